@@ -105,12 +105,8 @@ def held_out(
     model.eval()
     counts = []
     for inputs in DataLoader(examples, batch, collate_fn=collator, num_workers=workers):
-        blocks = [
-            {k: v.to(model.device) if isinstance(v, torch.Tensor) else v for k, v in block.items()}
-            for block in inputs["blocks"]
-        ]
-        order, labels = inputs["order"].to(model.device), inputs["labels"].to(model.device)
-        scores = model(blocks, order, labels).scores
+        moved = {k: v.to(model.device) if torch.is_tensor(v) else v for k, v in inputs.items()}
+        scores = model(**moved).scores
         counts.append(hits(scores.float().cpu().numpy(), inputs["labels"].numpy()))
     right, asked = (np.concatenate(part) for part in zip(*counts, strict=True))
     return right, asked

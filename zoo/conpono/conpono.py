@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from zoo.conpono.examples import Candidates, Collator, Examples, Orderings
 from zoo.conpono.modeling import ConponoModel, load_heads
 from zoo.conpono.segments import Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
-from zoo.conpono.training import PARTS, ConponoTrainer, flattened
+from zoo.conpono.training import PARTS, ConponoTrainer
 from zoo.training.data import SPLITS, evenly, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
@@ -85,7 +84,7 @@ def train(recipe: Conpono, job: Job) -> None:
         arguments,
         job=job,
         lengths=np.broadcast_to(np.int64(1), len(training)),
-        data_collator=partial(flattened, collator),
+        data_collator=collator,
         train_dataset=training,
         eval_dataset=shown["validation"],
         compute_metrics=lambda made: validation_metrics(made, geometry.distances),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
@@ -171,7 +172,7 @@ class ConponoModel(ZooModel):
 
     config_class = ConponoConfig
     base_model_prefix = "backbone"
-    main_input_name = "order"
+    main_input_name = "slots"
 
     def __init__(self, config: ConponoConfig) -> None:
         super().__init__(config)
@@ -211,20 +212,20 @@ class ConponoModel(ZooModel):
 
     def forward(
         self,
-        blocks: Sequence[Mapping[str, Any]],
+        slots: Tensor,
+        words: Tensor,
+        plan: np.ndarray,
         order: Tensor,
         labels: Tensor,
         **kwargs: object,
     ) -> ConponoOutput:
-        """Encode the blocks that `Collator` makes; `order [batch * sequences]`.
+        """Encode the blocks that `Collator` makes, and compare their texts.
 
         `labels [batch, 2K]` for CONPONO, `[batch, pairs]` for the ordering baseline.
         """
-        vectors, mlm_loss = self._encode(blocks)
-        vectors = vectors[order]
-        vectors = vectors.view(len(labels), -1, vectors.size(-1))
-        masked = sum(block["mlm_labels"].numel() for block in blocks)
-        mlm_loss = mlm_loss / max(masked, 1)
+        vectors, mlm_loss = self._encode(slots, words, plan)
+        vectors = vectors[order].view(len(labels), -1, vectors.size(-1))
+        mlm_loss = mlm_loss / max(words.size(1), 1)
         with torch.autocast(vectors.device.type, enabled=False):
             if self.config.objective == "bso":
                 scores = self.ordering(vectors)
@@ -240,7 +241,7 @@ class ConponoModel(ZooModel):
         there = dict(self.named_modules())
         return tuple(name for name in ONCE_A_ROW if name in there)
 
-    def _encode(self, blocks: Sequence[Mapping[str, Any]]) -> tuple[Tensor, Tensor]:
+    def _encode(self, slots: Tensor, words: Tensor, plan: np.ndarray) -> tuple[Tensor, Tensor]:
         """The vectors `[sequences, width]` of blocks, and their summed masked-word loss.
 
         Words are looked up once for all blocks, since the gradient of a look-up is a matrix of the
@@ -248,52 +249,36 @@ class ConponoModel(ZooModel):
         reason.
         """
         table = self.backbone.get_input_embeddings()
-        words: Sequence[Tensor | None] = [None] * len(blocks)
+        sizes = (plan[:, 0] * plan[:, 1]).tolist()
+        looked_up: Sequence[Tensor | None] = [None] * len(plan)
         if takes_vectors(self.backbone):
-            sizes = [block["input_ids"].numel() for block in blocks]
-            words = table(torch.cat([block["input_ids"].flatten() for block in blocks])).split(
-                sizes
-            )
-        vectors, losses = [], []
-        held: list[tuple[Tensor, Tensor]] = []
-        for number, (block, given) in enumerate(zip(blocks, words, strict=True), 1):
-            pooled, states = self.encode(block, given)
-            vectors.append(pooled)
-            held.append((states, block["mlm_labels"]))
-            loss = states.new_zeros((), dtype=torch.float32)
-            if number == len(blocks) or sum(len(each) for _, each in held) >= WORDS_AT_ONCE:
-                gathered, labels = (torch.cat(parts) for parts in zip(*held, strict=True))
+            looked_up = table(slots[0]).split(sizes)
+        parts, masked = slots.split(sizes, 1), words.split(plan[:, 2].tolist(), 1)
+        vectors, losses, held = [], [], []
+        for number, (rows, tokens, _, padded) in enumerate(plan.tolist()):
+            ids, types, real = parts[number].view(3, rows, tokens)
+            inputs: dict[str, Tensor] = {"input_ids": ids}
+            if (found := looked_up[number]) is not None:
+                inputs = {"inputs_embeds": found.view(rows, tokens, -1)}
+            if takes_types(self.backbone):
+                inputs["token_type_ids"] = types
+            if padded:
+                inputs["attention_mask"] = mask_of(self.backbone, real)
+            states = self.backbone(**inputs).last_hidden_state
+            if self.config.vector == "cls":
+                vectors.append(self.pool(states[:, 0]))
+            else:
+                vectors.append(pooled(states, real, "mean") if padded else states.mean(1))
+            places, labels = masked[number]
+            held.append((states.flatten(0, 1)[places], labels))
+            last = number == len(plan) - 1
+            if last or sum(len(each) for _, each in held) >= WORDS_AT_ONCE:
+                gathered, gold = (torch.cat(each) for each in zip(*held, strict=True))
                 held.clear()
                 if self.config.mlm:
-                    loss = self.masked_words(gathered, table.weight, labels)
-            losses.append(loss)
-        return torch.cat(vectors), torch.stack(losses).sum()
-
-    def encode(
-        self, block: Mapping[str, Any], words: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """The vectors `[sequences, width]` of a block, and the states `[masked, width]`.
-
-        `input_ids`, `token_type_ids` `[rows, tokens]`, one sequence in each row; `real`, False at
-        padding, or None without padding; `masked`, places in the flattened rows. `words [rows *
-        tokens, width]`: the vectors of `input_ids`, if already looked up.
-        """
-        ids, real = block["input_ids"], block["real"]
-        inputs: dict[str, Tensor] = {}
-        if words is None:
-            inputs["input_ids"] = ids
-        else:
-            inputs["inputs_embeds"] = words.view(*ids.shape, -1)
-        if takes_types(self.backbone):
-            inputs["token_type_ids"] = block["token_type_ids"]
-        if real is not None:
-            inputs["attention_mask"] = mask_of(self.backbone, real)
-        states = self.backbone(**inputs).last_hidden_state
-        if self.config.vector == "mean":
-            vectors = states.mean(1) if real is None else pooled(states, real, "mean")
-        else:
-            vectors = self.pool(states[:, 0])
-        return vectors, states.flatten(0, 1)[block["masked"]]
+                    losses.append(self.masked_words(gathered, table.weight, gold))
+        loss = torch.stack(losses).sum() if losses else states.new_zeros((), dtype=torch.float32)
+        return torch.cat(vectors), loss
 
     def pool(self, states: Tensor) -> Tensor:
         """The vectors of `states [sequences, width]` at [CLS]: through the pooler, if there is one.
@@ -329,12 +314,12 @@ def takes_vectors(backbone: PreTrainedModel) -> bool:
 def mask_of(backbone: PreTrainedModel, real: Tensor) -> Tensor:
     """The mask that hides padding, in the form of the backbone's attention.
 
-    `real [rows, tokens]` is False at padding.
+    `real [rows, tokens]` is 0 at padding.
     """
     if backbone.config._attn_implementation == "sdpa" and backbone.config.model_type in WIDE_MASKS:
         # For `[rows, tokens]` transformers checks for padding, which waits for the GPU.
-        return real[:, None, None, :]
-    return real.long()
+        return real[:, None, None, :].bool()
+    return real
 
 
 def load_heads(model: ConponoModel, backbone: str) -> Iterator[str]:

@@ -18,10 +18,10 @@ from corpora.errors import ConfigError, InputError
 from corpora.schemas import CONPONO
 from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import rows, texts
-from zoo.conpono.examples import Candidates, Collator, Example, Orderings
+from zoo.conpono.examples import Candidates, Example, Orderings
 from zoo.conpono.segments import KEPT, Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
-from zoo.conpono.training import EpochRows, flattened, unflattened
+from zoo.conpono.training import EpochRows
 from zoo.training.data import open_streamed
 from zoo.training.trainer import EpochSampler
 
@@ -252,21 +252,3 @@ def test_the_store_is_made_once(
     assert before == {path: path.stat().st_mtime_ns for path in partial.rglob("*")}
     token_stores(dataset, tokenizer, Geometry(anchor=3), tmp_path / "a")
     assert len(list(partial.iterdir())) == 2
-
-
-@pytest.mark.parametrize(("block_tokens", "shortest"), [(600, 0.9), (1 << 20, 0.1)])
-def test_a_batch_in_one_tensor_is_the_same_batch(
-    candidates: Make, tokenizer: PreTrainedTokenizerBase, block_tokens: int, shortest: float
-) -> None:
-    collator = Collator(tokenizer.pad_token_id, block_tokens, shortest)
-    drawn = [candidates()[row] for row in range(3)]
-    plain, sent = collator(drawn), unflattened(flattened(collator, drawn))
-    assert any(block["real"] is not None for block in plain["blocks"]) is (shortest < 0.5)
-    assert all(sent[name].equal(plain[name]) for name in ("labels", "order"))
-    for one, other in zip(plain["blocks"], sent["blocks"], strict=True):
-        assert one.keys() == other.keys()
-        for name, value in one.items():
-            if value is None:
-                assert other[name] is None
-            else:
-                assert other[name].equal(value) and other[name].dtype == value.dtype

@@ -147,9 +147,9 @@ def test_blocks_give_the_vectors_of_single_texts(
     vectors = torch.stack(plain).view(4, -1, 32)
     expected = model.relations(vectors)
     inputs = Collator(tokenizer.pad_token_id, 1024)(batch)
-    assert len(inputs["blocks"]) > 1
+    assert len(inputs["plan"]) > 1
     assert inputs["real_tokens"] == sum(len(example.ids) for example in batch)
-    assert inputs["real_tokens"] / inputs["slots"] > 0.9
+    assert inputs["real_tokens"] / inputs["slots"].size(1) > 0.9
     found = model(**inputs)
     assert torch.allclose(found.scores, expected, atol=1e-5)
     assert found.mlm_loss.item() > 1
@@ -163,7 +163,8 @@ def test_words_of_esm_are_not_looked_up_before(
     own = {"position_embedding_type": "absolute", "mask_token_id": 4, "token_dropout": False}
     model = ConponoModel.from_backbone(narrow_words(EsmModel, tokenizer, **own), mlm=False).eval()
     inputs = Collator(tokenizer.pad_token_id, block_tokens=1)([candidates()[0]])
-    vectors = [model.backbone(input_ids=b["input_ids"]).pooler_output for b in inputs["blocks"]]
+    texts = inputs["slots"][0].split(inputs["plan"][:, 1].tolist())  # one in each block
+    vectors = [model.backbone(input_ids=ids[None]).pooler_output for ids in texts]
     expected = model.relations(torch.cat(vectors)[inputs["order"]][None])
     assert torch.allclose(model(**inputs).scores, expected, atol=1e-6)
 
@@ -184,8 +185,8 @@ def test_padding_is_hidden_without_asking_the_device(
     inputs = Collator(tokenizer.pad_token_id, block_tokens=1 << 20, shortest=0.1)(
         [candidates()[row] for row in range(2)]
     )
-    (block,) = inputs["blocks"]
-    rows, tokens = block["input_ids"].shape
+    ((rows, tokens, _, padded),) = inputs["plan"].tolist()
+    assert padded
     found = model(**inputs).scores
     monkeypatch.setattr(modeling, "WIDE_MASKS", frozenset())
     expected = model(**inputs).scores
@@ -345,7 +346,7 @@ def test_blocks_give_the_gradients_of_the_whole_batch(
     whole = gradients(model, Collator(tokenizer.pad_token_id, block_tokens=1 << 20)(batch))
     model.backbone.activation_checkpointing_enable({"use_reentrant": False})
     inputs = Collator(tokenizer.pad_token_id, block_tokens=500)(batch)
-    assert len(inputs["blocks"]) > 5
+    assert len(inputs["plan"]) > 5
     parts = gradients(model, inputs)
     assert whole.keys() == parts.keys() == dict(model.named_parameters()).keys()
     for name, gradient in whole.items():
