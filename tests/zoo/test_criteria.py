@@ -91,7 +91,8 @@ def test_the_loss_of_a_bag_of_words_by_hand() -> None:
     total = math.log(2 + math.e + math.e**2)
     # Padding (0) and the unknown word (1) are no words; a word that stands twice counts twice.
     words = torch.tensor([[2, 3, 3, 1, 0], [1, 0, 0, 0, 0]])
-    found = bag_loss(scores, words, (0, 1))
+    found, there = bag_loss(scores, words, (0, 1))
+    assert there.tolist() == [True, False]
     assert found[0].item() == pytest.approx(total - (1 + 2 + 2) / 3)
     assert math.isnan(found[1].item())
 

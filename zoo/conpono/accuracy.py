@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from accelerate.utils import send_to_device
 from torch.utils.data import DataLoader
 
 from corpora.store.atomic import write_text
@@ -105,8 +106,7 @@ def held_out(
     model.eval()
     counts = []
     for inputs in DataLoader(examples, batch, collate_fn=collator, num_workers=workers):
-        moved = {k: v.to(model.device) if torch.is_tensor(v) else v for k, v in inputs.items()}
-        scores = model(**moved).scores
+        scores = model(**send_to_device(inputs, model.device)).scores
         counts.append(hits(scores.float().cpu().numpy(), inputs["labels"].numpy()))
     right, asked = (np.concatenate(part) for part in zip(*counts, strict=True))
     return right, asked

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from accelerate.utils import send_to_device
+from torch.utils.data import DataLoader
 
 from corpora.errors import ConfigError
 from corpora.tasks.pretraining import DEEPEST
@@ -134,17 +136,14 @@ def metrics_of(
     """
     config = model.config
     model.eval()
-    losses = np.zeros((len(places), len(config.bags) + len(config.classes)), np.float32)
-    classes = np.zeros((len(places), len(config.classes)), np.int64)
     order = np.argsort(-places.lengths(), kind="stable")
-    for start in range(0, len(order), batch_size):
-        rows = order[start : start + batch_size]
-        batch = places.collate([places[int(row)] for row in rows])
-        bags = {name: ids.to(model.device) for name, ids in batch.pop("bags").items()}
-        inputs = {name: value.to(model.device) for name, value in batch.items()}
-        outputs = model(bags=bags, **inputs)
-        losses[rows] = outputs.parts.float().cpu().numpy()
-        classes[rows] = outputs.predicted.cpu().numpy()
+    found = []
+    for batch in DataLoader(places, batch_size, sampler=order.tolist(), collate_fn=places.collate):
+        outputs = model(**send_to_device(batch, model.device))
+        found.append((outputs.parts.float().cpu().numpy(), outputs.predicted.cpu().numpy()))
+    losses, classes = (
+        np.concatenate(parts)[np.argsort(order)] for parts in zip(*found, strict=True)
+    )
 
     known = frequency.copy()
     known[[places.pad_id, config.unk_token_id]] = 0
