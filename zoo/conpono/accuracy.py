@@ -44,35 +44,38 @@ def hits(scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return (best & asked).astype(np.int64), asked.astype(np.int64)
 
 
+def by_distance(
+    right: np.ndarray, asked: np.ndarray, distances: Sequence[int]
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Correct answers and questions of each example, `[examples]`: in all, and at each distance."""
+    columns = {"accuracy": (right.sum(1), asked.sum(1))}
+    if right.shape[1] == len(distances):
+        each = zip(distances, right.T, asked.T, strict=True)
+        columns |= {f"accuracy_k{k:+d}": (won, count) for k, won, count in each}
+    return columns
+
+
 def accuracies(
     right: np.ndarray, asked: np.ndarray, distances: Sequence[int], seed: int, name: str
 ) -> dict[str, Any]:
     """The accuracy over all questions and at each distance, with intervals over examples."""
-    counts = {"accuracy": (name, right.sum(1), asked.sum(1))}
-    if right.shape[1] == len(distances):
-        for column, k in enumerate(distances):
-            counts[f"accuracy_k{k:+d}"] = f"{name}.{k:+d}", right[:, column], asked[:, column]
     figures: dict[str, Any] = {}
-    for key, (stream, won, count) in counts.items():
+    for key, (won, count) in by_distance(right, asked, distances).items():
         won, count = won[count > 0], count[count > 0]
+        figures[key] = {"value": None, "n": 0}
         if len(count):
             value = float(won.sum() / count.sum())
+            stream = name + key.removeprefix("accuracy").replace("_k", ".")
             drawn = of_ratio(won, count, seed, stream)
             figures[key] = {"value": value, **drawn, "n": int(count.sum())}
-        else:
-            figures[key] = {"value": None, "n": 0}
     return figures
 
 
 def validation_metrics(made: Any, distances: Sequence[int]) -> dict[str, float]:
     """Accuracies without intervals, and the parts of the loss, of a Trainer's predictions."""
     scores, parts = made.predictions
-    right, asked = hits(scores, made.label_ids)
-    metrics = {"accuracy": float(right.sum() / asked.sum())}
-    if right.shape[1] == len(distances):
-        shares = right.sum(0) / np.maximum(asked.sum(0), 1)
-        named = zip(distances, shares.tolist(), strict=True)
-        metrics |= {f"accuracy_k{k:+d}": share for k, share in named}
+    counted = by_distance(*hits(scores, made.label_ids), distances)
+    metrics = {key: float(won.sum() / max(count.sum(), 1)) for key, (won, count) in counted.items()}
     return metrics | dict(zip(PARTS, parts.mean(0).tolist(), strict=True))
 
 

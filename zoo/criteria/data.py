@@ -152,7 +152,9 @@ def _encoded(tokenizer: PreTrainedTokenizerBase, rows: pa.RecordBatch) -> Part:
     sentences: list[str] = []
     headings: list[str] = []
     first: list[bool] = []
-    labels, own, counts = [], [], []
+    labels: list[tuple[int, ...]] = []
+    own: list[tuple[int, int]] = []
+    counts = []
     for row in rows.to_pylist():
         size = len(row["sentences"])
         for name in ALONG:

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from corpora.store.atomic import write_json
 from zoo.parser import command, log
 from zoo.parser.evaluate import evaluate, loader, tables
-from zoo.parser.train import NAME, write_json
+from zoo.parser.train import NAME
 from zoo.parser.treebank import sentences_of, treebank_files
 
 TEMPLATE = Path(__file__).with_name("card.md")

@@ -34,7 +34,7 @@ def blocks_of(spec: str, words: int) -> list[list[str]]:
 
     About `words` blank-separated words, in blocks at even distances; all for 0.
     """
-    seen: set[int] = set()
+    seen: set[str] = set()
     blocks: list[list[str]] = []
     total = 0
     for document in open_source(spec, on_bad=lambda bad: log.warning("left out: %s", bad)):
@@ -42,10 +42,10 @@ def blocks_of(spec: str, words: int) -> list[list[str]]:
             document = split_document(document)
         block: list[str] = []
         for text in document.sentence_texts():
-            key, length = hash(text), len(text.split())
-            if key in seen or not SHORTEST <= length <= LONGEST:
+            length = len(text.split())
+            if text in seen or not SHORTEST <= length <= LONGEST:
                 continue
-            seen.add(key)
+            seen.add(text)
             total += length
             if not block or len(block) == BLOCK:
                 blocks.append(block := [])

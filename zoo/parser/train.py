@@ -6,7 +6,6 @@ The long run takes an hour of one core; set OMP_NUM_THREADS=1 and OPENBLAS_NUM_T
 """
 
 import argparse
-import json
 import logging
 import sys
 import time
@@ -25,7 +24,7 @@ from spacy.util import load_config, load_model_from_config, registry
 from thinc.api import Config, NumpyOps, fix_random_seed, set_current_ops
 
 from corpora.errors import DiscorporaError
-from corpora.store.atomic import sha256
+from corpora.store.atomic import sha256, write_json, write_text
 from zoo.parser import command, log
 from zoo.parser.documents import Grouping, batches, examples
 from zoo.parser.evaluate import baseline_las, score_gold
@@ -44,8 +43,6 @@ MIN_COUNT = 3
 def run(options: argparse.Namespace) -> None:
     """The whole recipe; `options.output` appears by one rename when all is in it."""
     logging.getLogger("spacy").setLevel(logging.WARNING)
-    if options.output.exists():
-        raise FileExistsError(f"{options.output} exists: remove it or give another --output")
     # Data
     files = treebank_files(options.treebank, "train")
     train, silver = sentences_of(files), sentences_of(options.silver)
@@ -176,27 +173,26 @@ def silver_parts(
 def write_output(
     nlp: Language, train: Sequence[Sentence], record: dict[str, object], output: Path
 ) -> None:
-    """`output` with `en_ud_compact/`, `documents.txt`, `training.json`; appears by one rename."""
+    """`output` with `en_ud_compact/`, `documents.txt`, `training.json`; appears by one rename.
+
+    Beside the pipeline stands its UPOS table; of its strings only those that loading needs.
+    """
+    upos = learn_upos(train)
+    nlp.meta.update(META)
+    labels = {label for name in ("tagger", "parser") for label in nlp.pipe_labels[name]}
+    names = labels | {part for key, value in upos.items() for part in (*key.split(" "), value)}
     output.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
         folder = Path(temporary) / output.name
         folder.mkdir()
-        save(nlp, learn_upos(train), folder / NAME)
-        names = dict.fromkeys(sentence.document for sentence in train)
-        (folder / "documents.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
+        nlp.to_disk(folder / NAME)
+        # Hashed embeddings need no word list; what the tokenizer needs it adds itself.
+        write_json(folder / NAME / "vocab/strings.json", sorted(names | {"ROOT", "root", "dep"}))
+        write_json(folder / NAME / "upos.json", upos)
+        documents = dict.fromkeys(sentence.document for sentence in train)
+        write_text(folder / "documents.txt", "\n".join(documents) + "\n")
         write_json(folder / "training.json", record)
         folder.replace(output)
-
-
-def save(nlp: Language, upos: dict[str, str], folder: Path) -> None:
-    """`nlp.to_disk` with the UPOS table beside it, and only the strings that loading needs."""
-    nlp.meta.update(META)
-    nlp.to_disk(folder)
-    labels = {label for name in ("tagger", "parser") for label in nlp.pipe_labels[name]}
-    names = labels | {part for key, value in upos.items() for part in (*key.split(" "), value)}
-    # Hashed embeddings need no word list; what the tokenizer needs it adds itself.
-    write_json(folder / "vocab" / "strings.json", sorted(names | {"ROOT", "root", "dep"}))
-    write_json(folder / "upos.json", upos)
 
 
 def learn_upos(sentences: Iterable[Sentence]) -> dict[str, str]:
@@ -219,10 +215,6 @@ def learn_upos(sentences: Iterable[Sentence]) -> dict[str, str]:
         if len(key) == 1 or (counts.total() >= MIN_COUNT and best != answer):
             table[key] = best
     return {" ".join(key): table[key] for key in sorted(table, key=" ".join)}
-
-
-def write_json(path: Path, value: object) -> None:
-    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def first_words(sentences: Sequence[Sentence], words: int) -> list[Sentence]:
