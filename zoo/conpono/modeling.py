@@ -31,12 +31,9 @@ from zoo.modeling import ZooModel, encoder_from, known_to_auto
 
 STANDARD_DEVIATION = 0.02
 ROBERTA = ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
+BERT = "cls.predictions"
 HEADS = {
-    "bert": (
-        "cls.predictions.transform.dense",
-        "cls.predictions.transform.LayerNorm",
-        "cls.predictions.bias",
-    ),
+    "bert": (f"{BERT}.transform.dense", f"{BERT}.transform.LayerNorm", f"{BERT}.bias"),
     **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), ROBERTA),
 }
 """Where a masked-word model has its head's transformation, norm and bias."""
@@ -324,46 +321,38 @@ def mask_of(backbone: PreTrainedModel, real: Tensor) -> Tensor:
 
 def load_heads(model: ConponoModel, backbone: str) -> Iterator[str]:
     """Give `model` the heads stored with `backbone`; yields notes on them."""
-    kind = model_type(backbone)
-    if kind == model.config.model_type:
-        yield from _load_own(model, ConponoModel.from_pretrained(backbone))
-    elif model.config.mlm and kind in HEADS:
-        yield from _load_masked_words(model.masked_words, backbone, *HEADS[kind])
-    elif model.config.mlm and kind.startswith("discorpora-"):
+    kind, mlm = model_type(backbone), model.config.mlm
+    if kind == model.config.model_type:  # trained here or converted
+        own = ConponoModel.from_pretrained(backbone)
+        if mlm and own.config.mlm:
+            model.masked_words.load_state_dict(own.masked_words.state_dict())
+        elif mlm:
+            yield f"the backbone was trained without masked words, so it has no head: {NEW}"
+        name, said, same = SAME[model.config.objective]
+        differ = [key for key in same if getattr(model.config, key) != getattr(own.config, key)]
+        if differ:
+            yield f"the backbone's {differ[0]} differs: {said} initialised randomly"
+        else:
+            model.get_submodule(name).load_state_dict(own.get_submodule(name).state_dict())
+            yield f"{said} copied from the backbone"
+    elif mlm and kind in HEADS:
+        dense, norm, bias = HEADS[kind]
+        with opening(backbone) as options:
+            stored, report = AutoModelForMaskedLM.from_pretrained(
+                backbone, output_loading_info=True, **options
+            )
+        if any(key.startswith((dense, norm)) for key in report["missing_keys"]):
+            # As of sentence encoders such as MiniLM.
+            yield f"the backbone has no masked-word head: {NEW}"
+            return
+        head = model.masked_words
+        head.dense.load_state_dict(stored.get_submodule(dense).state_dict())
+        head.norm.load_state_dict(stored.get_submodule(norm).state_dict())
+        head.bias.data.copy_(stored.get_parameter(bias).data)
+    elif mlm and kind.startswith("discorpora-"):
         yield f"the backbone has no masked-word head: {NEW}"
-    elif model.config.mlm:
+    elif mlm:
         yield f"{kind}'s masked-word head is not supported: {NEW}"
-
-
-def _load_own(model: ConponoModel, stored: ConponoModel) -> Iterator[str]:
-    """The heads of a model of this family, trained here or converted."""
-    if model.config.mlm and stored.config.mlm:
-        model.masked_words.load_state_dict(stored.masked_words.state_dict())
-    elif model.config.mlm:
-        yield f"the backbone was trained without masked words, so it has no head: {NEW}"
-    name, said, same = SAME[model.config.objective]
-    differ = [key for key in same if getattr(model.config, key) != getattr(stored.config, key)]
-    if differ:
-        yield f"the backbone's {differ[0]} differs: {said} initialised randomly"
-        return
-    model.get_submodule(name).load_state_dict(stored.get_submodule(name).state_dict())
-    yield f"{said} copied from the backbone"
-
-
-def _load_masked_words(
-    head: MaskedWords, backbone: str, dense: str, norm: str, bias: str
-) -> Iterator[str]:
-    """The masked-word head of another family; sentence encoders such as MiniLM store none."""
-    with opening(backbone) as options:
-        stored, report = AutoModelForMaskedLM.from_pretrained(
-            backbone, output_loading_info=True, **options
-        )
-    if any(key.startswith((dense, norm)) for key in report["missing_keys"]):
-        yield f"the backbone has no masked-word head: {NEW}"
-        return
-    head.dense.load_state_dict(stored.get_submodule(dense).state_dict())
-    head.norm.load_state_dict(stored.get_submodule(norm).state_dict())
-    head.bias.data.copy_(stored.get_parameter(bias).data)
 
 
 known_to_auto(ConponoConfig, model=ConponoModel)

@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -46,7 +46,12 @@ def run(options: argparse.Namespace) -> None:
     # Data
     files = treebank_files(options.treebank, "train")
     train, silver = sentences_of(files), sentences_of(options.silver)
-    dev = sentences_of(dev_files(options))
+    # The first treebank in UD's layout is EWT: its dev split selects the checkpoint.
+    layout = "*-ud-dev.conllu"
+    ud = [file for path in options.treebank for file in sorted(path.rglob(layout))]
+    dev = sentences_of(treebank_files(options.dev, "dev") if options.dev else ud[:1])
+    if not dev:
+        raise FileNotFoundError(f"no {layout} beneath --treebank: name the file with --dev")
     changes = dict(options.set)
     if options.quick:
         train = first_words(train, QUICK_WORDS)
@@ -166,8 +171,7 @@ def silver_parts(
             if total >= words:
                 yield part
                 part, total = [], 0
-    while True:
-        yield []
+    yield from repeat([])
 
 
 def write_output(
@@ -225,16 +229,6 @@ def first_words(sentences: Sequence[Sentence], words: int) -> list[Sentence]:
             break
         chosen += document
     return chosen
-
-
-def dev_files(options: argparse.Namespace) -> list[Path]:
-    """`--dev`, or the `*-ud-dev.conllu` file beneath the first treebank folder that has one."""
-    if options.dev:
-        return treebank_files(options.dev, "dev")
-    for folder in options.treebank:
-        if there := sorted(folder.rglob("*-ud-dev.conllu")):
-            return there[:1]
-    raise FileNotFoundError("no *-ud-dev.conllu beneath --treebank: name the file with --dev")
 
 
 def change(text: str) -> tuple[str, float | int]:
