@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from zoo.backbones import (
 from zoo.conpono.accuracy import FIRST, evaluate, validation_metrics, write_plot
 from zoo.conpono.examples import Candidates, Collator, Examples, Orderings
 from zoo.conpono.modeling import ConponoModel, load_heads
+from zoo.conpono.recipes import Conpono
 from zoo.conpono.segments import Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.conpono.training import PARTS, ConponoTrainer
@@ -30,9 +31,6 @@ from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.mapped import rows_of
 from zoo.training.trainer import fit, history, training_arguments
-
-if TYPE_CHECKING:
-    from zoo.conpono.recipes import Conpono
 
 WORKERS = 4
 """Default number of processes that sample examples while a GPU computes."""

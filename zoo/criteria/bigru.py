@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,16 +15,14 @@ from corpora.errors import ConfigError
 from corpora.tasks.pretraining import DEEPEST
 from zoo.criteria.data import Places, open_places, texts
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
+from zoo.criteria.recipes import Bigru
 from zoo.evaluate.classification import report
 from zoo.evaluate.scores import of_ratio
 from zoo.training.data import SPLITS, evenly, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import fit, history, trainer_over
-from zoo.vocabularies import load_vectors, train_words
-
-if TYPE_CHECKING:
-    from zoo.criteria.recipes import Bigru
+from zoo.vocabularies import load_vectors, words_for
 
 SIZES = ("embedding_size", "hidden_size", "decoder_size", "bins", "train_embeddings")
 """The settings that are also in the model's configuration."""
@@ -35,13 +33,7 @@ def train(recipe: Bigru, job: Job) -> None:
     # Data
     dataset = open_streamed(recipe.dataset, recipe.dataset_config)
     rows = {split: dataset[split] for split in SPLITS}  # each must have rows
-    tokenizer = train_words(
-        texts(rows["train"]),
-        recipe.vocab_size,
-        min_frequency=recipe.min_frequency,
-        lower=recipe.lower,
-    )
-    tokenizer.model_max_length = recipe.max_tokens
+    tokenizer = words_for(recipe, texts(rows["train"]))
     config = CriteriaConfig(
         vocab_size=len(tokenizer),
         criteria=list(recipe.criteria),

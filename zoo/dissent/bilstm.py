@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,16 +13,14 @@ from transformers import TrainerCallback
 
 from zoo.dissent.data import mapped_pairs
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
+from zoo.dissent.recipes import Bilstm
 from zoo.evaluate.classification import headline, predict, report
 from zoo.labelled import load_for
 from zoo.training.data import SPLITS
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import class_accuracy, fit, history, most_probable, trainer_over
-from zoo.vocabularies import load_vectors, train_words
-
-if TYPE_CHECKING:
-    from zoo.dissent.recipes import Bilstm
+from zoo.vocabularies import load_vectors, words_for
 
 SIZES = (
     *("embedding_size", "hidden_size", "projection_size", "linear_layers", "pooling"),
@@ -35,15 +33,8 @@ def train(recipe: Bilstm, job: Job) -> None:
     # Data
     data = load_for(recipe, job, columns=("s1", "s2"))
     data.data.labels()  # raises for a row without a label
+    tokenizer = words_for(recipe, data.all_texts("train"), ends=recipe.sentence_ends)
     limit = recipe.max_tokens
-    tokenizer = train_words(
-        data.all_texts("train"),
-        recipe.vocab_size,
-        min_frequency=recipe.min_frequency,
-        lower=recipe.lower,
-        ends=recipe.sentence_ends,
-    )
-    tokenizer.model_max_length = limit
     rows = mapped_pairs(recipe, data, tokenizer, limit, sides=2)
     data.free_texts()
     truncated = {split: part.truncated for split, part in rows.items()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,14 +16,13 @@ from torch.utils.data import DataLoader
 from corpora.rng import stream
 from zoo.dissent.data import Pairs, encode_texts
 from zoo.dissent.modeling import SifConfig, SifForMarkers, encoded_pairs
+from zoo.dissent.recipes import Sif
 from zoo.evaluate.classification import leave
 from zoo.labelled import load_for
 from zoo.logistic import fit_logistic
 from zoo.training.job import Job, is_main_process
-from zoo.vocabularies import read_glove, train_words
-
-if TYPE_CHECKING:
-    from zoo.dissent.recipes import Sif
+from zoo.training.mapped import Texts
+from zoo.vocabularies import read_glove, words_for
 
 BATCH = 1024
 WINDOW = 5
@@ -40,13 +38,7 @@ def train(recipe: Sif, job: Job) -> None:
 
     # Data
     data = load_for(recipe, job)
-    tokenizer = train_words(
-        data.all_texts("train"),
-        recipe.vocab_size,
-        min_frequency=recipe.min_frequency,
-        lower=recipe.lower,
-    )
-    tokenizer.model_max_length = recipe.max_tokens
+    tokenizer = words_for(recipe, data.all_texts("train"))
     rows = {
         split: encode_texts(*data.texts(split), tokenizer, recipe.max_tokens, data.gold(split))
         for split in data.tables
@@ -61,8 +53,7 @@ def train(recipe: Sif, job: Job) -> None:
         name = Path(recipe.vectors).name
         job.note(f"word vectors: {len(ids)} of {words} words are in {name}")
     else:
-        train = rows["train"]
-        vectors = pmi_vectors(train.texts.ids, train.texts.bounds, words, recipe.size, recipe.seed)
+        vectors = pmi_vectors(rows["train"].texts, words, recipe.size, recipe.seed)
         vectors[[tokenizer.pad_token_id, tokenizer.unk_token_id]] = 0
         job.note("word vectors: PMI and SVD of the training pairs only")
 
@@ -122,17 +113,15 @@ def _set(parameter: Tensor, values: np.ndarray) -> None:
     parameter.copy_(torch.from_numpy(values.astype(np.float32)))
 
 
-def pmi_vectors(
-    tokens: np.ndarray, bounds: np.ndarray, vocab_size: int, size: int, seed: int
-) -> np.ndarray:
-    """Vectors `[vocab_size, size]` of the words in sentences `tokens[bounds[i]:bounds[i + 1]]`.
+def pmi_vectors(texts: Texts, vocab_size: int, size: int, seed: int) -> np.ndarray:
+    """Vectors `[vocab_size, size]` of the words in sentences.
 
     From positive PMI and a singular value decomposition (Levy, Goldberg and Dagan 2015, with their
     smoothing of the contexts' distribution). A word without co-occurring words has a zero vector.
     At most `vocab_size - 1` numbers are filled.
     """
     # Counts of two words within `WINDOW` words of each other in a sentence; symmetric.
-    sentence = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    tokens, sentence = texts.ids, np.repeat(np.arange(len(texts)), texts.lengths())
     shape = (vocab_size, vocab_size)
     total = csr_matrix(shape, dtype=np.float64)
     for start in range(0, len(tokens), TOKENS_PER_PART):
