@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,7 +22,6 @@ from zoo.backbones import (
 from zoo.conpono.accuracy import FIRST, evaluate, validation_metrics, write_plot
 from zoo.conpono.examples import Candidates, Collator, Examples, Orderings
 from zoo.conpono.modeling import ConponoModel, load_heads
-from zoo.conpono.recipes import Conpono
 from zoo.conpono.segments import Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.conpono.training import PARTS, ConponoTrainer
@@ -31,6 +30,9 @@ from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.mapped import rows_of
 from zoo.training.trainer import fit, history, training_arguments
+
+if TYPE_CHECKING:
+    from zoo.conpono.recipes import Conpono
 
 WORKERS = 4
 """Default number of processes that sample examples while a GPU computes."""
@@ -57,12 +59,12 @@ def train(recipe: Conpono, job: Job) -> None:
     masking = Masking.of(tokenizer, recipe.mask_rate if recipe.mlm else 0.0)
     parts = {"template": Template.of(tokenizer, limit), "masking": masking, "geometry": geometry}
     drawn = {split: make_examples(recipe, job, split, stores, **parts) for split in SPLITS}
-
-    def used(split: str, rows: int) -> Examples:
-        return replace(drawn[split], rows=evenly(len(drawn[split]), rows))
-
-    training = used("train", recipe.max_train_rows)
-    shown = {split: used(split, recipe.max_eval_rows) for split in SPLITS[1:]}
+    shown = {
+        split: replace(part, rows=evenly(len(part), recipe.max_eval_rows))
+        for split, part in drawn.items()
+        if split != "train"
+    }
+    training = replace(drawn["train"], rows=evenly(len(drawn["train"]), recipe.max_train_rows))
     for split, part in shown.items() if is_main_process() else ():
         cut, total = cut_texts(part)
         if cut:

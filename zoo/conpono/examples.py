@@ -98,11 +98,6 @@ class Candidates(Examples):
     targets: int = 4
 
     def __post_init__(self) -> None:
-        if self.candidates <= self.targets:
-            raise ConfigError(
-                f"candidates = {self.candidates} with targets = {self.targets}",
-                hint="candidates are the targets and some random segments: increase candidates",
-            )
         own = self.pool is self.store
         largest = int(np.diff(self.store.segments[self.store.documents]).max()) if own else 0
         free = int(self.pool.segments[-1]) - largest

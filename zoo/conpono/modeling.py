@@ -76,15 +76,15 @@ class ConponoConfig(PretrainedConfig):
 
 @dataclass
 class ConponoOutput(ModelOutput):
-    """`loss` is the sum of its parts `objective_loss` and `mlm_loss`.
+    """`loss` is the sum of its parts, the objective's and the masked words'.
 
-    `scores [batch, 2K, candidates]`, or `[batch, pairs]` for the ordering baseline.
+    `scores [batch, 2K, candidates]`, or `[batch, pairs]` for the ordering baseline. `parts [batch,
+    2]` are the same in each row, so that batches of different sizes count by their examples.
     """
 
     loss: Tensor | None = None
-    objective_loss: Tensor | None = None
-    mlm_loss: Tensor | None = None
     scores: Tensor | None = None
+    parts: Any = None
 
 
 class Relations(nn.Module):
@@ -230,7 +230,8 @@ class ConponoModel(ZooModel):
             else:
                 scores = self.relations(vectors)
                 objective_loss = contrast(scores, labels)
-        return ConponoOutput(objective_loss + mlm_loss, objective_loss, mlm_loss, scores)
+        parts = torch.stack([objective_loss, mlm_loss])
+        return ConponoOutput(parts.sum(), scores, parts.expand(len(labels), -1))
 
     @property
     def once_a_row(self) -> tuple[str, ...]:

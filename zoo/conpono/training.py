@@ -80,16 +80,8 @@ class ConponoTrainer(ZooTrainer):
         outputs: ConponoOutput = model(**inputs)
         if model.training:
             # Kept on the device: reading them here would stop it at every step.
-            self._parts.append(torch.stack([outputs[part] for part in PARTS]).detach())
+            self._parts.append(outputs.parts[0].detach())
         return (outputs.loss, outputs) if return_outputs else outputs.loss
-
-    def prediction_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """The loss, its parts for each example, the scores and the labels of one batch."""
-        inputs = self._prepare_inputs(inputs)
-        with torch.no_grad(), self.compute_loss_context_manager():
-            outputs: ConponoOutput = model(**inputs)
-        parts = torch.stack([outputs[part] for part in PARTS]).expand(len(inputs["labels"]), -1)
-        return outputs.loss, (outputs.scores, parts), inputs["labels"]
 
     def log(self, logs: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         if self._parts and "loss" in logs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,9 +13,8 @@ from torch.utils.data import DataLoader
 
 from corpora.errors import ConfigError
 from corpora.tasks.pretraining import DEEPEST
-from zoo.criteria.data import Places, open_places, texts
+from zoo.criteria.data import NOWHERE, Places, open_places, texts
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
-from zoo.criteria.recipes import Bigru
 from zoo.evaluate.classification import report
 from zoo.evaluate.scores import of_ratio
 from zoo.training.data import SPLITS, evenly, open_streamed
@@ -23,6 +22,9 @@ from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import fit, history, trainer_over
 from zoo.vocabularies import load_vectors, words_for
+
+if TYPE_CHECKING:
+    from zoo.criteria.recipes import Bigru
 
 SIZES = ("embedding_size", "hidden_size", "decoder_size", "bins", "train_embeddings")
 """The settings that are also in the model's configuration."""
@@ -58,7 +60,7 @@ def train(recipe: Bigru, job: Job) -> None:
     truncated = {split: part.truncated for split, part in places.items()}
     job.note_counts(f"sentences cut at {recipe.max_tokens} tokens", truncated)
     for column, name in enumerate(("section", "title")):
-        if name in config.bags and (places["train"].over[:, column] < 0).all():
+        if name in config.bags and (places["train"].over[:, column] == NOWHERE).all():
             job.note(f"no training sentence has a {name}: nothing is learnt from it")
 
     # Model
@@ -88,25 +90,26 @@ def train(recipe: Bigru, job: Job) -> None:
     }
 
     # Card, with the losses at each validation
-    near = metrics["test"]["nats_a_word"]["next"]
     validations = [
         {"step": entry["step"]}
         | {k.removeprefix("eval_"): v for k, v in entry.items() if k.endswith("_loss")}
         for entry in state.log_history
         if "eval_loss" in entry
     ]
-    sizes = {split: len(part) for split, part in places.items()}
+    near = metrics["test"]["nats_a_word"]["next"]
+    what = "test, nats a word of the next sentence (by frequency alone)"
     finish(
         job,
         model,
         tokenizer,
         dataset,
-        headline=(
-            "test, nats a word of the next sentence (by frequency alone)",
-            f"{near['value']:.3f} ({near['by_frequency']:.3f})",
-        ),
+        headline=(what, f"{near['value']:.3f} ({near['by_frequency']:.3f})"),
         metrics=metrics,
-        data={"sentences": sizes, "truncated": truncated, "vocabulary": len(tokenizer)},
+        data={
+            "sentences": {split: len(part) for split, part in places.items()},
+            "truncated": truncated,
+            "vocabulary": len(tokenizer),
+        },
         training={**history(state), "validations": validations},
     )
 
@@ -146,16 +149,16 @@ def metrics_of(
         there = np.flatnonzero(~np.isnan(losses[:, column]))
         if not len(there):
             continue
-        values, total = losses[there, column], 0.0
-        for words in places.bags_of(name, places.rows[there]):
-            total += float(nats[words[words != config.unk_token_id]].mean())
+        values = losses[there, column]
+        bags = places.bags_of(name, places.rows[there])
+        by_frequency = [float(nats[bag[bag != config.unk_token_id]].mean()) for bag in bags]
         _, units = np.unique(places.documents()[there], return_inverse=True)
         sums, counts = np.bincount(units, values), np.bincount(units)
         metrics["nats_a_word"][name] = {
             "sentences": len(there),
             "value": float(values.mean()),
             **of_ratio(sums, counts, seed, f"criteria.{name}"),
-            "by_frequency": total / len(there),
+            "by_frequency": sum(by_frequency) / len(there),
         }
     gold = places.labels[places.rows][:, places.columns].astype(np.int64)
     for column, (name, size) in enumerate(config.classes.items()):

@@ -98,8 +98,8 @@ class Places(TorchDataset[Any]):
         """A batch of rows of one split as input of `CriteriaModel.forward`."""
         places = rows[0][0]
         sentences = places.rows[[row for _, row in rows]]
-        own = places._texts(places.sentences, sentences, np.ones(len(sentences), np.bool_))
-        ids, real = own.padded(places.pad_id)
+        there = np.ones(len(sentences), np.bool_)
+        ids, real = places._texts(places.sentences, sentences, there).padded(places.pad_id)
         bags = {name: places.bags_of(name, sentences).padded(places.pad_id) for name in places.bags}
         labels = places.labels[sentences][:, places.columns].astype(np.int64)
         return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -13,7 +13,6 @@ from transformers import TrainerCallback
 
 from zoo.dissent.data import mapped_pairs
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
-from zoo.dissent.recipes import Bilstm
 from zoo.evaluate.classification import headline, predict, report
 from zoo.labelled import load_for
 from zoo.training.data import SPLITS
@@ -21,6 +20,9 @@ from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import class_accuracy, fit, history, most_probable, trainer_over
 from zoo.vocabularies import load_vectors, words_for
+
+if TYPE_CHECKING:
+    from zoo.dissent.recipes import Bilstm
 
 SIZES = (
     *("embedding_size", "hidden_size", "projection_size", "linear_layers", "pooling"),

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
 from zoo.dissent.data import NgramVocabulary, Pairs, encode_ngrams
 from zoo.dissent.modeling import NgramConfig, NgramForMarkers
-from zoo.dissent.recipes import Ngram
 from zoo.evaluate.classification import leave
 from zoo.labelled import load_for
 from zoo.logistic import fit_logistic
 from zoo.training.job import Job, is_main_process
+
+if TYPE_CHECKING:
+    from zoo.dissent.recipes import Ngram
 
 
 def train(recipe: Ngram, job: Job) -> None:

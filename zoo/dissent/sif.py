@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,13 +17,15 @@ from torch.utils.data import DataLoader
 from corpora.rng import stream
 from zoo.dissent.data import Pairs, encode_texts
 from zoo.dissent.modeling import SifConfig, SifForMarkers, encoded_pairs
-from zoo.dissent.recipes import Sif
 from zoo.evaluate.classification import leave
 from zoo.labelled import load_for
 from zoo.logistic import fit_logistic
 from zoo.training.job import Job, is_main_process
 from zoo.training.mapped import Texts
 from zoo.vocabularies import read_glove, words_for
+
+if TYPE_CHECKING:
+    from zoo.dissent.recipes import Sif
 
 BATCH = 1024
 WINDOW = 5

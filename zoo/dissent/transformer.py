@@ -6,6 +6,8 @@ section 6; the backbone may be a model of one of the others (base, DisSent, PDTB
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 
 from zoo.backbones import (
@@ -17,7 +19,6 @@ from zoo.backbones import (
 )
 from zoo.dissent.data import mapped_pairs
 from zoo.dissent.modeling import PairTransformer
-from zoo.dissent.recipes import Transformer
 from zoo.evaluate.classification import leave
 from zoo.labelled import load_for
 from zoo.training.job import Job, is_main_process
@@ -29,6 +30,9 @@ from zoo.training.trainer import (
     most_probable,
     trainer_over,
 )
+
+if TYPE_CHECKING:
+    from zoo.dissent.recipes import Transformer
 
 
 def train(recipe: Transformer, job: Job) -> None:

@@ -71,8 +71,31 @@ def run(options: argparse.Namespace) -> None:
     nlp.initialize(lambda: sample)
     adapt_tokenizer(nlp, train)
 
-    # Training
-    best = fit(nlp, config, train, silver, dev, options, rng)
+    # Training in stages, each from the best weights so far with its own optimizer
+    best: dict[str, Any] = {"las": -1.0}
+    for number, name in enumerate(STAGES[:1] if options.quick else STAGES):
+        if number:
+            fix_random_seed(options.seed + number)
+            rng = np.random.default_rng([options.seed, number])
+        settings = {**config["recipe"], **config[name]}
+        optimizer = registry.resolve({"optimizer": settings["optimizer"]})["optimizer"]
+        weights = nlp.to_bytes(exclude=["vocab"])
+        start, seen = time.perf_counter(), 0
+        steps = range(1, settings["max_steps"] + 1)
+        for step, batch in zip(steps, stream(nlp, train, silver, settings, rng), strict=False):
+            nlp.update(batch, sgd=optimizer, drop=settings["dropout"])
+            optimizer.step_schedules()
+            seen += sum(map(len, batch))
+            if step % settings["eval_frequency"] and step < settings["max_steps"]:
+                continue
+            counts = score_gold(nlp, dev, own_sentences=False)
+            scores = {key: counts.f1(key) for key in ("uas", "las", "xpos")}
+            rate = seen / (time.perf_counter() - start)
+            log.info("%s %d: %s, %.0f words/s", name, step, scores, rate)
+            if scores["las"] > best["las"]:
+                best = {"stage": name, "step": step, **scores}
+                weights = nlp.to_bytes(exclude=["vocab"])
+        nlp.from_bytes(weights, exclude=["vocab"])
     baseline = baseline_las(train, dev)
     log.info("selected: %s; the baseline's LAS: %.1f", best, baseline)
     if options.quick and best["las"] < baseline + QUICK_MARGIN:
@@ -89,46 +112,6 @@ def run(options: argparse.Namespace) -> None:
         "selected": best,
     }
     write_output(nlp, train, record, options.output)
-
-
-def fit(
-    nlp: Language,
-    config: Config,
-    train: Sequence[Sentence],
-    silver: Sequence[Sentence],
-    dev: Sequence[Sentence],
-    options: argparse.Namespace,
-    rng: np.random.Generator,
-) -> dict[str, Any]:
-    """Train `nlp` in place, leave it at its best on `dev`, and return the scores of that.
-
-    The stages follow each other, each from the best weights so far with its own optimizer.
-    """
-    best: dict[str, Any] = {"las": -1.0}
-    for number, name in enumerate(STAGES[:1] if options.quick else STAGES):
-        if number:
-            fix_random_seed(options.seed + number)
-            rng = np.random.default_rng([options.seed, number])
-        settings = {**config["recipe"], **config[name]}
-        optimizer = registry.resolve({"optimizer": settings["optimizer"]})["optimizer"]
-        weights = nlp.to_bytes(exclude=["vocab"])
-        start, words = time.perf_counter(), 0
-        steps = range(1, settings["max_steps"] + 1)
-        for step, batch in zip(steps, stream(nlp, train, silver, settings, rng), strict=False):
-            nlp.update(batch, sgd=optimizer, drop=settings["dropout"])
-            optimizer.step_schedules()
-            words += sum(map(len, batch))
-            if step % settings["eval_frequency"] and step < settings["max_steps"]:
-                continue
-            counts = score_gold(nlp, dev, own_sentences=False)
-            scores = {key: counts.f1(key) for key in ("uas", "las", "xpos")}
-            rate = words / (time.perf_counter() - start)
-            log.info("%s %d: %s, %.0f words/s", name, step, scores, rate)
-            if scores["las"] > best["las"]:
-                best = {"stage": name, "step": step, **scores}
-                weights = nlp.to_bytes(exclude=["vocab"])
-        nlp.from_bytes(weights, exclude=["vocab"])
-    return best
 
 
 def stream(
