@@ -135,8 +135,7 @@ def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
             # Distances without an interval are left out.
             ends = [points[k]["ci"] or (np.nan, np.nan) for k in asked]
             low, high = np.array(ends).reshape(-1, 2).T
-            bars = np.stack([np.fmax(values - low, 0.0), np.fmax(high - values, 0.0)])
-            bars[:, np.isnan(low)] = np.nan
+            bars = np.maximum([values - low, high - values], 0.0)
             label = name.replace("_", ", ")
             axes.errorbar(asked, values, bars, marker="o", capsize=3, label=label)
         axes.set_xticks(sorted(ticks), [f"{k:+d}" for k in sorted(ticks)])
