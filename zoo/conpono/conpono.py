@@ -156,14 +156,20 @@ def make_examples(
     shared = {"candidates": recipe.candidates, "seed": recipe.seed, "split": split, **parts}
     if recipe.objective == "bso":
         return Orderings(store, store, **shared)
-    shared |= {"encoder": recipe.encoder, "targets": recipe.targets or recipe.k}
-    try:
-        return Candidates(store, store, **shared)
-    except ConfigError:
-        if split == "train":
-            raise
-    job.note(f"{split} is too small for {recipe.candidates} candidates: random ones are from train")
-    return Candidates(store, stores["train"], **shared)
+    free = int(store.segments[-1] - np.diff(store.segments[store.documents]).max())
+    small = free < recipe.candidates
+    if small and split == "train":
+        raise ConfigError(
+            f"candidates = {recipe.candidates}, {free} segments are outside the largest document",
+            where=split,
+            hint="add documents to the dataset, or lower candidates",
+        )
+    if small:
+        wanted = f"{recipe.candidates} candidates"
+        job.note(f"{split} is too small for {wanted}: random ones are from train")
+    pool = stores["train"] if small else store
+    targets = recipe.targets or recipe.k
+    return Candidates(store, pool, **shared, encoder=recipe.encoder, targets=targets)
 
 
 def worker_count(setting: int) -> int:

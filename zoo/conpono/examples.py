@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from corpora.errors import ConfigError, InputError
+from corpora.errors import InputError
 from corpora.rng import stream
 from zoo.conpono.segments import KEPT, Encoded, Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore
@@ -96,17 +96,6 @@ class Candidates(Examples):
 
     encoder: Encoder = "full"
     targets: int = 4
-
-    def __post_init__(self) -> None:
-        own = self.pool is self.store
-        largest = int(np.diff(self.store.segments[self.store.documents]).max()) if own else 0
-        free = int(self.pool.segments[-1]) - largest
-        if free < self.candidates:
-            raise ConfigError(
-                f"{free} segments are outside the largest document, candidates = {self.candidates}",
-                where=self.split,
-                hint="add documents to the dataset, or lower candidates",
-            )
 
     def draw(
         self, paragraph: int, document: int, random: np.random.Generator

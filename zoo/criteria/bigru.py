@@ -44,9 +44,7 @@ def train(recipe: Bigru, job: Job) -> None:
         unk_token_id=tokenizer.unk_token_id,
         **{name: getattr(recipe, name) for name in SIZES},
     )
-    places = open_places(
-        dataset, tokenizer, recipe.output, config, recipe.max_tokens, recipe.workers
-    )
+    places = open_places(recipe, dataset, tokenizer, config)
     for split, part in places.items():
         most = int(part.labels[:, 1:].max()) + 1
         if "spp" in recipe.criteria and most > recipe.bins:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,9 @@ from corpora.errors import InputError
 from zoo.criteria.modeling import CriteriaConfig
 from zoo.training.data import Dataset, Shards
 from zoo.training.mapped import Part, Texts, bounds_of, mapped, rows_of, tokenized
+
+if TYPE_CHECKING:
+    from zoo.criteria.recipes import Bigru
 
 LABELS = ("level", "sentence_bin", "paragraph_bin")
 ALONG = ("section", *LABELS)
@@ -111,14 +113,9 @@ class Places(TorchDataset[Any]):
 
 
 def open_places(
-    dataset: Dataset,
-    tokenizer: PreTrainedTokenizerBase,
-    output: str | Path,
-    config: CriteriaConfig,
-    max_tokens: int,
-    workers: int = -1,
+    recipe: Bigru, dataset: Dataset, tokenizer: PreTrainedTokenizerBase, config: CriteriaConfig
 ) -> dict[str, Places]:
-    """The sentences of each split, from arrays made once while a run works on `output`.
+    """The sentences of each split, from arrays made once in a run.
 
     Raises `InputError` for a document whose columns differ in length.
     """
@@ -126,12 +123,12 @@ def open_places(
         dataset,
         dataset.splits,
         tokenizer,
-        output,
+        recipe.output,
         ("criteria",),
         COLUMNS,
         partial(_encoded, tokenizer),
         finish=_numbered,
-        workers=workers,
+        workers=recipe.workers,
     )
     places = {}
     for split, folder in folders.items():
@@ -141,7 +138,7 @@ def open_places(
             rows=np.arange(len(arrays["sentences"])),
             bags=config.bags,
             columns=[LABELS.index(name) for name in config.classes],
-            max_tokens=max_tokens,
+            max_tokens=recipe.max_tokens,
             pad_id=tokenizer.pad_token_id,
         )
     return places

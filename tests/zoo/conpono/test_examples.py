@@ -14,7 +14,7 @@ import pytest
 from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerBase
 
-from corpora.errors import ConfigError, InputError
+from corpora.errors import InputError
 from corpora.schemas import CONPONO
 from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import rows, texts
@@ -226,11 +226,6 @@ def test_orderings_swap_half_and_hide_it_from_the_lengths(
             seen[bool(label), len(one_places)] += 1
     assert set(seen) == {(swapped, size) for swapped in (True, False) for size in (3, 4)}
     assert min(seen.values()) > sum(seen.values()) / 4 * 0.7
-
-
-def test_too_few_documents_are_named(candidates: Make) -> None:
-    with pytest.raises(ConfigError, match="candidates = 600"):
-        candidates(candidates=600)
 
 
 def test_short_paragraphs_are_named(tmp_path: Path, tokenizer: PreTrainedTokenizerBase) -> None:
