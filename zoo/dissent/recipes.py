@@ -124,9 +124,9 @@ class Ngram(LogisticRecipe):
     """Maximum number of n-grams (the most frequent)."""
 
     def train(self, job: Job) -> None:
-        from zoo.dissent.baselines import train_ngram
+        from zoo.dissent.ngram import train
 
-        train_ngram(self, job)
+        train(self, job)
 
 
 class Sif(LogisticRecipe, WordRecipe):
@@ -149,9 +149,9 @@ class Sif(LogisticRecipe, WordRecipe):
     grid: Grid = (1e-4, 1e-3, 1e-2, 1e-1)
 
     def train(self, job: Job) -> None:
-        from zoo.dissent.baselines import train_sif
+        from zoo.dissent.sif import train
 
-        train_sif(self, job)
+        train(self, job)
 
 
 def _none_or_two(classes: int) -> int:

@@ -1,14 +1,11 @@
-"""Recipes: the baselines of appendix A.5 (Nie et al. 2019), logistic regression on fixed features.
-
-N-grams, and SIF sentence vectors (Arora, Liang and Ma 2017).
-"""
+"""Recipe: SIF sentence vectors and logistic regression (Nie et al. 2019, appendix A.5)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,26 +15,18 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from corpora.rng import stream
-from zoo.dissent.data import NgramVocabulary, Pairs, encode_ngrams, encode_texts
-from zoo.dissent.modeling import (
-    NgramConfig,
-    NgramForMarkers,
-    SifConfig,
-    SifForMarkers,
-    encoded_pairs,
-)
+from zoo.dissent.data import Pairs, encode_texts
+from zoo.dissent.modeling import SifConfig, SifForMarkers, encoded_pairs
 from zoo.evaluate.classification import leave
 from zoo.labelled import load_for
-from zoo.logistic import Fitted, fit_logistic
+from zoo.logistic import fit_logistic
 from zoo.training.job import Job, is_main_process
 from zoo.training.mapped import Texts
 from zoo.vocabularies import read_glove, words_for
 
 if TYPE_CHECKING:
-    from zoo.dissent.recipes import LogisticRecipe, Ngram, Sif
+    from zoo.dissent.recipes import Sif
 
-FITTED = ("train", "validation")
-"""The splits that a regression reads: validation accuracy chooses the penalty."""
 BATCH = 1024
 WINDOW = 5
 """Size of the context window, in words on each side."""
@@ -45,41 +34,7 @@ SMOOTHING = 0.75
 TOKENS_PER_PART = 2_000_000
 
 
-def train_ngram(recipe: Ngram, job: Job) -> None:
-    """Train into `job.folder`: data, model, objective (scikit-learn), evaluation, card."""
-    if not is_main_process():
-        return
-
-    # Data
-    data = load_for(recipe, job)
-    vocabulary = NgramVocabulary.fit(
-        data.all_texts("train"), recipe.longest, min_texts=recipe.min_texts, limit=recipe.features
-    )
-    rows = {
-        split: encode_ngrams(*data.texts(split), vocabulary, labels=data.gold(split))
-        for split in data.tables
-    }
-
-    # Model
-    model = NgramForMarkers(NgramConfig(features=2 * len(vocabulary.ngrams), **data.names))
-
-    # Objective, on the model's features: each row of length 1
-    features = {}
-    for split in FITTED:
-        texts, sizes = rows[split].texts, rows[split].lengths()
-        values = np.repeat(1 / np.sqrt(np.maximum(sizes, 1)), sizes).astype(np.float32)
-        shape = (len(texts), model.config.features)
-        features[split] = csr_matrix((values, texts.ids, texts.bounds), shape=shape)
-    fitted = _fit(recipe, features, rows, len(data.labels))
-    _set(model.weight[:-1], fitted.coefficients.T)
-    _set(model.bias, fitted.intercept)
-
-    # Evaluation and card
-    details = {"ngrams": len(vocabulary.ngrams)}
-    leave(job, data, model, vocabulary, rows, details=details, training=fitted.describe())
-
-
-def train_sif(recipe: Sif, job: Job) -> None:
+def train(recipe: Sif, job: Job) -> None:
     """Train into `job.folder`: data, model, objective (scikit-learn), evaluation, card."""
     if not is_main_process():
         return
@@ -127,10 +82,18 @@ def train_sif(recipe: Sif, job: Job) -> None:
     _set(encoder.component, randomized_svd(sentences, 1, random_state=random)[2][0])
 
     # Objective, on standardised features; the weights are converted to raw features
-    raw = {split: _batched(partial(encoded_pairs, encoder), rows[split]) for split in FITTED}
-    mean, deviation = raw["train"].mean(0), raw["train"].std(0) + 1e-8
-    features = {split: (part - mean) / deviation for split, part in raw.items()}
-    fitted = _fit(recipe, features, rows, len(data.labels))
+    features = {
+        split: _batched(partial(encoded_pairs, encoder), rows[split])
+        for split in ("train", "validation")
+    }
+    mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
+    fitted = fit_logistic(
+        ((features["train"] - mean) / deviation, rows["train"].labels),
+        ((features["validation"] - mean) / deviation, rows["validation"].labels),
+        model.num_labels,
+        grid=recipe.grid,
+        iterations=recipe.iterations,
+    )
     coefficients = fitted.coefficients / deviation
     _set(model.classifier.weight, coefficients)
     _set(model.classifier.bias, fitted.intercept - coefficients @ mean)
@@ -139,13 +102,6 @@ def train_sif(recipe: Sif, job: Job) -> None:
     truncated = rows.get("test", rows["validation"]).truncated
     details = {"vocabulary": words, "truncated": truncated}
     leave(job, data, model, tokenizer, rows, details=details, training=fitted.describe())
-
-
-def _fit(
-    recipe: LogisticRecipe, features: Mapping[str, Any], rows: Mapping[str, Pairs], classes: int
-) -> Fitted:
-    train, validation = ((features[split], rows[split].labels) for split in FITTED)
-    return fit_logistic(train, validation, classes, grid=recipe.grid, iterations=recipe.iterations)
 
 
 @torch.no_grad()
