@@ -20,6 +20,7 @@ from torch.nn import Embedding
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from corpora.errors import ConfigError, InputError
+from zoo.declared import WordRecipe
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 ENDS = ("<s>", "</s>")
@@ -55,6 +56,18 @@ def train_words(
             single=single, special_tokens=marks
         )
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token=PAD, unk_token=UNK)
+
+
+def words_for(
+    recipe: WordRecipe, texts: Iterable[str], *, ends: bool = False
+) -> PreTrainedTokenizerFast:
+    """`train_words` with the settings of a recipe, its limit included."""
+    frequency = recipe.min_frequency
+    tokenizer = train_words(
+        texts, recipe.vocab_size, min_frequency=frequency, lower=recipe.lower, ends=ends
+    )
+    tokenizer.model_max_length = recipe.max_tokens
+    return tokenizer
 
 
 def train_subwords(

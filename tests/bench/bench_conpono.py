@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -79,31 +79,23 @@ def write(folder: Path, number: int) -> Path:
     return folder
 
 
-@dataclass(frozen=True)
 class TextStore(TokenStore):
     """Tokenises every text when it is asked for, as a straightforward implementation does."""
 
-    texts: Sequence[str] = ()
-    tokenizer: PreTrainedTokenizerBase | None = None
+    def __init__(self, folder: Path, dataset: Dataset, tokenizer: PreTrainedTokenizerBase) -> None:
+        super().__init__(folder)
+        self.tokenizer = tokenizer
+        self.texts = [
+            text
+            for batch in batches(dataset["train"], ("sentences",))
+            for row in batch["sentences"].to_pylist()
+            for text in row
+        ]
 
     def ids(self, first: int, count: int) -> np.ndarray:
         text = " ".join(self.texts[first : first + count])
-        assert self.tokenizer is not None
         found = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return np.asarray(found, np.int64)
-
-
-def with_texts(
-    store: TokenStore, dataset: Dataset, tokenizer: PreTrainedTokenizerBase
-) -> TextStore:
-    texts = [
-        text
-        for batch in batches(dataset["train"], ("sentences",))
-        for row in batch["sentences"].to_pylist()
-        for text in row
-    ]
-    kept = {field.name: getattr(store, field.name) for field in fields(TokenStore)}
-    return TextStore(**kept, texts=texts, tokenizer=tokenizer)
 
 
 @dataclass
@@ -131,7 +123,7 @@ class Way:
         begin = clock()
         inputs = self.collator([self.examples[row, epoch] for row in rows])
         fetched = clock()
-        inputs = moved(inputs, device)
+        inputs = {k: v.to(device) if torch.is_tensor(v) else v for k, v in inputs.items()}
         with torch.autocast(device.type, torch.bfloat16) if self.bf16 else nullcontext():
             loss = self.model(**inputs).loss
         loss.backward()
@@ -143,7 +135,7 @@ class Way:
             self.data += fetched - begin
             self.step += clock() - fetched
             self.real += inputs["real_tokens"]
-            self.slots += inputs["slots"]
+            self.slots += inputs["slots"].size(1)
             self.anchors += len(rows)
 
     def figures(self) -> dict[str, Any]:
@@ -158,14 +150,6 @@ class Way:
         }
 
 
-def moved(value: Any, device: torch.device) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.to(device)
-    if isinstance(value, dict):
-        return {key: moved(part, device) for key, part in value.items()}
-    return [moved(part, device) for part in value] if isinstance(value, list) else value
-
-
 def throughput(folder: Path, size: str, anchors: int, steps: int, candidates: int) -> dict:
     """Each way `steps` optimizer steps on the same examples, in turn."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -176,7 +160,7 @@ def throughput(folder: Path, size: str, anchors: int, steps: int, candidates: in
     )
     geometry = Geometry()
     store = token_stores(dataset, tokenizer, geometry, folder.parent / "m")["train"]
-    naive = with_texts(store, dataset, tokenizer)
+    naive = TextStore(store.folder, dataset, tokenizer)
     template, masking = Template.of(tokenizer, 512), Masking.of(tokenizer, 0.15)
     shape = SIZES[size]
     config = BertConfig(

@@ -20,6 +20,7 @@ from tests.zoo.test_resume import assert_alike, kill_at, killed, trained
 from zoo.criteria import CriteriaConfig, CriteriaEncoder, CriteriaModel
 from zoo.criteria.data import Places, open_places
 from zoo.criteria.modeling import bag_loss
+from zoo.criteria.recipes import Bigru
 from zoo.evaluate.encoders import load_encoder
 from zoo.train import train
 from zoo.training.data import open_streamed
@@ -82,7 +83,8 @@ def made(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def places_of(data: Path, beside: Path, max_tokens: int = 32) -> tuple[Places, Any]:
     tokenizer = train_words((s for n in range(40) for s in document(n)["sentences"]), 500)
     config = CriteriaConfig(criteria=["nl", "spp", "sdt"])
-    places = open_places(open_streamed(str(data)), tokenizer, beside, config, max_tokens)
+    recipe = Bigru(dataset=str(data), output=str(beside), max_tokens=max_tokens)
+    places = open_places(recipe, open_streamed(str(data)), tokenizer, config)
     return places["train"], tokenizer
 
 
@@ -91,7 +93,8 @@ def test_the_loss_of_a_bag_of_words_by_hand() -> None:
     total = math.log(2 + math.e + math.e**2)
     # Padding (0) and the unknown word (1) are no words; a word that stands twice counts twice.
     words = torch.tensor([[2, 3, 3, 1, 0], [1, 0, 0, 0, 0]])
-    found = bag_loss(scores, words, (0, 1))
+    found, there = bag_loss(scores, words, (0, 1))
+    assert there.tolist() == [True, False]
     assert found[0].item() == pytest.approx(total - (1 + 2 + 2) / 3)
     assert math.isnan(found[1].item())
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -135,11 +136,5 @@ def test_models_of_words(pooling: Any) -> None:
 def test_conpono(vector: Any, attention: str) -> None:
     model = ConponoModel(ConponoConfig(backbone_config=bert(), k=1, vector=vector)).to("meta")
     set_attention(model.backbone, attention)
-    block = {
-        "input_ids": ids(2, 6),
-        "token_type_ids": ids(2, 6),
-        "real": ids(2, 6) > 0,
-        "masked": ids(3),
-        "mlm_labels": ids(3),
-    }
-    trained(model, model.train()([block, block], ids(4), ids(1, 2)).loss)
+    plan = np.array([[2, 6, 3, 1]] * 2)  # two blocks
+    trained(model, model.train()(ids(3, 24), ids(2, 6), plan, ids(4), ids(1, 2)).loss)

@@ -74,7 +74,7 @@ def test_a_cycle_is_broken_where_it_costs_least() -> None:
 
 
 def test_batches_hold_like_lengths_and_everything_once() -> None:
-    lengths = [5, 1, 9, 2, 2, 40, 7]
+    lengths = dict(enumerate([5, 1, 9, 2, 2, 40, 7]))
     found = by_length(lengths, 20)
     assert sorted(i for batch in found for i in batch) == list(range(len(lengths)))
     for batch in found:

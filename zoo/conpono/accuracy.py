@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from accelerate.utils import send_to_device
 from torch.utils.data import DataLoader
 
 from corpora.store.atomic import write_text
@@ -43,35 +44,38 @@ def hits(scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return (best & asked).astype(np.int64), asked.astype(np.int64)
 
 
+def by_distance(
+    right: np.ndarray, asked: np.ndarray, distances: Sequence[int]
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Correct answers and questions of each example, `[examples]`: in all, and at each distance."""
+    columns = {"accuracy": (right.sum(1), asked.sum(1))}
+    if right.shape[1] == len(distances):
+        each = zip(distances, right.T, asked.T, strict=True)
+        columns |= {f"accuracy_k{k:+d}": (won, count) for k, won, count in each}
+    return columns
+
+
 def accuracies(
     right: np.ndarray, asked: np.ndarray, distances: Sequence[int], seed: int, name: str
 ) -> dict[str, Any]:
     """The accuracy over all questions and at each distance, with intervals over examples."""
-    counts = {"accuracy": (name, right.sum(1), asked.sum(1))}
-    if right.shape[1] == len(distances):
-        for column, k in enumerate(distances):
-            counts[f"accuracy_k{k:+d}"] = f"{name}.{k:+d}", right[:, column], asked[:, column]
     figures: dict[str, Any] = {}
-    for key, (stream, won, count) in counts.items():
+    for key, (won, count) in by_distance(right, asked, distances).items():
         won, count = won[count > 0], count[count > 0]
+        figures[key] = {"value": None, "n": 0}
         if len(count):
             value = float(won.sum() / count.sum())
+            stream = name + key.removeprefix("accuracy").replace("_k", ".")
             drawn = of_ratio(won, count, seed, stream)
             figures[key] = {"value": value, **drawn, "n": int(count.sum())}
-        else:
-            figures[key] = {"value": None, "n": 0}
     return figures
 
 
 def validation_metrics(made: Any, distances: Sequence[int]) -> dict[str, float]:
     """Accuracies without intervals, and the parts of the loss, of a Trainer's predictions."""
     scores, parts = made.predictions
-    right, asked = hits(scores, made.label_ids)
-    metrics = {"accuracy": float(right.sum() / asked.sum())}
-    if right.shape[1] == len(distances):
-        shares = right.sum(0) / np.maximum(asked.sum(0), 1)
-        named = zip(distances, shares.tolist(), strict=True)
-        metrics |= {f"accuracy_k{k:+d}": share for k, share in named}
+    counted = by_distance(*hits(scores, made.label_ids), distances)
+    metrics = {key: float(won.sum() / max(count.sum(), 1)) for key, (won, count) in counted.items()}
     return metrics | dict(zip(PARTS, parts.mean(0).tolist(), strict=True))
 
 
@@ -105,12 +109,7 @@ def held_out(
     model.eval()
     counts = []
     for inputs in DataLoader(examples, batch, collate_fn=collator, num_workers=workers):
-        blocks = [
-            {k: v.to(model.device) if isinstance(v, torch.Tensor) else v for k, v in block.items()}
-            for block in inputs["blocks"]
-        ]
-        order, labels = inputs["order"].to(model.device), inputs["labels"].to(model.device)
-        scores = model(blocks, order, labels).scores
+        scores = model(**send_to_device(inputs, model.device)).scores
         counts.append(hits(scores.float().cpu().numpy(), inputs["labels"].numpy()))
     right, asked = (np.concatenate(part) for part in zip(*counts, strict=True))
     return right, asked
@@ -136,8 +135,7 @@ def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
             # Distances without an interval are left out.
             ends = [points[k]["ci"] or (np.nan, np.nan) for k in asked]
             low, high = np.array(ends).reshape(-1, 2).T
-            bars = np.stack([np.fmax(values - low, 0.0), np.fmax(high - values, 0.0)])
-            bars[:, np.isnan(low)] = np.nan
+            bars = np.maximum([values - low, high - values], 0.0)
             label = name.replace("_", ", ")
             axes.errorbar(asked, values, bars, marker="o", capsize=3, label=label)
         axes.set_xticks(sorted(ticks), [f"{k:+d}" for k in sorted(ticks)])

@@ -82,28 +82,22 @@ def analyse(
     `first`, the `second`): the weighted change of rate, each marker's change, and the mean and
     standard deviation of the change in random samples of the same size.
 
-    Raises `InputError` if the lengths differ, or no marker occurs in the training data.
+    Raises `InputError` if no marker occurs in the training data.
     """
-    right_one, right_two = np.asarray(right_one, bool), np.asarray(right_two, bool)
-    if not len(examples) == len(right_one) == len(right_two):
-        raise InputError(
-            f"{len(examples)} examples, {len(right_one)} and {len(right_two)} answers",
-            hint="both models must have answered all rows of one file, in its order",
-        )
     sets = {"one": right_one & ~right_two, "two": right_two & ~right_one}
     result: dict[str, Any] = {name: {"n": int(rows.sum())} for name, rows in sets.items()}
     for place, taken in {"both": slice(2), "first": slice(1), "second": slice(1, 2)}.items():
-        base = counts_of([" ".join(pair[taken]) for pair in training])
+        base, counts = (
+            counts_of([" ".join(pair[taken]) for pair in pairs]) for pairs in (training, examples)
+        )
         if not base.any():
             raise InputError("no marker occurs in the training data", hint="give its BSO pairs")
-        counts = counts_of([" ".join(pair[taken]) for pair in examples])
         for name, rows in sets.items():
-            size = int(rows.sum())
-            if not size:
+            if not rows.any():
                 continue
             change, each = change_of(counts[rows], base)
             random = stream(seed, f"zoo.conpono.markers.{name}.{place}")
-            drawn = (random.choice(len(rows), size, replace=False) for _ in range(SAMPLES))
+            drawn = (random.choice(len(rows), rows.sum(), replace=False) for _ in range(SAMPLES))
             samples = [change_of(counts[sample], base)[0] for sample in drawn]
             result[name][place] = {
                 "change": change,

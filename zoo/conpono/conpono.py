@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from zoo.conpono.examples import Candidates, Collator, Examples, Orderings
 from zoo.conpono.modeling import ConponoModel, load_heads
 from zoo.conpono.segments import Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
-from zoo.conpono.training import PARTS, ConponoTrainer, flattened
+from zoo.conpono.training import PARTS, ConponoTrainer
 from zoo.training.data import SPLITS, evenly, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
@@ -60,12 +59,12 @@ def train(recipe: Conpono, job: Job) -> None:
     masking = Masking.of(tokenizer, recipe.mask_rate if recipe.mlm else 0.0)
     parts = {"template": Template.of(tokenizer, limit), "masking": masking, "geometry": geometry}
     drawn = {split: make_examples(recipe, job, split, stores, **parts) for split in SPLITS}
-
-    def used(split: str, rows: int) -> Examples:
-        return replace(drawn[split], rows=evenly(len(drawn[split]), rows))
-
-    training = used("train", recipe.max_train_rows)
-    shown = {split: used(split, recipe.max_eval_rows) for split in SPLITS[1:]}
+    shown = {
+        split: replace(part, rows=evenly(len(part), recipe.max_eval_rows))
+        for split, part in drawn.items()
+        if split != "train"
+    }
+    training = replace(drawn["train"], rows=evenly(len(drawn["train"]), recipe.max_train_rows))
     for split, part in shown.items() if is_main_process() else ():
         cut, total = cut_texts(part)
         if cut:
@@ -85,7 +84,7 @@ def train(recipe: Conpono, job: Job) -> None:
         arguments,
         job=job,
         lengths=np.broadcast_to(np.int64(1), len(training)),
-        data_collator=partial(flattened, collator),
+        data_collator=collator,
         train_dataset=training,
         eval_dataset=shown["validation"],
         compute_metrics=lambda made: validation_metrics(made, geometry.distances),
@@ -157,14 +156,20 @@ def make_examples(
     shared = {"candidates": recipe.candidates, "seed": recipe.seed, "split": split, **parts}
     if recipe.objective == "bso":
         return Orderings(store, store, **shared)
-    shared |= {"encoder": recipe.encoder, "targets": recipe.targets or recipe.k}
-    try:
-        return Candidates(store, store, **shared)
-    except ConfigError:
-        if split == "train":
-            raise
-    job.note(f"{split} is too small for {recipe.candidates} candidates: random ones are from train")
-    return Candidates(store, stores["train"], **shared)
+    free = int(store.segments[-1] - np.diff(store.segments[store.documents]).max())
+    small = free < recipe.candidates
+    if small and split == "train":
+        raise ConfigError(
+            f"candidates = {recipe.candidates}, {free} segments are outside the largest document",
+            where=split,
+            hint="add documents to the dataset, or lower candidates",
+        )
+    if small:
+        wanted = f"{recipe.candidates} candidates"
+        job.note(f"{split} is too small for {wanted}: random ones are from train")
+    pool = stores["train"] if small else store
+    targets = recipe.targets or recipe.k
+    return Candidates(store, pool, **shared, encoder=recipe.encoder, targets=targets)
 
 
 def worker_count(setting: int) -> int:

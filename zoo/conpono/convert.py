@@ -5,9 +5,7 @@ Only this module needs TensorFlow: `pip install 'discorpora[tensorflow]'`.
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,8 @@ import torch
 from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoModel, BertConfig, BertTokenizer
 
-from corpora.errors import ConfigError, InputError, nearest
+from corpora.errors import ConfigError, InputError, nearest, require
+from corpora.outside import read_json
 from corpora.store.atomic import MANIFEST, staged, write_json
 from zoo.conpono.modeling import ConponoModel
 from zoo.modeling import parameter_count, save_model
@@ -39,8 +38,7 @@ TURNED = re.compile(rf"/kernel$|^{UNI}$")
 ENCODERS = ("full", "isolated")
 LEFT_OUT = re.compile(r"adam_[mv]|Adam|global_step|cls/seq_relationship|_CHECKPOINTABLE")
 """The optimizer's state, and BERT's head for the next sentence, which CONPONO does not use."""
-PATH_HINT = "give the path without .index or .data-00000-of-00001, or the folder"
-BERT_HINT = "it is a file of the original BERT; vocab.txt is beside its config"
+BERT_HINT = "it is a file of the original BERT: give it with --config or --vocabulary"
 
 
 def convert(
@@ -68,18 +66,10 @@ def convert(
             hint=f"{nearest(encoder, ENCODERS)}give one of {', '.join(ENCODERS)}; a uni-encoder is "
             "recognised by its weights",
         )
-    where = str(checkpoint)
-    if not checkpoint.is_dir() and not checkpoint.with_name(f"{checkpoint.name}.index").is_file():
-        raise InputError("there is no TensorFlow checkpoint", where=where, hint=PATH_HINT)
     beside = checkpoint if checkpoint.is_dir() else checkpoint.parent
-    config, vocabulary = config or beside / "bert_config.json", vocabulary or beside / "vocab.txt"
-    for option, path in {"config": config, "vocabulary": vocabulary}.items():
-        if not path.is_file():
-            hint = f"give it with --{option}: {BERT_HINT}"
-            raise InputError("no such file", where=str(path), hint=hint)
-    settings = read_config(config)
-    ids = read_vocabulary(vocabulary, settings.vocab_size)
-    model = to_model(open_checkpoint(checkpoint), settings, encoder, where)
+    settings = read_config(config or beside / "bert_config.json")
+    ids = read_vocabulary(vocabulary or beside / "vocab.txt", settings.vocab_size)
+    model = to_model(open_checkpoint(checkpoint), settings, encoder, str(checkpoint))
     tokenizer = BertTokenizer(vocab=ids, do_lower_case=lower)
     tokenizer.model_max_length = settings.max_position_embeddings
     about = {
@@ -98,27 +88,24 @@ def convert(
 def open_checkpoint(checkpoint: Path) -> Any:
     """TensorFlow's reader of a checkpoint (`model.ckpt-50000`, or its folder).
 
-    Raises `ConfigError` without TensorFlow, `InputError` if there is no checkpoint.
+    Raises `DiscorporaError` without TensorFlow, `InputError` if there is no checkpoint.
     """
-    try:
-        import tensorflow
-    except ImportError as error:
-        raise ConfigError(
-            "reading a TensorFlow checkpoint needs TensorFlow",
-            hint="pip install 'discorpora[tensorflow]'",
-        ) from error
+    tensorflow = require("tensorflow", "tensorflow", "to read a TensorFlow checkpoint")
     try:
         return tensorflow.train.load_checkpoint(str(checkpoint))
     except (ValueError, tensorflow.errors.OpError) as error:
-        problem = f"no TensorFlow checkpoint: {str(error).splitlines()[0]}"
-        raise InputError(problem, where=str(checkpoint), hint=PATH_HINT) from error
+        raise InputError(
+            f"no TensorFlow checkpoint: {str(error).splitlines()[0]}",
+            where=str(checkpoint),
+            hint="give the path without .index or .data-00000-of-00001, or the folder",
+        ) from error
 
 
 def read_config(path: Path) -> BertConfig:
     """BERT's configuration. Raises `InputError` for an invalid file."""
     try:
-        return BertConfig(**json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError, StrictDataclassError) as error:
+        return BertConfig(**read_json(path, BERT_HINT))
+    except (TypeError, StrictDataclassError) as error:
         problem = f"is not a configuration of BERT: {str(error).strip().splitlines()[0]}"
         raise InputError(problem, where=str(path), hint=BERT_HINT) from error
 
@@ -131,12 +118,10 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
     try:
         # Not splitlines, which also splits at characters that are words of a vocabulary.
         words = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-        if len(words) != size:
-            raise ValueError(f"{len(words)} words, the configuration has vocab_size = {size}")
-        word, count = Counter(words).most_common(1)[0]
-        if count > 1:
-            raise ValueError(f"{word!r} occurs twice")
-    except ValueError as error:  # also if it is not UTF-8
+        if not len(set(words)) == len(words) == size:
+            different = f"{len(words)} words, {len(set(words))} different ones"
+            raise ValueError(f"{different}: the configuration has vocab_size = {size}")
+    except (OSError, ValueError) as error:  # also if it is not UTF-8
         raise InputError(str(error), where=str(path), hint=BERT_HINT) from error
     return {word: number for number, word in enumerate(words)}
 
@@ -150,8 +135,7 @@ def to_model(reader: Any, config: BertConfig, encoder: str, where: str) -> Conpo
     names = [name for name in reader.get_variable_to_shape_map() if not LEFT_OUT.search(name)]
     for name in sorted(names):
         tensor = torch.from_numpy(np.array(reader.get_tensor(name)))
-        turned = tensor.T.contiguous() if TURNED.search(name) else tensor
-        weights[rename(name, where)] = turned
+        weights[renamed(name)] = tensor.T.contiguous() if TURNED.search(name) else tensor
     if "relations.weight" not in weights:
         raise InputError(
             "this checkpoint has no cpc_weights or softmax_weights, so it is not a CONPONO model",
@@ -172,32 +156,17 @@ def to_model(reader: Any, config: BertConfig, encoder: str, where: str) -> Conpo
         mlm="masked_words.dense.weight" in weights,
         pad_token_id=config.pad_token_id,
     )
-    asked, there = (
-        {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-        for tensors in (model.state_dict(), weights)
-    )
-    for name in sorted({*asked, *there}):
-        if asked.get(name) != there.get(name):
-            one, two = asked.get(name, "none"), there.get(name, "none")
-            raise InputError(
-                f"{name}: expected {one} by the configuration, found {two} in the checkpoint",
-                where=where,
-                hint="give the bert_config.json of this checkpoint",
-            )
-    model.load_state_dict(weights)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        hint = "give the bert_config.json of this checkpoint; only CONPONO's checkpoints are read"
+        raise InputError(" ".join(str(error).split()), where=where, hint=hint) from error
     return model
 
 
-def rename(name: str, where: str = "") -> str:
-    """The name in this model of a variable of the released code. Raises `InputError`."""
-    known = name
+def renamed(name: str) -> str:
+    """The name in this model of a variable of the released code."""
     for pattern, replacement in RENAMED:
-        known = re.sub(pattern, replacement, known)
-    path, _, ending = known.rpartition("/")
-    if known == name or ending not in ENDINGS:
-        raise InputError(
-            f"the checkpoint has an unknown variable: {name!r}",
-            where=where,
-            hint="only CONPONO's checkpoints are read (BERT, pooler, cpc_weights)",
-        )
-    return f"{path.replace('/', '.')}.{ENDINGS[ending]}"
+        name = re.sub(pattern, replacement, name)
+    path, _, ending = name.rpartition("/")
+    return f"{path.replace('/', '.')}.{ENDINGS.get(ending, ending)}"

@@ -11,7 +11,7 @@ shorter than 90 % of its longest, so at most a tenth of a block is padding.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from corpora.errors import ConfigError, InputError
+from corpora.errors import InputError
 from corpora.rng import stream
 from zoo.conpono.segments import KEPT, Encoded, Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore
@@ -67,29 +67,22 @@ class Examples(Dataset[Example]):
     def __getitem__(self, item: int | tuple[int, int]) -> Example:
         """The example of a row (in epoch 0), or of `(row, epoch)`."""
         row, epoch = item if isinstance(item, tuple) else (item, 0)
-        row = row if self.rows is None else int(self.rows[row])
-        paragraph = int(self.store.examples[row])
-        document = self.store.document_of(paragraph)
-        number = paragraph - int(self.store.documents[document])
-        name = f"{int(self.store.keys[document]):016x}/{number}"
+        paragraph = int(self.store.examples[row if self.rows is None else self.rows[row]])
+        documents = self.store.documents
+        document = int(np.searchsorted(documents, paragraph, side="right")) - 1
+        name = f"{int(self.store.keys[document]):016x}/{paragraph - int(documents[document])}"
         random = stream(self.seed, f"zoo.conpono.{self.split}", name, epoch)
-        return self.draw(paragraph, document, random)
+        made, labels = self.draw(paragraph, document, random)
+        sequences, words, seconds, cut = zip(*made, strict=True)
+        ids, mlm = self.masking.draw(np.concatenate(sequences), np.concatenate(words), random)
+        lengths = np.array([len(sequence) for sequence in sequences], np.int64)
+        return Example(ids, mlm, lengths, np.array(seconds, np.int64), labels, sum(cut))
 
     @abstractmethod
-    def draw(self, paragraph: int, document: int, random: np.random.Generator) -> Example:
-        """One example around a paragraph of a document."""
-
-    def finish(
-        self, sequences: Sequence[Encoded], labels: np.ndarray, random: np.random.Generator
-    ) -> Example:
-        """Mask the sequences and join them end to end."""
-        ids = np.concatenate([sequence.ids for sequence in sequences])
-        words = np.concatenate([sequence.words for sequence in sequences])
-        masked, mlm = self.masking.draw(ids, words, random)
-        lengths = np.array([len(sequence.ids) for sequence in sequences], np.int64)
-        seconds = np.array([sequence.second for sequence in sequences], np.int64)
-        cut = sum(sequence.cut for sequence in sequences)
-        return Example(masked, mlm, lengths, seconds, labels, cut)
+    def draw(
+        self, paragraph: int, document: int, random: np.random.Generator
+    ) -> tuple[list[Encoded], np.ndarray]:
+        """The sequences of one example around a paragraph of a document, and its labels."""
 
 
 @dataclass
@@ -104,23 +97,9 @@ class Candidates(Examples):
     encoder: Encoder = "full"
     targets: int = 4
 
-    def __post_init__(self) -> None:
-        if self.candidates <= self.targets:
-            raise ConfigError(
-                f"candidates = {self.candidates} with targets = {self.targets}",
-                hint="candidates are the targets and some random segments: increase candidates",
-            )
-        own = self.pool is self.store
-        largest = int(np.diff(self.store.segments[self.store.documents]).max()) if own else 0
-        free = int(self.pool.segments[-1]) - largest
-        if free < self.candidates:
-            raise ConfigError(
-                f"{free} segments are outside the largest document, candidates = {self.candidates}",
-                where=self.split,
-                hint="add documents to the dataset, or lower candidates",
-            )
-
-    def draw(self, paragraph: int, document: int, random: np.random.Generator) -> Example:
+    def draw(
+        self, paragraph: int, document: int, random: np.random.Generator
+    ) -> tuple[list[Encoded], np.ndarray]:
         store, pool, geometry = self.store, self.pool, self.geometry
         first, end = store.paragraphs[paragraph].tolist()
         start, distances = geometry.draw(end - first, self.targets, random)
@@ -152,12 +131,10 @@ class Candidates(Examples):
 
         # The sequences as encoder input (section 2.1)
         single, pair = self.template.single, self.template.pair
+        alone = [] if self.encoder == "uni" else [single(anchor)]
         if self.encoder == "isolated":
-            sequences = [single(text) for text in (anchor, *segments.values())]
-        else:
-            alone = [] if self.encoder == "uni" else [single(anchor)]
-            sequences = [*alone, *(pair(anchor, text) for text in segments.values())]
-        return self.finish(sequences, labels, random)
+            return [*alone, *map(single, segments.values())], labels
+        return [*alone, *(pair(anchor, text) for text in segments.values())], labels
 
 
 @dataclass
@@ -169,7 +146,9 @@ class Orderings(Examples):
     do not reveal the order. `labels [pairs]` are 1 for swapped spans.
     """
 
-    def draw(self, paragraph: int, document: int, random: np.random.Generator) -> Example:
+    def draw(
+        self, paragraph: int, document: int, random: np.random.Generator
+    ) -> tuple[list[Encoded], np.ndarray]:
         first, end = self.store.paragraphs[paragraph].tolist()
         starts = [first + int(random.integers(end - first - self.geometry.window + 1))]
         numbers = random.integers(0, int(self.store.windows[-1]), self.candidates - 1)
@@ -182,7 +161,7 @@ class Orderings(Examples):
             one = self.store.ids(start, size)
             two = self.store.ids(start + size, self.geometry.window - size)
             pairs.append(self.template.pair(*((two, one) if swap else (one, two))))
-        return self.finish(pairs, labels.astype(np.int64), random)
+        return pairs, labels.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -197,61 +176,39 @@ class Collator:
     shortest: float = 0.9
 
     def __call__(self, examples: Sequence[Example]) -> dict[str, Any]:
-        """`labels [batch, ...]`, `blocks`, and `order [batch * sequences]`.
+        """The input of `ConponoModel.forward`, `labels [batch, ...]`, and `real_tokens`.
 
-        `order` restores the examples' order from the concatenated vectors of the blocks.
-        `real_tokens` and `slots` count ids and positions, padding included.
+        All blocks share two tensors, since each tensor costs a worker time. `slots [3, places]`:
+        ids, types, and 1 at real tokens; `words [2, masked]`: places in their blocks, and labels;
+        `plan [blocks, 4]`: rows, tokens of a row, masked words, and whether there is padding.
+        `order [batch * sequences]` restores the examples' order from the blocks' vectors.
         """
-        joined = {
-            name: np.concatenate([getattr(example, name) for example in examples])
+        ids, mlm, lengths, seconds = (
+            np.concatenate([getattr(example, name) for example in examples])
             for name in ("ids", "mlm", "lengths", "seconds")
-        }
-        lengths = joined["lengths"]
-        plan = list(self._plan(lengths))
-        placed = [sequence for rows in plan for sequence in rows]
-        blocks = [self._block(rows, **joined, ends=np.cumsum(lengths)) for rows in plan]
+        )
+        begins = np.cumsum(lengths) - lengths
+        slots, words, plan = [], [], []
+        order = left = np.argsort(-lengths, kind="stable")
+        while len(left):
+            longest = int(lengths[left[0]])
+            like = int(np.searchsorted(-lengths[left], -self.shortest * longest, side="right"))
+            rows, left = np.split(left, [max(1, min(like, self.block_tokens // longest))])
+            places = np.arange(longest)
+            real = places < lengths[rows, None]
+            sources = np.where(real, begins[rows, None] + places, 0)
+            types = real & (places >= seconds[rows, None])
+            slots.append(np.stack([np.where(real, ids[sources], self.pad_id), types, real]))
+            labels = np.where(real, mlm[sources], KEPT).ravel()
+            masked = np.flatnonzero(labels != KEPT)
+            words.append(np.stack([masked, labels[masked]]))
+            plan.append((*real.shape, len(masked), not real.all()))
+        flat = [block.reshape(3, -1) for block in slots]
         return {
             "labels": torch.from_numpy(np.stack([example.labels for example in examples])),
-            "blocks": blocks,
-            "order": torch.from_numpy(np.argsort(placed)),
+            "slots": torch.from_numpy(np.concatenate(flat, 1)),
+            "words": torch.from_numpy(np.concatenate(words, 1)),
+            "plan": np.array(plan),
+            "order": torch.from_numpy(np.argsort(order)),
             "real_tokens": int(lengths.sum()),
-            "slots": sum(block["input_ids"].numel() for block in blocks),
-        }
-
-    def _plan(self, lengths: np.ndarray) -> Iterator[list[int]]:
-        """The sequences of each block, one in each row."""
-        order = np.argsort(-lengths, kind="stable")
-        while len(order):
-            longest = int(lengths[order[0]])
-            like = int(np.searchsorted(-lengths[order], -self.shortest * longest, side="right"))
-            size = max(1, min(like, self.block_tokens // longest))
-            yield order[:size].tolist()
-            order = order[size:]
-
-    def _block(
-        self,
-        rows: Sequence[int],
-        ids: np.ndarray,
-        mlm: np.ndarray,
-        lengths: np.ndarray,
-        seconds: np.ndarray,
-        ends: np.ndarray,
-    ) -> dict[str, Any]:
-        """One block of the model's input, of sequences end to end: see `ConponoModel.encode`."""
-        places = np.arange(int(lengths[rows].max()))
-        real = places < lengths[rows, None]
-        inputs = np.full(real.shape, self.pad_id, np.int64)
-        labels = np.full_like(inputs, KEPT)
-        for number, sequence in enumerate(rows):
-            size, end = int(lengths[sequence]), int(ends[sequence])
-            inputs[number, :size] = ids[end - size : end]
-            labels[number, :size] = mlm[end - size : end]
-        masked = np.flatnonzero(labels.ravel() != KEPT)
-        types = (real & (places >= seconds[rows, None])).astype(np.int64)
-        return {
-            "input_ids": torch.from_numpy(inputs),
-            "token_type_ids": torch.from_numpy(types),
-            "real": None if real.all() else torch.from_numpy(real),
-            "masked": torch.from_numpy(masked),
-            "mlm_labels": torch.from_numpy(labels.ravel()[masked]),
         }

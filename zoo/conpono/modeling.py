@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
@@ -30,12 +31,9 @@ from zoo.modeling import ZooModel, encoder_from, known_to_auto
 
 STANDARD_DEVIATION = 0.02
 ROBERTA = ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
+BERT = "cls.predictions"
 HEADS = {
-    "bert": (
-        "cls.predictions.transform.dense",
-        "cls.predictions.transform.LayerNorm",
-        "cls.predictions.bias",
-    ),
+    "bert": (f"{BERT}.transform.dense", f"{BERT}.transform.LayerNorm", f"{BERT}.bias"),
     **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), ROBERTA),
 }
 """Where a masked-word model has its head's transformation, norm and bias."""
@@ -78,15 +76,15 @@ class ConponoConfig(PretrainedConfig):
 
 @dataclass
 class ConponoOutput(ModelOutput):
-    """`loss` is the sum of its parts `objective_loss` and `mlm_loss`.
+    """`loss` is the sum of its parts, the objective's and the masked words'.
 
-    `scores [batch, 2K, candidates]`, or `[batch, pairs]` for the ordering baseline.
+    `scores [batch, 2K, candidates]`, or `[batch, pairs]` for the ordering baseline. `parts [batch,
+    2]` are the same in each row, so that batches of different sizes count by their examples.
     """
 
     loss: Tensor | None = None
-    objective_loss: Tensor | None = None
-    mlm_loss: Tensor | None = None
     scores: Tensor | None = None
+    parts: Any = None
 
 
 class Relations(nn.Module):
@@ -171,7 +169,7 @@ class ConponoModel(ZooModel):
 
     config_class = ConponoConfig
     base_model_prefix = "backbone"
-    main_input_name = "order"
+    main_input_name = "slots"
 
     def __init__(self, config: ConponoConfig) -> None:
         super().__init__(config)
@@ -211,20 +209,20 @@ class ConponoModel(ZooModel):
 
     def forward(
         self,
-        blocks: Sequence[Mapping[str, Any]],
+        slots: Tensor,
+        words: Tensor,
+        plan: np.ndarray,
         order: Tensor,
         labels: Tensor,
         **kwargs: object,
     ) -> ConponoOutput:
-        """Encode the blocks that `Collator` makes; `order [batch * sequences]`.
+        """Encode the blocks that `Collator` makes, and compare their texts.
 
         `labels [batch, 2K]` for CONPONO, `[batch, pairs]` for the ordering baseline.
         """
-        vectors, mlm_loss = self._encode(blocks)
-        vectors = vectors[order]
-        vectors = vectors.view(len(labels), -1, vectors.size(-1))
-        masked = sum(block["mlm_labels"].numel() for block in blocks)
-        mlm_loss = mlm_loss / max(masked, 1)
+        vectors, mlm_loss = self._encode(slots, words, plan)
+        vectors = vectors[order].view(len(labels), -1, vectors.size(-1))
+        mlm_loss = mlm_loss / max(words.size(1), 1)
         with torch.autocast(vectors.device.type, enabled=False):
             if self.config.objective == "bso":
                 scores = self.ordering(vectors)
@@ -232,7 +230,8 @@ class ConponoModel(ZooModel):
             else:
                 scores = self.relations(vectors)
                 objective_loss = contrast(scores, labels)
-        return ConponoOutput(objective_loss + mlm_loss, objective_loss, mlm_loss, scores)
+        parts = torch.stack([objective_loss, mlm_loss])
+        return ConponoOutput(parts.sum(), scores, parts.expand(len(labels), -1))
 
     @property
     def once_a_row(self) -> tuple[str, ...]:
@@ -240,7 +239,7 @@ class ConponoModel(ZooModel):
         there = dict(self.named_modules())
         return tuple(name for name in ONCE_A_ROW if name in there)
 
-    def _encode(self, blocks: Sequence[Mapping[str, Any]]) -> tuple[Tensor, Tensor]:
+    def _encode(self, slots: Tensor, words: Tensor, plan: np.ndarray) -> tuple[Tensor, Tensor]:
         """The vectors `[sequences, width]` of blocks, and their summed masked-word loss.
 
         Words are looked up once for all blocks, since the gradient of a look-up is a matrix of the
@@ -248,52 +247,36 @@ class ConponoModel(ZooModel):
         reason.
         """
         table = self.backbone.get_input_embeddings()
-        words: Sequence[Tensor | None] = [None] * len(blocks)
+        sizes = (plan[:, 0] * plan[:, 1]).tolist()
+        looked_up: Sequence[Tensor | None] = [None] * len(plan)
         if takes_vectors(self.backbone):
-            sizes = [block["input_ids"].numel() for block in blocks]
-            words = table(torch.cat([block["input_ids"].flatten() for block in blocks])).split(
-                sizes
-            )
-        vectors, losses = [], []
-        held: list[tuple[Tensor, Tensor]] = []
-        for number, (block, given) in enumerate(zip(blocks, words, strict=True), 1):
-            pooled, states = self.encode(block, given)
-            vectors.append(pooled)
-            held.append((states, block["mlm_labels"]))
-            loss = states.new_zeros((), dtype=torch.float32)
-            if number == len(blocks) or sum(len(each) for _, each in held) >= WORDS_AT_ONCE:
-                gathered, labels = (torch.cat(parts) for parts in zip(*held, strict=True))
+            looked_up = table(slots[0]).split(sizes)
+        parts, masked = slots.split(sizes, 1), words.split(plan[:, 2].tolist(), 1)
+        vectors, losses, held = [], [], []
+        for number, (rows, tokens, _, padded) in enumerate(plan.tolist()):
+            ids, types, real = parts[number].view(3, rows, tokens)
+            inputs: dict[str, Tensor] = {"input_ids": ids}
+            if (found := looked_up[number]) is not None:
+                inputs = {"inputs_embeds": found.view(rows, tokens, -1)}
+            if takes_types(self.backbone):
+                inputs["token_type_ids"] = types
+            if padded:
+                inputs["attention_mask"] = mask_of(self.backbone, real)
+            states = self.backbone(**inputs).last_hidden_state
+            if self.config.vector == "cls":
+                vectors.append(self.pool(states[:, 0]))
+            else:
+                vectors.append(pooled(states, real, "mean") if padded else states.mean(1))
+            places, labels = masked[number]
+            held.append((states.flatten(0, 1)[places], labels))
+            last = number == len(plan) - 1
+            if last or sum(len(each) for _, each in held) >= WORDS_AT_ONCE:
+                gathered, gold = (torch.cat(each) for each in zip(*held, strict=True))
                 held.clear()
                 if self.config.mlm:
-                    loss = self.masked_words(gathered, table.weight, labels)
-            losses.append(loss)
-        return torch.cat(vectors), torch.stack(losses).sum()
-
-    def encode(
-        self, block: Mapping[str, Any], words: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """The vectors `[sequences, width]` of a block, and the states `[masked, width]`.
-
-        `input_ids`, `token_type_ids` `[rows, tokens]`, one sequence in each row; `real`, False at
-        padding, or None without padding; `masked`, places in the flattened rows. `words [rows *
-        tokens, width]`: the vectors of `input_ids`, if already looked up.
-        """
-        ids, real = block["input_ids"], block["real"]
-        inputs: dict[str, Tensor] = {}
-        if words is None:
-            inputs["input_ids"] = ids
-        else:
-            inputs["inputs_embeds"] = words.view(*ids.shape, -1)
-        if takes_types(self.backbone):
-            inputs["token_type_ids"] = block["token_type_ids"]
-        if real is not None:
-            inputs["attention_mask"] = mask_of(self.backbone, real)
-        states = self.backbone(**inputs).last_hidden_state
-        if self.config.vector == "mean":
-            vectors = states.mean(1) if real is None else pooled(states, real, "mean")
-        else:
-            vectors = self.pool(states[:, 0])
-        return vectors, states.flatten(0, 1)[block["masked"]]
+                    losses.append(self.masked_words(gathered, table.weight, gold))
+        loss = torch.stack(losses).sum() if losses else states.new_zeros((), dtype=torch.float32)
+        return torch.cat(vectors), loss
 
     def pool(self, states: Tensor) -> Tensor:
         """The vectors of `states [sequences, width]` at [CLS]: through the pooler, if there is one.
@@ -329,56 +312,48 @@ def takes_vectors(backbone: PreTrainedModel) -> bool:
 def mask_of(backbone: PreTrainedModel, real: Tensor) -> Tensor:
     """The mask that hides padding, in the form of the backbone's attention.
 
-    `real [rows, tokens]` is False at padding.
+    `real [rows, tokens]` is 0 at padding.
     """
     if backbone.config._attn_implementation == "sdpa" and backbone.config.model_type in WIDE_MASKS:
         # For `[rows, tokens]` transformers checks for padding, which waits for the GPU.
-        return real[:, None, None, :]
-    return real.long()
+        return real[:, None, None, :].bool()
+    return real
 
 
 def load_heads(model: ConponoModel, backbone: str) -> Iterator[str]:
     """Give `model` the heads stored with `backbone`; yields notes on them."""
-    kind = model_type(backbone)
-    if kind == model.config.model_type:
-        yield from _load_own(model, ConponoModel.from_pretrained(backbone))
-    elif model.config.mlm and kind in HEADS:
-        yield from _load_masked_words(model.masked_words, backbone, *HEADS[kind])
-    elif model.config.mlm and kind.startswith("discorpora-"):
+    kind, mlm = model_type(backbone), model.config.mlm
+    if kind == model.config.model_type:  # trained here or converted
+        own = ConponoModel.from_pretrained(backbone)
+        if mlm and own.config.mlm:
+            model.masked_words.load_state_dict(own.masked_words.state_dict())
+        elif mlm:
+            yield f"the backbone was trained without masked words, so it has no head: {NEW}"
+        name, said, same = SAME[model.config.objective]
+        differ = [key for key in same if getattr(model.config, key) != getattr(own.config, key)]
+        if differ:
+            yield f"the backbone's {differ[0]} differs: {said} initialised randomly"
+        else:
+            model.get_submodule(name).load_state_dict(own.get_submodule(name).state_dict())
+            yield f"{said} copied from the backbone"
+    elif mlm and kind in HEADS:
+        dense, norm, bias = HEADS[kind]
+        with opening(backbone) as options:
+            stored, report = AutoModelForMaskedLM.from_pretrained(
+                backbone, output_loading_info=True, **options
+            )
+        if any(key.startswith((dense, norm)) for key in report["missing_keys"]):
+            # As of sentence encoders such as MiniLM.
+            yield f"the backbone has no masked-word head: {NEW}"
+            return
+        head = model.masked_words
+        head.dense.load_state_dict(stored.get_submodule(dense).state_dict())
+        head.norm.load_state_dict(stored.get_submodule(norm).state_dict())
+        head.bias.data.copy_(stored.get_parameter(bias).data)
+    elif mlm and kind.startswith("discorpora-"):
         yield f"the backbone has no masked-word head: {NEW}"
-    elif model.config.mlm:
+    elif mlm:
         yield f"{kind}'s masked-word head is not supported: {NEW}"
-
-
-def _load_own(model: ConponoModel, stored: ConponoModel) -> Iterator[str]:
-    """The heads of a model of this family, trained here or converted."""
-    if model.config.mlm and stored.config.mlm:
-        model.masked_words.load_state_dict(stored.masked_words.state_dict())
-    elif model.config.mlm:
-        yield f"the backbone was trained without masked words, so it has no head: {NEW}"
-    name, said, same = SAME[model.config.objective]
-    differ = [key for key in same if getattr(model.config, key) != getattr(stored.config, key)]
-    if differ:
-        yield f"the backbone's {differ[0]} differs: {said} initialised randomly"
-        return
-    model.get_submodule(name).load_state_dict(stored.get_submodule(name).state_dict())
-    yield f"{said} copied from the backbone"
-
-
-def _load_masked_words(
-    head: MaskedWords, backbone: str, dense: str, norm: str, bias: str
-) -> Iterator[str]:
-    """The masked-word head of another family; sentence encoders such as MiniLM store none."""
-    with opening(backbone) as options:
-        stored, report = AutoModelForMaskedLM.from_pretrained(
-            backbone, output_loading_info=True, **options
-        )
-    if any(key.startswith((dense, norm)) for key in report["missing_keys"]):
-        yield f"the backbone has no masked-word head: {NEW}"
-        return
-    head.dense.load_state_dict(stored.get_submodule(dense).state_dict())
-    head.norm.load_state_dict(stored.get_submodule(norm).state_dict())
-    head.bias.data.copy_(stored.get_parameter(bias).data)
 
 
 known_to_auto(ConponoConfig, model=ConponoModel)

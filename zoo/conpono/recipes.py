@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from zoo.training.job import Job
 
 
-def _two_or_more(value: int, info: ValidationInfo) -> int:
-    if value < 2 and info.data.get("objective") == "conpono":
-        raise ValueError("a target needs at least one other candidate: give 2 or more")
+def _more_than_targets(value: int, info: ValidationInfo) -> int:
+    targets = info.data.get("targets") or info.data.get("k", 1)
+    if value <= targets and info.data.get("objective") == "conpono":
+        raise ValueError(f"they are {targets} targets and some random segments: give more")
     return value
 
 
@@ -58,7 +59,7 @@ class Conpono(BackboneRecipe):
     """Maximum distance K of a target, in both directions."""
     targets: Count = 4
     """Maximum targets of an anchor; 0: one for each k, as in the released code."""
-    candidates: Annotated[int, Field(ge=1), AfterValidator(_two_or_more)] = 32
+    candidates: Annotated[int, Field(ge=1), AfterValidator(_more_than_targets)] = 32
     """Number of targets and random segments together; for `bso`, pairs of an example."""
     anchor_sentences: Positive = 4
     """Sentences of an anchor."""

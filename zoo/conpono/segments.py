@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
@@ -76,8 +77,7 @@ def cut_pair(anchor: int, target: int, budget: int) -> tuple[int, int]:
     return one, min(target, budget - one)
 
 
-@dataclass(frozen=True)
-class Encoded:
+class Encoded(NamedTuple):
     """Token ids, which of them are words, the start of the second text, and whether it was cut."""
 
     ids: np.ndarray
@@ -98,14 +98,11 @@ class Template:
     @classmethod
     def of(cls, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> Template:
         """The special tokens, read off an example."""
-        pair, at, special = tokenizer(*PROBE)["input_ids"], 0, []
-        for word in PROBE:
-            ids = tokenizer(word, add_special_tokens=False)["input_ids"]
-            there = next(i for i in range(at, len(pair)) if pair[i : i + len(ids)] == ids)
-            special.append(pair[at:there])
-            at = there + len(ids)
-        start, middle, end = (np.asarray(part, np.int64) for part in (*special, pair[at:]))
-        return cls(start, middle, end, max_tokens)
+        pair = tokenizer(*PROBE)
+        ids, sides = np.asarray(pair["input_ids"], np.int64), pair.sequence_ids()
+        one, two = sides.index(0), sides.index(1)
+        middle, end = ids[one + sides.count(0) : two], ids[two + sides.count(1) :]
+        return cls(ids[:one], middle, end, max_tokens)
 
     def single(self, text: np.ndarray) -> Encoded:
         """One text, cut at its end if it is too long."""
@@ -122,8 +119,9 @@ class Template:
     def _sequence(self, parts: Sequence[np.ndarray], cut: bool) -> Encoded:
         """`parts` alternate special tokens and texts."""
         ids = np.concatenate(parts).astype(np.int64)
-        words = np.concatenate([np.full(len(part), at % 2 == 1) for at, part in enumerate(parts)])
-        return Encoded(ids, words, sum(map(len, parts[:3])), cut)
+        sizes = [len(part) for part in parts]
+        words = np.repeat(np.arange(len(parts)) % 2 == 1, sizes)
+        return Encoded(ids, words, sum(sizes[:3]), cut)
 
 
 @dataclass(frozen=True)

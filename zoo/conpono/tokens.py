@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,8 @@ from zoo.training.data import Dataset
 from zoo.training.mapped import Part, Texts, bounds_of, mapped, tokenized
 
 
-@dataclass(frozen=True)
 class TokenStore:
-    """One split: token ids, and the starts of sentences, paragraphs and documents.
+    """One split, mapped from its folder: ids, and starts of sentences, paragraphs and documents.
 
     Sentence `i` is `tokens[sentences[i]:sentences[i + 1]]`; paragraph `p` has the sentences
     `paragraphs[p, 0]` to `paragraphs[p, 1]`; document `d` the paragraphs `documents[d]` to
@@ -31,42 +29,27 @@ class TokenStore:
     with a target.
     """
 
-    folder: Path
-    tokens: np.ndarray
-    sentences: np.ndarray
-    paragraphs: np.ndarray
-    documents: np.ndarray
-    keys: np.ndarray
-    examples: np.ndarray
-    segments: np.ndarray
-    windows: np.ndarray
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        arrays = mapped(folder)
+        self.tokens, self.sentences = arrays["tokens"].ids, arrays["tokens"].bounds
+        self.paragraphs, self.documents, self.keys, self.examples, self.segments, self.windows = (
+            arrays[name]
+            for name in ("paragraphs", "documents", "keys", "examples", "segments", "windows")
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A worker that does not share this process's memory maps the same files.
-        return open_store, (self.folder,)
+        return TokenStore, (self.folder,)
 
     def ids(self, first: int, count: int) -> np.ndarray:
         """The ids of `count` sentences from `first` on, `[tokens]`."""
         return self.tokens[self.sentences[first] : self.sentences[first + count]]
 
-    def document_of(self, paragraph: int) -> int:
-        """The document of `paragraph`."""
-        return int(np.searchsorted(self.documents, paragraph, side="right")) - 1
-
     def starting(self, counts: np.ndarray, number: int) -> int:
         """The first sentence of the `number`-th segment or window counted by `counts`."""
         paragraph = int(np.searchsorted(counts, number, side="right")) - 1
         return int(self.paragraphs[paragraph, 0]) + number - int(counts[paragraph])
-
-
-def open_store(folder: Path) -> TokenStore:
-    """A store on the disk, mapped into memory."""
-    arrays = mapped(folder)
-    names = ("documents", "examples", "segments", "windows", "keys", "paragraphs")
-    texts: Texts = arrays["tokens"]
-    return TokenStore(
-        folder, texts.ids, sentences=texts.bounds, **{name: arrays[name] for name in names}
-    )
 
 
 def token_stores(
@@ -93,16 +76,17 @@ def token_stores(
         finish=partial(_index, geometry),
         workers=workers,
     )
-    return {split: open_store(folder) for split, folder in folders.items()}
+    return {split: TokenStore(folder) for split, folder in folders.items()}
 
 
 def _encoded(encoder: TextEncoder, rows: pa.RecordBatch) -> Part:
     """The sentences, the sizes of the paragraphs, and each document's key and paragraphs."""
     sentences: list[str] = []
-    sizes, counts, keys = [], [], []
+    sizes: list[int] = []
+    documents = []
     for row in rows.to_pylist():
         ends = row["bounds"]
-        if len(ends) < 2 or ends[0] != 0 or ends[-1] != len(row["sentences"]):
+        if len(ends) < 2 or (ends[0], ends[-1]) != (0, len(row["sentences"])):
             raise InputError(
                 f"bounds {ends} do not divide its {len(row['sentences'])} sentences",
                 where=f"document {row['doc']}",
@@ -110,8 +94,8 @@ def _encoded(encoder: TextEncoder, rows: pa.RecordBatch) -> Part:
             )
         sentences += row["sentences"]
         sizes += np.diff(ends).tolist()
-        counts.append(len(ends) - 1)
-        keys.append(stable_id(row["doc"]))
+        documents.append((stable_id(row["doc"]), len(ends) - 1))
+    keys, counts = zip(*documents, strict=True)
     return {
         "tokens": Texts.of(encoder.sentences(sentences)),
         "sizes": np.array(sizes, np.int64),
@@ -137,15 +121,15 @@ def _index(geometry: Geometry, split: str, read: dict[str, Any]) -> Part:
             where=split,
             hint="build the dataset with merge_above, or lower anchor_sentences",
         )
-
-    def places(width: int) -> np.ndarray:
-        return bounds_of(np.maximum(lengths - width + 1, 0))
-
+    segments, windows = (
+        bounds_of(np.maximum(lengths - width + 1, 0))
+        for width in (geometry.target, geometry.window)
+    )
     return {
         "keys": keys[order],
         "documents": bounds_of(counts[order]),
         "paragraphs": paragraphs,
         "examples": examples,
-        "segments": places(geometry.target),
-        "windows": places(geometry.window),
+        "segments": segments,
+        "windows": windows,
     }

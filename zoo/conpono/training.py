@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Sampler, SequentialSampler
 
-from zoo.conpono.examples import Collator, Example
 from zoo.conpono.modeling import ConponoOutput
 from zoo.training.throughput import Throughput
 from zoo.training.trainer import EpochSampler, ZooTrainer
 
 PARTS = ("objective_loss", "mlm_loss")
-BLOCK = ("input_ids", "token_type_ids", "real", "masked", "mlm_labels")
 
 
 class EpochRows(Sampler[tuple[int, int]]):
@@ -42,9 +39,9 @@ class PipelineThroughput(Throughput):
     slots = 0
 
     def count(self, inputs: Mapping[str, Any]) -> None:
-        self.examples += inputs["examples"]
+        self.examples += len(inputs["labels"])
         self.tokens += inputs["real_tokens"]
-        self.slots += inputs["slots"]
+        self.slots += inputs["slots"].size(1)
 
     @property
     def real_share(self) -> float:
@@ -77,25 +74,14 @@ class ConponoTrainer(ZooTrainer):
     def _get_eval_sampler(self, eval_dataset: Any) -> Any:
         return SequentialSampler(eval_dataset)
 
-    def _prepare_inputs(self, inputs: Any) -> Any:
-        return unflattened(super()._prepare_inputs(inputs))
-
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, *args: Any, **kwargs: Any
     ) -> Any:
         outputs: ConponoOutput = model(**inputs)
         if model.training:
             # Kept on the device: reading them here would stop it at every step.
-            self._parts.append(_parts_of(outputs).detach())
+            self._parts.append(outputs.parts[0].detach())
         return (outputs.loss, outputs) if return_outputs else outputs.loss
-
-    def prediction_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """The loss, its parts for each example, the scores and the labels of one batch."""
-        inputs = self._prepare_inputs(inputs)
-        with torch.no_grad(), self.compute_loss_context_manager():
-            outputs: ConponoOutput = model(**inputs)
-        parts = _parts_of(outputs).expand(len(inputs["labels"]), len(PARTS))
-        return outputs.loss, (outputs.scores, parts), inputs["labels"]
 
     def log(self, logs: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         if self._parts and "loss" in logs:
@@ -106,44 +92,3 @@ class ConponoTrainer(ZooTrainer):
             logs["real_token_share"] = self.throughput.real_share
             self._parts.clear()
         super().log(logs, *args, **kwargs)
-
-
-def flattened(collator: Collator, examples: Sequence[Example]) -> dict[str, Any]:
-    """A batch with all its numbers in one tensor, `flat`: each tensor costs a worker time.
-
-    `plan [blocks, 4]`: rows, tokens of a row, masked words, and whether there is padding.
-    """
-    inputs = collator(examples)
-    blocks, labels, order = (inputs.pop(name) for name in ("blocks", "labels", "order"))
-    parts = [block[name] for block in blocks for name in BLOCK if block[name] is not None]
-    plan = [
-        [*block["input_ids"].shape, len(block["masked"]), block["real"] is not None]
-        for block in blocks
-    ]
-    flat = torch.cat([part.flatten() for part in (*parts, order, labels)])
-    return {**inputs, "examples": len(examples), "flat": flat, "plan": np.array(plan)}
-
-
-def unflattened(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The batch that `flattened` had, in views of its one tensor."""
-    rows, tokens, masked, padded = inputs["plan"].T
-    slots = rows * tokens
-    sizes = np.stack([slots, slots, slots * padded, masked, masked], 1)
-    sequences, total = int(rows.sum()), int(sizes.sum())
-    ends = [*sizes.ravel().tolist(), sequences, len(inputs["flat"]) - total - sequences]
-    *parts, order, labels = inputs["flat"].split(ends)
-    blocks: list[dict[str, Any]] = []
-    for number, count in enumerate(rows.tolist()):
-        found = parts[len(BLOCK) * number : len(BLOCK) * (number + 1)]
-        block = dict(zip(BLOCK, found, strict=True))
-        for name in BLOCK[:3]:
-            block[name] = block[name].view(count, -1) if len(block[name]) else None
-        if block["real"] is not None:
-            block["real"] = block["real"].bool()
-        blocks.append(block)
-    labels = labels.view(inputs["examples"], -1)
-    return {**inputs, "blocks": blocks, "order": order, "labels": labels}
-
-
-def _parts_of(outputs: ConponoOutput) -> Tensor:
-    return torch.stack([getattr(outputs, part) for part in PARTS])

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from accelerate.utils import send_to_device
+from torch.utils.data import DataLoader
 
 from corpora.errors import ConfigError
 from corpora.tasks.pretraining import DEEPEST
-from zoo.criteria.data import Places, open_places, texts
+from zoo.criteria.data import NOWHERE, Places, open_places, texts
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
 from zoo.evaluate.classification import report
 from zoo.evaluate.scores import of_ratio
@@ -19,7 +21,7 @@ from zoo.training.data import SPLITS, evenly, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import fit, history, trainer_over
-from zoo.vocabularies import load_vectors, train_words
+from zoo.vocabularies import load_vectors, words_for
 
 if TYPE_CHECKING:
     from zoo.criteria.recipes import Bigru
@@ -33,13 +35,7 @@ def train(recipe: Bigru, job: Job) -> None:
     # Data
     dataset = open_streamed(recipe.dataset, recipe.dataset_config)
     rows = {split: dataset[split] for split in SPLITS}  # each must have rows
-    tokenizer = train_words(
-        texts(rows["train"]),
-        recipe.vocab_size,
-        min_frequency=recipe.min_frequency,
-        lower=recipe.lower,
-    )
-    tokenizer.model_max_length = recipe.max_tokens
+    tokenizer = words_for(recipe, texts(rows["train"]))
     config = CriteriaConfig(
         vocab_size=len(tokenizer),
         criteria=list(recipe.criteria),
@@ -48,9 +44,7 @@ def train(recipe: Bigru, job: Job) -> None:
         unk_token_id=tokenizer.unk_token_id,
         **{name: getattr(recipe, name) for name in SIZES},
     )
-    places = open_places(
-        dataset, tokenizer, recipe.output, config, recipe.max_tokens, recipe.workers
-    )
+    places = open_places(recipe, dataset, tokenizer, config)
     for split, part in places.items():
         most = int(part.labels[:, 1:].max()) + 1
         if "spp" in recipe.criteria and most > recipe.bins:
@@ -64,7 +58,7 @@ def train(recipe: Bigru, job: Job) -> None:
     truncated = {split: part.truncated for split, part in places.items()}
     job.note_counts(f"sentences cut at {recipe.max_tokens} tokens", truncated)
     for column, name in enumerate(("section", "title")):
-        if name in config.bags and (places["train"].over[:, column] < 0).all():
+        if name in config.bags and (places["train"].over[:, column] == NOWHERE).all():
             job.note(f"no training sentence has a {name}: nothing is learnt from it")
 
     # Model
@@ -94,25 +88,26 @@ def train(recipe: Bigru, job: Job) -> None:
     }
 
     # Card, with the losses at each validation
-    near = metrics["test"]["nats_a_word"]["next"]
     validations = [
         {"step": entry["step"]}
         | {k.removeprefix("eval_"): v for k, v in entry.items() if k.endswith("_loss")}
         for entry in state.log_history
         if "eval_loss" in entry
     ]
-    sizes = {split: len(part) for split, part in places.items()}
+    near = metrics["test"]["nats_a_word"]["next"]
+    what = "test, nats a word of the next sentence (by frequency alone)"
     finish(
         job,
         model,
         tokenizer,
         dataset,
-        headline=(
-            "test, nats a word of the next sentence (by frequency alone)",
-            f"{near['value']:.3f} ({near['by_frequency']:.3f})",
-        ),
+        headline=(what, f"{near['value']:.3f} ({near['by_frequency']:.3f})"),
         metrics=metrics,
-        data={"sentences": sizes, "truncated": truncated, "vocabulary": len(tokenizer)},
+        data={
+            "sentences": {split: len(part) for split, part in places.items()},
+            "truncated": truncated,
+            "vocabulary": len(tokenizer),
+        },
         training={**history(state), "validations": validations},
     )
 
@@ -134,17 +129,14 @@ def metrics_of(
     """
     config = model.config
     model.eval()
-    losses = np.zeros((len(places), len(config.bags) + len(config.classes)), np.float32)
-    classes = np.zeros((len(places), len(config.classes)), np.int64)
     order = np.argsort(-places.lengths(), kind="stable")
-    for start in range(0, len(order), batch_size):
-        rows = order[start : start + batch_size]
-        batch = places.collate([places[int(row)] for row in rows])
-        bags = {name: ids.to(model.device) for name, ids in batch.pop("bags").items()}
-        inputs = {name: value.to(model.device) for name, value in batch.items()}
-        outputs = model(bags=bags, **inputs)
-        losses[rows] = outputs.parts.float().cpu().numpy()
-        classes[rows] = outputs.predicted.cpu().numpy()
+    found = []
+    for batch in DataLoader(places, batch_size, sampler=order.tolist(), collate_fn=places.collate):
+        outputs = model(**send_to_device(batch, model.device))
+        found.append((outputs.parts.float().cpu().numpy(), outputs.predicted.cpu().numpy()))
+    losses, classes = (
+        np.concatenate(parts)[np.argsort(order)] for parts in zip(*found, strict=True)
+    )
 
     known = frequency.copy()
     known[[places.pad_id, config.unk_token_id]] = 0
@@ -155,16 +147,16 @@ def metrics_of(
         there = np.flatnonzero(~np.isnan(losses[:, column]))
         if not len(there):
             continue
-        values, total = losses[there, column], 0.0
-        for words in places.bags_of(name, places.rows[there]):
-            total += float(nats[words[words != config.unk_token_id]].mean())
+        values = losses[there, column]
+        bags = places.bags_of(name, places.rows[there])
+        by_frequency = [float(nats[bag[bag != config.unk_token_id]].mean()) for bag in bags]
         _, units = np.unique(places.documents()[there], return_inverse=True)
         sums, counts = np.bincount(units, values), np.bincount(units)
         metrics["nats_a_word"][name] = {
             "sentences": len(there),
             "value": float(values.mean()),
             **of_ratio(sums, counts, seed, f"criteria.{name}"),
-            "by_frequency": total / len(there),
+            "by_frequency": sum(by_frequency) / len(there),
         }
     gold = places.labels[places.rows][:, places.columns].astype(np.int64)
     for column, (name, size) in enumerate(config.classes.items()):

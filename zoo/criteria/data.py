@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,9 @@ from zoo.criteria.modeling import CriteriaConfig
 from zoo.training.data import Dataset, Shards
 from zoo.training.mapped import Part, Texts, bounds_of, mapped, rows_of, tokenized
 
+if TYPE_CHECKING:
+    from zoo.criteria.recipes import Bigru
+
 LABELS = ("level", "sentence_bin", "paragraph_bin")
 ALONG = ("section", *LABELS)
 """Columns with one value for each sentence."""
@@ -30,20 +32,17 @@ NOWHERE = -1
 class Places(TorchDataset[Any]):
     """The sentences of one split, each with its neighbours, headings and classes.
 
-    Sentence `i` is `tokens[bounds[i]:bounds[i + 1]]`; `first[i]` marks the first of a document;
-    `labels [sentences, 3]`: level, bin in the paragraph, bin of the paragraph; `over [sentences,
-    2]`: the numbers of its section's heading and its document's title among the headings
-    (`heading_tokens`, `heading_bounds`), or -1. `rows`: the sentences to use; `columns`: the labels
-    to use.
+    `first[i]` marks the first sentence of a document; `labels [sentences, 3]`: level, bin in the
+    paragraph, bin of the paragraph; `over [sentences, 2]`: the numbers of its section's heading and
+    its document's title among `headings`, or -1. `rows`: the sentences to use; `columns`: the
+    labels to use.
     """
 
-    tokens: np.ndarray
-    bounds: np.ndarray
+    sentences: Texts
+    headings: Texts
     first: np.ndarray
     labels: np.ndarray
     over: np.ndarray
-    heading_tokens: np.ndarray
-    heading_bounds: np.ndarray
     rows: np.ndarray
     bags: tuple[str, ...]
     columns: list[int]
@@ -55,13 +54,12 @@ class Places(TorchDataset[Any]):
 
     def lengths(self) -> np.ndarray:
         """The tokens of each sentence, as they are encoded."""
-        return np.minimum(self.bounds[self.rows + 1] - self.bounds[self.rows], self.max_tokens)
+        return np.minimum(self.sentences.lengths()[self.rows], self.max_tokens)
 
     @property
     def truncated(self) -> int:
         """Number of sentences cut at the limit."""
-        sizes = self.bounds[self.rows + 1] - self.bounds[self.rows]
-        return int((sizes > self.max_tokens).sum())
+        return int((self.sentences.lengths()[self.rows] > self.max_tokens).sum())
 
     def documents(self) -> np.ndarray:
         """The number of each row's document, `[rows]`."""
@@ -70,8 +68,9 @@ class Places(TorchDataset[Any]):
     def word_counts(self, size: int) -> np.ndarray:
         """Counts of the `size` words of the vocabulary in the sentences, `[size]`."""
         counts = np.zeros(size, np.int64)
-        for start in range(0, len(self.tokens), 1 << 24):
-            counts += np.bincount(self.tokens[start : start + (1 << 24)], minlength=size)
+        for start in range(0, len(self.sentences.ids), 1 << 24):
+            part = self.sentences.ids[start : start + (1 << 24)]
+            counts += np.bincount(part, minlength=size)
         return counts
 
     def __getitem__(self, row: int) -> tuple[Places, int]:
@@ -85,27 +84,24 @@ class Places(TorchDataset[Any]):
             begins = np.maximum(sentences, near)  # a document's first sentence has no previous one
             there = begins < len(self.first)
             there[there] = ~self.first[begins[there]]
-            return self._texts(self.tokens, self.bounds, near, there)
+            return self._texts(self.sentences, near, there)
         heading = self.over[sentences, ("section", "title").index(name)]
-        return self._texts(self.heading_tokens, self.heading_bounds, heading, heading != NOWHERE)
+        return self._texts(self.headings, heading, heading != NOWHERE)
 
-    def _texts(
-        self, tokens: np.ndarray, bounds: np.ndarray, numbers: np.ndarray, there: np.ndarray
-    ) -> Texts:
-        begins = bounds[np.where(there, numbers, 0)]
-        lengths = np.minimum(bounds[np.where(there, numbers + 1, 0)] - begins, self.max_tokens)
-        ends = bounds_of(lengths)
-        places = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], lengths)
-        return Texts(tokens[places], ends)
+    def _texts(self, texts: Texts, numbers: np.ndarray, there: np.ndarray) -> Texts:
+        begins = texts.bounds[np.where(there, numbers, 0)]
+        lengths = texts.bounds[np.where(there, numbers + 1, 0)] - begins
+        ends = bounds_of(np.minimum(lengths, self.max_tokens))
+        places = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], np.diff(ends))
+        return Texts(texts.ids[places], ends)
 
     @staticmethod
     def collate(rows: Sequence[tuple[Places, int]]) -> dict[str, Any]:
         """A batch of rows of one split as input of `CriteriaModel.forward`."""
         places = rows[0][0]
         sentences = places.rows[[row for _, row in rows]]
-        everywhere = np.ones(len(sentences), np.bool_)
-        own = places._texts(places.tokens, places.bounds, sentences, everywhere)
-        ids, real = own.padded(places.pad_id)
+        there = np.ones(len(sentences), np.bool_)
+        ids, real = places._texts(places.sentences, sentences, there).padded(places.pad_id)
         bags = {name: places.bags_of(name, sentences).padded(places.pad_id) for name in places.bags}
         labels = places.labels[sentences][:, places.columns].astype(np.int64)
         return {
@@ -117,14 +113,9 @@ class Places(TorchDataset[Any]):
 
 
 def open_places(
-    dataset: Dataset,
-    tokenizer: PreTrainedTokenizerBase,
-    output: str | Path,
-    config: CriteriaConfig,
-    max_tokens: int,
-    workers: int = -1,
+    recipe: Bigru, dataset: Dataset, tokenizer: PreTrainedTokenizerBase, config: CriteriaConfig
 ) -> dict[str, Places]:
-    """The sentences of each split, from arrays made once while a run works on `output`.
+    """The sentences of each split, from arrays made once in a run.
 
     Raises `InputError` for a document whose columns differ in length.
     """
@@ -132,30 +123,22 @@ def open_places(
         dataset,
         dataset.splits,
         tokenizer,
-        output,
+        recipe.output,
         ("criteria",),
         COLUMNS,
         partial(_encoded, tokenizer),
         finish=_numbered,
-        workers=workers,
+        workers=recipe.workers,
     )
     places = {}
     for split, folder in folders.items():
         arrays = mapped(folder)
-        tokens: Texts = arrays["tokens"]
-        headings: Texts = arrays["headings"]
         places[split] = Places(
-            tokens=tokens.ids,
-            bounds=tokens.bounds,
-            first=arrays["first"],
-            labels=arrays["labels"],
-            over=arrays["over"],
-            heading_tokens=headings.ids,
-            heading_bounds=headings.bounds,
-            rows=np.arange(len(tokens)),
+            **{name: arrays[name] for name in ("sentences", "headings", "first", "labels", "over")},
+            rows=np.arange(len(arrays["sentences"])),
             bags=config.bags,
             columns=[LABELS.index(name) for name in config.classes],
-            max_tokens=max_tokens,
+            max_tokens=recipe.max_tokens,
             pad_id=tokenizer.pad_token_id,
         )
     return places
@@ -163,9 +146,12 @@ def open_places(
 
 def _encoded(tokenizer: PreTrainedTokenizerBase, rows: pa.RecordBatch) -> Part:
     """The sentences of documents with their classes, and their headings."""
-    parts: dict[str, list[Any]] = {name: [] for name in ("first", "labels", "own", "counts")}
     sentences: list[str] = []
     headings: list[str] = []
+    first: list[bool] = []
+    labels: list[tuple[int, ...]] = []
+    own: list[tuple[int, int]] = []
+    counts = []
     for row in rows.to_pylist():
         size = len(row["sentences"])
         for name in ALONG:
@@ -177,31 +163,26 @@ def _encoded(tokenizer: PreTrainedTokenizerBase, rows: pa.RecordBatch) -> Part:
                 )
         if not size:
             continue
-        sentences += row["sentences"]
-        parts["first"].append(np.arange(size) == 0)
-        labels = np.array([row[name] for name in LABELS], np.int64).T
-        parts["labels"].append(labels - [1, 0, 0])  # levels count from 1
         above = [*row["headings"], row["title"]]
+        there = [number if text else NOWHERE for number, text in enumerate(above)]
+        sentences += row["sentences"]
         headings += above
-        there = np.where(above, np.arange(len(above)), NOWHERE)
-        parts["own"].append(np.stack([there[row["section"]], np.full(size, there[-1])], 1))
-        parts["counts"].append(len(above))
-
-    def ids_of(texts: list[str]) -> list[list[int]]:
-        return list(tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"])
-
-    def joined(name: str, width: int, kind: Any) -> np.ndarray:
-        return np.concatenate([np.zeros((0, width), kind), *parts[name]]).astype(kind)
-
-    # A sentence without words is one unknown word; a heading may be empty.
-    ids = [text or [tokenizer.unk_token_id] for text in ids_of(sentences)] if sentences else []
+        first += [True] + [False] * (size - 1)
+        labels.extend(zip(*(row[name] for name in LABELS), strict=True))
+        own.extend((there[section], there[-1]) for section in row["section"])
+        counts.append(len(above))
+    ids, above_ids = (
+        tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+        for texts in (sentences, headings)
+    )
     return {
-        "tokens": Texts.of(ids),
-        "headings": Texts.of(ids_of(headings) if headings else []),
-        "first": np.concatenate([np.zeros(0, np.bool_), *parts["first"]]),
-        "labels": joined("labels", len(LABELS), np.int8),
-        "own": joined("own", 2, np.int32),
-        "counts": np.array(parts["counts"], np.int64),
+        # A sentence without words is one unknown word; a heading may be empty.
+        "sentences": Texts.of([text or [tokenizer.unk_token_id] for text in ids]),
+        "headings": Texts.of(above_ids),
+        "first": np.array(first, np.bool_),
+        "labels": np.array(labels, np.int8) - np.array([1, 0, 0], np.int8),  # levels count from 1
+        "own": np.array(own, np.int32),
+        "counts": np.array(counts, np.int64),
     }
 
 

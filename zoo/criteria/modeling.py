@@ -119,8 +119,9 @@ class CriteriaModel(ZooModel, modeling_discorpora.WordModel):
         parts, there, predicted = [], [], []
         for name in self.config.bags:
             scores = self.decoders[name](vectors).float()
-            parts.append(bag_loss(scores, bags[name], no_words))
-            there.append(_real(bags[name], no_words).any(1))
+            loss, known = bag_loss(scores, bags[name], no_words)
+            parts.append(loss)
+            there.append(known)
         for column, name in enumerate(self.config.classes):
             scores = self.decoders[name](vectors).float()
             parts.append(cross_entropy(scores, labels[:, column], reduction="none"))
@@ -133,25 +134,21 @@ class CriteriaModel(ZooModel, modeling_discorpora.WordModel):
         return CriteriaOutput(means.sum(), losses.detach(), classes)
 
 
-def bag_loss(scores: Tensor, words: Tensor, no_words: tuple[int | None, ...]) -> Tensor:
-    """-log p of each text's bag of words, in nats per word, `[batch]`; NaN without words.
+def bag_loss(
+    scores: Tensor, words: Tensor, no_words: tuple[int | None, ...]
+) -> tuple[Tensor, Tensor]:
+    """-log p of each text's bag of words, in nats per word, `[batch]`; and which texts have words.
 
     `scores [batch, vocabulary]`: one distribution over words for each sentence; `words [batch,
-    words]`; `no_words` are ids to ignore.
+    words]`; `no_words` are ids to ignore. The loss of a text without words is NaN.
     """
-    real = _real(words, no_words)
-    nats = -scores.log_softmax(1).gather(1, words)
-    counts = real.sum(1)
-    means = nats.where(real, 0.0).sum(1) / counts.clamp(min=1)
-    return torch.where(counts > 0, means, means.new_tensor(math.nan))
-
-
-def _real(words: Tensor, no_words: tuple[int | None, ...]) -> Tensor:
-    """Which of `words [batch, words]` are words of a text."""
     real = torch.ones_like(words, dtype=torch.bool)
     for word in no_words:
         real &= words != word
-    return real
+    nats = -scores.log_softmax(1).gather(1, words)
+    counts = real.sum(1)
+    means = nats.where(real, 0.0).sum(1) / counts.clamp(min=1)
+    return torch.where(counts > 0, means, means.new_tensor(math.nan)), counts > 0
 
 
 known_to_auto(CriteriaConfig, model=CriteriaEncoder)

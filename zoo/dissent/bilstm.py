@@ -19,7 +19,7 @@ from zoo.training.data import SPLITS
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import class_accuracy, fit, history, most_probable, trainer_over
-from zoo.vocabularies import load_vectors, train_words
+from zoo.vocabularies import load_vectors, words_for
 
 if TYPE_CHECKING:
     from zoo.dissent.recipes import Bilstm
@@ -35,15 +35,8 @@ def train(recipe: Bilstm, job: Job) -> None:
     # Data
     data = load_for(recipe, job, columns=("s1", "s2"))
     data.data.labels()  # raises for a row without a label
+    tokenizer = words_for(recipe, data.all_texts("train"), ends=recipe.sentence_ends)
     limit = recipe.max_tokens
-    tokenizer = train_words(
-        data.all_texts("train"),
-        recipe.vocab_size,
-        min_frequency=recipe.min_frequency,
-        lower=recipe.lower,
-        ends=recipe.sentence_ends,
-    )
-    tokenizer.model_max_length = limit
     rows = mapped_pairs(recipe, data, tokenizer, limit, sides=2)
     data.free_texts()
     truncated = {split: part.truncated for split, part in rows.items()}

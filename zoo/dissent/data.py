@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pyarrow as pa
 import torch
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 from scipy.sparse import hstack
 from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerBase
@@ -24,20 +24,22 @@ from corpora.store.atomic import write_text
 from zoo import file_of
 from zoo.declared import StepRecipe
 from zoo.labelled import Labelled
-from zoo.training.mapped import Part, Texts, joined, mapped, tokenized
+from zoo.training.mapped import Part, Texts, bounds_of, joined, mapped, tokenized
 
 CHUNK = 10_000
 VOCABULARY = "vocabulary.json"
 
 Row = tuple[list[np.ndarray], np.ndarray | None, int]
 """The sequences of a pair, the segments of its tokens if any, and the label."""
+Sides = Literal[1, 2]
+"""The sequences of a pair: both texts as one, or each text separately."""
 
 
 @dataclass
 class Pairs(Dataset[Row]):
-    """Row `i` has `sides` sequences of ids: both texts as one, or each text separately.
+    """Row `i` has `sides` sequences of ids. `types` are the segments of the tokens.
 
-    `types` are the segments of the tokens. `truncated` counts the sequences that were cut.
+    `truncated` counts the sequences that were cut.
     """
 
     texts: Texts
@@ -53,15 +55,12 @@ class Pairs(Dataset[Row]):
         arrays: Mapping[str, Any],
         tokenizer: PreTrainedTokenizerBase,
         sides: int,
-        labels: np.ndarray | None = None,
+        labels: np.ndarray | None,
     ) -> Pairs:
-        """The pairs of a part, or of all parts; without `labels` they have the label 0."""
-        texts, types = arrays["tokens"], arrays["types"]
-        if labels is None:
-            labels = np.zeros(len(texts) // sides, np.int64)
-        cut = int(arrays["cut"].sum())
-        types = types if len(types) else None
-        return cls(texts, types, labels.astype(np.int64), tokenizer.pad_token_id, sides, cut)
+        """The pairs that `encode` made; without `labels` they have the label 0."""
+        texts, types = arrays["tokens"], arrays["types"] if len(arrays["types"]) else None
+        gold = np.zeros(len(texts) // sides, np.int64) if labels is None else labels
+        return cls(texts, types, gold, tokenizer.pad_token_id, sides, int(arrays["cut"].sum()))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -82,72 +81,40 @@ class Pairs(Dataset[Row]):
         Ids are `[batch, tokens]`, or `[batch, 2, tokens]` for separate texts. The rows may be of
         another split: only the padding is taken from this one.
         """
-        width = max(1, *(len(ids) for sequences, *_ in rows for ids in sequences))
-        ids = np.full((len(rows), self.sides, width), self.pad_id, np.int64)
-        mask, types = np.zeros_like(ids), np.zeros_like(ids)
-        for row, (sequences, segments, _) in enumerate(rows):
-            for side, sequence in enumerate(sequences):
-                ids[row, side, : len(sequence)] = sequence
-                mask[row, side, : len(sequence)] = 1
-            if segments is not None:
-                types[row, 0, : len(segments)] = segments
-        batch = {"input_ids": ids, "attention_mask": mask}
+        sequences = [ids for own, *_ in rows for ids in own]
+        texts = Texts(np.concatenate(sequences), bounds_of([len(ids) for ids in sequences]))
+        ids, real = texts.padded(self.pad_id)
+        batch = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
         if rows[0][1] is not None:
-            batch["token_type_ids"] = types
-        labels = torch.tensor([label for *_, label in rows])
-        shaped = {k: torch.from_numpy(v if self.sides > 1 else v[:, 0]) for k, v in batch.items()}
-        return {**shaped, "labels": labels}
+            batch["token_type_ids"] = np.zeros_like(ids)
+            batch["token_type_ids"][real] = np.concatenate([types for _, types, _ in rows])
+        shape = (len(rows), self.sides, -1) if self.sides > 1 else (len(rows), -1)
+        shaped = {name: torch.from_numpy(v.reshape(shape)) for name, v in batch.items()}
+        return {**shaped, "labels": torch.tensor([label for *_, label in rows])}
 
 
-NONE: Part = {
-    "tokens": Texts.of([]),
-    "types": np.zeros(0, np.int8),
-    "cut": np.zeros(0, np.int64),
-}
-"""An empty part."""
-
-
-def each_text(
-    tokenizer: PreTrainedTokenizerBase, max_tokens: int, one: Sequence[str], two: Sequence[str]
+def encode(
+    tokenizer: PreTrainedTokenizerBase, max_tokens: int, sides: Sides, rows: pa.RecordBatch
 ) -> Part:
-    """The part of some pairs: each text separately, cut at `max_tokens`."""
-    texts = list(chain.from_iterable(zip(one, two, strict=True)))
-    rows = tokenizer(texts, verbose=False)["input_ids"]
-    cut = sum(len(ids) > max_tokens for ids in rows)
-    kept = Texts.of([ids[:max_tokens] or [tokenizer.unk_token_id] for ids in rows])
-    return {"tokens": kept, "types": np.zeros(0, np.int8), "cut": np.array([cut])}
+    """The ids of pairs in two columns of texts, at most `max_tokens` of each sequence.
 
-
-def both_texts(
-    tokenizer: PreTrainedTokenizerBase, max_tokens: int, one: Sequence[str], two: Sequence[str]
-) -> Part:
-    """The part of some pairs: both texts as one; beyond `max_tokens` the longer loses its end."""
-    texts = list(one), list(two)
-    made = tokenizer(*texts, truncation="longest_first", max_length=max_tokens)
-    full = [row for row, ids in enumerate(made["input_ids"]) if len(ids) >= max_tokens]
-    cut = 0
-    if full:
-        again = ([side[row] for row in full] for side in texts)
-        whole = tokenizer(*again, truncation=False, verbose=False)["input_ids"]
+    Of both texts as one, the longer loses its end.
+    """
+    one, two = (column.to_pylist() for column in rows.columns)
+    types: Iterable[Iterable[int]] = ()
+    if sides == 2:
+        texts = list(chain.from_iterable(zip(one, two, strict=True)))
+        whole = tokenizer(texts, verbose=False)["input_ids"]
         cut = sum(len(ids) > max_tokens for ids in whole)
-    segments = made.get("token_type_ids", ()) if _segmented(tokenizer) else ()
-    types = np.fromiter(chain.from_iterable(segments), np.int8)
-    return {"tokens": Texts.of(made["input_ids"]), "types": types, "cut": np.array([cut])}
-
-
-def _segmented(tokenizer: PreTrainedTokenizerBase) -> bool:
-    return "token_type_ids" in tokenizer.model_input_names
-
-
-def encode_texts(
-    one: Sequence[str],
-    two: Sequence[str],
-    tokenizer: PreTrainedTokenizerBase,
-    max_tokens: int,
-    labels: np.ndarray | None = None,
-) -> Pairs:
-    """Pairs in memory, each text separately (`each_text`)."""
-    return _in_memory(each_text, 2, one, two, tokenizer, max_tokens, labels)
+        kept = [ids[:max_tokens] or [tokenizer.unk_token_id] for ids in whole]
+    else:
+        made = tokenizer(one, two, truncation="longest_first", max_length=max_tokens)
+        cut = sum(bool(encoding.overflowing) for encoding in made.encodings)
+        kept, types = made["input_ids"], made.get("token_type_ids", ())
+        # Else what is saved of it would depend on the process that called it.
+        tokenizer.backend_tokenizer.no_truncation()
+    segments = np.fromiter(chain.from_iterable(types), np.int8)
+    return {"tokens": Texts.of(kept), "types": segments, "cut": np.array([cut])}
 
 
 def encode_pairs(
@@ -156,25 +123,16 @@ def encode_pairs(
     tokenizer: PreTrainedTokenizerBase,
     max_tokens: int,
     labels: np.ndarray | None = None,
+    *,
+    sides: Sides = 1,
 ) -> Pairs:
-    """Pairs in memory, both texts as one (`both_texts`)."""
-    return _in_memory(both_texts, 1, one, two, tokenizer, max_tokens, labels)
+    """Pairs in memory."""
+    rows = pa.table({"one": list(one), "two": list(two)}).to_batches(CHUNK)
+    parts = [encode(tokenizer, max_tokens, sides, part) for part in rows]
+    return Pairs.of(joined(parts), tokenizer, sides, labels)
 
 
-def _in_memory(
-    encode: Callable[..., Part],
-    sides: int,
-    one: Sequence[str],
-    two: Sequence[str],
-    tokenizer: PreTrainedTokenizerBase,
-    max_tokens: int,
-    labels: np.ndarray | None,
-) -> Pairs:
-    parts = [
-        encode(tokenizer, max_tokens, one[at : at + CHUNK], two[at : at + CHUNK])
-        for at in range(0, len(one), CHUNK)
-    ]
-    return Pairs.of(joined([NONE, *parts]), tokenizer, sides, labels)
+encode_texts = partial(encode_pairs, sides=2)
 
 
 def mapped_pairs(
@@ -182,19 +140,19 @@ def mapped_pairs(
     data: Labelled,
     tokenizer: PreTrainedTokenizerBase,
     max_tokens: int,
-    sides: Literal[1, 2],
+    sides: Sides,
 ) -> dict[str, Pairs]:
     """The pairs of each split, tokenised once in a run and mapped from the disk."""
-    encode = both_texts if sides == 1 else each_text
     chosen = recipe.model_dump(include={"classes", "validation_split", "test_split"})
+    inputs = tokenizer.model_input_names
     folders = tokenized(
         data.data,
         data.tables,
         tokenizer,
         recipe.output,
-        (encode.__name__, max_tokens, _segmented(tokenizer), data.columns, sorted(chosen.items())),
+        ("pairs", sides, max_tokens, inputs, data.columns, sorted(chosen.items())),
         data.columns,
-        partial(_of_columns, encode, tokenizer, max_tokens),
+        partial(encode, tokenizer, max_tokens, sides),
         workers=recipe.workers,
         rows=CHUNK,
     )
@@ -204,34 +162,18 @@ def mapped_pairs(
     }
 
 
-def _of_columns(
-    encode: Callable[..., Part],
-    tokenizer: PreTrainedTokenizerBase,
-    max_tokens: int,
-    rows: pa.RecordBatch,
-) -> Part:
-    return encode(tokenizer, max_tokens, *(column.to_pylist() for column in rows.columns))
-
-
 def _distinct(ngrams: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(ngrams)) < len(ngrams):
         raise ValueError("one is there twice")
     return ngrams
 
 
-class StoredNgrams(BaseModel):
-    """`vocabulary.json`."""
-
-    ngrams: Annotated[tuple[str, ...], AfterValidator(_distinct)]
-    longest: Annotated[int, Field(ge=1, le=10)]
-
-
 @dataclass(frozen=True)
 class NgramVocabulary:
     """The known n-grams of at most `longest` lower-case words and punctuation marks."""
 
-    ngrams: tuple[str, ...]
-    longest: int = 3
+    longest: Annotated[int, Field(ge=1, le=10)]
+    ngrams: Annotated[tuple[str, ...], AfterValidator(_distinct)]
 
     @classmethod
     def fit(
@@ -239,15 +181,12 @@ class NgramVocabulary:
     ) -> NgramVocabulary:
         """The `limit` most frequent n-grams that are in at least `min_texts` texts."""
         counter = _counter(longest, min_df=min_texts, max_features=limit).fit(texts)
-        return cls(tuple(counter.get_feature_names_out().tolist()), longest)
-
-    def __len__(self) -> int:
-        return len(self.ngrams)
+        return cls(longest, tuple(counter.get_feature_names_out().tolist()))
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write `vocabulary.json`."""
-        content = {"longest": self.longest, "ngrams": self.ngrams}
-        write_text(Path(folder) / VOCABULARY, json.dumps(content, ensure_ascii=False) + "\n")
+        text = json.dumps(asdict(self), ensure_ascii=False)
+        write_text(Path(folder) / VOCABULARY, text + "\n")
 
     @classmethod
     def from_pretrained(cls, folder: str | Path, config: Any = None) -> NgramVocabulary:
@@ -255,11 +194,11 @@ class NgramVocabulary:
         path = file_of(folder, VOCABULARY)
         if path is None:
             raise InputError(f"has no {VOCABULARY}", where=str(folder), hint="download it again")
-        stored = read_record(StoredNgrams, path, "copy or download it again")
+        stored = read_record(cls, path, "copy or download it again")
         if config is not None and config.features != 2 * len(stored.ngrams):
             problem = f"{len(stored.ngrams)} n-grams, and the weights are for {config.features / 2}"
             raise InputError(problem, where=str(path), hint="download the folder again")
-        return cls(stored.ngrams, stored.longest)
+        return stored
 
 
 def encode_ngrams(
@@ -271,14 +210,13 @@ def encode_ngrams(
 ) -> Pairs:
     """For each pair the distinct known n-grams of s1, then those of s2.
 
-    N-gram `i` is `i` in s1 and `len(vocabulary) + i` in s2. `max_tokens` is ignored.
+    N-gram `i` is `i` in s1 and `len(ngrams) + i` in s2. `max_tokens` is ignored.
     """
     counter = _counter(vocabulary.longest, vocabulary=vocabulary.ngrams)
     features = hstack([counter.transform(one), counter.transform(two)], format="csr")
     gold = np.zeros(len(one), np.int64) if labels is None else labels
-    padding = 2 * len(vocabulary)
     texts = Texts(features.indices, features.indptr)
-    return Pairs(texts, None, gold, padding, sides=1, truncated=0)
+    return Pairs(texts, None, gold, pad_id=features.shape[1], sides=1, truncated=0)
 
 
 def _counter(longest: int, **options: Any) -> Any:

@@ -232,14 +232,8 @@ class PairTransformer(PairModel, _PairPreTrained):
         `max_tokens` is lowered to the backbone's limit. Warns of one that does not hide padding.
         """
         warn_of_padding(backbone)
-        limit = max_positions(backbone.config)
-        model = cls(
-            PairTransformerConfig(
-                backbone_config=backbone.config,
-                max_tokens=min(max_tokens, limit) if limit else max_tokens,
-                **config,
-            )
-        )
+        config |= {"max_tokens": min(max_tokens, max_positions(backbone.config) or max_tokens)}
+        model = cls(PairTransformerConfig(backbone_config=backbone.config, **config))
         model.backbone = backbone
         return model
 

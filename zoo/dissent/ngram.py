@@ -35,7 +35,7 @@ def train(recipe: Ngram, job: Job) -> None:
     }
 
     # Model
-    model = NgramForMarkers(NgramConfig(features=2 * len(vocabulary), **data.names))
+    model = NgramForMarkers(NgramConfig(features=2 * len(vocabulary.ngrams), **data.names))
 
     # Objective
     features = {split: _matrix(rows[split]) for split in ("train", "validation")}
@@ -51,7 +51,7 @@ def train(recipe: Ngram, job: Job) -> None:
         model.bias.copy_(torch.from_numpy(fitted.intercept))
 
     # Evaluation and card
-    details = {"ngrams": len(vocabulary)}
+    details = {"ngrams": len(vocabulary.ngrams)}
     leave(job, data, model, vocabulary, rows, details=details, training=fitted.describe())
 
 

@@ -41,34 +41,29 @@ def predictions(
 
 
 def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
-    """Pairs from a file: JSONL with `s1` and `s2`, or TSV with two columns (a header is left out).
+    """Pairs from a file: JSONL with `s1` and `s2`, or TSV with two columns (headers are left out).
 
     Raises `InputError` with the line of an invalid row.
     """
-    is_json = path.suffix in JSON_LINES or path.suffix == ".json"
-    for number, (where, row) in enumerate(json_rows(path) if is_json else _columns(path), 1):
-        expected = 'an object with "s1" and "s2"' if is_json else "two columns with a tab between"
-        if isinstance(row, BadRecord):
-            raise InputError(row.reason, where=where, hint=f"expected {expected}, in UTF-8")
+    is_json = path.suffix in (*JSON_LINES, ".json")
+    form = 'an object with "s1" and "s2"' if is_json else "two columns with a tab between"
+    for where, row in json_rows(path) if is_json else _columns(path):
         cells = [row.get("s1"), row.get("s2")] if isinstance(row, Mapping) else row
-        if not is_json and number == 1 and [cell.strip().lower() for cell in row] == ["s1", "s2"]:
-            continue
-        texts = [text for text in cells if isinstance(text, str)]
-        if len(cells) != 2:
-            expected += f", not {len(cells)}"
-        elif len(texts) == 2:
-            expected = f"two texts that are not empty, of {SENTENCE_LIMIT:,} characters at most"
-            if all(text.strip() and len(text) <= SENTENCE_LIMIT for text in texts):
-                yield texts[0], texts[1]
+        problem, expected = "is not a pair of sentences", form
+        if isinstance(cells, BadRecord):
+            problem, expected = cells.reason, f"{form}, in UTF-8"
+        elif isinstance(cells, list) and [type(cell) for cell in cells] == [str, str]:
+            if all(text.strip() and len(text) <= SENTENCE_LIMIT for text in cells):
+                yield cells[0], cells[1]
                 continue
-        raise InputError("is not a pair of sentences", where=where, hint=f"expected {expected}")
+            expected = f"two texts that are not empty, of {SENTENCE_LIMIT:,} characters at most"
+        raise InputError(problem, where=where, hint=f"expected {expected}")
 
 
 def _columns(path: Path) -> Iterator[tuple[str, Any]]:
-    """The columns of each line that is not blank, with its place."""
+    """The columns of each line that is neither blank nor a header, with its place."""
     for number, line in enumerate(read_lines(path), 1):
-        where = f"{path}:{number}"
         if isinstance(line, BadRecord):
-            yield where, line
-        elif line.strip(" \r\n"):
-            yield where, line.split("\t")
+            yield line.where, line
+        elif line.strip(" ") and line.lower().split() != ["s1", "s2"]:
+            yield f"{path}:{number}", line.split("\t")

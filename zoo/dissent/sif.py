@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix
+from sklearn.utils.extmath import randomized_svd
+from torch import Tensor
+from torch.utils.data import DataLoader
 
 from corpora.rng import stream
 from zoo.dissent.data import Pairs, encode_texts
@@ -16,7 +21,8 @@ from zoo.evaluate.classification import leave
 from zoo.labelled import load_for
 from zoo.logistic import fit_logistic
 from zoo.training.job import Job, is_main_process
-from zoo.vocabularies import read_glove, train_words
+from zoo.training.mapped import Texts
+from zoo.vocabularies import read_glove, words_for
 
 if TYPE_CHECKING:
     from zoo.dissent.recipes import Sif
@@ -35,13 +41,7 @@ def train(recipe: Sif, job: Job) -> None:
 
     # Data
     data = load_for(recipe, job)
-    tokenizer = train_words(
-        data.all_texts("train"),
-        recipe.vocab_size,
-        min_frequency=recipe.min_frequency,
-        lower=recipe.lower,
-    )
-    tokenizer.model_max_length = recipe.max_tokens
+    tokenizer = words_for(recipe, data.all_texts("train"))
     rows = {
         split: encode_texts(*data.texts(split), tokenizer, recipe.max_tokens, data.gold(split))
         for split in data.tables
@@ -56,8 +56,7 @@ def train(recipe: Sif, job: Job) -> None:
         name = Path(recipe.vectors).name
         job.note(f"word vectors: {len(ids)} of {words} words are in {name}")
     else:
-        train = rows["train"]
-        vectors = pmi_vectors(train.texts.ids, train.texts.bounds, words, recipe.size, recipe.seed)
+        vectors = pmi_vectors(rows["train"].texts, words, recipe.size, recipe.seed)
         vectors[[tokenizer.pad_token_id, tokenizer.unk_token_id]] = 0
         job.note("word vectors: PMI and SVD of the training pairs only")
 
@@ -70,24 +69,34 @@ def train(recipe: Sif, job: Job) -> None:
             **data.names,
         )
     )
-    _fill(model, vectors, rows["train"], recipe)
+    encoder, tokens = model.encoder, rows["train"].texts.ids
+    shares = np.bincount(tokens, minlength=words) / max(len(tokens), 1)
+    weights = recipe.smoothing / (recipe.smoothing + shares) * (vectors != 0).any(1)
+    _set(encoder.embeddings.weight, vectors)
+    _set(encoder.word_weight, weights)
+    sentences = _batched(
+        lambda ids, mask: encoder(ids.flatten(0, 1), mask.flatten(0, 1)).pooler_output,
+        rows["train"],
+    )
+    random = int(stream(recipe.seed, "zoo.dissent.sif").integers(2**31))
+    _set(encoder.component, randomized_svd(sentences, 1, random_state=random)[2][0])
 
     # Objective, on standardised features; the weights are converted to raw features
-    features = {split: _features(model, rows[split]) for split in ("train", "validation")}
+    features = {
+        split: _batched(partial(encoded_pairs, encoder), rows[split])
+        for split in ("train", "validation")
+    }
     mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
-    scaled = {split: (part - mean) / deviation for split, part in features.items()}
     fitted = fit_logistic(
-        (scaled["train"], rows["train"].labels),
-        (scaled["validation"], rows["validation"].labels),
+        ((features["train"] - mean) / deviation, rows["train"].labels),
+        ((features["validation"] - mean) / deviation, rows["validation"].labels),
         model.num_labels,
         grid=recipe.grid,
         iterations=recipe.iterations,
     )
-    weights = fitted.coefficients / deviation
-    bias = fitted.intercept - weights @ mean
-    with torch.no_grad():
-        model.classifier.weight.copy_(torch.from_numpy(weights.astype(np.float32)))
-        model.classifier.bias.copy_(torch.from_numpy(bias.astype(np.float32)))
+    coefficients = fitted.coefficients / deviation
+    _set(model.classifier.weight, coefficients)
+    _set(model.classifier.bias, fitted.intercept - coefficients @ mean)
 
     # Evaluation and card
     truncated = rows.get("test", rows["validation"]).truncated
@@ -96,55 +105,26 @@ def train(recipe: Sif, job: Job) -> None:
 
 
 @torch.no_grad()
-def _fill(model: SifForMarkers, vectors: np.ndarray, pairs: Pairs, recipe: Sif) -> None:
-    """Set the word vectors, the words' weights, and the sentences' first component."""
-    from sklearn.utils.extmath import randomized_svd
-
-    encoder = model.encoder
-    shares = np.bincount(pairs.texts.ids, minlength=len(vectors)) / max(len(pairs.texts.ids), 1)
-    weights = recipe.smoothing / (recipe.smoothing + shares) * (vectors != 0).any(1)
-    encoder.embeddings.weight.copy_(torch.from_numpy(vectors))
-    encoder.word_weight.copy_(torch.from_numpy(weights.astype(np.float32)))
-    sentences = np.concatenate(
-        [
-            encoder(ids.flatten(0, 1), mask.flatten(0, 1)).pooler_output.numpy()
-            for ids, mask in _batches(pairs)
-        ]
-    )
-    random = int(stream(recipe.seed, "zoo.dissent.sif").integers(2**31))
-    _, _, right = randomized_svd(sentences, 1, random_state=random)
-    encoder.component.copy_(torch.from_numpy(right[0].astype(np.float32)))
+def _batched(encode: Callable[[Tensor, Tensor], Tensor], pairs: Pairs) -> np.ndarray:
+    """What `encode` makes of the ids and masks `[BATCH, 2, tokens]` of all rows, in order."""
+    loader = DataLoader(pairs, BATCH, collate_fn=pairs.collate)
+    return torch.cat([encode(b["input_ids"], b["attention_mask"]) for b in loader]).numpy()
 
 
 @torch.no_grad()
-def _features(model: SifForMarkers, pairs: Pairs) -> np.ndarray:
-    parts = [encoded_pairs(model.encoder, ids, mask) for ids, mask in _batches(pairs)]
-    return torch.cat(parts).numpy()
+def _set(parameter: Tensor, values: np.ndarray) -> None:
+    parameter.copy_(torch.from_numpy(values.astype(np.float32)))
 
 
-def _batches(pairs: Pairs) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Ids and masks `[BATCH, 2, tokens]` of all rows, in order."""
-    batches = []
-    for start in range(0, len(pairs), BATCH):
-        rows = range(start, min(start + BATCH, len(pairs)))
-        batch = pairs.collate([pairs[row] for row in rows])
-        batches.append((batch["input_ids"], batch["attention_mask"]))
-    return batches
-
-
-def pmi_vectors(
-    tokens: np.ndarray, bounds: np.ndarray, vocab_size: int, size: int, seed: int
-) -> np.ndarray:
-    """Vectors `[vocab_size, size]` of the words in sentences `tokens[bounds[i]:bounds[i + 1]]`.
+def pmi_vectors(texts: Texts, vocab_size: int, size: int, seed: int) -> np.ndarray:
+    """Vectors `[vocab_size, size]` of the words in sentences.
 
     From positive PMI and a singular value decomposition (Levy, Goldberg and Dagan 2015, with their
     smoothing of the contexts' distribution). A word without co-occurring words has a zero vector.
     At most `vocab_size - 1` numbers are filled.
     """
-    from sklearn.utils.extmath import randomized_svd
-
     # Counts of two words within `WINDOW` words of each other in a sentence; symmetric.
-    sentence = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    tokens, sentence = texts.ids, np.repeat(np.arange(len(texts)), texts.lengths())
     shape = (vocab_size, vocab_size)
     total = csr_matrix(shape, dtype=np.float64)
     for start in range(0, len(tokens), TOKENS_PER_PART):

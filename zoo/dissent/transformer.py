@@ -50,13 +50,11 @@ def train(recipe: Transformer, job: Job) -> None:
     # Model: the backbone with a classifier of the dataset's labels on top
     torch.manual_seed(recipe.seed)
     backbone = backbone_of(recipe, tokenizer)
-    pooling = recipe.pooling
-    if pooling == "auto":
-        pooling = pooling_of(backbone.config, tokenizer)
+    auto = pooling_of(backbone.config, tokenizer)
     model = PairTransformer.from_backbone(
         backbone,
         recipe.max_tokens,
-        pooling=pooling,
+        pooling=auto if recipe.pooling == "auto" else recipe.pooling,
         dropout=recipe.dropout,
         pad_token_id=tokenizer.pad_token_id,
         **data.names,

@@ -16,10 +16,15 @@ log = logging.getLogger("zoo.parser")
 def command(
     run: Callable[[Namespace], None], parser: ArgumentParser, arguments: Sequence[str] | None
 ) -> int:
-    """Run one of the commands; an error is one message in the log and the exit code 2."""
+    """Run one of the commands; an error is one message in the log and the exit code 2.
+
+    An `--output` must be new: it appears by one rename when all is done.
+    """
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     try:
+        if "output" in options and options.output.exists():
+            raise FileExistsError(f"{options.output} exists: remove it or give another --output")
         run(options)
     except (OSError, ValueError) as error:
         log.error("error: %s", error)

@@ -7,11 +7,11 @@ of a pretrained encoder (first piece of a word, a learnt mixture of all layers) 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate, chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx
 import numpy as np
@@ -25,29 +25,15 @@ from corpora.errors import InputError
 from corpora.store.atomic import replacing
 from zoo.backbones import max_positions, tokenizer_of
 from zoo.modeling import load_backbone
-from zoo.parser.treebank import Sentence
 
 SHAPES, SUFFIXES, FEATURE_WIDTH = 64, 4096, 32
+ARC, REL = 400, 128  # width of the vectors that score arcs, and labels
 MAX_PIECES = 512
 PIECES_A_WORD = 12
 NEVER = -1e4
 RECORD = "teacher"
 ROOTS = 3  # likeliest roots that are tried
 LEAST_HEADS = 8  # likeliest heads of a word that are tried; an eighth of a long sentence
-
-
-@dataclass(frozen=True)
-class Labels:
-    """What the classes of the two classifiers are called."""
-
-    deprels: tuple[str, ...]
-    xpos: tuple[str, ...]
-
-    @classmethod
-    def of(cls, sentences: Sequence[Sentence]) -> Labels:
-        deprels = {name for sentence in sentences for name in sentence.deprels}
-        xpos = {name for sentence in sentences for name in sentence.xpos}
-        return cls(tuple(sorted(deprels)), tuple(sorted(xpos)))
 
 
 @dataclass(frozen=True)
@@ -63,20 +49,31 @@ class Tree:
     confidence: float
 
 
-@dataclass
-class Batch:
+class Encoded(NamedTuple):
+    """A sentence: its pieces with the special ones, and of each word its first piece and form."""
+
+    ids: list[int]
+    first: list[int]
+    shapes: list[int]
+    suffixes: list[int]
+
+
+class Batch(NamedTuple):
     """Padded tensors of some sentences; `first` is the place of each word's first piece."""
 
     ids: Tensor  # [sentences, pieces]
-    mask: Tensor  # [sentences, pieces]
     first: Tensor  # [sentences, words]
     shapes: Tensor  # [sentences, words]
     suffixes: Tensor  # [sentences, words]
-    words: Tensor  # [sentences, words], True at real words
+    mask: Tensor  # [sentences, pieces]
+
+    @property
+    def words(self) -> Tensor:
+        """True at real words, `[sentences, words]`: before the first stands a special piece."""
+        return self.first > 0
 
 
-@dataclass
-class Scores:
+class Scores(NamedTuple):
     """What the model says of a batch; places count from the root, which is 0."""
 
     arcs: Tensor  # [sentences, words, places]
@@ -102,26 +99,25 @@ class Biaffine(nn.Module):
 class Teacher(nn.Module):
     """Scores of arcs, of labels and of tags for the words of a batch."""
 
-    def __init__(self, encoder: nn.Module, labels: Labels, arc: int = 400, rel: int = 128) -> None:
+    def __init__(self, encoder: Any, deprels: Sequence[str], xpos: Sequence[str]) -> None:
         super().__init__()
-        config: Any = encoder.config
-        self.encoder = encoder
-        self.labels = labels
+        config = encoder.config
+        self.encoder, self.deprels, self.xpos = encoder, deprels, xpos
         self.mixture = nn.Parameter(torch.zeros(config.num_hidden_layers + 1))
         self.shape = nn.Embedding(SHAPES, FEATURE_WIDTH)
         self.suffix = nn.Embedding(SUFFIXES, FEATURE_WIDTH)
         width = config.hidden_size + 2 * FEATURE_WIDTH
         self.root = nn.Parameter(torch.randn(width) * 0.02)
-        sizes = {"arc_dep": arc, "arc_head": arc, "rel_dep": rel, "rel_head": rel}
+        sizes = {"arc_dep": ARC, "arc_head": ARC, "rel_dep": REL, "rel_head": REL}
         self.heads = nn.ModuleDict(
             {
                 name: nn.Sequential(nn.Linear(width, size), nn.LeakyReLU(0.1), nn.Dropout(0.33))
                 for name, size in sizes.items()
             }
         )
-        self.arc = Biaffine(arc, 1)
-        self.rel = Biaffine(rel, len(labels.deprels))
-        self.tag = nn.Linear(width, len(labels.xpos))
+        self.arc = Biaffine(ARC, 1)
+        self.rel = Biaffine(REL, len(deprels))
+        self.tag = nn.Linear(width, len(xpos))
         self.dropout = nn.Dropout(0.2)
 
     def forward(self, batch: Batch) -> Scores:
@@ -169,51 +165,58 @@ def suffix_of(form: str) -> int:
     return value % SUFFIXES
 
 
+@dataclass(frozen=True)
 class Encoding:
-    """Sentences as tensors, with the tokenizer of the encoder."""
+    """Sentences as tensors, with the tokenizer of the encoder; `limit` is its longest input."""
 
-    def __init__(self, tokenizer: Any, limit: int) -> None:
-        self.tokenizer = tokenizer
-        self.limit = limit
+    tokenizer: Any
+    limit: int
 
-    def fits(self, pieces: Sequence[Sequence[int]]) -> bool:
-        return sum(map(len, pieces)) + 2 <= self.limit
+    def encode(self, sentences: Sequence[Sequence[str]]) -> dict[int, Encoded]:
+        """The sentences by number, without those that are empty or beyond the limit.
 
-    def pieces(self, sentences: Sequence[Sequence[str]]) -> list[list[list[int]]]:
-        """The ids of each word of each sentence; an empty word becomes the unknown piece."""
+        An empty word becomes the unknown piece.
+        """
         flat = [form for forms in sentences for form in forms]
         unknown = [self.tokenizer.unk_token_id]
         ids = self.tokenizer(flat, add_special_tokens=False)["input_ids"] if flat else []
         words = iter([row[:PIECES_A_WORD] or unknown for row in ids])
-        return [[next(words) for _ in forms] for forms in sentences]
-
-    def batch(
-        self, sentences: Sequence[Sequence[str]], pieces: Sequence[Sequence[Sequence[int]]]
-    ) -> Batch:
         start, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
-        ids = [[start, *chain.from_iterable(rows), end] for rows in pieces]
+        made = {}
+        for number, forms in enumerate(sentences):
+            pieces = list(islice(words, len(forms)))
+            encoded = Encoded(
+                ids=[start, *chain.from_iterable(pieces), end],
+                first=list(accumulate(map(len, pieces[:-1]), initial=1)),
+                shapes=list(map(shape_of, forms)),
+                suffixes=list(map(suffix_of, forms)),
+            )
+            if forms and len(encoded.ids) <= self.limit:
+                made[number] = encoded
+        return made
 
+    def batch(self, sentences: Sequence[Encoded]) -> Batch:
         def padded(rows: Iterable[Sequence[int]], value: int = 0) -> Tensor:
             return pad_sequence([torch.tensor(row) for row in rows], True, value)
 
+        ids, first, shapes, suffixes = zip(*sentences, strict=True)
         return Batch(
-            ids=padded(ids, self.tokenizer.pad_token_id),
-            mask=padded([1] * len(row) for row in ids),
-            first=padded(list(accumulate(map(len, rows[:-1]), initial=1)) for rows in pieces),
-            shapes=padded([shape_of(form) for form in forms] for forms in sentences),
-            suffixes=padded([suffix_of(form) for form in forms] for forms in sentences),
-            words=padded([True] * len(forms) for forms in sentences),
+            padded(ids, self.tokenizer.pad_token_id),
+            padded(first),
+            padded(shapes),
+            padded(suffixes),
+            padded([1] * len(row) for row in ids),
         )
 
 
-def by_length(lengths: Sequence[int], most: int, order: Sequence[int] = ()) -> list[list[int]]:
-    """Indices in batches of at most `most` padded places; sorted by length, or in `order`.
+def by_length(lengths: Mapping[int, int], most: int, order: Sequence[int] = ()) -> list[list[int]]:
+    """The keys of `lengths` in batches of at most `most` padded places; by length, or in `order`.
 
     An `order` must be nearly sorted by length, or the padding grows.
     """
     batches: list[list[int]] = []
     longest = 0
-    for i in order or sorted(range(len(lengths)), key=lambda i: lengths[i]):
+    for i in order or sorted(lengths, key=lengths.__getitem__):
         longest = max(longest, lengths[i])
         if not batches or (len(batches[-1]) + 1) * longest > most:
             batches.append([])
@@ -232,22 +235,18 @@ def parse(
 ) -> list[Tree | None]:
     """A tree of each sentence's forms; None where it is longer than the encoder takes."""
     model.eval()
-    names = model.labels
-    is_root = np.array([name == "root" for name in names.deprels])
-    pieces = encoding.pieces(sentences)
-    kept = [i for i in range(len(sentences)) if sentences[i] and encoding.fits(pieces[i])]
+    is_root = np.array([name == "root" for name in model.deprels])
     trees: list[Tree | None] = [None] * len(sentences)
-    for members in by_length([sum(map(len, pieces[i])) for i in kept], places):
-        chosen = [kept[i] for i in members]
-        batch = encoding.batch([sentences[i] for i in chosen], [pieces[i] for i in chosen])
+    encoded = encoding.encode(sentences)
+    for chosen in by_length({i: len(each.ids) - 2 for i, each in encoded.items()}, places):
+        batch = encoding.batch([encoded[i] for i in chosen])
         with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
             scores = model(batch)
-        arcs = scores.arcs.log_softmax(-1).numpy()
-        heads = np.zeros(batch.words.shape, np.int64)
-        for row, i in enumerate(chosen):
-            count = len(sentences[i])
-            heads[row, :count] = best_tree(arcs[row, :count, : count + 1])
-        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            arcs = scores.arcs.log_softmax(-1).numpy()
+            heads = np.zeros(batch.words.shape, np.int64)
+            for row, i in enumerate(chosen):
+                count = len(sentences[i])
+                heads[row, :count] = best_tree(arcs[row, :count, : count + 1])
             labels = model.label_scores(scores, torch.from_numpy(heads)).log_softmax(-1).numpy()
         # The label `root` goes with the arc from the root, and with no other.
         allowed = np.where((heads == 0)[..., None], is_root, ~is_root)
@@ -255,12 +254,12 @@ def parse(
         tags = scores.tags.argmax(-1).numpy()
         for row, i in enumerate(chosen):
             words = np.arange(len(sentences[i]))
-            own = heads[row, words], chosen_labels[row, words]
-            sure = arcs[row, words, own[0]] + labels[row, words, own[1]]
+            head, label = heads[row, words], chosen_labels[row, words]
+            sure = arcs[row, words, head] + labels[row, words, label]
             trees[i] = Tree(
-                heads=tuple((own[0] - 1).tolist()),
-                deprels=tuple(names.deprels[label] for label in own[1]),
-                xpos=tuple(names.xpos[tag] for tag in tags[row, words]),
+                heads=tuple((head - 1).tolist()),
+                deprels=tuple(model.deprels[number] for number in label),
+                xpos=tuple(model.xpos[tag] for tag in tags[row, words]),
                 confidence=float(np.exp(sure.mean())),
             )
     return trees
@@ -303,18 +302,17 @@ def is_tree(heads: np.ndarray) -> bool:
     return not ancestors.any()
 
 
-def make(backbone: str, labels: Labels) -> tuple[Teacher, Encoding]:
-    """An untrained teacher on a pretrained encoder; `ConfigError` if that cannot be loaded."""
+def make(backbone: str, deprels: Sequence[str], xpos: Sequence[str]) -> tuple[Teacher, Encoding]:
+    """An untrained teacher of these labels; `ConfigError` if the encoder cannot be loaded."""
     encoder = load_backbone(backbone, {})
-    tokenizer = tokenizer_of(backbone)
     limit = min(max_positions(encoder.config) or MAX_PIECES, MAX_PIECES)
-    return Teacher(encoder, labels), Encoding(tokenizer, limit)
+    return Teacher(encoder, deprels, xpos), Encoding(tokenizer_of(backbone), limit)
 
 
 def save(model: Teacher, backbone: str, output: Path) -> None:
     """Weights, labels and the encoder's name as one safetensors file, by one rename."""
     weights = {name: value.contiguous() for name, value in model.state_dict().items()}
-    record = {"backbone": backbone, "deprels": model.labels.deprels, "xpos": model.labels.xpos}
+    record = {"backbone": backbone, "deprels": model.deprels, "xpos": model.xpos}
     with replacing(output) as path:
         save_file(weights, path, {RECORD: json.dumps(record)})
 
@@ -326,12 +324,9 @@ def load(file: Path) -> tuple[Teacher, Encoding]:
     """
     try:
         with safe_open(file, "pt") as opened:
-            record = json.loads((opened.metadata() or {})[RECORD])
+            model, encoding = make(**json.loads((opened.metadata() or {})[RECORD]))
     except (SafetensorError, KeyError) as error:
-        raise InputError(
-            "holds no teacher", where=str(file), hint="make one: python -m zoo.parser.teacher"
-        ) from error
-    labels = Labels(tuple(record["deprels"]), tuple(record["xpos"]))
-    model, encoding = make(record["backbone"], labels)
+        hint = "make one: python -m zoo.parser.teacher"
+        raise InputError("holds no teacher", where=str(file), hint=hint) from error
     model.load_state_dict(load_file(file))
     return model, encoding

@@ -13,32 +13,38 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from corpora.store.atomic import write_json, write_text
 from zoo.parser import command, log
 from zoo.parser.evaluate import evaluate, loader, tables
-from zoo.parser.train import NAME, write_json
+from zoo.parser.train import NAME
 from zoo.parser.treebank import sentences_of, treebank_files
 
 TEMPLATE = Path(__file__).with_name("card.md")
 
 
-def measure(output: Path, dev: Sequence[Path], load: str) -> dict[str, Any]:
-    """Scores on each of `dev`, CPU seconds to load, and bytes on disk.
+def run(options: argparse.Namespace) -> None:
+    """Measure scores, CPU seconds to load and bytes on disk; write them, and the card.
 
     The sets are called `EWT dev` for `en_ewt-ud-dev.conllu`, `GUM dev` for the folder `en_gum`.
     """
-    folder = output / NAME
-    loader(load)(folder)  # the first load pays for spaCy's own imports
+    load, folder = loader(options.loader), options.pipeline / NAME
+    load(folder)  # the first load pays for spaCy's own imports
     start = time.process_time()
-    nlp = loader(load)(folder)
-    seconds = time.process_time() - start
-    sets = {
-        f"{path.stem.removeprefix('en_').partition('-')[0].upper()} dev": evaluate(
-            nlp, sentences_of(treebank_files([path], "dev"))
-        )
-        for path in dev
+    nlp = load(folder)
+    scores: dict[str, Any] = {
+        "load_seconds": round(time.process_time() - start, 2),
+        "bytes": sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
+        "sets": {
+            f"{path.stem.removeprefix('en_').partition('-')[0].upper()} dev": evaluate(
+                nlp, sentences_of(treebank_files([path], "dev"))
+            )
+            for path in options.dev
+        },
     }
-    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    return {"bytes": size, "load_seconds": round(seconds, 2), "sets": sets}
+    write_json(options.pipeline / "scores.json", scores)
+    training = json.loads((options.pipeline / "training.json").read_text(encoding="utf-8"))
+    write_text(options.pipeline / "CARD.md", render(training, scores))
+    log.info("wrote scores.json and CARD.md in %s", options.pipeline)
 
 
 def render(training: dict[str, Any], scores: dict[str, Any]) -> str:
@@ -46,20 +52,13 @@ def render(training: dict[str, Any], scores: dict[str, Any]) -> str:
     sets = scores["sets"]
     of_scores, of_labels = tables(sets)
     values = {
+        **{"note": "", **training},
         "scores": "\n".join(of_scores),
         "labels": "\n".join(of_labels),
         "megabytes": f"{scores['bytes'] / 1e6:.1f}",
-        "load": scores["load_seconds"],
+        "load_seconds": scores["load_seconds"],
         "speed": ", ".join(f"{s['tokens_per_second']:,} ({name})" for name, s in sets.items()),
-        "seed": training["seed"],
-        "first": training["config"]["training"],
-        "second": training["config"]["regularisation"],
-        "third": training["config"]["finishing"],
-        **training["versions"],
-        **training["selected"],
-        "note": training.get("note", ""),
-        "files": len(training["files"]),
-        "silver": f"{training['words']['silver']:,}",
+        "file_count": len(training["files"]),
     }
     return TEMPLATE.read_text(encoding="utf-8").format(**values)
 
@@ -70,14 +69,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dev", type=Path, action="append", required=True)
     parser.add_argument("--loader", default="extract.embedded:load", metavar="MODULE:FUNCTION")
     return command(run, parser, arguments)
-
-
-def run(options: argparse.Namespace) -> None:
-    training = json.loads((options.pipeline / "training.json").read_text(encoding="utf-8"))
-    scores = measure(options.pipeline, options.dev, options.loader)
-    write_json(options.pipeline / "scores.json", scores)
-    (options.pipeline / "CARD.md").write_text(render(training, scores), encoding="utf-8")
-    log.info("wrote scores.json and CARD.md in %s", options.pipeline)
 
 
 if __name__ == "__main__":

@@ -38,71 +38,41 @@ Fact = tuple[Any, ...]
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of gold, predicted and shared facts by their measure, each an F1."""
+    """Counts of facts by their measure: gold and predicted ones together, and those in both."""
 
-    gold: Counter[str] = field(default_factory=Counter)
-    predicted: Counter[str] = field(default_factory=Counter)
+    all: Counter[str] = field(default_factory=Counter)
     shared: Counter[str] = field(default_factory=Counter)
 
     def f1(self, key: str) -> float:
         """In percent, one decimal."""
-        total = self.gold[key] + self.predicted[key]
-        return round(200.0 * self.shared[key] / total, 1) if total else 0.0
+        return round(200.0 * self.shared[key] / self.all[key], 1) if self.all[key] else 0.0
 
     def summary(self) -> dict[str, Any]:
         labels = {label: self.f1(f"label {label}") for label in LABELS}
         return {**{key: self.f1(key) for key in MEASURES}, "labels": labels}
 
 
-def of_word(span: Fact, head: Fact | None, deprel: str, upos: str, xpos: str) -> list[Fact]:
-    """The facts of a word at a span of characters; `head` is its head's span, None for a root."""
-    return [
-        ("words", span),
-        ("upos", span, upos),
-        ("xpos", span, xpos),
-        ("uas", span, head),
-        ("las", span, head, deprel),
-        (f"label {deprel}", span, head),
-    ]
-
-
-def gold_facts(sentences: Sequence[Sentence]) -> tuple[set[Fact], str]:
-    """The facts of one document or paragraph, and its text."""
-    facts: set[Fact] = set()
-    text = ""
-    for sentence in sentences:
-        spans: list[Fact] = []
-        for form, space in zip(sentence.forms, sentence.spaces, strict=True):
-            spans.append((len(text), len(text) + len(form)))
-            text += form + " " * space
-        facts.add(("sentences", spans[0][0], spans[-1][1]))
-        for i, span in enumerate(spans):
-            head = None if sentence.heads[i] < 0 else spans[sentence.heads[i]]
-            facts.update(
-                of_word(span, head, sentence.deprels[i], sentence.upos[i], sentence.xpos[i])
-            )
-    return facts, text
-
-
-def parsed_facts(doc: Doc) -> set[Fact]:
-    """The facts of a parsed document; blanks are no words."""
-    spans = [(token.idx, token.idx + len(token)) for token in doc]
+def facts_of(doc: Doc) -> set[Fact]:
+    """The facts of a document; the head of a root is None, and blanks are no words."""
     facts: set[Fact] = {("sentences", sent.start_char, sent.end_char) for sent in doc.sents}
-    for token in doc:
-        if not token.is_space:
-            head = None if token.head.i == token.i else spans[token.head.i]
-            deprel = "root" if token.dep_ == "ROOT" else token.dep_
-            facts.update(of_word(spans[token.i], head, deprel, token.pos_, token.tag_))
+    spans = [(token.idx, token.idx + len(token)) for token in doc]
+    for token, span in zip(doc, spans, strict=True):
+        if token.is_space:
+            continue
+        head = None if token.head.i == token.i else spans[token.head.i]
+        deprel = "root" if token.dep_ == "ROOT" else token.dep_
+        facts |= {("words", span), ("upos", span, token.pos_), ("xpos", span, token.tag_)}
+        facts |= {("uas", span, head), ("las", span, head, deprel), (f"label {deprel}", span, head)}
     return facts
 
 
-def tally(units: Iterable[Sequence[Sentence]], docs: Iterable[Doc]) -> Tally:
-    """Counts over units (documents or paragraphs): their gold sentences and their parses."""
+def tally(nlp: Language, units: Sequence[Sequence[Sentence]], given: Iterable[Any]) -> Tally:
+    """Counts over units (documents or paragraphs) of sentences, `given` to `nlp` in some form."""
     counts = Tally()
-    for sentences, doc in zip(units, docs, strict=True):
-        gold, predicted = gold_facts(sentences)[0], parsed_facts(doc)
-        counts.gold.update(fact[0] for fact in gold)
-        counts.predicted.update(fact[0] for fact in predicted)
+    for sentences, doc in zip(units, nlp.pipe(given), strict=True):
+        gold, predicted = facts_of(to_doc(nlp.vocab, sentences)), facts_of(doc)
+        for facts in (gold, predicted):
+            counts.all.update(fact[0] for fact in facts)
         counts.shared.update(fact[0] for fact in gold & predicted)
     return counts
 
@@ -111,7 +81,7 @@ def score_gold(nlp: Language, sentences: Sequence[Sentence], *, own_sentences: b
     """Gold tokens of whole documents, the sentence starts gold or the pipeline's own."""
     units = [list(unit) for _, unit in groupby(sentences, key=lambda s: s.document)]
     docs = [to_doc(nlp.vocab, unit, trees=False, starts=not own_sentences) for unit in units]
-    return tally(units, nlp.pipe(docs))
+    return tally(nlp, units, docs)
 
 
 def evaluate(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Any]:
@@ -122,13 +92,13 @@ def evaluate(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Any]:
     """
     keyed = groupby(sentences, key=lambda s: (s.document, s.paragraph))
     paragraphs = [list(unit) for _, unit in keyed]
-    texts = [gold_facts(unit)[1] for unit in paragraphs]
+    texts = [to_doc(nlp.vocab, unit, trees=False).text for unit in paragraphs]
     scores = {
         "sentences": len(sentences),
         "words": sum(map(len, sentences)),
         "gold_sentences": score_gold(nlp, sentences, own_sentences=False).summary(),
         "own_sentences": score_gold(nlp, sentences, own_sentences=True).summary(),
-        "raw_paragraphs": tally(paragraphs, nlp.pipe(texts)).summary(),
+        "raw_paragraphs": tally(nlp, paragraphs, texts).summary(),
     }
     rates = []
     for _ in range(3):

@@ -10,11 +10,12 @@ left out (`--keep`).
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from spacy.tokenizer import Tokenizer
 
 from corpora.readers import open_source
 from corpora.sentences import split_document
@@ -34,7 +35,7 @@ def blocks_of(spec: str, words: int) -> list[list[str]]:
 
     About `words` blank-separated words, in blocks at even distances; all for 0.
     """
-    seen: set[int] = set()
+    seen: set[str] = set()
     blocks: list[list[str]] = []
     total = 0
     for document in open_source(spec, on_bad=lambda bad: log.warning("left out: %s", bad)):
@@ -42,10 +43,10 @@ def blocks_of(spec: str, words: int) -> list[list[str]]:
             document = split_document(document)
         block: list[str] = []
         for text in document.sentence_texts():
-            key, length = hash(text), len(text.split())
-            if key in seen or not SHORTEST <= length <= LONGEST:
+            length = len(text.split())
+            if text in seen or not SHORTEST <= length <= LONGEST:
                 continue
-            seen.add(key)
+            seen.add(text)
             total += length
             if not block or len(block) == BLOCK:
                 blocks.append(block := [])
@@ -63,55 +64,54 @@ def key_of(forms: Sequence[str]) -> str:
 
 def annotate(
     blocks: list[list[str]],
-    forms_of: Callable[[str], list[str]],
+    tokenizer: Tokenizer,
     teacher: tuple[Teacher, Encoding],
     keep: float,
-    excluded: frozenset[str],
-) -> Iterator[tuple[str, int]]:
-    """The CoNLL-U rows of each block, which is a document, with its number of words.
+    excluded: set[str],
+) -> Iterator[list[str]]:
+    """The CoNLL-U rows of each block, which is a document; a sentence ends with a blank one.
 
     Of every `CHUNK` blocks the share `keep` of sentences that the teacher is surest of, less those
     `excluded`.
     """
     for start in range(0, len(blocks), CHUNK):
         chunk = blocks[start : start + CHUNK]
-        forms = [forms_of(text) for block in chunk for text in block]
+        forms = [
+            [QUOTES.get(token.text, token.text) for token in tokenizer(text) if not token.is_space]
+            for block in chunk
+            for text in block
+        ]
         trees = parse(*teacher, forms)
         sure = [tree.confidence for tree in trees if tree] or [0.0]
         floor = float(np.quantile(sure, 1.0 - keep))
         pairs = iter(zip(forms, trees, strict=True))
         for block in chunk:
-            text, count = "", 0
+            rows = []
             for words, tree in islice(pairs, len(block)):
                 if tree and tree.confidence >= floor and key_of(words) not in excluded:
                     columns = zip(words, tree.xpos, tree.heads, tree.deprels, strict=True)
                     for i, (form, xpos, head, deprel) in enumerate(columns, 1):
-                        text += f"{i}\t{form}\t_\t_\t{xpos}\t_\t{head + 1}\t{deprel}\t_\t_\n"
-                    text += "\n"
-                    count += len(words)
-            if count:
-                yield text, count
+                        rows.append(f"{i}\t{form}\t_\t_\t{xpos}\t_\t{head + 1}\t{deprel}\t_\t_")
+                    rows.append("")
+            if rows:
+                yield rows
 
 
 def run(options: argparse.Namespace) -> None:
     """All sources, one after the other; `options.output` appears by one rename at the end."""
     # A parser that learnt the silver trees of a dev treebank's sentences would have seen them.
     dev = sentences_of(treebank_files(options.exclude, "dev"))
-    excluded = frozenset(key_of(sentence.forms) for sentence in dev)
+    excluded = {key_of(sentence.forms) for sentence in dev}
     sources = [blocks_of(spec, int(words)) for spec, words in options.source]
     tokenizer = loader(options.tokens)().tokenizer
-
-    def forms_of(text: str) -> list[str]:
-        return [QUOTES.get(t.text, t.text) for t in tokenizer(text) if t.text.strip()]
-
     teacher = load(options.teacher)
     start, total = time.perf_counter(), 0
     with replacing(options.output) as path, path.open("w", encoding="utf-8") as file:
         for place, blocks in enumerate(sources):
-            annotated = annotate(blocks, forms_of, teacher, options.keep, excluded)
-            for number, (text, count) in enumerate(annotated, 1):
-                file.write(f"# newdoc id = silver{place}-{number}\n{text}")
-                total += count
+            annotated = annotate(blocks, tokenizer, teacher, options.keep, excluded)
+            for number, rows in enumerate(annotated, 1):
+                file.write("\n".join([f"# newdoc id = silver{place}-{number}", *rows, ""]))
+                total += sum(map(bool, rows))
             log.info("%d words, %.0f/s", total, total / (time.perf_counter() - start))
 
 

@@ -22,14 +22,14 @@ from torch import Tensor, nn
 
 from corpora.errors import DiscorporaError
 from zoo.parser import command, log
-from zoo.parser.biaffine import Batch, Encoding, Labels, Teacher, by_length, make, parse, save
+from zoo.parser.biaffine import Batch, Encoding, Teacher, by_length, make, parse, save
 from zoo.parser.treebank import Sentence, sentences_of, treebank_files
 
 
 def loss_of(model: Teacher, batch: Batch, sentences: Sequence[Sentence]) -> Tensor:
     """Cross entropies of arcs, of labels at the gold heads, and of tags, summed."""
-    relation = {name: i for i, name in enumerate(model.labels.deprels)}
-    tags = {name: i for i, name in enumerate(model.labels.xpos)}
+    relation = {name: i for i, name in enumerate(model.deprels)}
+    tags = {name: i for i, name in enumerate(model.xpos)}
     heads, labels, xpos = (torch.full(batch.words.shape, -100) for _ in range(3))
     for i, sentence in enumerate(sentences):
         count = len(sentence)
@@ -55,9 +55,8 @@ def train(
 ) -> None:
     """AdamW with two learning rates, a short warm-up and a linear way to 0."""
     rng = np.random.default_rng(options.seed)
-    pieces = encoding.pieces([sentence.forms for sentence in sentences])
-    kept = [i for i in range(len(sentences)) if encoding.fits(pieces[i])]
-    lengths = [sum(map(len, pieces[i])) for i in kept]
+    encoded = encoding.encode([sentence.forms for sentence in sentences])
+    lengths = {i: len(each.ids) - 2 for i, each in encoded.items()}
     steps = options.epochs * len(by_length(lengths, options.batch_places))
     rates = {True: options.learning_rate, False: options.head_rate}
     named = list(model.named_parameters())
@@ -75,14 +74,13 @@ def train(
     step, words, start = 0, 0, time.perf_counter()
     for epoch in range(options.epochs):
         model.train()
-        jitter = rng.random(len(kept))
-        order = sorted(range(len(kept)), key=lambda i: (lengths[i] // 2, jitter[i]))
+        jitter = dict(zip(lengths, rng.random(len(lengths)), strict=True))
+        order = sorted(lengths, key=lambda i: (lengths[i] // 2, jitter[i]))
         batches = by_length(lengths, options.batch_places, order)
         total = 0.0
         for number in rng.permutation(len(batches)):
-            chosen = [kept[i] for i in batches[number]]
-            members = [sentences[i] for i in chosen]
-            batch = encoding.batch([s.forms for s in members], [pieces[i] for i in chosen])
+            members = [sentences[i] for i in batches[number]]
+            batch = encoding.batch([encoded[i] for i in batches[number]])
             with torch.autocast("cpu", torch.bfloat16, enabled=options.bf16):
                 loss = loss_of(model, batch, members)
             if not math.isfinite(loss.item()):
@@ -120,14 +118,16 @@ def attachment(
 
 def run(options: argparse.Namespace) -> None:
     """The whole recipe; `options.output` appears by one rename at its end."""
-    if options.output.exists():
-        raise FileExistsError(f"{options.output} exists: remove it or give another --output")
     torch.manual_seed(options.seed)
     sentences = sentences_of(treebank_files(options.treebank, "train"))
     if options.limit:
         sentences = sentences[:: max(1, len(sentences) // options.limit)]
     dev = sentences_of(treebank_files([options.dev], "dev"))
-    model, encoding = make(options.backbone, Labels.of(sentences))
+    deprels, xpos = (
+        sorted({label for sentence in sentences for label in getattr(sentence, column)})
+        for column in ("deprels", "xpos")
+    )
+    model, encoding = make(options.backbone, deprels, xpos)
     log.info("%d sentences, %d words", len(sentences), sum(map(len, sentences)))
     train(model, encoding, sentences, dev, options)
     save(model, options.backbone, options.output)

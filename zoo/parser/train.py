@@ -6,13 +6,12 @@ The long run takes an hour of one core; set OMP_NUM_THREADS=1 and OPENBLAS_NUM_T
 """
 
 import argparse
-import json
 import logging
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,7 +24,7 @@ from spacy.util import load_config, load_model_from_config, registry
 from thinc.api import Config, NumpyOps, fix_random_seed, set_current_ops
 
 from corpora.errors import DiscorporaError
-from corpora.store.atomic import sha256
+from corpora.store.atomic import sha256, write_json, write_text
 from zoo.parser import command, log
 from zoo.parser.documents import Grouping, batches, examples
 from zoo.parser.evaluate import baseline_las, score_gold
@@ -44,12 +43,15 @@ MIN_COUNT = 3
 def run(options: argparse.Namespace) -> None:
     """The whole recipe; `options.output` appears by one rename when all is in it."""
     logging.getLogger("spacy").setLevel(logging.WARNING)
-    if options.output.exists():
-        raise FileExistsError(f"{options.output} exists: remove it or give another --output")
     # Data
     files = treebank_files(options.treebank, "train")
     train, silver = sentences_of(files), sentences_of(options.silver)
-    dev = sentences_of(dev_files(options))
+    # The first treebank in UD's layout is EWT: its dev split selects the checkpoint.
+    layout = "*-ud-dev.conllu"
+    ud = [file for path in options.treebank for file in sorted(path.rglob(layout))]
+    dev = sentences_of(treebank_files(options.dev, "dev") if options.dev else ud[:1])
+    if not dev:
+        raise FileNotFoundError(f"no {layout} beneath --treebank: name the file with --dev")
     changes = dict(options.set)
     if options.quick:
         train = first_words(train, QUICK_WORDS)
@@ -69,8 +71,31 @@ def run(options: argparse.Namespace) -> None:
     nlp.initialize(lambda: sample)
     adapt_tokenizer(nlp, train)
 
-    # Training
-    best = fit(nlp, config, train, silver, dev, options, rng)
+    # Training in stages, each from the best weights so far with its own optimizer
+    best: dict[str, Any] = {"las": -1.0}
+    for number, name in enumerate(STAGES[:1] if options.quick else STAGES):
+        if number:
+            fix_random_seed(options.seed + number)
+            rng = np.random.default_rng([options.seed, number])
+        settings = {**config["recipe"], **config[name]}
+        optimizer = registry.resolve({"optimizer": settings["optimizer"]})["optimizer"]
+        weights = nlp.to_bytes(exclude=["vocab"])
+        start, seen = time.perf_counter(), 0
+        steps = range(1, settings["max_steps"] + 1)
+        for step, batch in zip(steps, stream(nlp, train, silver, settings, rng), strict=False):
+            nlp.update(batch, sgd=optimizer, drop=settings["dropout"])
+            optimizer.step_schedules()
+            seen += sum(map(len, batch))
+            if step % settings["eval_frequency"] and step < settings["max_steps"]:
+                continue
+            counts = score_gold(nlp, dev, own_sentences=False)
+            scores = {key: counts.f1(key) for key in ("uas", "las", "xpos")}
+            rate = seen / (time.perf_counter() - start)
+            log.info("%s %d: %s, %.0f words/s", name, step, scores, rate)
+            if scores["las"] > best["las"]:
+                best = {"stage": name, "step": step, **scores}
+                weights = nlp.to_bytes(exclude=["vocab"])
+        nlp.from_bytes(weights, exclude=["vocab"])
     baseline = baseline_las(train, dev)
     log.info("selected: %s; the baseline's LAS: %.1f", best, baseline)
     if options.quick and best["las"] < baseline + QUICK_MARGIN:
@@ -87,46 +112,6 @@ def run(options: argparse.Namespace) -> None:
         "selected": best,
     }
     write_output(nlp, train, record, options.output)
-
-
-def fit(
-    nlp: Language,
-    config: Config,
-    train: Sequence[Sentence],
-    silver: Sequence[Sentence],
-    dev: Sequence[Sentence],
-    options: argparse.Namespace,
-    rng: np.random.Generator,
-) -> dict[str, Any]:
-    """Train `nlp` in place, leave it at its best on `dev`, and return the scores of that.
-
-    The stages follow each other, each from the best weights so far with its own optimizer.
-    """
-    best: dict[str, Any] = {"las": -1.0}
-    for number, name in enumerate(STAGES[:1] if options.quick else STAGES):
-        if number:
-            fix_random_seed(options.seed + number)
-            rng = np.random.default_rng([options.seed, number])
-        settings = {**config["recipe"], **config[name]}
-        optimizer = registry.resolve({"optimizer": settings["optimizer"]})["optimizer"]
-        weights = nlp.to_bytes(exclude=["vocab"])
-        start, words = time.perf_counter(), 0
-        steps = range(1, settings["max_steps"] + 1)
-        for step, batch in zip(steps, stream(nlp, train, silver, settings, rng), strict=False):
-            nlp.update(batch, sgd=optimizer, drop=settings["dropout"])
-            optimizer.step_schedules()
-            words += sum(map(len, batch))
-            if step % settings["eval_frequency"] and step < settings["max_steps"]:
-                continue
-            counts = score_gold(nlp, dev, own_sentences=False)
-            scores = {key: counts.f1(key) for key in ("uas", "las", "xpos")}
-            rate = words / (time.perf_counter() - start)
-            log.info("%s %d: %s, %.0f words/s", name, step, scores, rate)
-            if scores["las"] > best["las"]:
-                best = {"stage": name, "step": step, **scores}
-                weights = nlp.to_bytes(exclude=["vocab"])
-        nlp.from_bytes(weights, exclude=["vocab"])
-    return best
 
 
 def stream(
@@ -169,34 +154,32 @@ def silver_parts(
             if total >= words:
                 yield part
                 part, total = [], 0
-    while True:
-        yield []
+    yield from repeat([])
 
 
 def write_output(
     nlp: Language, train: Sequence[Sentence], record: dict[str, object], output: Path
 ) -> None:
-    """`output` with `en_ud_compact/`, `documents.txt`, `training.json`; appears by one rename."""
+    """`output` with `en_ud_compact/`, `documents.txt`, `training.json`; appears by one rename.
+
+    Beside the pipeline stands its UPOS table; of its strings only those that loading needs.
+    """
+    upos = learn_upos(train)
+    nlp.meta.update(META)
+    labels = {label for name in ("tagger", "parser") for label in nlp.pipe_labels[name]}
+    names = labels | {part for key, value in upos.items() for part in (*key.split(" "), value)}
     output.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
         folder = Path(temporary) / output.name
         folder.mkdir()
-        save(nlp, learn_upos(train), folder / NAME)
-        names = dict.fromkeys(sentence.document for sentence in train)
-        (folder / "documents.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
+        nlp.to_disk(folder / NAME)
+        # Hashed embeddings need no word list; what the tokenizer needs it adds itself.
+        write_json(folder / NAME / "vocab/strings.json", sorted(names | {"ROOT", "root", "dep"}))
+        write_json(folder / NAME / "upos.json", upos)
+        documents = dict.fromkeys(sentence.document for sentence in train)
+        write_text(folder / "documents.txt", "\n".join(documents) + "\n")
         write_json(folder / "training.json", record)
         folder.replace(output)
-
-
-def save(nlp: Language, upos: dict[str, str], folder: Path) -> None:
-    """`nlp.to_disk` with the UPOS table beside it, and only the strings that loading needs."""
-    nlp.meta.update(META)
-    nlp.to_disk(folder)
-    labels = {label for name in ("tagger", "parser") for label in nlp.pipe_labels[name]}
-    names = labels | {part for key, value in upos.items() for part in (*key.split(" "), value)}
-    # Hashed embeddings need no word list; what the tokenizer needs it adds itself.
-    write_json(folder / "vocab" / "strings.json", sorted(names | {"ROOT", "root", "dep"}))
-    write_json(folder / "upos.json", upos)
 
 
 def learn_upos(sentences: Iterable[Sentence]) -> dict[str, str]:
@@ -221,10 +204,6 @@ def learn_upos(sentences: Iterable[Sentence]) -> dict[str, str]:
     return {" ".join(key): table[key] for key in sorted(table, key=" ".join)}
 
 
-def write_json(path: Path, value: object) -> None:
-    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
 def first_words(sentences: Sequence[Sentence], words: int) -> list[Sentence]:
     """Sentences of whole documents from the start until there are `words` words."""
     chosen: list[Sentence] = []
@@ -233,16 +212,6 @@ def first_words(sentences: Sequence[Sentence], words: int) -> list[Sentence]:
             break
         chosen += document
     return chosen
-
-
-def dev_files(options: argparse.Namespace) -> list[Path]:
-    """`--dev`, or the `*-ud-dev.conllu` file beneath the first treebank folder that has one."""
-    if options.dev:
-        return treebank_files(options.dev, "dev")
-    for folder in options.treebank:
-        if there := sorted(folder.rglob("*-ud-dev.conllu")):
-            return there[:1]
-    raise FileNotFoundError("no *-ud-dev.conllu beneath --treebank: name the file with --dev")
 
 
 def change(text: str) -> tuple[str, float | int]:

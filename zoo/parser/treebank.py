@@ -41,19 +41,12 @@ def treebank_files(paths: Sequence[Path], split: str) -> list[Path]:
     """
     chosen: list[Path] = []
     for path in paths:
-        if path.is_file():
-            chosen.append(path)
-            continue
-        if not path.is_dir():
-            raise FileNotFoundError(
-                f"no treebank at {path}: give a CoNLL-U file or a folder of them"
-            )
-        there = sorted(path.rglob("*.conllu"))
-        of_split = [file for file in there if _split_of(file) == split]
+        there = [path] if path.is_file() else sorted(path.rglob("*.conllu"))
+        of_split = [file for file in there if path.is_file() or _split_of(file) == split]
         if not of_split:
             raise FileNotFoundError(
-                f"none of the {len(there)} .conllu files under {path} belongs to the split "
-                f"{split!r} (by its name or its folder's name); give the files themselves"
+                f"no treebank at {path}: none of its {len(there)} .conllu files belongs to the "
+                f"split {split!r} (by its name or its folder's name); give the files themselves"
             )
         chosen += of_split
     return chosen

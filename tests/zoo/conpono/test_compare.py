@@ -18,7 +18,7 @@ TRAINING = [("But it rained.", "So they left."), ("It was dry.", "Then it rained
 def test_changes_by_hand() -> None:
     # but: 2 in 2 training examples, so: 1, then: 1.
     examples = [("But she sang.", "But he slept."), ("He ate.", "She left."), ("So.", "Butter.")]
-    found = analyse(TRAINING, examples, np.array([1, 1, 0]), np.array([0, 1, 1]))
+    found = analyse(TRAINING, examples, np.array([1, 1, 0]) > 0, np.array([0, 1, 1]) > 0)
     one = found["one"]
     assert (one["n"], found["two"]["n"]) == (1, 1)
     # In the first example alone: but 2 against 1 an example (+100 %), so and then gone (-100 %).
@@ -40,11 +40,9 @@ def test_random_samples_scatter_around_the_whole_set() -> None:
     assert found == analyse(TRAINING, examples, right, ~right)
 
 
-def test_answers_of_another_length_are_refused() -> None:
-    with pytest.raises(InputError, match="1 examples, 2 and 1 answers"):
-        analyse(TRAINING, [("a", "b")], np.array([1, 0]), np.array([1]))
+def test_training_data_without_a_marker_are_refused() -> None:
     with pytest.raises(InputError, match="no marker"):
-        analyse([("a", "b")], [("a", "b")], np.array([1]), np.array([0]))
+        analyse([("a", "b")], [("a", "b")], np.array([True]), np.array([False]))
 
 
 def test_two_models_on_the_ordering_task(

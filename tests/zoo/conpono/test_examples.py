@@ -14,14 +14,14 @@ import pytest
 from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerBase
 
-from corpora.errors import ConfigError, InputError
+from corpora.errors import InputError
 from corpora.schemas import CONPONO
 from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import rows, texts
-from zoo.conpono.examples import Candidates, Collator, Example, Orderings
+from zoo.conpono.examples import Candidates, Example, Orderings
 from zoo.conpono.segments import KEPT, Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
-from zoo.conpono.training import EpochRows, flattened, unflattened
+from zoo.conpono.training import EpochRows
 from zoo.training.data import open_streamed
 from zoo.training.trainer import EpochSampler
 
@@ -228,13 +228,6 @@ def test_orderings_swap_half_and_hide_it_from_the_lengths(
     assert min(seen.values()) > sum(seen.values()) / 4 * 0.7
 
 
-def test_too_few_documents_are_named(candidates: Make) -> None:
-    with pytest.raises(ConfigError, match="candidates = 600"):
-        candidates(candidates=600)
-    with pytest.raises(ConfigError, match="targets = 4"):
-        candidates(candidates=4)
-
-
 def test_short_paragraphs_are_named(tmp_path: Path, tokenizer: PreTrainedTokenizerBase) -> None:
     part = {("default", "train"): (rows(3, 2, 5, "s"), CONPONO)}
     folder = write_dataset(tmp_path / "data", "conpono", part)
@@ -252,21 +245,3 @@ def test_the_store_is_made_once(
     assert before == {path: path.stat().st_mtime_ns for path in partial.rglob("*")}
     token_stores(dataset, tokenizer, Geometry(anchor=3), tmp_path / "a")
     assert len(list(partial.iterdir())) == 2
-
-
-@pytest.mark.parametrize(("block_tokens", "shortest"), [(600, 0.9), (1 << 20, 0.1)])
-def test_a_batch_in_one_tensor_is_the_same_batch(
-    candidates: Make, tokenizer: PreTrainedTokenizerBase, block_tokens: int, shortest: float
-) -> None:
-    collator = Collator(tokenizer.pad_token_id, block_tokens, shortest)
-    drawn = [candidates()[row] for row in range(3)]
-    plain, sent = collator(drawn), unflattened(flattened(collator, drawn))
-    assert any(block["real"] is not None for block in plain["blocks"]) is (shortest < 0.5)
-    assert all(sent[name].equal(plain[name]) for name in ("labels", "order"))
-    for one, other in zip(plain["blocks"], sent["blocks"], strict=True):
-        assert one.keys() == other.keys()
-        for name, value in one.items():
-            if value is None:
-                assert other[name] is None
-            else:
-                assert other[name].equal(value) and other[name].dtype == value.dtype

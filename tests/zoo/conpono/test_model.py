@@ -147,12 +147,12 @@ def test_blocks_give_the_vectors_of_single_texts(
     vectors = torch.stack(plain).view(4, -1, 32)
     expected = model.relations(vectors)
     inputs = Collator(tokenizer.pad_token_id, 1024)(batch)
-    assert len(inputs["blocks"]) > 1
+    assert len(inputs["plan"]) > 1
     assert inputs["real_tokens"] == sum(len(example.ids) for example in batch)
-    assert inputs["real_tokens"] / inputs["slots"] > 0.9
+    assert inputs["real_tokens"] / inputs["slots"].size(1) > 0.9
     found = model(**inputs)
     assert torch.allclose(found.scores, expected, atol=1e-5)
-    assert found.mlm_loss.item() > 1
+    assert found.parts[0, 1].item() > 1
 
 
 def test_words_of_esm_are_not_looked_up_before(
@@ -163,7 +163,8 @@ def test_words_of_esm_are_not_looked_up_before(
     own = {"position_embedding_type": "absolute", "mask_token_id": 4, "token_dropout": False}
     model = ConponoModel.from_backbone(narrow_words(EsmModel, tokenizer, **own), mlm=False).eval()
     inputs = Collator(tokenizer.pad_token_id, block_tokens=1)([candidates()[0]])
-    vectors = [model.backbone(input_ids=b["input_ids"]).pooler_output for b in inputs["blocks"]]
+    texts = inputs["slots"][0].split(inputs["plan"][:, 1].tolist())  # one in each block
+    vectors = [model.backbone(input_ids=ids[None]).pooler_output for ids in texts]
     expected = model.relations(torch.cat(vectors)[inputs["order"]][None])
     assert torch.allclose(model(**inputs).scores, expected, atol=1e-6)
 
@@ -184,8 +185,8 @@ def test_padding_is_hidden_without_asking_the_device(
     inputs = Collator(tokenizer.pad_token_id, block_tokens=1 << 20, shortest=0.1)(
         [candidates()[row] for row in range(2)]
     )
-    (block,) = inputs["blocks"]
-    rows, tokens = block["input_ids"].shape
+    ((rows, tokens, _, padded),) = inputs["plan"].tolist()
+    assert padded
     found = model(**inputs).scores
     monkeypatch.setattr(modeling, "WIDE_MASKS", frozenset())
     expected = model(**inputs).scores
@@ -217,7 +218,7 @@ def test_word_embeddings_may_be_narrower_than_the_states(
 ) -> None:
     model = ConponoModel.from_backbone(narrow_words(kind, tokenizer)).train()
     examples = candidates(mask_rate=0.15)
-    loss = model(**Collator(tokenizer.pad_token_id, 600)([examples[0]])).mlm_loss
+    loss = model(**Collator(tokenizer.pad_token_id, 600)([examples[0]])).parts[0, 1]
     loss.backward()
     assert loss.item() == pytest.approx(math.log(len(tokenizer)), rel=0.1)
     assert model.masked_words.dense.weight.grad.abs().sum() > 0
@@ -345,7 +346,7 @@ def test_blocks_give_the_gradients_of_the_whole_batch(
     whole = gradients(model, Collator(tokenizer.pad_token_id, block_tokens=1 << 20)(batch))
     model.backbone.activation_checkpointing_enable({"use_reentrant": False})
     inputs = Collator(tokenizer.pad_token_id, block_tokens=500)(batch)
-    assert len(inputs["blocks"]) > 5
+    assert len(inputs["plan"]) > 5
     parts = gradients(model, inputs)
     assert whole.keys() == parts.keys() == dict(model.named_parameters()).keys()
     for name, gradient in whole.items():
@@ -466,8 +467,8 @@ def test_ordering_baseline_trains_on_pairs(
     inputs = Collator(tokenizer.pad_token_id)([examples[0], examples[1]])
     outputs = tiny_model(objective="bso")(**inputs)
     assert outputs.scores.shape == inputs["labels"].shape == (2, 8)
-    assert outputs.objective_loss.item() == pytest.approx(math.log(2), abs=0.1)
-    assert outputs.loss.item() == pytest.approx((outputs.objective_loss + outputs.mlm_loss).item())
+    assert outputs.parts[0, 0].item() == pytest.approx(math.log(2), abs=0.1)
+    assert outputs.loss.item() == pytest.approx(outputs.parts[0].sum().item())
 
 
 def test_no_masked_words_no_loss(
@@ -475,7 +476,7 @@ def test_no_masked_words_no_loss(
 ) -> None:
     inputs = Collator(tokenizer.pad_token_id)([candidates()[0]])
     model = tiny_model(mlm=False)
-    assert model(**inputs).mlm_loss.item() == 0
+    assert model(**inputs).parts[0, 1].item() == 0
     assert not any("masked_words" in name for name, _ in model.named_parameters())
 
 
@@ -491,7 +492,7 @@ def test_saved_and_loaded_by_auto_model(
     inputs = Collator(tokenizer.pad_token_id)([examples[0]])
     found, expected = loaded(**inputs), model(**inputs)
     assert torch.allclose(found.scores, expected.scores, atol=1e-6)
-    assert found.mlm_loss.item() == pytest.approx(expected.mlm_loss.item())
+    assert found.parts[0, 1].item() == pytest.approx(expected.parts[0, 1].item())
     pair = AutoTokenizer.from_pretrained(tmp_path)("The baker", "eats", return_tensors="pt")
     assert loaded.backbone(**pair).pooler_output.shape == (1, 32)
 
