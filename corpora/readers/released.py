@@ -27,7 +27,7 @@ from corpora.readers.rows import JSON_LINES, json_rows, json_value, parquet_rows
 from corpora.readers.source import Encoded, Reader, Source, rows_of
 from corpora.readers.stories import table_rows
 from corpora.sentences import split
-from corpora.splits.prescribed import split_of
+from corpora.splits import split_of
 from corpora.store.manifest import label_names
 
 _TAG = re.compile(r"(?:^|\|)(Conn|Seg)=([^|]+)")

@@ -23,7 +23,7 @@ from corpora.document import PARAGRAPH_BREAK, Document, Spans, paragraph_spans
 from corpora.errors import BadRecord, ConfigError, InputError, expanded
 from corpora.languages import LANGUAGES, Language, code_of
 from corpora.readers.files import DOCUMENT_LIMIT, TOO_LONG, Refused, expect, find_files, taken
-from corpora.splits.prescribed import split_of
+from corpora.splits import split_of
 
 log = logging.getLogger("discorpora")
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from corpora.errors import ConfigError, InputError
-from corpora.splits import SPLITS, Assignment
+from corpora.splits import SPLIT_NAMES, SPLITS, split_of
+from corpora.splits.division import Division
 
 SECTIONS = {
     "discoeval": {"train": range(2, 15), "validation": range(15, 19), "test": range(19, 24)},
@@ -18,21 +19,11 @@ SECTIONS = {
 }
 """DiscoEval 3.1; DisSent A.3; Lin, Kan and Ng 2009; Ji and Eisenstein 2015."""
 
-_NAMES = {**dict.fromkeys(("dev", "devel", "valid", "val"), "validation"), "training": "train"}
-_IN_PATH = re.compile(
-    r"(?<![a-z])(train(?:ing)?|dev(?:el)?|val(?:id(?:ation)?)?|test)(?![a-z])", re.IGNORECASE
-)
 OWN = "own"
 PRESCRIBED = (OWN, *SECTIONS)
 """What a source's `splits` may be."""
 
 _WSJ = re.compile(r"(?:.*/)?wsj_(\d\d)\d\d$", re.IGNORECASE)
-
-
-def split_of(path: str) -> str:
-    """The split that a file's path names (`en_ewt-ud-dev.conllu`, `train/2005.txt`), or ""."""
-    words = _IN_PATH.findall(path)
-    return _NAMES.get(words[-1].lower(), words[-1].lower()) if words else ""
 
 
 def by_section(document: str, sections: str) -> str | None:
@@ -67,8 +58,8 @@ def prescribed_splits(documents: Iterable[tuple[str, str]], how: str) -> dict[st
 
 def prescribed(
     documents: Mapping[str, tuple[str, int]], sections: str, table: str
-) -> Assignment | None:
-    """The split of each document (id -> group, weight); one without a split is left out.
+) -> Division | None:
+    """The split of each document (id -> group, weight), maybe none.
 
     `table`: what `read_table` reads, where it is not empty; a document may be named there without
     the folders in its id. Else, where every id is that of a Wall Street Journal article, by its
@@ -85,8 +76,7 @@ def prescribed(
         reason = ", ".join(f"{part} sections {r.start}-{r.stop - 1}" for part, r in parts)
     else:
         return None
-    settled = {name: split[name] for name in documents if split.get(name)}
-    return Assignment("document", settled, reason)
+    return Division.of(split, reason)
 
 
 def table_hash(table: str) -> str:
@@ -150,7 +140,8 @@ def _listed(path: Path) -> Iterator[tuple[str, str, str]]:
             if own:
                 split, tab, name = own, "\t", _last(line.strip()).partition(".")[0]
             if name or (not tab and split):
-                yield _NAMES.get(split, split) if tab else repr(split), name, f"{file}:{number}"
+                split = SPLIT_NAMES.get(split, split) if tab else repr(split)
+                yield split, name, f"{file}:{number}"
 
 
 def _last(name: str) -> str:

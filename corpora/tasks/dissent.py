@@ -84,7 +84,7 @@ class Dissent(Builder):
     def configurations(self) -> tuple[str, ...]:
         return tuple(self.sets())
 
-    def collected(self, path: Path, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
+    def collected(self, some: Path, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
         """The pairs of a file that pass the filters.
 
         Priorities are raw words of the stream of their document, one for each of its pairs.
@@ -92,7 +92,7 @@ class Dissent(Builder):
         schema = pa.schema([*COMMON, *self.columns])
         documents: dict[tuple[str, str], dict[str, Any]] = {}
         seen: Counter[tuple[str, str]] = Counter()
-        for batch in read_pairs(path):
+        for batch in read_pairs(some):
             fits = self._fitting(batch, shard.rejects)
             number = np.empty(batch.num_rows, np.int32)
             priority = np.empty(batch.num_rows, np.int64)

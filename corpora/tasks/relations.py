@@ -18,7 +18,7 @@ from corpora.errors import ConfigError
 from corpora.prose import FOOTNOTE
 from corpora.schemas import PDTB_MARKED
 from corpora.schemas import pdtb as pdtb_schema
-from corpora.splits import Assignment
+from corpora.splits.division import Division
 from corpora.splits.prescribed import prescribed
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Part, Prescribed, Reject, Row, Target
@@ -90,7 +90,7 @@ class Relations(Treebank):
 
     def prescribed(
         self, documents: Mapping[str, tuple[str, int]], target: Target
-    ) -> Assignment | None:
+    ) -> Division | None:
         """As the table says, or the sections of the Wall Street Journal."""
         return prescribed(documents, self.sections, self.table)
 
