@@ -11,7 +11,7 @@ from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpora.errors import ConfigError, InputError, nearest
+from corpora.errors import ConfigError, InputError, chosen
 from corpora.store.atomic import MANIFEST, is_complete, replacing
 from corpora.store.manifest import read_manifest
 from corpora.store.rows import parquet_batches
@@ -79,15 +79,12 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
     `ConfigError` for an unknown layout and for a domain that is not a folder name.
     """
     folder, out = Path(folder), Path(out)
-    if layout not in LAYOUTS:
-        hint = f"{nearest(layout, LAYOUTS)}the formats are: {', '.join(LAYOUTS)}"
-        raise ConfigError(f"no format {layout!r}", hint=hint)
+    layout_of, takes = LAYOUTS[chosen("format", layout, LAYOUTS)]
     if domain in (".", "..") or any(separator in domain for separator in "/\\"):
         raise ConfigError(
             f"domain {domain!r} is not the name of a folder",
             hint="give a single name, such as wiki; -o names the output folder",
         )
-    layout_of, takes = LAYOUTS[layout]
     manifest = _manifest(folder)
     written: dict[str, int] = {}
     stale: list[Path] = []

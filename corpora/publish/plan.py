@@ -22,7 +22,7 @@ from corpora import licences
 from corpora.audit import AUDIT_FILE
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.licences import Combined
-from corpora.outside import read_record
+from corpora.outside import HUB_ID, read_record
 from corpora.store.atomic import MANIFEST, sha256
 from corpora.store.damage import checksums, damages
 from corpora.store.manifest import Manifest, Results
@@ -161,7 +161,7 @@ def plan_publication(
     A licence that forbids it is not an error here: see `Publication.licence`. Raises `InputError`
     if the folder is unfinished, lacks a file or is of another kind, `ConfigError` for a bad id.
     """
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repo_id, re.ASCII):
+    if not (repo_id.isascii() and HUB_ID.fullmatch(repo_id)):
         raise ConfigError(
             f"{repo_id!r} is not a repository id",
             hint="give NAMESPACE/NAME, where NAMESPACE is your user name or organisation",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.document import Document
-from corpora.errors import BadRecord, InputError, expanded, nearest
+from corpora.errors import BadRecord, InputError, chosen, expanded
 from corpora.outside import parsed
 from corpora.readers.fields import Record
 from corpora.readers.files import LINE_LIMIT, Refused, expect, read_lines, taken
@@ -42,12 +42,7 @@ class Sample(JsonLines):
     def find(cls, target: str) -> list[Path]:
         """The files of the sample, or the one called `target` (without suffix)."""
         files = {path.stem: path for path in sorted(SAMPLE.glob("*.jsonl"))}
-        if target and target not in files:
-            raise InputError(
-                f"the sample has no part {target!r}",
-                hint=f"{nearest(target, files)}its parts are {', '.join(files)}; sample: reads all",
-            )
-        return [files[target]] if target else list(files.values())
+        return [files[chosen("sample", target, files)]] if target else list(files.values())
 
 
 class ParquetFiles(RecordReader):

@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from corpora.errors import ConfigError, InputError
 from corpora.splits import SPLIT_NAMES, SPLITS, split_of
 from corpora.splits.division import Division
@@ -97,21 +100,18 @@ def read_table(path: Path) -> dict[str, str]:
     without folders and suffixes. Raises `ConfigError` for what is none of these, and for a
     document in two splits.
     """
-    import pyarrow as pa
-
-    found: dict[str, str] = {}
     try:
-        for split, name, where in _listed(path):
-            if split not in SPLITS or found.setdefault(name, split) != split:
-                other = f"in two splits, {found.get(name)} and {split}"
-                said = other if split in SPLITS else f"in no split: {split!r}"
-                raise ConfigError(f"the document {name!r} is {said}", where=where, hint=_TABLE)
+        listed = list(_listed(path))
     except (OSError, ValueError, pa.ArrowException, TypeError, IndexError) as error:
-        if isinstance(error, ConfigError):
-            raise
         raise ConfigError(f"no table of splits: {error}", where=str(path), hint=_TABLE) from error
-    if path.is_dir() and not found:
+    if path.is_dir() and not listed:
         raise ConfigError("no list of files in this folder", where=str(path), hint=_TABLE)
+    found: dict[str, str] = {}
+    for split, name, where in listed:
+        if split not in SPLITS or found.setdefault(name, split) != split:
+            other = f"in two splits, {found.get(name)} and {split}"
+            said = other if split in SPLITS else f"in no split: {split!r}"
+            raise ConfigError(f"the document {name!r} is {said}", where=where, hint=_TABLE)
     return found
 
 
@@ -125,8 +125,6 @@ _TABLE = (
 def _listed(path: Path) -> Iterator[tuple[str, str, str]]:
     """Split and document of each line, and its place."""
     if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
         table = pq.read_table(path, columns=["doc", "split"])
         codes = zip(table["doc"].to_pylist(), table["split"].to_pylist(), strict=True)
         yield from ((SPLITS[code], doc, str(path)) for doc, code in codes if code < len(SPLITS))

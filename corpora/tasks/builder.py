@@ -232,7 +232,7 @@ class Prescribed(Builder):
     ) -> Division | None:
         """Splits that the table or the data prescribe (id -> group, candidates); None where
         nothing does."""
-        return prescribed(documents, "", self.table)
+        return prescribed(documents, getattr(self, "sections", ""), self.table)
 
     def select(self, taken: Candidates) -> None:
         """Split the documents as is prescribed, else as all others."""

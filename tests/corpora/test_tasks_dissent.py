@@ -96,7 +96,7 @@ def test_no_document_is_in_two_splits_and_shares_are_near_the_papers(built, pair
     documents = [{row["doc"] for row in rows} for rows in splits.values()]
     assert sum(map(len, documents)) == len(set.union(*documents)) == 40
     assert [len(rows) for rows in splits.values()] == [720, 40, 40]
-    assert manifest["details"]["split"]["by"] == "document"
+    assert manifest["details"]["split"]["by"] == "group"
 
 
 def test_every_marker_is_as_frequent_as_the_rarest_in_balanced(built, pairs):

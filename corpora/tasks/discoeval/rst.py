@@ -13,7 +13,6 @@ from corpora.document import Document
 from corpora.rng import stable_id
 from corpora.schemas import rst as rst_schema
 from corpora.splits.division import Division
-from corpora.splits.prescribed import prescribed
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Reject, Row, Target
 from corpora.tasks.candidates import Candidates
@@ -115,8 +114,7 @@ class Rst(Treebank):
         """As the table says, or as RST-DT's folders do."""
         folders = {name: _folder(name) for name in documents}
         if self.table or not documents or not all(folders.values()):
-            # The splits of RST-DT are not sections of the Wall Street Journal.
-            return prescribed(documents, "", self.table)
+            return super().prescribed(documents, target)
         training = [name for name, split in folders.items() if split == "train"]
         stage = f"{target.seed}/{target.stage.name}"
         training.sort(key=lambda name: (stable_id(f"{stage}/{name}"), name))
