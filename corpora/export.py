@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpora.errors import ConfigError, InputError, chosen
-from corpora.store.atomic import MANIFEST, is_complete, replacing
+from corpora.store.atomic import MANIFEST, replacing
 from corpora.store.manifest import read_manifest
 from corpora.store.rows import parquet_batches
 
 ROWS_A_BATCH = 1_024
+BUILT = "give a folder that a dataset was built in, e.g. build/sample/datasets/sp"
 
 Row = dict[str, Any]
 Manifest = Mapping[str, Any]
@@ -85,7 +86,10 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
             f"domain {domain!r} is not the name of a folder",
             hint="give a single name, such as wiki; -o names the output folder",
         )
-    manifest = _manifest(folder)
+    manifest = read_manifest(folder / MANIFEST, BUILT)
+    if "configs" not in manifest:
+        said = "is not the manifest of a dataset: it has no 'configs'"
+        raise InputError(said, where=str(folder / MANIFEST), hint=BUILT)
     written: dict[str, int] = {}
     stale: list[Path] = []
     with ExitStack() as files:  # all files take their names at its end
@@ -114,23 +118,6 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
         for path in stale:
             path.unlink(missing_ok=True)
     return written
-
-
-def _manifest(folder: Path) -> Manifest:
-    if not is_complete(folder):
-        raise InputError(
-            f"no dataset in {str(folder)!r}",
-            where=str(folder / MANIFEST),
-            hint="a dataset folder has a manifest.json; build it first",
-        )
-    manifest = read_manifest(folder / MANIFEST)
-    if "configs" not in manifest:
-        raise InputError(
-            "is not the manifest of a dataset: it has no 'configs'",
-            where=str(folder / MANIFEST),
-            hint="give a folder that a dataset was built in, e.g. build/sample/datasets/sp",
-        )
-    return manifest
 
 
 def _rows(shards: list[Path]) -> Iterator[Row]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from corpora.document import Document
-from corpora.errors import chosen
+from corpora.errors import ConfigError
 from corpora.readers.files import expect, read_lines
 from corpora.readers.records import as_document
 from corpora.readers.source import OnBad, Reader, Source, fail, rows_of
@@ -61,7 +61,10 @@ class DiscoEval(Reader):
         the path, gives the licence.
         """
         parts = [part for part in path.parts if part in TASKS]
-        task = self.task or chosen("task of DiscoEval", "".join(parts[-1:]), TASKS, str(path))
+        task: str = self.task or "".join(parts[-1:])
+        if not task:
+            hint = f"set the option task to one of {', '.join(TASKS)}"
+            raise ConfigError(f"the path does not name a task: {str(path)!r}", hint=hint)
         if task == "SSP":
             log.warning("%s: %s", path, _NO_TEXTS)
             source.skipped["file of SSP"] += 1

@@ -158,12 +158,17 @@ def load_plain(path: Path) -> Any:
 
 def _check(data: bytes, path: Path) -> None:
     """Allow the instructions of plain values; memory is bounded by the bytes read."""
+    strings: deque[str] = deque(("?", "?"), maxlen=2)
     opened = 0
     for count, (operation, argument, position) in enumerate(pickletools.genops(data), 1):
         name, reason = operation.name, ""
         opened = opened + 1 if name in _OPENING else 0
-        if name not in PLAIN:
-            reason = f"it holds the instruction {name} {str(argument or '')[:120]}".strip()
+        if name == "STACK_GLOBAL":
+            reason = f"it refers to {strings[0][:60]}.{strings[1][:60]}"
+        elif name in ("GLOBAL", "INST"):
+            reason = f"it refers to {str(argument)[:120].replace(' ', '.')}"
+        elif name not in PLAIN:
+            reason = f"it holds the instruction {name}"
         elif name in _PUTS and int(argument or 0) > count:
             reason = "absurd memo number"  # the unpickler would allocate this many objects
         elif opened > _IN_A_ROW:
@@ -175,6 +180,8 @@ def _check(data: bytes, path: Path) -> None:
                 hint="only lists, tuples, dicts, strings, numbers, booleans and None are read "
                 "from a pickle",
             )
+        if isinstance(argument, str):
+            strings.append(argument)
 
 
 # A page of Parquet is unpacked whole. Its size is in a header of its own, which no library shows:

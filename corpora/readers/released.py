@@ -130,7 +130,7 @@ def _named(path: Path) -> Iterator[Place]:
         yield where, row
 
 
-class DisSent(Release):
+class DisSent(Discovery):
     """DisSent's released pairs: S1, S2 and the marker, separated by tabs."""
 
     name = "dissent"
@@ -141,9 +141,6 @@ class DisSent(Release):
     def records(self, path: Path, source: Source) -> Iterable[Place]:
         """Three fields a line, no header."""
         return table_rows(path, (), quoted=False, header=("s1", "s2", "label"))
-
-    def columns(self, record: Record, path: Path) -> Iterator[Columns]:
-        yield self.name, _Marked.of(record).model_dump()
 
 
 class _Judged(Fields):

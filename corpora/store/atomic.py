@@ -29,8 +29,8 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG}
 _IN_THE_WAY = {errno.ENOTDIR, errno.EEXIST, errno.EISDIR}
 _HINTS = {
-    **dict.fromkeys(_FULL, "free some space and run again: finished parts are kept"),
-    **dict.fromkeys(_REFUSED, "choose another folder or name, or change its permissions"),
+    **dict.fromkeys(_FULL, "the disk is full: free some space and run again (parts are kept)"),
+    **dict.fromkeys(_REFUSED, "it is read-only, or not yours: choose another folder or name"),
     **dict.fromkeys(_IN_THE_WAY, "move away what stands there, or choose another folder"),
 }
 

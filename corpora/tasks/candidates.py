@@ -92,18 +92,9 @@ def candidates_of(
             parts.setdefault((row.part, row.doc or document.id), []).append(row)
         # A document without candidates stays known: an id that comes twice is an error anyway.
         for (part, doc), own in (parts or {("", document.id): []}).items():
-            shard.documents.append(
-                {
-                    "part": part,
-                    "doc": doc,
-                    "doc_key": stable_id(doc),
-                    "whole": document.id,
-                    "group": document.group,
-                    "source": document.source,
-                    "language": document.language,
-                    "candidates": len(own),
-                }
-            )
+            whole = (document.id, document.group, document.source, document.language)
+            named = zip(DOCUMENTS.names, (part, doc, stable_id(doc), *whole, len(own)), strict=True)
+            shard.documents.append(dict(named))
             random = stream(target.seed, target.stage_of(part), doc)
             priorities = random.integers(0, 2**63 - 1, size=len(own)).tolist()
             for number, (row, priority) in enumerate(zip(own, priorities, strict=True)):
@@ -247,13 +238,13 @@ class Candidates:
         values = {"part": part, "split": split, "limit": 2**62 if limit is None else limit}
         return self.engine.batches(_OF_SPLIT, values, size)
 
-    def limited(self, split: str, size: int, unit: str, *, part: str = "") -> int:
+    def limited(self, split: str, size: int, unit: str) -> int:
         """How many candidates of a split to take, `size` at most.
 
         What the corpus lacks is noted, and what it has too much of is counted. `unit` is what the
         sizes count, in the plural.
         """
-        there = self.count(split, part=part)
+        there = self.count(split)
         if there < size:
             note = f"{split}: {size:,} {unit} were asked for, the corpus gives {there:,}."
             self.dataset.note(note)
