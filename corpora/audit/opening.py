@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from corpora.audit.data import Configuration, built, missing
 from corpora.audit.features import KINDS, SIDES
-from corpora.errors import ConfigError, DiscorporaError, InputError, chosen, expanded
+from corpora.errors import ConfigError, DiscorporaError, InputError, chosen, expanded, unreadable
 from corpora.outside import HUB_ID
 from corpora.readers.discoeval import TASKS, read_discoeval
 from corpora.store.atomic import MANIFEST
@@ -68,12 +68,7 @@ def _read(place: Path | str, config: str) -> dict[str, Configuration]:
     except DiscorporaError:
         raise
     except Exception as error:  # the library raises whatever lies below: network, Arrow, ...
-        reason = (str(error).strip().splitlines() or [""])[0][:300]
-        raise InputError(
-            f"cannot be read: {type(error).__name__}: {reason}",
-            where=str(place),
-            hint=f"{WHAT_TO_GIVE}; build a damaged folder again",
-        ) from error
+        raise unreadable(error, place, f"{WHAT_TO_GIVE}; build a damaged folder again") from error
     splits = {}
     for split, part in loaded.items():
         metadata = part.features.arrow_schema.metadata

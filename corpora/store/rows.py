@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpora.errors import InputError
+from corpora.errors import InputError, unreadable
 from corpora.store.atomic import replacing, sha256
 
 CLASS_NAMES = b"discorpora:class_names"
@@ -155,10 +155,7 @@ def readable(path: Path) -> Iterator[pq.ParquetFile]:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             yield file
     except (pa.ArrowException, OSError) as error:
-        said = (str(error).splitlines() or [""])[0]
-        raise InputError(
-            f"cannot be read as Parquet: {said}", where=str(path), hint="see: discorpora verify"
-        ) from error
+        raise unreadable(error, path, "see: discorpora verify") from error
 
 
 class SplitWriter:
