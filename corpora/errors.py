@@ -109,10 +109,8 @@ def nearest(value: str, choices: Iterable[str]) -> str:
 
 def unreadable(error: Exception, where: object, hint: str) -> InputError:
     """What a library said, in one line, of a file or dataset that it could not read."""
-    said = (str(error).strip().splitlines() or [""])[0][:300]
-    return InputError(
-        f"cannot be read: {said or type(error).__name__}", where=str(where), hint=hint
-    )
+    said = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+    return InputError(f"cannot be read: {said}", where=str(where), hint=hint)
 
 
 def chosen(what: str, name: str, names: Iterable[str], where: str = "") -> str:

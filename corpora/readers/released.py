@@ -101,7 +101,7 @@ class Discovery(Release):
     Parquet)."""
 
     name = "discovery"
-    suffixes = (".tsv", ".parquet")
+    suffixes: ClassVar[tuple[str, ...]] = (".tsv", ".parquet")
     paper = "Sileo et al. 2019"
 
     def records(self, path: Path, source: Source) -> Iterable[Place]:
