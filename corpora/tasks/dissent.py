@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 
+from corpora.errors import InputError
 from corpora.rng import stable_id, stream
 from corpora.schemas import DISSENT, MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS, dissent
 from corpora.splits import SPLITS
@@ -227,8 +228,14 @@ order by priority, doc, number
 
 
 def read_pairs(path: Path) -> Iterator[pa.RecordBatch]:
-    """The columns that a dataset needs of a table of pairs, batch by batch."""
+    """The columns that a dataset needs of a table of pairs, batch by batch.
+
+    Raises `InputError` for a file that is not a table of pairs.
+    """
     for batch in parquet_batches(path, batch_size=ROWS_PER_BATCH, columns=list(COLUMNS)):
+        if missing := sorted(set(COLUMNS) - set(batch.schema.names)):
+            hint = f"a table of pairs has the columns {', '.join(PAIRS.names)}"
+            raise InputError(f"has no column {', '.join(missing)}", where=str(path), hint=hint)
         yield batch.select(list(COLUMNS))
 
 
