@@ -169,9 +169,15 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
     if source.good:
         return
     passed = ", ".join(f"{what} ({n:,})" for what, n in sorted(source.skipped.items()) if n)
-    hint = f"skipped: {passed or 'nothing'}; is it empty, or in another format than its kind?"
+    hint = (
+        f"skipped: {passed}"
+        if passed
+        else "the source is empty, or in another format than its kind"
+    )
     message = "there is no document in it"
     if first := source.first_bad:
-        message += f": {source.bad} bad records, the first one: {first.where}: {first.reason}"
+        many = f"all {source.bad} records are bad, the first one"
+        message += f": {many if source.bad > 1 else 'its only record is bad'}"
+        message += f": {first.where}: {first.reason}"
         hint = f"fix it, or check that it has the format that {source.kind!r} reads"
     raise InputError(message, where=spec, hint=hint)

@@ -135,7 +135,7 @@ def test_punctuation_and_clitics_stand_alone(text, tokens):
 
 
 def test_other_folders_are_refused(tmp_path, stage, make_document):
-    with pytest.raises(InputError, match="no dataset in"):
+    with pytest.raises(InputError, match="cannot be read: No such file"):
         export(tmp_path / "nothing", tmp_path / "out")
     builder = BUILDERS.find("conpono").of({"min_sentences": 2})
     with staged(tmp_path / "c") as partial:
