@@ -107,6 +107,21 @@ def nearest(value: str, choices: Iterable[str]) -> str:
     return f"did you mean {alike[0]!r}? " if alike else ""
 
 
+def unreadable(error: Exception, where: object, hint: str) -> InputError:
+    """What a library said, in one line, of a file or dataset that it could not read."""
+    said = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+    return InputError(f"cannot be read: {said}", where=str(where), hint=hint)
+
+
+def chosen(what: str, name: str, names: Iterable[str], where: str = "") -> str:
+    """`name`, which is one of `names`; else `ConfigError` with the nearest one and all of them."""
+    names = list(names)
+    if name in names:
+        return name
+    hint = f"{nearest(name, names)}the {what}s are: {', '.join(names)}"
+    raise ConfigError(f"no {what} {name!r}", where=where, hint=hint)
+
+
 def require(module: str, extra: str, purpose: str) -> Any:
     """Import `module`; `DiscorporaError` with the `pip install` line for `extra` without it.
 

@@ -11,12 +11,13 @@ from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpora.errors import ConfigError, InputError, nearest
-from corpora.store.atomic import MANIFEST, is_complete, replacing
+from corpora.errors import ConfigError, InputError, chosen
+from corpora.store.atomic import MANIFEST, replacing
 from corpora.store.manifest import read_manifest
 from corpora.store.rows import parquet_batches
 
 ROWS_A_BATCH = 1_024
+BUILT = "give a folder that a dataset was built in, e.g. build/sample/datasets/sp"
 
 Row = dict[str, Any]
 Manifest = Mapping[str, Any]
@@ -79,16 +80,16 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
     `ConfigError` for an unknown layout and for a domain that is not a folder name.
     """
     folder, out = Path(folder), Path(out)
-    if layout not in LAYOUTS:
-        hint = f"{nearest(layout, LAYOUTS)}the formats are: {', '.join(LAYOUTS)}"
-        raise ConfigError(f"no format {layout!r}", hint=hint)
+    layout_of, takes = LAYOUTS[chosen("format", layout, LAYOUTS)]
     if domain in (".", "..") or any(separator in domain for separator in "/\\"):
         raise ConfigError(
             f"domain {domain!r} is not the name of a folder",
             hint="give a single name, such as wiki; -o names the output folder",
         )
-    layout_of, takes = LAYOUTS[layout]
-    manifest = _manifest(folder)
+    manifest = read_manifest(folder / MANIFEST, BUILT)
+    if "configs" not in manifest:
+        said = "is not the manifest of a dataset: it has no 'configs'"
+        raise InputError(said, where=str(folder / MANIFEST), hint=BUILT)
     written: dict[str, int] = {}
     stale: list[Path] = []
     with ExitStack() as files:  # all files take their names at its end
@@ -117,23 +118,6 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
         for path in stale:
             path.unlink(missing_ok=True)
     return written
-
-
-def _manifest(folder: Path) -> Manifest:
-    if not is_complete(folder):
-        raise InputError(
-            f"no dataset in {str(folder)!r}",
-            where=str(folder / MANIFEST),
-            hint="a dataset folder has a manifest.json; build it first",
-        )
-    manifest = read_manifest(folder / MANIFEST)
-    if "configs" not in manifest:
-        raise InputError(
-            "is not the manifest of a dataset: it has no 'configs'",
-            where=str(folder / MANIFEST),
-            hint="give a folder that a dataset was built in, e.g. build/sample/datasets/sp",
-        )
-    return manifest
 
 
 def _rows(shards: list[Path]) -> Iterator[Row]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from corpora.errors import ConfigError, InputError, nearest, require
+from corpora.errors import ConfigError, InputError, chosen, require
 from corpora.store.atomic import write_json
 
 EXTRA = "fetch"
@@ -81,10 +81,7 @@ def fetch(
     the extra `fetch`.
     """
     sources = known_sources() if sources is None else sources
-    if name not in sources:
-        hint = f"{nearest(name, sources)}the sources are: {', '.join(sources)}"
-        raise ConfigError(f"no source {name!r} to fetch", hint=hint)
-    source, target = sources[name], folder / name
+    source, target = sources[chosen("source", name, sources)], folder / name
     pooch = require("pooch", EXTRA, "to fetch a source")
     pooch.get_logger().setLevel("WARNING")
     for file in source.files:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from corpora.errors import ConfigError, nearest
+from corpora.errors import chosen
 
 UNKNOWN = "unknown"
 MIXED = "mixed"
@@ -94,13 +94,7 @@ def get(id: str) -> Licence:
     """The row of a licence id, letter case and `_` aside; raises `ConfigError` if none."""
     folded = {key.lower(): row for key, row in TABLE.items()}
     row = folded.get((id or UNKNOWN).lower().replace("_", "-"))
-    if row is None:
-        known = ", ".join(sorted(TABLE))
-        raise ConfigError(
-            f"no licence {id!r} in the table",
-            hint=f"{nearest(id, TABLE)}known: {known}",
-        )
-    return row
+    return row or TABLE[chosen("licence", id, sorted(TABLE))]
 
 
 def known(ids: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ compares with what the same rules reach on released data. See docs/explanation/a
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import combinations
@@ -20,7 +20,7 @@ import pyarrow as pa
 from corpora.audit.data import Configuration, built
 from corpora.audit.features import KINDS
 from corpora.audit.rules import SEED, Reached, divided, nearly_equal, reached, too_few
-from corpora.escape import markdown
+from corpora.escape import table
 from corpora.store.engine import Engine
 
 __all__ = ["AUDIT_FILE", "Audited", "audited", "built", "rendered", "to_json"]
@@ -251,23 +251,17 @@ def rendered(found: Mapping[str, Audited]) -> str:
             shown = ", ".join(f"{value} ({data})" for data, value in there)
             span = f"{rule.low} to {rule.high}" if one.units >= FEWEST_UNITS else ""
             rows.append((rule.rule, rule.measure, rule.value, span, rule.chance, shown))
-        head = ("rule", "measure", "reached", "interval", "chance", "released data")
-        width = len(head) if others else len(head) - 1
-        parts += _table(head[:width], "lleeel"[:width], [row[:width] for row in rows])
+        numbers = ("reached", "per cent", "interval", "chance", "of")
+        head = "rule, measure, reached, interval, chance, released data"
+        if not others:
+            head, rows = head.removesuffix(", released data"), [row[:-1] for row in rows]
+        parts.append(table(head, rows, numbers))
         if one.above:
             said = "".join(f"\n- {line}" for line in one.above)
             parts.append(f"**Further above chance than on released data:**\n{said}")
         shares = [
-            (s.split, s.what, s.value, f"{s.low} to {s.high}", s.chance or "", f"{s.n:,}")
+            (s.split, s.what, s.value, f"{s.low} to {s.high}", s.chance or "", s.n)
             for s in (*one.labels, *one.duplicates)
         ]
-        head = ("split", "rows", "per cent", "interval", "chance", "of")
-        parts += _table(head, "lleeee", shares)
-    return "\n\n".join(parts)
-
-
-def _table(head: Sequence[str], sides: str, rows: Sequence[Sequence[object]]) -> list[str]:
-    """A table in Markdown, or nothing without rows; `e` in `sides` is a column of numbers."""
-    rule = ["---:" if side == "e" else "---" for side in sides]
-    lines = (f"| {' | '.join(map(markdown, cells))} |" for cells in (head, rule, *rows))
-    return ["\n".join(lines)] if rows else []
+        parts.append(table("split, rows, per cent, interval, chance, of", shares, numbers))
+    return "\n\n".join(filter(None, parts))

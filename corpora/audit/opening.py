@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pyarrow as pa
 
 from corpora.audit.data import Configuration, built, missing
 from corpora.audit.features import KINDS, SIDES
-from corpora.errors import ConfigError, DiscorporaError, InputError, expanded, nearest
+from corpora.errors import ConfigError, DiscorporaError, InputError, chosen, expanded, unreadable
 from corpora.outside import HUB_ID
 from corpora.readers.discoeval import TASKS, read_discoeval
 from corpora.store.atomic import MANIFEST
@@ -30,7 +29,7 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
     Raises `InputError` for a dataset that cannot be read or lacks the columns of the kind, and
     `ConfigError` for an unknown kind or configuration.
     """
-    _known("kind", kind, KINDS)
+    kind = kind and chosen("kind", kind, KINDS)
     folder = expanded(spec)
     if not folder.exists() and not HUB_ID.fullmatch(spec):
         raise InputError("no such folder", where=spec, hint=WHAT_TO_GIVE)
@@ -38,8 +37,8 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
         found = {"default": _released(folder, kind)}
     else:
         found = _read(folder if folder.is_dir() else spec, config)
-    _known("configuration", config, found)
-    found = {config: found[config]} if config else found
+    if config:
+        found = {config: found[chosen("configuration", config, found)]}
     if kind:
         lacking = {name: missing(each.schema, kind) for name, each in found.items()}
         if all(lacking.values()):
@@ -48,12 +47,6 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
         fitting = (name for name, column in lacking.items() if not column)
         found |= {name: replace(found[name], kind=kind) for name in fitting}
     return found
-
-
-def _known(what: str, name: str, names: Collection[str]) -> None:
-    if name and name not in names:
-        hint = f"{nearest(name, names)}the {what}s are: {', '.join(names)}"
-        raise ConfigError(f"no {what} {name!r}", hint=hint)
 
 
 def _read(place: Path | str, config: str) -> dict[str, Configuration]:
@@ -75,12 +68,7 @@ def _read(place: Path | str, config: str) -> dict[str, Configuration]:
     except DiscorporaError:
         raise
     except Exception as error:  # the library raises whatever lies below: network, Arrow, ...
-        reason = (str(error).strip().splitlines() or [""])[0][:300]
-        raise InputError(
-            f"cannot be read: {type(error).__name__}: {reason}",
-            where=str(place),
-            hint=f"{WHAT_TO_GIVE}; build a damaged folder again",
-        ) from error
+        raise unreadable(error, place, f"{WHAT_TO_GIVE}; build a damaged folder again") from error
     splits = {}
     for split, part in loaded.items():
         metadata = part.features.arrow_schema.metadata

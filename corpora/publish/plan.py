@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -22,7 +21,7 @@ from corpora import licences
 from corpora.audit import AUDIT_FILE
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.licences import Combined
-from corpora.outside import read_record
+from corpora.outside import HUB_ID, read_record
 from corpora.store.atomic import MANIFEST, sha256
 from corpora.store.damage import checksums, damages
 from corpora.store.manifest import Manifest, Results
@@ -125,14 +124,12 @@ class Publication:
 
     def verify(self) -> None:
         """Read every file; raise `InputError` if one is not what the manifest says."""
-        damaged = ((damage.path, damage.problem) for damage in damages(self.folder))
-        unsealed = self.data_files if checksums(self.folder / MANIFEST) is None else ()
-        other = (
-            (self.folder / file.path, "its sha256 differs from the one in the manifest")
-            for file in unsealed
-            if sha256(self.folder / file.path) != file.sha256
-        )
-        for path, problem in chain(damaged, other):
+        damaged = {damage.path: damage.problem for damage in damages(self.folder)}
+        if checksums(self.folder / MANIFEST) is None:
+            sums = {self.folder / file.path: file.sha256 for file in self.data_files}
+            wrong = [path for path, sum in sums.items() if sha256(path) != sum]
+            damaged |= dict.fromkeys(wrong, "its sha256 differs from the one in the manifest")
+        for path, problem in damaged.items():
             raise InputError(problem, where=str(path), hint=MAKE)
 
     def card(self, theirs: str | None) -> str:
@@ -161,7 +158,7 @@ def plan_publication(
     A licence that forbids it is not an error here: see `Publication.licence`. Raises `InputError`
     if the folder is unfinished, lacks a file or is of another kind, `ConfigError` for a bad id.
     """
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repo_id, re.ASCII):
+    if not (repo_id.isascii() and HUB_ID.fullmatch(repo_id)):
         raise ConfigError(
             f"{repo_id!r} is not a repository id",
             hint="give NAMESPACE/NAME, where NAMESPACE is your user name or organisation",

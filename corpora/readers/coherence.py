@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, Literal, get_args
@@ -21,7 +23,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from corpora.document import Document
-from corpora.errors import ConfigError, InputError, nearest
+from corpora.errors import InputError, chosen
 from corpora.readers.fields import NONE, Fields, Filled, Record, Texts, typed
 from corpora.readers.files import DOCUMENT_LIMIT, expect, find_files, taken
 from corpora.readers.guarded import load_plain
@@ -72,11 +74,7 @@ class Coherence(Reader):
     def _known_sets(cls, licence: str | dict[str, str]) -> str | dict[str, str]:
         """Without this check a misspelt set would silently get the licence of `default`."""
         for name in licence if isinstance(licence, dict) else ():
-            if name not in (*SETS, "default"):
-                raise ConfigError(
-                    f"no test set {name!r}",
-                    hint=f"{nearest(name, SETS)}sets: {', '.join(SETS)}",
-                )
+            chosen("test set", name, (*SETS, "default"))
         return licence
 
     @classmethod
@@ -92,15 +90,13 @@ class Coherence(Reader):
         """
         if is_annotations(path):
             return
-        last = ""
         by_set = isinstance(self.licence, dict)
         licence = self.licence_of(self.set_of(path) if by_set else "")
-        for pair in read_pairs(path, source.refuse):
-            if pair.where != last:
-                last = pair.where
-                with source.refusing(last):
-                    record = {"sentences": list(pair.pos), "licence": licence}
-                    yield as_document(record, source, f"{stem}/{pair.text}")
+        for where, pairs in groupby(read_pairs(path, source.refuse), attrgetter("where")):
+            pair = next(pairs)
+            with source.refusing(where):
+                record = {"sentences": list(pair.pos), "licence": licence}
+                yield as_document(record, source, f"{stem}/{pair.text}")
 
     def set_of(self, path: Path) -> str:
         """The test set of a file: the option `set`, or by its name (the authors' or ours).

@@ -320,19 +320,13 @@ def _heads(column: tuple[str, ...], numbers: list[str], base: int) -> list[int]:
     """The heads as token indices of the document, -1 for a root, checked to be a forest."""
     count = len(column)
 
-    def refused(word: int, reason: str) -> Refused:
-        return Refused(reason, str(numbers.index(str(word + 1))))
-
-    try:
-        heads = [int(head) for head in column]
-    except ValueError:
-        bad = next(i for i, head in enumerate(column) if not head.isdecimal() or len(head) > 9)
-        raise refused(bad, f"head: {column[bad]!r} is no number") from None
-    if min(heads) < 0 or max(heads) > count:
-        bad = next(i for i, head in enumerate(heads) if not 0 <= head <= count)
-        said = f"{heads[bad]} of word {bad + 1}, but the sentence has {count} words"
-        raise refused(bad, f"head: {said}")
-    expect(0 in heads, "no root: every word has a head", "0")
+    known = {"0", *_NUMBERS[:count]}
+    if not known.issuperset(column):
+        bad = next(place for place, head in enumerate(column) if head not in known)
+        said = f"{column[bad][:40]!r} of word {bad + 1}, but the sentence has {count} words"
+        raise Refused(f"head: {said}", str(numbers.index(str(bad + 1))))
+    expect("0" in column, "no root: every word has a head", "0")
+    heads = list(map(int, column))
     marks = [-1] + [0] * count
     for word in range(1, count + 1):
         node = word
@@ -340,5 +334,6 @@ def _heads(column: tuple[str, ...], numbers: list[str], base: int) -> list[int]:
             marks[node] = word
             node = heads[node - 1]
         if node and marks[node] == word:
-            raise refused(node - 1, f"cycle: the heads of word {node} lead back to it")
+            reason = f"cycle: the heads of word {node} lead back to it"
+            raise Refused(reason, str(numbers.index(str(node))))
     return [base + head - 1 if head else -1 for head in heads]

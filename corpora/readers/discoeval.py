@@ -63,11 +63,8 @@ class DiscoEval(Reader):
         parts = [part for part in path.parts if part in TASKS]
         task: str = self.task or "".join(parts[-1:])
         if not task:
-            raise ConfigError(
-                f"the path does not name a task: {str(path)!r}",
-                where="discoeval: task",
-                hint=f"set the option task to one of {', '.join(TASKS)}",
-            )
+            hint = f"set the option task to one of {', '.join(TASKS)}"
+            raise ConfigError(f"the path does not name a task: {str(path)!r}", hint=hint)
         if task == "SSP":
             log.warning("%s: %s", path, _NO_TEXTS)
             source.skipped["file of SSP"] += 1

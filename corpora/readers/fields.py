@@ -53,8 +53,8 @@ class Fields(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
     @classmethod
-    def of(cls, record: object, names: Mapping[str, str] | None = None) -> Self:
-        """The fields of a record; `names` are their names in the file, for messages.
+    def of(cls, record: object) -> Self:
+        """The fields of a record; its `names`, where it has them, say how its file calls them.
 
         Raises `Refused` for a missing field and for a value of another type.
         """
@@ -63,7 +63,7 @@ class Fields(BaseModel):
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
         kind, value, loc = first["type"], first["input"], list(map(str, first["loc"]))
-        loc[:1] = [(names or {}).get(role, role) for role in loc[:1]]
+        loc[:1] = [getattr(record, "names", {}).get(role, role) for role in loc[:1]]
         field = f"field {'.'.join(loc)!r}" if loc else "the record"
         if kind == "missing":
             raise Refused(f"no {loc[-1]}: expected the {field}")

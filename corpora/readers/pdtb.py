@@ -130,9 +130,6 @@ def gold_files(folder: Path) -> list[Path]:
 
 def _files(folder: Path, part: str) -> dict[str, Path]:
     """The files of `folder/part/*/` by document id, sorted by it."""
-    if not (folder / part).is_dir():
-        what = "has no folder" if folder.is_dir() else "is no folder, so it has no"
-        raise InputError(f"{str(folder)!r} {what} {part!r}", where="pdtb", hint=_LAYOUT)
     files: dict[str, Path] = {}
     for path in sorted((folder / part).glob("*/*")):
         if path.name.startswith(".") or not path.is_file():

@@ -21,7 +21,6 @@ from corpora.readers.source import (
     Reader,
     SeenIds,
     Source,
-    Whole,
     clean,
     joined,
     paragraphs_of,
@@ -85,7 +84,7 @@ class RecordReader(Reader):
     """What one record is: a document, an article with sections, a conversation or one of its turns,
     a paragraph, a sentence. Default: detected from the first record's fields (never `lines`).
     """
-    document_lines: Annotated[Whole, Field(ge=1)] | None = None
+    document_lines: Annotated[int, Field(ge=1)] | None = None
     """With the layout `lines`: maximum sentences of a document (default 2,000)."""
     id: FieldName = None
     """Field with the document's id."""
@@ -151,15 +150,14 @@ class RecordReader(Reader):
             for where, key, run in _runs(rows, source, stem if single else ""):
                 with source.refusing(where, f"document {key!r}"):
                     whole = Roles(run[0][0], names)
-                    whole |= {"turns": [record for record, _ in run], "sentences": None}
-                    whole["paragraphs"] = [text for _, text in run]
+                    whole |= {"id": key, "turns": [record for record, _ in run]}
+                    whole |= {"paragraphs": [text for _, text in run], "sentences": None}
                     yield (as_conversation if single else as_document)(whole, source, key)
         else:
             build = {"article": as_article, "turns": as_conversation}.get(layout, as_document)
             for number, (where, row) in enumerate(rows, 1):
                 with source.refusing(where, row):
-                    good = taken(row)
-                    yield build(good, source, _Id.of(good, names).id or f"{stem}:{number:06d}")
+                    yield build(taken(row), source, f"{stem}:{number:06d}")
 
     def _names(self, first: Record, where: str) -> dict[str, str]:
         """The field of each role: the given one, else the first usual one that `first` has.
@@ -196,13 +194,10 @@ def _detected(record: Record, has: AbstractSet[str], where: str) -> str:
     )
 
 
-class _Id(Fields):
-    id: Text = ""
-
-
-class _Key(_Id):
+class _Key(Fields):
     """The fields of a record that is a part of a document."""
 
+    id: Text = ""
     group: Text = ""
     text: Text = ""
 
@@ -211,8 +206,7 @@ def _sentence(placed: tuple[str, Roles | BadRecord]) -> str | BadRecord:
     """The text of a record of the layout `lines`."""
     where, row = placed
     try:
-        good = taken(row)
-        return _Key.of(good, good.names).text
+        return _Key.of(taken(row)).text
     except Refused as refusal:
         return refusal.record(where, row)
 
@@ -232,7 +226,7 @@ def _runs(
         try:
             good = taken(row)
             if good is not None:
-                part = _Key.of(good, good.names)
+                part = _Key.of(good)
                 # `group/id`, as ids repeat over books.
                 below = part.group and part.id and not part.id.startswith(f"{part.group}/")
                 new = (f"{part.group}/{part.id}" if below else part.id) or stem
@@ -314,6 +308,7 @@ def _authors(value: Any) -> str:
 class _Whole(Fields):
     """The fields of a document by role."""
 
+    id: Text = ""
     group: Text = ""
     licence: Text = ""
     language: Text = ""
@@ -326,7 +321,8 @@ class _Whole(Fields):
     sentences: Strings | None = None
 
     def document(self, source: Source, name: str, text: str, **layers: Any) -> Document:
-        """A document of `text` and the other fields; `name` is its id."""
+        """A document of `text` and the other fields; `name` is its id if they have none."""
+        name = self.id or name
         return source.document(
             name,
             text,
@@ -372,7 +368,7 @@ class _Turn(Fields):
 
 def as_document(record: Record, source: Source, name: str) -> Document:
     """A record with `text`, or with `paragraphs`, or with `sentences` (five-sentence stories)."""
-    of = _Text.of(record, _names_of(record))
+    of = _Text.of(record)
     if of.sentences is not None:
         text, sentences = with_sentences([of.sentences])
         return of.document(source, name, text, sentences=sentences)
@@ -385,7 +381,7 @@ def as_article(record: Record, source: Source, name: str) -> Document:
 
     Headings are not part of the text; a section's span covers its own paragraphs.
     """
-    of = _Article.of(record, _names_of(record))
+    of = _Article.of(record)
     parts: list[tuple[int, str, list[str]]] = []
     if abstract := paragraphs_of("\n\n".join(of.abstract)):
         parts.append((1, "Abstract", abstract))
@@ -410,9 +406,9 @@ def as_article(record: Record, source: Source, name: str) -> Document:
 
 def as_conversation(record: Record, source: Source, name: str) -> Document:
     """A record with `turns` (speaker, conversation, text); each turn with text is a paragraph."""
-    names = _names_of(record)
-    of = _Conversation.of(record, names)
-    turns = [_Turn.of(Roles(turn, names) if names else turn, names) for turn in of.turns]
+    names: Mapping[str, str] = getattr(record, "names", {})
+    of = _Conversation.of(record)
+    turns = [_Turn.of(Roles(turn, names) if names else turn) for turn in of.turns]
     said = [(text, turn) for turn in turns if (text := clean(turn.text))]
     text, spans = joined([text for text, _ in said])
     for _, turn in said:
@@ -438,10 +434,6 @@ def numbered(names: list[int | str | None]) -> list[int]:
         return [-1 if name is None else int(name) for name in names]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(map(str, known)))}
     return [-1 if name is None else numbers[str(name)] for name in names]
-
-
-def _names_of(record: Record) -> Mapping[str, str]:
-    return record.names if isinstance(record, Roles) else {}
 
 
 def _paragraphs(bodies: Iterable[str]) -> list[str]:

@@ -27,7 +27,7 @@ from corpora.readers.rows import JSON_LINES, json_rows, json_value, parquet_rows
 from corpora.readers.source import Encoded, Reader, Source, rows_of
 from corpora.readers.stories import table_rows
 from corpora.sentences import split
-from corpora.splits.prescribed import split_of
+from corpora.splits import split_of
 from corpora.store.manifest import label_names
 
 _TAG = re.compile(r"(?:^|\|)(Conn|Seg)=([^|]+)")
@@ -101,7 +101,7 @@ class Discovery(Release):
     Parquet)."""
 
     name = "discovery"
-    suffixes = (".tsv", ".parquet")
+    suffixes: ClassVar[tuple[str, ...]] = (".tsv", ".parquet")
     paper = "Sileo et al. 2019"
 
     def records(self, path: Path, source: Source) -> Iterable[Place]:
@@ -130,7 +130,7 @@ def _named(path: Path) -> Iterator[Place]:
         yield where, row
 
 
-class DisSent(Release):
+class DisSent(Discovery):
     """DisSent's released pairs: S1, S2 and the marker, separated by tabs."""
 
     name = "dissent"
@@ -141,9 +141,6 @@ class DisSent(Release):
     def records(self, path: Path, source: Source) -> Iterable[Place]:
         """Three fields a line, no header."""
         return table_rows(path, (), quoted=False, header=("s1", "s2", "label"))
-
-    def columns(self, record: Record, path: Path) -> Iterator[Columns]:
-        yield self.name, _Marked.of(record).model_dump()
 
 
 class _Judged(Fields):

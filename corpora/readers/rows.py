@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.document import Document
-from corpora.errors import BadRecord, InputError, expanded, nearest
+from corpora.errors import BadRecord, InputError, chosen, expanded, unreadable
 from corpora.outside import parsed
 from corpora.readers.fields import Record
 from corpora.readers.files import LINE_LIMIT, Refused, expect, read_lines, taken
@@ -42,12 +42,7 @@ class Sample(JsonLines):
     def find(cls, target: str) -> list[Path]:
         """The files of the sample, or the one called `target` (without suffix)."""
         files = {path.stem: path for path in sorted(SAMPLE.glob("*.jsonl"))}
-        if target and target not in files:
-            raise InputError(
-                f"the sample has no part {target!r}",
-                hint=f"{nearest(target, files)}its parts are {', '.join(files)}; sample: reads all",
-            )
-        return [files[target]] if target else list(files.values())
+        return [files[chosen("sample", target, files)]] if target else list(files.values())
 
 
 class ParquetFiles(RecordReader):
@@ -105,13 +100,9 @@ class Hub(RecordReader):
             for number, row in enumerate(datasets.load_dataset(name, config, **options), 1):
                 yield f"{where}:{number}", row
         except Exception as error:  # the library raises whatever lies below: network, Arrow, ...
-            reason = (str(error).strip().splitlines() or [""])[0][:300]
-            raise InputError(
-                f"cannot be read: {type(error).__name__}: {reason}",
-                where=f"{where}:{number + 1}" if number else where,
-                hint="check the name, config, split and revision, the network, "
-                "and HF_TOKEN if it is gated",
-            ) from error
+            place = f"{where}:{number + 1}" if number else where
+            hint = "check name, config, split, revision, network, and HF_TOKEN if it is gated"
+            raise unreadable(error, place, hint) from error
 
 
 def json_rows(path: Path) -> Iterator[Place]:
@@ -162,12 +153,7 @@ def parquet_rows(path: Path) -> Iterator[Place]:
     except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:  # a name may be no UTF-8
-        reason = (str(error).splitlines() or [""])[0][:200]
-        raise InputError(
-            f"cannot be read as Parquet: {reason}",
-            where=str(path),
-            hint=DAMAGED,
-        ) from error
+        raise unreadable(error, path, DAMAGED) from error
 
 
 def _row(row: Any, where: str) -> Record | BadRecord:

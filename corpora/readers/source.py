@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import glob
-import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,16 +15,14 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BeforeValidator, field_validator
+from pydantic import AfterValidator, field_validator
 
 from corpora.declared import Declared
 from corpora.document import PARAGRAPH_BREAK, Document, Spans, paragraph_spans
 from corpora.errors import BadRecord, ConfigError, InputError, expanded
 from corpora.languages import LANGUAGES, Language, code_of
 from corpora.readers.files import DOCUMENT_LIMIT, TOO_LONG, Refused, expect, find_files, taken
-from corpora.splits.prescribed import split_of
-
-log = logging.getLogger("discorpora")
+from corpora.splits import split_of
 
 OnBad = Callable[[BadRecord], None]
 T = TypeVar("T")
@@ -37,12 +34,6 @@ BAD_FROM_THE_START = 100
 _BAD_ID = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^[/\\]|(?:^|[/\\])\.\.(?:[/\\]|$)"
 )
-
-
-def _no_switch(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ConfigError(f"{value!r}: expected a whole number")
-    return value
 
 
 def _known_encoding(name: str) -> str:
@@ -57,8 +48,6 @@ def _known_encoding(name: str) -> str:
     )
 
 
-Whole = Annotated[int, BeforeValidator(_no_switch)]
-"""A whole number; the command line gives it as text."""
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
 """An encoding that contains ASCII: `utf-8`, `latin-1`, `cp1252`."""
 
@@ -164,6 +153,7 @@ class Source:
     first_bad: BadRecord | None = None
     skipped: Counter[str] = field(default_factory=Counter)
     warned: bool = False
+    """Whether a file of the source was said to be odd: of all its files one is named."""
 
     def stem(self, path: Path, suffixes: Sequence[str]) -> str:
         """The name of a file's documents: its path below the source's folder, without suffix."""
@@ -181,12 +171,6 @@ class Source:
                 where=record.where,
                 hint=f"check that it has the format that {self.kind!r} reads",
             )
-
-    def warn_once(self, message: str, hint: str) -> None:
-        """Warn of what is odd in the source; of all its files the first one is named."""
-        if not self.warned:
-            log.warning("%s: %s\n  %s", self.name, message, hint)
-        self.warned = True
 
     def refusing(self, where: object, record: object = "") -> AbstractContextManager[None]:
         """Reject the record if the block raises `Refused`; `where` is its place."""

@@ -98,10 +98,9 @@ def read_storycloze(
 
 def _texts(row: Row, columns: Sequence[str]) -> list[str]:
     """The texts in `columns`; `Refused` if one is empty."""
-    texts = [row[column].strip() for column in columns]
-    empty = next((column for column, text in zip(columns, texts, strict=True) if not text), "")
-    expect(not empty, f"no text: {empty} is empty")
-    return texts
+    for column in columns:
+        expect(row[column].strip(), f"no text: {column} is empty")
+    return [row[column].strip() for column in columns]
 
 
 def table_rows(

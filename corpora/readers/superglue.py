@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,12 +23,8 @@ from corpora.readers.files import expect
 from corpora.readers.records import Place, as_document
 from corpora.readers.rows import JSON_LINES, json_rows
 from corpora.readers.source import OnBad, Reader, Source, fail, rows_of
+from corpora.splits import split_of
 
-SPLIT_NAMES = {
-    "train": "train",
-    **dict.fromkeys(("val", "valid", "validation", "dev"), "validation"),
-    "test": "test",
-}
 PLACEHOLDER = "@placeholder"
 
 Row = dict[str, Any]
@@ -45,30 +44,28 @@ class SuperGlue(Reader):
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The premises and passages as documents; queries of one passage share its document."""
-        (task, split), last = self.part_of(path), ""
-        for where, row in rows(task, json_rows(path), source.refuse):
-            if where != last:
-                last, name = where, f"{task}/{split}/{row['id'].partition('-')[0]}"
-                with source.refusing(where):
-                    text = row["passage" if task == "record" else "premise"]
-                    yield as_document({"text": text}, source, name)
+        task, split = self.part_of(path)
+        examples = rows(task, json_rows(path), source.refuse)
+        for where, of_record in groupby(examples, itemgetter(0)):
+            _, row = next(of_record)
+            with source.refusing(where):
+                text = row["passage" if task == "record" else "premise"]
+                name = f"{task}/{split}/{row['id'].partition('-')[0]}"
+                yield as_document({"text": text}, source, name)
 
     def part_of(self, path: Path) -> tuple[str, str]:
         """Task and split of a file, by the options or by its name and folder (`RTE/val.jsonl`).
 
         Raises `InputError` if neither tells.
         """
-        words = path.name.lower().replace(".", "/").replace("_", "/").split("/")
-        words.append(path.parent.name.lower())
-        task: str = self.config or next((word for word in words if word in TASKS), "")
-        split: str = self.split or next((word for word in words if word in SPLIT_NAMES), "")
+        place = f"{path.parent.name}/{path.name}".lower()
+        task: str = self.config or next(filter(TASKS.__contains__, re.split("[/._]", place)), "")
+        split = split_of(self.split or place)
         if not task or not split:
-            hint = (
-                'name it TASK/SPLIT.jsonl (RTE/val.jsonl), or set config = "rte", split = "train"'
-            )
+            hint = 'name it as RTE/val.jsonl, or set config = "rte", split = "train"'
             message = "its name does not say which task and split it is"
             raise InputError(message, where=str(path), hint=hint)
-        return task, SPLIT_NAMES[split]
+        return task, split
 
 
 def rows(task: str, records: Iterable[Place], on_bad: OnBad = fail) -> Iterator[tuple[str, Row]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,13 +27,14 @@ from corpora.readers.source import (
     Encoded,
     Reader,
     Source,
-    Whole,
     below,
     blocks_of,
     joined,
     paragraphs_of,
     with_sentences,
 )
+
+log = logging.getLogger("discorpora")
 
 _NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?\s+\S")
 _HTML = re.compile(
@@ -51,7 +53,7 @@ class Text(Encoded):
 
     layout: Literal["paragraphs", "lines"] = "paragraphs"
     """`paragraphs`: blank lines separate paragraphs. `lines`: every line is also a sentence."""
-    document_lines: Annotated[Whole, Field(ge=1)] | None = None
+    document_lines: Annotated[int, Field(ge=1)] | None = None
     """With the layout `lines`: maximum sentences of a document."""
     group: Literal["file", "folder"] = "file"
     """What splits keep together: the documents of a file, or of its folder."""
@@ -73,11 +75,10 @@ class Text(Encoded):
             )
             return
         whole = read_whole(path, self.encoding, hint=_CUT)
-        if _HTML.match(whole):
-            source.warn_once(
-                f"{path} is HTML: its tags will be read as words",
-                f"convert it first, for example: {TO_TEXT}.txt FILE",
-            )
+        if _HTML.match(whole) and not source.warned:
+            source.warned = True
+            said = f"{path} is HTML: its tags will be read as words"
+            log.warning("%s: %s\n  convert it first: %s.txt FILE", source.name, said, TO_TEXT)
         blocks = blocks_of(whole.split("\n"))
         text, sentences = joined([" ".join(block) for block in blocks])[0], None
         if self.layout == "lines":

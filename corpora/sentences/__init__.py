@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from corpora.document import Document, Spans
-from corpora.errors import ConfigError, nearest
+from corpora.errors import chosen
 from corpora.sentences.abbreviations import GENERIC, LANGUAGES
 from corpora.sentences.rules import Rules
 
@@ -35,12 +35,7 @@ def split(text: str, paragraphs: Spans, splitter: str = "rules", language: str =
 
 def known_splitter(name: str) -> str:
     """The name of a splitter; raises `ConfigError` for an unknown one."""
-    if name in SPLITTERS:
-        return name
-    raise ConfigError(
-        f"no splitter {name!r}; {nearest(name, SPLITTERS)}".rstrip("; "),
-        hint=f"the splitters are: {', '.join(SPLITTERS)}",
-    )
+    return chosen("splitter", name, SPLITTERS)
 
 
 SplitterName = Annotated[str, AfterValidator(known_splitter)]

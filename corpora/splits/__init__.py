@@ -6,19 +6,21 @@ where there are too few groups for that, whole documents are.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
 from corpora.errors import ConfigError
-from corpora.rng import stable_id
 
 SPLITS = ("train", "validation", "test")
+SPLIT_NAMES = {**dict.fromkeys(("dev", "devel", "valid", "val"), "validation"), "training": "train"}
+_IN_PATH = re.compile(
+    r"(?<![a-z])(train(?:ing)?|dev(?:el)?|val(?:id(?:ation)?)?|test)(?![a-z])", re.IGNORECASE
+)
 MIN_GROUPS = 3
 TOLERANCE = 0.2
-ATTEMPTS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +51,10 @@ class Shares:
         return [total * part / whole for part in self.parts]
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """The split of each document; `by` says what was kept together, `group` or `document`."""
-
-    by: str
-    split: dict[str, str]
-    reason: str
+def split_of(path: str) -> str:
+    """The split that a file's path names (`en_ewt-ud-dev.conllu`, `train/2005.txt`), or ""."""
+    words = _IN_PATH.findall(path)
+    return SPLIT_NAMES.get(words[-1].lower(), words[-1].lower()) if words else ""
 
 
 def deal(
@@ -103,44 +102,3 @@ def fit(targets: Sequence[float], got: Sequence[float], number: Sequence[int]) -
         min((number[code] for code in wanted), default=MIN_GROUPS),
         sum(not number[code] for code in wanted),
     )
-
-
-def assign(
-    documents: Mapping[str, tuple[str, int]], shares: Shares, *, seed: int, stage: str
-) -> Assignment:
-    """Assign each document (id -> group, weight) to a split.
-
-    By group if each split gets at least three groups and comes within 20 % of its share, else by
-    document. The result depends on the documents, not on their order. With three or more documents
-    no split of a positive share is empty.
-    """
-    groups: Counter[str] = Counter()
-    for group, weight in documents.values():
-        groups[group] += weight
-    targets = shares.targets(groups.total())
-
-    def dealt(units: Mapping[str, int], salt: str) -> tuple[dict[str, int], Fit]:
-        """The units' splits, dealt out in an order by their names."""
-        names = sorted(units, key=lambda name: (stable_id(f"{seed}/{salt}/{name}"), name))
-        weights = [units[name] for name in names]
-        codes = deal(weights, targets, [0, 0, 0], [0, 0, 0])
-        got, number = [0, 0, 0], [0, 0, 0]
-        for code, weight in zip(codes, weights, strict=True):
-            got[code] += weight
-            number[code] += 1
-        return dict(zip(names, codes, strict=True)), fit(targets, got, number)
-
-    attempts = ATTEMPTS if len(groups) <= 1000 else 2
-    fewest = MIN_GROUPS * sum(part > 0 for part in shares.parts)
-    for attempt in range(attempts if len(groups) >= fewest else 0):
-        of_group, fitted = dealt(groups, f"{stage}/{attempt}")
-        if fitted.good:
-            split = {name: SPLITS[of_group[group]] for name, (group, _) in documents.items()}
-            return Assignment("group", split, "whole groups fit")
-    of_document, _ = dealt({name: weight for name, (_, weight) in documents.items()}, stage)
-    split = {name: SPLITS[code] for name, code in of_document.items()}
-    reason = (
-        f"{len(groups)} groups do not make splits of at least {MIN_GROUPS} groups each "
-        f"within {TOLERANCE:.0%} of their shares"
-    )
-    return Assignment("document", split, reason)

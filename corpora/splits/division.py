@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from corpora.errors import InputError
 from corpora.rng import Words, stable_id
 from corpora.schemas import INT8, STRING, schema
-from corpora.splits import SPLITS, Shares
+from corpora.splits import MIN_GROUPS, SPLITS, TOLERANCE, Shares
 from corpora.splits.stratification import Codes, Served, Table, stratified
 from corpora.store.atomic import replacing
 from corpora.store.documents import PARQUET
@@ -103,7 +103,7 @@ def divide(
     reason += f"; {taken:,} documents are where a table has them" if kept else ""
     reason += f"; {said}" if said else ""
     numbers = np.bincount(split[first], minlength=len(SPLITS))[: len(SPLITS)].tolist()
-    divided = Divided(
+    made = Divided(
         "document" if whole_but else "group",
         reason,
         dict(zip(SPLITS, numbers, strict=True)),
@@ -111,7 +111,7 @@ def divide(
     )
     # The documents in the order in which they come, each as often as it comes.
     described = SCHEMA.with_metadata(
-        {"division": json.dumps({"by": divided.by, "reason": divided.reason})}
+        {"division": json.dumps({"by": made.by, "reason": made.reason})}
     )
     every = (name for _, sizes in sources for name, *_ in sizes)
     done = 0
@@ -123,7 +123,24 @@ def divide(
             columns = [pa.array(ids), pa.array(_keys(ids)), pa.array(split[done:][: len(ids)])]
             done += len(ids)
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=described))
-    return divided
+    return made
+
+
+def divided(documents: Mapping[str, tuple[str, int]], shares: Shares, seed: int) -> Division:
+    """A division of the documents (id -> group, weight) of one dataset.
+
+    By group if each split gets at least three groups and comes within 20 % of its share, else by
+    document. It depends on the documents, not on their order. With three or more documents no
+    split of a positive share is empty.
+    """
+    sizes = ((name, group, weight) for name, (group, weight) in documents.items())
+    table = Table.read([(("dataset",), sizes)])
+    split, broken = stratified(table, shares, seed, np.full(len(documents), -1, np.int8))
+    reason = "whole groups fit"
+    if broken:
+        reason = f"{len({*table.groups.tolist()})} groups do not make splits of at least "
+        reason += f"{MIN_GROUPS} groups each within {TOLERANCE:.0%} of their shares"
+    return Division(table.documents, split, "document" if broken else "group", reason)
 
 
 def _check_ids(table: Table, sources: Sequence[Served], names: Sequence[str]) -> None:
@@ -160,10 +177,10 @@ class Division:
         self.by, self.reason = by, reason
 
     @classmethod
-    def of(cls, split: Mapping[str, str]) -> Division:
+    def of(cls, split: Mapping[str, str], reason: str = "as given") -> Division:
         """A division that says the split of each document, "" for none."""
         codes = [PLACES.index(name) for name in split.values()]
-        return cls(_keys(list(split)), np.array(codes, np.int8), reason="as given")
+        return cls(_keys(list(split)), np.array(codes, np.int8), "document", reason)
 
     @classmethod
     def read(cls, folder: Path) -> Division:

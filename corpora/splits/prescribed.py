@@ -7,8 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from corpora.errors import ConfigError, InputError
-from corpora.splits import SPLITS, Assignment
+from corpora.splits import SPLIT_NAMES, SPLITS, split_of
+from corpora.splits.division import Division
 
 SECTIONS = {
     "discoeval": {"train": range(2, 15), "validation": range(15, 19), "test": range(19, 24)},
@@ -18,21 +22,11 @@ SECTIONS = {
 }
 """DiscoEval 3.1; DisSent A.3; Lin, Kan and Ng 2009; Ji and Eisenstein 2015."""
 
-_NAMES = {**dict.fromkeys(("dev", "devel", "valid", "val"), "validation"), "training": "train"}
-_IN_PATH = re.compile(
-    r"(?<![a-z])(train(?:ing)?|dev(?:el)?|val(?:id(?:ation)?)?|test)(?![a-z])", re.IGNORECASE
-)
 OWN = "own"
 PRESCRIBED = (OWN, *SECTIONS)
 """What a source's `splits` may be."""
 
 _WSJ = re.compile(r"(?:.*/)?wsj_(\d\d)\d\d$", re.IGNORECASE)
-
-
-def split_of(path: str) -> str:
-    """The split that a file's path names (`en_ewt-ud-dev.conllu`, `train/2005.txt`), or ""."""
-    words = _IN_PATH.findall(path)
-    return _NAMES.get(words[-1].lower(), words[-1].lower()) if words else ""
 
 
 def by_section(document: str, sections: str) -> str | None:
@@ -67,8 +61,8 @@ def prescribed_splits(documents: Iterable[tuple[str, str]], how: str) -> dict[st
 
 def prescribed(
     documents: Mapping[str, tuple[str, int]], sections: str, table: str
-) -> Assignment | None:
-    """The split of each document (id -> group, weight); one without a split is left out.
+) -> Division | None:
+    """The split of each document (id -> group, weight), maybe none.
 
     `table`: what `read_table` reads, where it is not empty; a document may be named there without
     the folders in its id. Else, where every id is that of a Wall Street Journal article, by its
@@ -85,8 +79,7 @@ def prescribed(
         reason = ", ".join(f"{part} sections {r.start}-{r.stop - 1}" for part, r in parts)
     else:
         return None
-    settled = {name: split[name] for name in documents if split.get(name)}
-    return Assignment("document", settled, reason)
+    return Division.of(split, reason)
 
 
 def table_hash(table: str) -> str:
@@ -107,21 +100,18 @@ def read_table(path: Path) -> dict[str, str]:
     without folders and suffixes. Raises `ConfigError` for what is none of these, and for a
     document in two splits.
     """
-    import pyarrow as pa
-
-    found: dict[str, str] = {}
     try:
-        for split, name, where in _listed(path):
-            if split not in SPLITS or found.setdefault(name, split) != split:
-                other = f"in two splits, {found.get(name)} and {split}"
-                said = other if split in SPLITS else f"in no split: {split!r}"
-                raise ConfigError(f"the document {name!r} is {said}", where=where, hint=_TABLE)
+        listed = list(_listed(path))
     except (OSError, ValueError, pa.ArrowException, TypeError, IndexError) as error:
-        if isinstance(error, ConfigError):
-            raise
         raise ConfigError(f"no table of splits: {error}", where=str(path), hint=_TABLE) from error
-    if path.is_dir() and not found:
+    if path.is_dir() and not listed:
         raise ConfigError("no list of files in this folder", where=str(path), hint=_TABLE)
+    found: dict[str, str] = {}
+    for split, name, where in listed:
+        if split not in SPLITS or found.setdefault(name, split) != split:
+            other = f"in two splits, {found.get(name)} and {split}"
+            said = other if split in SPLITS else f"in no split: {split!r}"
+            raise ConfigError(f"the document {name!r} is {said}", where=where, hint=_TABLE)
     return found
 
 
@@ -135,8 +125,6 @@ _TABLE = (
 def _listed(path: Path) -> Iterator[tuple[str, str, str]]:
     """Split and document of each line, and its place."""
     if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
         table = pq.read_table(path, columns=["doc", "split"])
         codes = zip(table["doc"].to_pylist(), table["split"].to_pylist(), strict=True)
         yield from ((SPLITS[code], doc, str(path)) for doc, code in codes if code < len(SPLITS))
@@ -150,7 +138,8 @@ def _listed(path: Path) -> Iterator[tuple[str, str, str]]:
             if own:
                 split, tab, name = own, "\t", _last(line.strip()).partition(".")[0]
             if name or (not tab and split):
-                yield _NAMES.get(split, split) if tab else repr(split), name, f"{file}:{number}"
+                split = SPLIT_NAMES.get(split, split) if tab else repr(split)
+                yield split, name, f"{file}:{number}"
 
 
 def _last(name: str) -> str:

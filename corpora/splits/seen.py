@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from corpora.errors import InputError
 from corpora.rng import stable_id
 from corpora.splits.division import Division
 from corpora.splits.stratification import Ints
 from corpora.store.atomic import is_complete
+from corpora.store.rows import readable
 
 Part = tuple[Path, str]
 """A dataset folder and the name of a configuration, "" for all of them."""
@@ -42,7 +42,7 @@ def rows_seen(
             if not is_complete(folder):
                 raise InputError("is no finished dataset", where=str(folder), hint="build it again")
             for path in sorted(folder.glob(f"{config or '*'}/{split}-*.parquet")):
-                with pq.ParquetFile(path, page_checksum_verification=True) as file:
+                with readable(path) as file:
                     column = next((c for c in COLUMNS if c in file.schema_arrow.names), None)
                     if column is None:
                         yield [0], np.zeros(file.metadata.num_rows, np.int64)

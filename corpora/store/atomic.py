@@ -25,17 +25,13 @@ CHECKSUMS, SEAL = "checksums", "seal"
 """Keys of a manifest: size and sha256 of every other file; sha256 of the manifest without it."""
 _PARTIAL = ".partial"
 
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG}
+_IN_THE_WAY = {errno.ENOTDIR, errno.EEXIST, errno.EISDIR}
 _HINTS = {
-    errno.ENOSPC: "the disk is full: free some space and run again; finished parts are kept",
-    errno.EDQUOT: "your disk quota is used up: free some space and run again",
-    errno.EACCES: "you have no permission to write there: change it or choose another folder",
-    errno.EPERM: "you have no permission to write there: change it or choose another folder",
-    errno.EROFS: "the file system is mounted read-only: choose another folder",
-    errno.ENOTDIR: "a part of this path is a file, not a folder: choose another folder",
-    errno.EEXIST: "a file stands where a folder is expected: move it away",
-    errno.EISDIR: "a folder stands where a file is expected: move it away",
-    errno.ENAMETOOLONG: "choose a shorter output folder or name",
-    errno.EFBIG: "the file would be larger than the file system or `ulimit -f` allows",
+    **dict.fromkeys(_FULL, "the disk is full: free some space and run again (parts are kept)"),
+    **dict.fromkeys(_REFUSED, "it is read-only, or not yours: choose another folder or name"),
+    **dict.fromkeys(_IN_THE_WAY, "move away what stands there, or choose another folder"),
 }
 
 

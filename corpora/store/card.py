@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from corpora.escape import fenced, line, markdown, yaml
+from corpora.escape import fenced, line, markdown, table, yaml
 from corpora.licences import shown
 
 EXAMPLES = 2
@@ -92,8 +92,8 @@ def render(
         summary="\n\n".join(filter(None, (markdown(stage["description"]), card.summary))),
         method=card.method,
         loading=f"load_dataset({loading})  # configurations: {', '.join(configs)}",
-        fields=_table("column, meaning", card.fields.items()),
-        counts=_table("configuration, split, rows, distinct, files", counts),
+        fields=table("column, meaning", card.fields.items()),
+        counts=table("configuration, split, rows, distinct, files", counts),
         configurations="\n".join(
             f"- `{name}`: {card.configurations[name]}"
             for name in configs
@@ -102,16 +102,16 @@ def render(
         labels=_labels(configs),
         notes=_list(manifest["notes"]),
         examples=_examples(configs),
-        rejects=_table("reason, left out", manifest["rejects"].items(), "Nothing was left out."),
+        rejects=table("reason, left out", manifest["rejects"].items()) or "Nothing was left out.",
         audit=audit or "Not audited.",
-        overlap=_table("configuration, splits, distinct texts in both", overlap, "None."),
-        sources=_table("source, revision, licence", sources, "No source was named."),
+        overlap=table("configuration, splits, distinct texts in both", overlap) or "None.",
+        sources=table("source, revision, licence", sources) or "No source was named.",
         credits=_credits(manifest),
         build=_folded("The build file", fenced(stage["build"], "toml")) if stage["build"] else "",
         licence=f"{licence['id']}, from sources under {', '.join(licence['sources'])}. "
         f"It {verdict} be passed on{reason}.",
         command=line(stage["command"]) or "(not recorded)",
-        settings=_table("setting, value, meaning", values),
+        settings=table("setting, value, meaning", values),
         stage="; ".join(made_by),
         limits=_list(card.limits),
         citation=card.citation.strip(),
@@ -181,8 +181,8 @@ def _labels(configs: Mapping[str, Any]) -> str:
         splits = body["splits"]
         for column, names in next(iter(splits.values()))["labels"].items():
             rows = [(name, *(e["labels"][column][name] for e in splits.values())) for name in names]
-            table = _table(", ".join(["label", *splits]), rows)
-            blocks.append(f"`{config}`, column `{column}`:\n\n{table}")
+            shown = table(", ".join(["label", *splits]), rows)
+            blocks.append(f"`{config}`, column `{column}`:\n\n{shown}")
     return "\n\n".join(blocks) or "No labels."
 
 
@@ -223,7 +223,7 @@ def _credits(manifest: Mapping[str, Any]) -> str:
         head = f"{named['documents']:,} documents behind the rows have an author or an address; "
         head += "`attribution.parquet` lists them"
         head += f", here are the first {len(rows)}" if named["documents"] > len(rows) else ""
-        blocks.append(f"{head}.\n\n{_folded('Documents', _table(', '.join(keys), rows))}")
+        blocks.append(f"{head}.\n\n{_folded('Documents', table(', '.join(keys), rows))}")
     return "\n\n".join(blocks)
 
 
@@ -233,12 +233,3 @@ def _folded(title: str, text: str) -> str:
 
 def _list(items: Iterable[str]) -> str:
     return "\n".join(f"- {markdown(item)}" for item in items) or "Nothing."
-
-
-def _table(head: str, rows: Iterable[Sequence[Any]], empty: str = "") -> str:
-    """A table of Markdown, its columns named in `head`; `empty` in place of one without rows."""
-    columns = head.split(", ")
-    lines = [columns, ["---"] * len(columns)]
-    for row in rows:
-        lines.append([f"{cell:,}" if isinstance(cell, int) else markdown(cell) for cell in row])
-    return empty if empty and len(lines) == 2 else "\n".join(f"| {' | '.join(x)} |" for x in lines)

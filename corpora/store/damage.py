@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
@@ -73,7 +73,7 @@ def checksums(place: Path) -> Mapping[str, Checksum] | None:
 
     Raises `InputError` for a lost or damaged manifest.
     """
-    value: Any = read_json(place)
+    value = read_json(place)
     if isinstance(value, dict) and not {CHECKSUMS, SEAL} & value.keys():
         return None
     data = place.read_bytes()

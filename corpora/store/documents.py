@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from corpora.document import Document, Relation, RstTree, Sections, Spans, Tokens, Turns
 from corpora.errors import InputError
 from corpora.store.atomic import replacing
+from corpora.store.rows import readable
 
 Folders = Path | Sequence[Path]
 
@@ -195,21 +196,10 @@ def shards_of(folders: Folders, stem: str = "documents") -> list[Path]:
 
 def row_groups(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
     """The row groups of a shard, with the columns that are asked for (all without a list)."""
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            if not (file.schema_arrow.equals(DOCUMENTS) or file.schema_arrow.equals(SPLIT)):
-                raise InputError(
-                    "holds other columns than expected",
-                    where=str(path),
-                    hint="it is of another version: remove the folder and run again",
-                )
-            for group in range(file.num_row_groups):
-                table = file.read_row_group(group, columns, use_threads=False).combine_chunks()
-                yield from table.to_batches()
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(
-            f"cannot be read: {error}", where=str(path), hint="remove the folder and run again"
-        ) from error
+    with readable(path) as file:
+        for group in range(file.num_row_groups):
+            table = file.read_row_group(group, columns, use_threads=False).combine_chunks()
+            yield from table.to_batches()
 
 
 def documents_of(batch: pa.RecordBatch) -> Iterator[Document]:

@@ -90,7 +90,7 @@ class DatasetFolder:
     `attribution.parquet`.
 
         with staged(target) as partial, DatasetFolder(partial, "sp", stage, card) as dataset:
-            dataset.write("default", "train", rows, schema, texts=("s1", "s2"))
+            dataset.writer("default", "train", schema, texts=("s1", "s2")).extend(rows)
             dataset.count_licences(licences_of_the_rows)
             manifest = dataset.finish()
     """
@@ -155,20 +155,6 @@ class DatasetFolder:
                 rows_per_group=rows_per_group or self.rows_per_group,
             )
         return self._writers[config, split]
-
-    def write(
-        self,
-        config: str,
-        split: str,
-        rows: Iterable[Mapping[str, Any]],
-        schema: pa.Schema,
-        *,
-        texts: Sequence[str] = (),
-    ) -> int:
-        """Write all `rows` of one split; returns their number."""
-        writer = self.writer(config, split, schema, texts=texts)
-        writer.extend(rows)
-        return writer.rows
 
     def reject(self, reason: str, n: int = 1) -> None:
         """Count `n` candidates that were left out for `reason`."""

@@ -125,9 +125,9 @@ def read_manifest(path: Path, hint: str = BUILD) -> dict[str, Any]:
     return _checked(Manifest, path, hint)
 
 
-def read_results(path: Path, hint: str = "") -> dict[str, Any]:
+def read_results(path: Path) -> dict[str, Any]:
     """Results as they stand in their file. Raises `InputError` for what has another form."""
-    return _checked(Results, path, hint)
+    return _checked(Results, path, "")
 
 
 def label_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpora.errors import InputError
+from corpora.errors import InputError, unreadable
 from corpora.store.atomic import replacing, sha256
 
 CLASS_NAMES = b"discorpora:class_names"
@@ -36,12 +37,9 @@ def hub_features(schema: pa.Schema) -> dict[str, Any]:
     """The columns of `schema` as `datasets.Features.to_dict` writes them."""
     features = {}
     for field in schema:
-        names = (field.metadata or {}).get(CLASS_NAMES)
-        features[field.name] = (
-            _hub_type(field.type)
-            if names is None
-            else {"names": json.loads(names), "_type": "ClassLabel"}
-        )
+        features[field.name] = _hub_type(field.type)
+        if names := (field.metadata or {}).get(CLASS_NAMES):
+            features[field.name] = {"names": json.loads(names), "_type": "ClassLabel"}
     return features
 
 
@@ -144,16 +142,20 @@ def write_parquet(
 def parquet_batches(path: Path, **how: Any) -> Iterator[pa.RecordBatch]:
     """The batches of a Parquet file; `how` are the keywords of `ParquetFile.iter_batches`.
 
-    Raises `InputError` for a file that is lost, damaged, or no Parquet file.
+    Raises `InputError` as `readable` does.
     """
+    with readable(path) as file:
+        yield from file.iter_batches(**how)
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[pq.ParquetFile]:
+    """A Parquet file of ours; `InputError` for one that is lost, damaged, or no Parquet file."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            yield from file.iter_batches(**how)
+            yield file
     except (pa.ArrowException, OSError) as error:
-        said = (str(error).splitlines() or [""])[0]
-        raise InputError(
-            f"cannot be read as Parquet: {said}", where=str(path), hint="see: discorpora verify"
-        ) from error
+        raise unreadable(error, path, "see: discorpora verify") from error
 
 
 class SplitWriter:
@@ -222,11 +224,10 @@ class SplitWriter:
             self.append(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
 
     def _write(self, group: pa.RecordBatch) -> None:
-        if self._written % self._groups_per_shard == 0:
+        if self._open is None or self._written % self._groups_per_shard == 0:
             self.stop()
             self._shards.append(self.folder / f".{self.split}-{len(self._shards):05d}.writing")
             self._open = open_parquet(self._shards[-1], self.schema, texts=self.texts)
-        assert self._open is not None
         self._open.write_batch(group, self._rows_per_group)
         self._written += 1
 

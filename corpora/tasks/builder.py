@@ -7,10 +7,12 @@ with queries (`corpora.tasks.candidates`) and writes the configurations.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import pyarrow as pa
 from pydantic import AfterValidator, Field, model_validator
@@ -18,21 +20,16 @@ from pydantic import AfterValidator, Field, model_validator
 from corpora.declared import Declared
 from corpora.document import Document
 from corpora.errors import ConfigError
-from corpora.splits import SPLITS, Assignment, Shares
+from corpora.splits import SPLITS, Shares
+from corpora.splits.division import Division
 from corpora.splits.prescribed import prescribed, table_hash
 from corpora.store.card import Card
+from corpora.store.documents import documents_in
 from corpora.store.engine import MEMORY
-from corpora.store.folder import DatasetFolder, Stage
-from corpora.tasks.candidates import (
-    Candidates,
-    Shard,
-    candidates_of,
-    collect,
-    shard_path,
-)
+from corpora.store.folder import CANDIDATES, DatasetFolder, Stage
+from corpora.tasks.candidates import Candidates, Shard, candidates_of
 
-if TYPE_CHECKING:
-    from corpora.splits.division import Division
+DOCUMENTS_PER_SHARD = 4096
 
 Reject = Callable[[str], None]
 """Takes the reason why a candidate is left out."""
@@ -154,23 +151,23 @@ class Builder(Declared):
         raise NotImplementedError
 
     def collect_part(
-        self, inputs: Sequence[Path], target: Target, rank: int = 0, of: int = 1
+        self, inputs: Iterable[Any], target: Target, rank: int = 0, of: int = 1
     ) -> None:
-        """Make each `of`th shard of candidates from `rank` on, one for each file of `inputs`.
+        """Make each `of`th shard of candidates from `rank` on, one for each of `inputs`.
 
-        The files are Parquet shards of documents with sentences, or of pairs. Shards that are
-        there are kept, so that several workers share them out and a broken build goes on.
+        They are Parquet shards of documents with sentences, or of pairs, or lists of documents.
+        Shards that are there are kept, so that several workers share them out and a broken build
+        goes on.
         """
-        for number in range(rank, len(inputs), of):
-            shard = Shard(shard_path(target, number))
-            if not shard.path.exists():
-                shard.write(self, self.collected(inputs[number], target, shard))
+        for number, some in enumerate(inputs):
+            shard = Shard(target.folder / CANDIDATES / f"{number:05d}.documents")
+            if number % of == rank and not shard.path.exists():
+                shard.write(self, self.collected(some, target, shard))
 
-    def collected(self, path: Path, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
-        """The candidate rows of an input file; `shard` notes its documents and the rejects."""
-        from corpora.store.documents import documents_in
-
-        return candidates_of(self, documents_in(path), target, shard)
+    def collected(self, some: Any, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
+        """The candidate rows of an input; `shard` notes its documents and the rejects."""
+        documents = documents_in(some) if isinstance(some, Path) else some
+        return candidates_of(self, documents, target, shard)
 
     def select(self, taken: Candidates) -> None:
         """Split the documents: as the division says, or without one by the shares."""
@@ -196,14 +193,21 @@ class Builder(Declared):
         Raises `InputError` if not one row can be made, or if two documents have one id.
         """
         with self.dataset(target) as dataset:
-            if isinstance(inputs, Sequence) and inputs and isinstance(inputs[0], Path):
-                self.collect_part(inputs, target)
-            else:
-                collect(self, inputs, target)
+            if not (isinstance(inputs, Sequence) and inputs and isinstance(inputs[0], Path)):
+                shutil.rmtree(target.folder / CANDIDATES, ignore_errors=True)
+                inputs = in_shards(inputs)
+            self.collect_part(inputs, target)
             with Candidates(self, target, dataset) as taken:
                 self.select(taken)
                 self.write(taken, dataset)
             return dataset.finish(self.default)
+
+
+def in_shards(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """The documents in lists, of which there is at least one."""
+    rest = iter(documents)
+    yield list(islice(rest, DOCUMENTS_PER_SHARD))
+    yield from iter(lambda: list(islice(rest, DOCUMENTS_PER_SHARD)), [])
 
 
 def _readable(table: str) -> str:
@@ -225,10 +229,10 @@ class Prescribed(Builder):
 
     def prescribed(
         self, documents: Mapping[str, tuple[str, int]], target: Target
-    ) -> Assignment | None:
+    ) -> Division | None:
         """Splits that the table or the data prescribe (id -> group, candidates); None where
         nothing does."""
-        return prescribed(documents, "", self.table)
+        return prescribed(documents, getattr(self, "sections", ""), self.table)
 
     def select(self, taken: Candidates) -> None:
         """Split the documents as is prescribed, else as all others."""

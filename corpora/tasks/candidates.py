@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -27,7 +26,8 @@ from corpora.document import Document
 from corpora.errors import InputError
 from corpora.rng import stable_id, stream
 from corpora.schemas import INT32, STRING, schema
-from corpora.splits import SPLITS, Assignment, assign
+from corpora.splits import SPLITS
+from corpora.splits.division import Division, divided
 from corpora.store.engine import BATCH, Engine
 from corpora.store.folder import CANDIDATES, DatasetFolder
 from corpora.store.rows import SplitWriter, write_parquet
@@ -35,10 +35,9 @@ from corpora.store.rows import SplitWriter, write_parquet
 if TYPE_CHECKING:
     from corpora.tasks.builder import Builder, Row, Target
 
-Prescribed = Callable[[Mapping[str, tuple[str, int]], "Target"], Assignment | None]
+Prescribed = Callable[[Mapping[str, tuple[str, int]], "Target"], Division | None]
 """The splits of documents (id -> group, candidates), where something prescribes them."""
 
-DOCUMENTS_PER_SHARD = 4096
 REJECTS = "discorpora:rejects"
 
 COMMON = schema(
@@ -80,23 +79,6 @@ class Shard:
         write_parquet(self.path, [documents], DOCUMENTS, {REJECTS: json.dumps(self.rejects)})
 
 
-def collect(builder: Builder, documents: Iterable[Document], target: Target) -> None:
-    """Write the candidates of documents as shards; what is there is removed."""
-    shutil.rmtree(target.folder / CANDIDATES, ignore_errors=True)
-    iterator = iter(documents)
-    for number in count():
-        some = list(islice(iterator, DOCUMENTS_PER_SHARD))
-        if number and not some:
-            return
-        shard = Shard(shard_path(target, number))
-        shard.write(builder, candidates_of(builder, some, target, shard))
-
-
-def shard_path(target: Target, number: int) -> Path:
-    """The file of a shard of candidates that is written last."""
-    return target.folder / CANDIDATES / f"{number:05d}.documents"
-
-
 def candidates_of(
     builder: Builder, documents: Iterable[Document], target: Target, shard: Shard
 ) -> Iterator[pa.RecordBatch]:
@@ -110,18 +92,9 @@ def candidates_of(
             parts.setdefault((row.part, row.doc or document.id), []).append(row)
         # A document without candidates stays known: an id that comes twice is an error anyway.
         for (part, doc), own in (parts or {("", document.id): []}).items():
-            shard.documents.append(
-                {
-                    "part": part,
-                    "doc": doc,
-                    "doc_key": stable_id(doc),
-                    "whole": document.id,
-                    "group": document.group,
-                    "source": document.source,
-                    "language": document.language,
-                    "candidates": len(own),
-                }
-            )
+            whole = (document.id, document.group, document.source, document.language)
+            named = zip(DOCUMENTS.names, (part, doc, stable_id(doc), *whole, len(own)), strict=True)
+            shard.documents.append(dict(named))
             random = stream(target.seed, target.stage_of(part), doc)
             priorities = random.integers(0, 2**63 - 1, size=len(own)).tolist()
             for number, (row, priority) in enumerate(zip(own, priorities, strict=True)):
@@ -129,16 +102,15 @@ def candidates_of(
                 about = (part, doc, number, document.group, document.licence, priority, key)
                 rows.append((*about, *row.values))
         if len(rows) >= BATCH:
-            yield batch_of_rows(rows, columns)
+            yield _batch(rows, columns)
             rows = []
     if rows:
-        yield batch_of_rows(rows, columns)
+        yield _batch(rows, columns)
 
 
-def batch_of_rows(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows of Python values, in the order of the schema, as a record batch."""
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+def _batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(schema, zip(*rows, strict=True), strict=True)
+    arrays = [pa.array(values, field.type) for field, values in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -198,7 +170,7 @@ class Candidates:
 
         The weight of a document is the number of its candidates, or of those in `single`.
         """
-        target, division = self.target, self.target.division
+        target = self.target
         self.engine.run(_WEIGHED[weigh])
         self.engine.run("create table split (part varchar, doc varchar, split varchar)")
         query = "select distinct part from weighed order by part"
@@ -206,24 +178,18 @@ class Candidates:
         # A document of several parts may have to be in one split; the name is that of the streams.
         drawn = {"": parts} if self.builder.one_split else {part: [part] for part in parts}
         for name, some in drawn.items():
-            values, given = {"parts": some}, None
-            if prescribed is not None or division is None:
+            values, by = {"parts": some}, target.division
+            if prescribed or by is None:
                 rows = self.engine.rows(_WEIGHTS, values)
                 weights = {doc: (group, number) for doc, group, number in rows}
-                given = prescribed(weights, target) if prescribed is not None else None
-                if given is None and division is None:
-                    shares, stage = self.builder.shares(name), target.stage_of(name)
-                    given = assign(weights, shares, seed=target.seed, stage=stage)
+                by = (prescribed and prescribed(weights, target)) or by
+                by = by or divided(weights, self.builder.shares(name), target.seed)
             for batch in self.engine.batches(_WHOLES, values, 65_536):
-                if given is not None:
-                    splits = [given.split.get(doc) for doc in batch["doc"].to_pylist()]
-                else:
-                    assert division is not None
-                    splits = [*division.splits_of(batch["whole"].to_pylist())]
-                columns = [batch["part"], batch["doc"], pa.array(splits, pa.string())]
+                # A build divides documents, also where candidates are from parts of them.
+                ids = batch["whole" if by is target.division else "doc"].to_pylist()
+                splits = pa.array(by.splits_of(ids), pa.string())
+                columns = [batch["part"], batch["doc"], splits]
                 self.engine.insert("split", pa.table(columns, ["part", "doc", "split"]))
-            by = given or division
-            assert by is not None
             sums = dict(self.engine.rows(_SUMS, values))
             kept = {split: int(sums.get(split, 0)) for split in SPLITS}
             self.assignments[name] = {"by": by.by, "reason": by.reason, "weights": kept}
@@ -272,13 +238,13 @@ class Candidates:
         values = {"part": part, "split": split, "limit": 2**62 if limit is None else limit}
         return self.engine.batches(_OF_SPLIT, values, size)
 
-    def limited(self, split: str, size: int, unit: str, *, part: str = "") -> int:
+    def limited(self, split: str, size: int, unit: str) -> int:
         """How many candidates of a split to take, `size` at most.
 
         What the corpus lacks is noted, and what it has too much of is counted. `unit` is what the
         sizes count, in the plural.
         """
-        there = self.count(split, part=part)
+        there = self.count(split)
         if there < size:
             note = f"{split}: {size:,} {unit} were asked for, the corpus gives {there:,}."
             self.dataset.note(note)
@@ -299,18 +265,8 @@ class Candidates:
             )
 
     def write(self, writer: SplitWriter, batches: Iterable[pa.RecordBatch]) -> None:
-        """Write candidates as the rows that they are: the columns of the writer's schema.
-
-        Raises `InputError` for a column that they do not have.
-        """
+        """Write candidates as the rows that they are: the columns of the writer's schema."""
         for batch in batches:
-            lacking = [name for name in writer.schema.names if name not in batch.schema.names]
-            if lacking:
-                raise InputError(
-                    f"the candidates have no column {lacking[0]!r}",
-                    where=f"builder {self.builder.name}",
-                    hint=f"they have: {', '.join(batch.schema.names)}",
-                )
             self.dataset.count_licences(batch["licence"])
             columns = [batch[field.name].cast(field.type) for field in writer.schema]
             writer.append(pa.RecordBatch.from_arrays(columns, schema=writer.schema))
@@ -329,15 +285,15 @@ class Candidates:
 
         `query` gives other rows or another order, by `values` and the name of the split.
         """
+        query = query or _OF_SPLIT
+        if query is _OF_SPLIT:
+            values = {"part": "", "limit": 2**62}
         for split in SPLITS:
             writer = self.dataset.writer(
                 "default", split, columns, texts=texts, rows_per_group=rows_per_group
             )
             own = {**(values or {}), "split": split}
-            batches = (
-                self.engine.batches(query, own, size) if query else self.of_split(split, size=size)
-            )
-            self.write(writer, batches)
+            self.write(writer, self.engine.batches(query, own, size))
 
     @contextmanager
     def mapped(self, query: str, values: Mapping[str, Any] | None = None) -> Iterator[pa.Table]:

@@ -17,7 +17,7 @@ from corpora.readers.coherence import (
     read_pairs,
     with_group,
 )
-from corpora.readers.source import Reader, SeenIds, Source
+from corpora.readers.source import SeenIds, Source
 from corpora.readers.stories import StoryCloze, read_storycloze
 from corpora.schemas import COHERENCE_TESTS
 from corpora.sentences import SplitterName, split
@@ -57,25 +57,20 @@ class CoherenceTests(FromSources):
                 yield place, test
 
         for reader, source in sources:
-            for name, place, tests in sets_of(reader, source, self.splitter, dataset):
+            for path in source.files:
+                if isinstance(reader, StoryCloze):
+                    name, tests = "storycloze", _stories(path, reader, source)
+                elif isinstance(reader, SummEval):
+                    tests = _summaries(path, reader, source, self.splitter, dataset)
+                    name = "summeval"
+                elif isinstance(reader, Coherence) and not is_annotations(path):
+                    name, tests = reader.set_of(path), _pairs(path, source)
+                else:
+                    continue  # votes, which go with the pairs
                 seen.setdefault(name, SeenIds())
                 repeated.setdefault(name, 0)
                 licence = reader.licence_of(name)
-                yield Part(name, "test", licence, differing(name, place, tests))
-
-
-def sets_of(
-    reader: Reader, source: Source, splitter: str, dataset: DatasetFolder
-) -> Iterator[tuple[str, str, Iterator[Test]]]:
-    """Name, place and tests of each set of a source, one a file; `splitter` splits summaries."""
-    for path in source.files:
-        if isinstance(reader, Coherence):
-            if not is_annotations(path):
-                yield reader.set_of(path), str(path), _pairs(path, source)
-        elif isinstance(reader, StoryCloze):
-            yield "storycloze", str(path), _stories(path, reader, source)
-        elif isinstance(reader, SummEval):
-            yield "summeval", str(path), _summaries(path, reader, source, splitter, dataset)
+                yield Part(name, "test", licence, differing(name, str(path), tests))
 
 
 def _pairs(path: Path, source: Source) -> Iterator[Test]:

@@ -84,7 +84,7 @@ class Dissent(Builder):
     def configurations(self) -> tuple[str, ...]:
         return tuple(self.sets())
 
-    def collected(self, path: Path, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
+    def collected(self, some: Path, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
         """The pairs of a file that pass the filters.
 
         Priorities are raw words of the stream of their document, one for each of its pairs.
@@ -92,7 +92,7 @@ class Dissent(Builder):
         schema = pa.schema([*COMMON, *self.columns])
         documents: dict[tuple[str, str], dict[str, Any]] = {}
         seen: Counter[tuple[str, str]] = Counter()
-        for batch in read_pairs(path):
+        for batch in read_pairs(some):
             fits = self._fitting(batch, shard.rejects)
             number = np.empty(batch.num_rows, np.int32)
             priority = np.empty(batch.num_rows, np.int64)
@@ -234,11 +234,8 @@ def read_pairs(path: Path) -> Iterator[pa.RecordBatch]:
     """
     for batch in parquet_batches(path, batch_size=ROWS_PER_BATCH, columns=list(COLUMNS)):
         if missing := sorted(set(COLUMNS) - set(batch.schema.names)):
-            raise InputError(
-                f"has no column {', '.join(missing)}",
-                where=str(path),
-                hint=f"a table of pairs has the columns {', '.join(PAIRS.names)}",
-            )
+            hint = f"a table of pairs has the columns {', '.join(PAIRS.names)}"
+            raise InputError(f"has no column {', '.join(missing)}", where=str(path), hint=hint)
         yield batch.select(list(COLUMNS))
 
 

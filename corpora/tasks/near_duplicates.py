@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpora.errors import ConfigError
+from corpora.errors import require
 
 HASHES = 128
 SIZE = 4 * HASHES
@@ -27,16 +27,10 @@ def near_duplicates(
     Found by MinHash and LSH: an index in memory says which earlier pairs may be alike; the Jaccard
     similarity is estimated from the whole sketches, 512 bytes a pair, in a file in `folder`.
     """
-    try:
-        from datasketch import MinHash, MinHashLSH
-    except ImportError as error:
-        raise ConfigError(
-            f"near_duplicates = {threshold} needs the library datasketch",
-            hint="install it with: pip install 'discorpora[dedup]', or set near_duplicates = 0",
-        ) from error
+    datasketch = require("datasketch", "dedup", f"for near_duplicates = {threshold}")
     codes = {marker: code for code, marker in enumerate(markers)}
-    empty = MinHash(num_perm=HASHES)
-    index = MinHashLSH(num_perm=HASHES, params=bands(threshold))
+    empty = datasketch.MinHash(num_perm=HASHES)
+    index = datasketch.MinHashLSH(num_perm=HASHES, params=bands(threshold))
     with TemporaryFile(dir=folder, buffering=0) as file:
 
         def sketched(row: int) -> NDArray[np.uint32]:

@@ -7,7 +7,7 @@ a relation is explicit or implicit (DisSent, section 6 and A.3).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, ClassVar, Literal, TypeVar
 
 import pyarrow as pa
@@ -18,10 +18,8 @@ from corpora.errors import ConfigError
 from corpora.prose import FOOTNOTE
 from corpora.schemas import PDTB_MARKED
 from corpora.schemas import pdtb as pdtb_schema
-from corpora.splits import Assignment
-from corpora.splits.prescribed import prescribed
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Part, Prescribed, Reject, Row, Target
+from corpora.tasks.builder import Part, Prescribed, Reject, Row
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
 
@@ -87,12 +85,6 @@ class Relations(Treebank):
     """Sections of the splits where all ids are `wsj_NNNN`: `discoeval` (2-14 / 15-18 / 19-23),
     `dissent` (2-22 / 0-1 / 23-24), `lin` (2-21 / 22 / 23; Lin et al. 2009) or `ji` (2-20 / 0-1 /
     21-22; Ji and Eisenstein 2015)."""
-
-    def prescribed(
-        self, documents: Mapping[str, tuple[str, int]], target: Target
-    ) -> Assignment | None:
-        """As the table says, or the sections of the Wall Street Journal."""
-        return prescribed(documents, self.sections, self.table)
 
     def relations(self, document: Document, reject: Reject) -> Iterator[tuple[Relation, str, str]]:
         """The relations with the texts of both arguments, the connective removed.

@@ -25,7 +25,9 @@ KEPT = 48
 MOST = 1_000
 """A feature of more documents than that is not looked up: it tells little, and costs most."""
 
-Found = list[tuple[NDArray[np.int64], NDArray[np.float64]]]
+ROWS_AT_ONCE = 64
+
+Found = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 def hashed_counts(texts: Sequence[str]) -> Any:
@@ -113,28 +115,24 @@ class Neighbours:
         index.eliminate_zeros()
         self._index = index.T
 
-    def nearest(self, rows: NDArray[np.int64], number: int, batch: int = 64) -> Iterator[Found]:
-        """For each of `rows` the `number` most similar other rows with their similarity.
+    def nearest(self, rows: NDArray[np.int64], number: int) -> Iterator[Found]:
+        """For each of `rows` the `number` most similar other rows, with their similarity.
 
-        In batches; no row is similar that shares no feature.
+        No row is similar that shares no feature.
         """
-        for start in range(0, len(rows), batch):
-            some = rows[start : start + batch]
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            some = rows[start : start + ROWS_AT_ONCE]
             product = (self.matrix[some] @ self._index).tocsr()
             product.sort_indices()
-            yield [self._best(product, i, row, number) for i, row in enumerate(some.tolist())]
-
-    def _best(
-        self, product: Any, i: int, row: int, number: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        inside = slice(product.indptr[i], product.indptr[i + 1])
-        others, scores = product.indices[inside], product.data[inside].astype(np.float64)
-        keep = (others != row) & (scores > 0)
-        others, scores = others[keep].astype(np.int64), scores[keep]
-        if self.measure == "share":
-            scores = scores / (self._sizes[row] + self._sizes[others] - scores)
-        best = np.lexsort((others, -scores))[:number]
-        return others[best], scores[best]
+            for i, row in enumerate(some.tolist()):
+                inside = slice(product.indptr[i], product.indptr[i + 1])
+                others, scores = product.indices[inside], product.data[inside].astype(np.float64)
+                keep = (others != row) & (scores > 0)
+                others, scores = others[keep].astype(np.int64), scores[keep]
+                if self.measure == "share":
+                    scores = scores / (self._sizes[row] + self._sizes[others] - scores)
+                best = np.lexsort((others, -scores))[:number]
+                yield others[best], scores[best]
 
 
 class Categories:

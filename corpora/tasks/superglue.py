@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from corpora.errors import ConfigError, nearest
+from corpora.errors import chosen
 from corpora.readers import Reader
 from corpora.readers.records import Place
 from corpora.readers.rows import Hub, json_rows
 from corpora.readers.source import Source
-from corpora.readers.superglue import SPLIT_NAMES, TASKS, SuperGlue, rows
+from corpora.readers.superglue import TASKS, SuperGlue, rows
 from corpora.schemas import COPA, RECORD, RTE
+from corpora.splits import SPLITS, split_of
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.cards import card_beside
 from corpora.tasks.from_sources import FromSources, Opened, Part, Rows
@@ -65,11 +66,9 @@ class Superglue(FromSources):
         split = reader.split if "split" in reader.model_fields_set else ""
         for name in (reader.config,) if reader.config else self.tasks:
             for part in (split,) if split else HUB_SPLITS:
-                for option, value, names in (("config", name, TASKS), ("split", part, SPLIT_NAMES)):
-                    if value not in names:
-                        hint = f"{nearest(value, names)}one of {', '.join(names)}, or none for all"
-                        raise ConfigError(f"{option} = {value!r}", where=source.name, hint=hint)
-                yield name, SPLIT_NAMES[part], reader.records(source.target, name, part)
+                chosen("config", name, TASKS, source.name)
+                known = chosen("split", split_of(part) or part, SPLITS, source.name)
+                yield name, known, reader.records(source.target, name, part)
 
 
 def _labelled(source: Source, records: Iterable[Place], task: str, dataset: DatasetFolder) -> Rows:

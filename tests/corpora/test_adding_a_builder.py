@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from corpora.document import Document
-from corpora.errors import ConfigError, InputError
+from corpora.errors import ConfigError
 from corpora.publish import plan_publication
 from corpora.sentences import split_document
 from corpora.store.atomic import staged
@@ -59,18 +59,6 @@ def test_its_settings_are_checked_before_anything_is_read(builder):
         BUILDERS.find(builder).of({"min_sentences": 1})
     with pytest.raises(ConfigError, match="unknown key 'min_sentence'; did you mean"):
         BUILDERS.find(builder).of({"min_sentence": 3})
-
-
-def test_a_column_that_its_candidates_lack_is_named(builder, tmp_path, stage):
-    page = Path(builder.rpartition(":")[0])
-    text = page.read_text(encoding="utf-8").replace(
-        '("sentence", pa.string()), class', '("text", pa.string()), class'
-    )
-    page.with_name("other.py").write_text(text, encoding="utf-8")
-    other = BUILDERS.find(f"{tmp_path / 'other.py'}:Openings")
-    said = r"the candidates have no column 'text'\n.*sentence"
-    with pytest.raises(InputError, match=said), staged(tmp_path / "d") as partial:
-        other().build(documents(), Target(partial, stage, 1))
 
 
 def test_it_keeps_the_licences_of_the_documents(builder, tmp_path, stage):

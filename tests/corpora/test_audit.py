@@ -50,7 +50,7 @@ def make(tmp_path: Path, stage: Stage) -> Make:
         folder = tmp_path / "data"
         with staged(folder) as partial, DatasetFolder(partial, "x", stage, CARD) as dataset:
             for split, rows in splits.items():
-                dataset.write("default", split, rows, schema)
+                dataset.writer("default", split, schema).extend(rows)
             dataset.count_licence("CC0-1.0", 1)
             dataset.finish("default")
         return folder

@@ -47,8 +47,8 @@ def card(tmp_path) -> DatasetCard:
         DatasetFolder(partial, "d", stage, CARD, builder=Builder) as data,
     ):
         rows = [{"text": "Long " * 100, "label": 1}, {"text": "Short.", "label": 0}]
-        data.write("all", "train", rows, SCHEMA, texts=("text",))
-        data.write("all", "test", rows[1:], SCHEMA, texts=("text",))
+        data.writer("all", "train", SCHEMA, texts=("text",)).extend(rows)
+        data.writer("all", "test", SCHEMA, texts=("text",)).extend(rows[1:])
         data.count_licences(pa.array([SOURCE["licence"]] * 3))
         data.reject("too_long", 1234)
         data.note("The corpus is too small for more.")
@@ -104,7 +104,7 @@ def test_a_split_of_few_books_is_named(tmp_path):
                 {"text": f"Row {i} of {split}.", "label": i % 2, "group": f"book-{i}"}
                 for i in range(books)
             ]
-            data.write("all", split, rows, schema, texts=("text",))
+            data.writer("all", split, schema, texts=("text",)).extend(rows)
             data.count_licences(pa.array([SOURCE["licence"]] * books))
         notes = data.finish("all")["notes"]
     assert [note for note in notes if "only" in note] == [
@@ -146,7 +146,7 @@ def test_long_examples_are_cut(card):
 def test_a_licence_that_the_hub_has_no_name_for_is_named(tmp_path):
     stage = Stage("s", 1, "ab", sources=[{"spec": "pdtb:x", "licence": "LDC"}])
     with staged(tmp_path / "d") as partial, DatasetFolder(partial, "d", stage, CARD) as data:
-        data.write("all", "train", [{"text": "x", "label": 0}], SCHEMA)
+        data.writer("all", "train", SCHEMA).extend([{"text": "x", "label": 0}])
         data.count_licences(pa.array(["LDC"]))
         data.finish()
     card = DatasetCard.load(tmp_path / "d" / "README.md")
@@ -223,7 +223,7 @@ def test_examples_differ_in_label_and_document(tmp_path):
         DatasetFolder(partial, "d", Stage("s", 1, "ab"), CARD) as data,
     ):
         for config in ("one", "two"):
-            data.write(config, "train", rows, schema, texts=("text",))
+            data.writer(config, "train", schema, texts=("text",)).extend(rows)
         data.count_licence("MIT")
         manifest = data.finish()
     examples = manifest["configs"]["one"]["splits"]["train"]["examples"]

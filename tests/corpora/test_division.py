@@ -11,9 +11,9 @@ import pytest
 from corpora.errors import InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.splits import SPLITS, Shares
+from corpora.splits import SPLITS, Shares, split_of
 from corpora.splits.division import FILE, Division, divide
-from corpora.splits.prescribed import prescribed_splits, read_table, split_of
+from corpora.splits.prescribed import prescribed_splits, read_table
 from corpora.splits.seen import COLUMNS, rows_seen
 from corpora.splits.stratification import Table
 from corpora.store.atomic import staged

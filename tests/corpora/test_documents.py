@@ -6,7 +6,6 @@ import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -161,9 +160,6 @@ def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
     shard = tmp_path / "documents-00000.parquet"
     shard.write_bytes(shard.read_bytes()[:-20])
     with pytest.raises(InputError, match=r"documents-00000\.parquet: cannot be read"):
-        list(iter_documents(tmp_path))
-    pq.write_table(pa.table({"id": ["d0"]}), shard)
-    with pytest.raises(InputError, match="other columns"):
         list(iter_documents(tmp_path))
 
 

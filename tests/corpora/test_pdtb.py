@@ -131,10 +131,10 @@ def test_a_document_without_raw_text_is_left_out(folder: Path) -> None:
 
 def test_a_missing_folder_says_what_was_expected(folder: Path) -> None:
     shutil.rmtree(folder / "raw")
-    with pytest.raises(InputError, match="has no folder 'raw'") as caught:
+    with pytest.raises(InputError, match=r"no files in '.*/raw'") as caught:
         list(read_gold(folder))
     assert "DIR/gold/SECTION/ID" in str(caught.value)
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="no files in"):
         list(read_gold(folder / "nowhere"))
 
 

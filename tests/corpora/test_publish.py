@@ -91,9 +91,9 @@ def make(place: Path, word: str = "row", rows: int = 24, licence: str = "CC-BY-4
         staged(place) as partial,
         DatasetFolder(partial, "sample", stage, CARD, rows_per_shard=8, rows_per_group=8) as data,
     ):
-        data.write("one", "train", lines, SCHEMA, texts=("text",))
-        data.write("one", "test", lines[:4], SCHEMA, texts=("text",))
-        data.write("two", "train", [{"text": "always the same", "label": 1}], SCHEMA)
+        data.writer("one", "train", SCHEMA, texts=("text",)).extend(lines)
+        data.writer("one", "test", SCHEMA, texts=("text",)).extend(lines[:4])
+        data.writer("two", "train", SCHEMA).extend([{"text": "always the same", "label": 1}])
         data.licences[licence] += rows
         data.finish("one")
     return place

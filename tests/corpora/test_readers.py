@@ -56,7 +56,7 @@ def test_the_sample_is_read_by_part_or_whole() -> None:
     assert {d.id for d in articles} < {d.id for d in everything}
     assert {d.licence for d in everything} == {"CC-BY-4.0"}
     assert all(d.sections for d in articles)
-    with pytest.raises(InputError, match="articles"):
+    with pytest.raises(ConfigError, match="articles"):
         list(open_source("sample:artcles"))
 
 

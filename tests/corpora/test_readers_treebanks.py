@@ -125,8 +125,8 @@ GOOD = sentence(word(1, "Good"), comments=("# newdoc id = good",))
 BROKEN = {
     "9 columns": (word(1, "Bad").rsplit("\t", 1)[0], "columns: 9"),
     "spaces for tabs": (word(1, "Bad").replace("\t", " "), "columns: 1"),
-    "head out of range": (word(1, "Bad", 2), "head: 2"),
-    "negative head": (word(1, "Bad", -1), "head: -1"),
+    "head out of range": (word(1, "Bad", 2), "head: '2'"),
+    "negative head": (word(1, "Bad", -1), "head: '-1'"),
     "head no number": (word(1, "Bad", "_"), "head: '_'"),
     "own head": (word(1, "Bad", 1) + "\n" + word(2, "root"), "cycle"),
     "cycle": ("\n".join([word(1, "a", 2), word(2, "b", 1), word(3, "c")]), "cycle"),

@@ -41,9 +41,9 @@ def rows(word: str, number: int) -> list[dict]:
 
 def make(folder: Path, stage: Stage, word: str = "row", number: int = 10, **settings) -> dict:
     with staged(folder) as partial, DatasetFolder(partial, "d", stage, CARD, **settings) as data:
-        data.write("one", "train", rows(word, number), SCHEMA, texts=("text",))
-        data.write("one", "test", rows(word, 4), SCHEMA, texts=("text",))
-        data.write("two", "train", rows(word, 2), SCHEMA)
+        data.writer("one", "train", SCHEMA, texts=("text",)).extend(rows(word, number))
+        data.writer("one", "test", SCHEMA, texts=("text",)).extend(rows(word, 4))
+        data.writer("two", "train", SCHEMA).extend(rows(word, 2))
         data.count_licences(pa.array([""] * (number + 6)))
         data.reject("too_short", 7)
         return data.finish("one")
@@ -245,7 +245,7 @@ def test_texts_in_two_splits_are_counted_once(tmp_path, stage):
     folder = tmp_path / "it's" / "d"
     with staged(folder) as partial, DatasetFolder(partial, "d", stage, CARD) as data:
         for split, some in splits.items():
-            data.write("one", split, some, listed, texts=("text", "s"))
+            data.writer("one", split, listed, texts=("text", "s")).extend(some)
         data.count_licences(pa.array(["MIT"]))
         overlap = data.finish("one")["overlap"]
     assert overlap == {"one": {"train/validation": 2, "train/test": 1, "validation/test": 2}}
@@ -289,10 +289,10 @@ def test_a_dataset_has_its_own_name_and_a_stage_proposes_one(tmp_path):
 
 def test_empty_splits_and_configurations_are_said_and_the_rest_loads(tmp_path, stage, load):
     with staged(tmp_path / "d") as partial, DatasetFolder(partial, "d", stage, CARD) as data:
-        data.write("one", "train", rows("row", 3), SCHEMA)
-        data.write("one", "validation", [], SCHEMA)
+        data.writer("one", "train", SCHEMA).extend(rows("row", 3))
+        data.writer("one", "validation", SCHEMA).extend([])
         for split in ("train", "test"):
-            data.write("two", split, [], SCHEMA, texts=("text",))
+            data.writer("two", split, SCHEMA, texts=("text",)).extend([])
         data.count_licences(pa.array(["MIT"] * 3))
         manifest = data.finish("one")
     assert list(load(tmp_path / "d")) == ["train"]
@@ -306,7 +306,7 @@ def test_a_dataset_without_any_row_is_an_error_that_says_why(tmp_path, stage):
         staged(tmp_path / "d") as partial,
         DatasetFolder(partial, "d", stage, CARD) as data,
     ):
-        data.write("one", "train", [], SCHEMA)
+        data.writer("one", "train", SCHEMA).extend([])
         data.reject("too_short", 12)
         data.finish("one")
     assert "too_short" in caught.value.hint
@@ -320,7 +320,7 @@ def test_a_builder_that_counts_no_licence_is_refused(tmp_path):
         staged(tmp_path / "d") as partial,
         DatasetFolder(partial, "d", declared, CARD) as data,
     ):
-        data.write("one", "train", rows("row", 3), SCHEMA)
+        data.writer("one", "train", SCHEMA).extend(rows("row", 3))
         data.finish("one")
     assert "count_licences" in caught.value.hint
     assert not (tmp_path / "d").exists()
@@ -333,5 +333,5 @@ def test_a_label_that_is_no_class_is_refused(tmp_path, stage, label):
         staged(tmp_path / "d") as partial,
         DatasetFolder(partial, "d", stage, CARD) as data,
     ):
-        data.write("one", "train", [*rows("row", 3), {"text": "x", "label": label}], SCHEMA)
+        data.writer("one", "train", SCHEMA).extend([*rows("row", 3), {"text": "x", "label": label}])
     assert not (tmp_path / "d").exists()

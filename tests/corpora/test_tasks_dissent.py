@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpora.errors import ConfigError, InputError
+from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.schemas import MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS, pairs_to_batch
 from corpora.store.atomic import staged
 from corpora.store.rows import write_parquet
@@ -96,7 +96,7 @@ def test_no_document_is_in_two_splits_and_shares_are_near_the_papers(built, pair
     documents = [{row["doc"] for row in rows} for rows in splits.values()]
     assert sum(map(len, documents)) == len(set.union(*documents)) == 40
     assert [len(rows) for rows in splits.values()] == [720, 40, 40]
-    assert manifest["details"]["split"]["by"] == "document"
+    assert manifest["details"]["split"]["by"] == "group"
 
 
 def test_every_marker_is_as_frequent_as_the_rarest_in_balanced(built, pairs):
@@ -165,7 +165,7 @@ def test_near_duplicates_are_left_out_but_for_the_first(built):
 
 def test_the_library_for_near_duplicates_is_named_where_it_is_missing(built, pairs, monkeypatch):
     monkeypatch.setitem(sys.modules, "datasketch", None)
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(DiscorporaError, match=r"near_duplicates = 0\.9") as caught:
         built(pairs, near_duplicates=0.9)
     assert "pip install 'discorpora[dedup]'" in caught.value.hint
 

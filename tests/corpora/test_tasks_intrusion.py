@@ -278,7 +278,7 @@ def test_the_most_similar_text_is_found_and_unlike_ones_are_not(tmp_path):
         for number, text in enumerate(texts):
             profiles.add(str(number), text)
         matrix = profiles.matrix([str(number) for number in range(5)])
-    found = [row for batch in Neighbours(matrix).nearest(np.arange(5), 2, 2) for row in batch]
+    found = list(Neighbours(matrix).nearest(np.arange(5), 2))
     assert [others.tolist() for others, _ in found] == [[1], [0], [3], [2], []]
     assert list(tmp_path.iterdir()) == []
 
@@ -288,7 +288,7 @@ def test_the_share_of_categories_counts_all_of_both():
     for name, found in {"a": ["x", "y"], "b": ["Y", "z"], "c": ["x", "y", "w"]}.items():
         categories.add(name, found)
     index = Neighbours(categories.matrix(["a", "b", "c", "d"]), "share")
-    rows = next(iter(index.nearest(np.arange(4), 3)))
+    rows = list(index.nearest(np.arange(4), 3))
     assert [others.tolist() for others, _ in rows] == [[2, 1], [0, 2], [0, 1], []]
     assert np.allclose(rows[0][1], [2 / 3, 1 / 3])
 
@@ -298,7 +298,7 @@ def test_what_very_many_have_is_not_looked_up():
     for number in range(9):
         categories.add(str(number), ["all", f"some{number // 3}"])
     matrix = categories.matrix([str(number) for number in range(9)])
-    rows = next(iter(Neighbours(matrix, "share", most=5).nearest(np.arange(9), 9)))
+    rows = list(Neighbours(matrix, "share", most=5).nearest(np.arange(9), 9))
     assert [sorted(others.tolist()) for others, _ in rows][:2] == [[1, 2], [0, 2]]
 
 

@@ -242,7 +242,7 @@ def test_a_bad_table_names_its_line(tmp_path):
 
 def test_only_articles_of_the_wall_street_journal_have_a_split_by_section():
     found = prescribed({"wsj_2301": ("", 3)}, "dissent", "")
-    assert found.split == {"wsj_2301": "test"}
+    assert found.splits_of(["wsj_2301"]) == ["test"]
     assert prescribed({"wsj_2301": ("", 1), "x": ("x", 1)}, "dissent", "") is None
 
 

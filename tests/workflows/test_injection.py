@@ -81,7 +81,7 @@ def test_hostile_texts_go_to_the_hub_and_back(server: HubServer, tmp_path: Path)
     def built(note: str) -> Path:
         folder = tmp_path / note / "data"
         with staged(folder) as partial, DatasetFolder(partial, "data", stage, card) as dataset:
-            dataset.write("default", "train", rows, PERMUTED_DOCUMENTS)
+            dataset.writer("default", "train", PERMUTED_DOCUMENTS).extend(rows)
             dataset.licences["CC0-1.0"] += len(rows)
             dataset.note(HOSTILE[1])
             dataset.note(note)

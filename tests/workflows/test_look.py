@@ -74,7 +74,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with staged(folder) as partial, DatasetFolder(partial, "d", stage, card) as made:
         for config, split in (("books5", "train"), ("books5", "test"), ("all", "train")):
             rows = [{"s1": f"{config} {split} {n}", "label": n % 2} for n in range(4)]
-            made.write(config, split, rows, schema)
+            made.writer(config, split, schema).extend(rows)
         made.count_licences(pa.array(["MIT"] * 12))
         made.finish("books5")
     return folder

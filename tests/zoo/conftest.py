@@ -78,7 +78,7 @@ def write_dataset(
     stage = Stage(name, 1, f"hash-of-{name}", sources=[{"spec": "test", "licence": "CC0-1.0"}])
     with staged(folder) as partial, DatasetFolder(partial, name, stage, card) as dataset:
         for (config, split), (rows, schema) in parts.items():
-            dataset.write(config, split, rows, schema)
+            dataset.writer(config, split, schema).extend(rows)
             dataset.licences["CC0-1.0"] += len(rows)
         dataset.finish()
     return folder

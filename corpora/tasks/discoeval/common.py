@@ -30,10 +30,6 @@ class Sized(Builder):
     validation: Size = 4_000
     test: Size = 4_000
 
-    @property
-    def sizes(self) -> dict[str, int]:
-        return {"train": self.train, "validation": self.validation, "test": self.test}
-
 
 class Consecutive(Sized):
     """Windows of consecutive sentences; what cannot be used ends a window."""

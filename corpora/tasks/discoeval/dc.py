@@ -88,10 +88,8 @@ class Dc(Consecutive):
 
     def sizes_of(self, config: str) -> dict[str, int]:
         """The most rows of each split of a configuration, two a window."""
-        if config != "chat":
-            return self.sizes
-        chat = (self.chat_train, self.chat_validation, self.chat_test)
-        return dict(zip(SPLITS, chat, strict=True))
+        chat = "chat_" if config == "chat" else ""
+        return {split: getattr(self, f"{chat}{split}") for split in SPLITS}
 
     def shares(self, part: str = "") -> Shares:
         """The sizes of the splits of `text` or `chat`."""

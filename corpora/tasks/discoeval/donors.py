@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, repeat
+from itertools import repeat
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -67,8 +67,8 @@ def similar_documents(
     """
     texts = Neighbours(profiles.matrix(documents))
     shares = Neighbours(categories.matrix(documents), "share")
-    by_text = chain.from_iterable(texts.nearest(hosts, number + COPIES))
-    by_share = chain.from_iterable(shares.nearest(hosts, TIES + COPIES))
+    by_text = texts.nearest(hosts, number + COPIES)
+    by_share = shares.nearest(hosts, TIES + COPIES)
     matrix = texts.matrix
     own = np.zeros(matrix.shape[1], np.float32)
     for host, (similar, _), (sharing, share) in zip(hosts, by_text, by_share, strict=True):

@@ -32,7 +32,7 @@ class Sp(Consecutive):
         target = taken.target
         for split in SPLITS:
             writer = dataset.writer("default", split, SP, texts=("sentences",))
-            size = taken.limited(split, self.sizes[split], "rows")
+            size = taken.limited(split, getattr(self, split), "rows")
             random = stream(target.seed, target.stage.name, f"labels of {split}")
             labels = balanced(size, self.LENGTH, random)
             start = 0
@@ -78,7 +78,7 @@ class Bso(Consecutive):
         """The sizes count pairs; each gives two rows."""
         for split in SPLITS:
             writer = dataset.writer("default", split, BSO, texts=("sentence1", "sentence2"))
-            size = taken.limited(split, self.sizes[split], "pairs")
+            size = taken.limited(split, getattr(self, split), "pairs")
             for batch in taken.of_split(split, limit=size):
                 dataset.count_licences(batch["licence"], rows_each=2)
                 writer.append(_both_orders(batch))

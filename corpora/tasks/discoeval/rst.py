@@ -12,8 +12,7 @@ from pydantic import Field
 from corpora.document import Document
 from corpora.rng import stable_id
 from corpora.schemas import rst as rst_schema
-from corpora.splits import Assignment
-from corpora.splits.prescribed import prescribed
+from corpora.splits.division import Division
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Reject, Row, Target
 from corpora.tasks.candidates import Candidates
@@ -111,19 +110,18 @@ class Rst(Treebank):
 
     def prescribed(
         self, documents: Mapping[str, tuple[str, int]], target: Target
-    ) -> Assignment | None:
+    ) -> Division | None:
         """As the table says, or as RST-DT's folders do."""
         folders = {name: _folder(name) for name in documents}
         if self.table or not documents or not all(folders.values()):
-            # The splits of RST-DT are not sections of the Wall Street Journal.
-            return prescribed(documents, "", self.table)
+            return super().prescribed(documents, target)
         training = [name for name, split in folders.items() if split == "train"]
         stage = f"{target.seed}/{target.stage.name}"
         training.sort(key=lambda name: (stable_id(f"{stage}/{name}"), name))
         number = min(self.validation_documents, len(training) // 5)
         split = {**folders, **dict.fromkeys(training[:number], "validation")}
         reason = f"RST-DT's folders, {number} documents of TRAINING for validation"
-        return Assignment("document", split, reason)
+        return Division.of(split, reason)
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """All nodes, document by document; the data say which labels there are."""

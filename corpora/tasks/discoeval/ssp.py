@@ -85,7 +85,7 @@ class Ssp(Sized):
         dataset.reject("exact_duplicate", int(taken.engine.value(_IN_BOTH)))
         taken.engine.run(_DROP_IN_BOTH)
         for split in SPLITS:
-            size = self.sizes[split] // 2
+            size = getattr(self, split) // 2
             one, two = (taken.count(split, part=part) for part in ("abstract", "body"))
             half = min(size, one, two)
             if half < size:
