@@ -17,7 +17,7 @@ from corpora.licences import shown
 from corpora.splits import SPLITS
 from corpora.store.atomic import read_json
 from workflows.report import charts
-from workflows.report.blocks import Block, Cell, Figure, Heading, Section, Table, Text
+from workflows.report.blocks import Block, Cell, Figure, Fold, Heading, Section, Table, Text
 from workflows.report.markup import Html
 from workflows.report.stages import Made, collapsed, table
 from zoo.evaluate.compare import alike, compare
@@ -227,8 +227,7 @@ def _datasets(stages: Sequence[Made]) -> Iterator[Block]:
     yield Table("Rows by split", header, sizes)
     yield from _strongest(stages)
     for made in stages:
-        yield Heading(made.key, fold=True)
-        yield from _dataset(made)
+        yield Fold(made.key, [*_dataset(made)])
 
 
 def _audit(made: Made) -> dict[str, Any]:
