@@ -31,9 +31,9 @@ from workflows.report.markup import Html, escaped, joined, link, tag
 from workflows.report.stages import Made, made_in, ordered
 
 ASSETS = Path(__file__).with_name("assets")
-PAGE, EXAMPLES = (Path(__file__).with_name(name) for name in ("page.html", "examples.html"))
-"""Templates: the page, which may load nothing but the files beside it, and the example browser,
-which its script fills."""
+TEMPLATES = Path(__file__).parent.with_name("templates")
+PAGE, EXAMPLES = TEMPLATES / "page.html", TEMPLATES / "examples.html"
+"""The page, which may load nothing but the files beside it, and the browser of its script."""
 SHADES = 10
 """Of the cells of a confusion matrix, from none to all of a row."""
 
@@ -119,7 +119,9 @@ def _write(
         title=escaped(title),
         numbers=tag("dl", *figures, class_="numbers") if numbers else "",
         contents=joined(*(tag("li", tag("a", name, href=f"#{id}")) for id, name, _ in parts)),
-        sections=joined(*(tag("section", tag("h2", name), body, id=id) for id, name, body in parts)),
+        sections=joined(
+            *(tag("section", tag("h2", name), body, id=id) for id, name, body in parts)
+        ),
     )
     (folder / "index.html").write_text(page, encoding="utf-8", newline="\n")
     return examples
