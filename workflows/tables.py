@@ -182,6 +182,14 @@ class Engine(Table):
             raise ValueError("expected -1 (all) or 1 and more")
         return value
 
+    @model_validator(mode="after")
+    def _as_its_kind(self) -> Engine:
+        if self.kind in ("here", "local") and self.options:
+            raise ConfigError(f"unknown key 'engine.options.{next(iter(self.options))}'")
+        if self.kind != "slurm" and self.export:
+            raise ConfigError("engine.export is of kind 'slurm' alone")
+        return self
+
 
 class Validation(Table):
     """One `[[validation]]` entry: sources, their gold folder, and where the trees come from.

@@ -214,7 +214,7 @@ def test_a_dataset_states_the_threshold_that_its_pairs_passed(
     config = str(write_config(text))
     with options(config, str(tmp_path / "out")), settings.planning():
         dataset = Dataset(config=config, name="dissent")
-        assert dataset.extraction()["least confidence"] == least
+        assert dataset.record().extraction["least confidence"] == least
 
 
 def test_planning_writes_nothing(write_config: Callable[[str], Path], tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_parser_that_is_not_installed_is_missing_like_a_source(
     assert f"parser {parser}: " in shown and "waits for missing" in shown
     with options(config, output), pytest.raises(DiscorporaError) as error:
         BuildAll(config=config)
-    assert f"parse.parser: {parser!r}: " in str(error.value)
+    assert f"parse.parser: parser {parser}: " in str(error.value)
     assert how in error.value.hint
 
 

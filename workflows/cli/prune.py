@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from corpora.errors import InputError
+from workflows.cli.common import planned
 
 HASH = re.compile(r"([0-9a-f]{16})(\.partial|\.engine|\.run\.json|\.damaged\d*)?")
 """A stage's folder; what a broken run left; workers' logs; time and memory; what was damaged."""
@@ -64,13 +65,9 @@ def _needed(configs: list[str], output: str) -> set[Path]:
 
     Raises `InputError` for a source that is absent: the folders that it leads to are not known.
     """
-    from workflows.settings import options, planning
-    from workflows.tasks import BuildAll
-
     needed = set()
     for config in configs:
-        with options(config, output), planning():
-            task = BuildAll(config=config)
+        task = planned(config, output)
         for source in task.all_sources:
             if source.problem and not source.remote:
                 raise InputError(

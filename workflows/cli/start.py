@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from corpora.errors import BadRecord, ConfigError
-from workflows.cli.common import refuse_existing
+from workflows.cli.common import planned, refuse_existing
 
 DEFAULT = Path("build.toml")
 SAMPLE = "sample:stories"
@@ -127,8 +127,6 @@ def _write(path: Path, guesses: list[Guess]) -> None:
     from corpora.tasks import BUILDERS
     from corpora.toml import toml_value
     from extract.patterns import resolve_markers
-    from workflows.settings import options, planning
-    from workflows.tasks import BuildAll
 
     top, source, settings, model, too_few = map(Template, TEMPLATE.read_text().split("#---"))
     slugs = [_slug(Path(re.split(r"[*?\[]", g.spec.partition(":")[2])[0]).stem) for g in guesses]
@@ -160,8 +158,7 @@ def _write(path: Path, guesses: list[Guess]) -> None:
         text += model.template
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
-        with options(str(partial), "build"), planning():
-            BuildAll(config=str(partial))
+        planned(str(partial))
 
 
 def _slug(words: str) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -20,9 +20,9 @@ from workflows.report import charts
 from workflows.report.blocks import Block, Cell, Figure, Fold, Heading, Section, Table, Text
 from workflows.report.markup import Html
 from workflows.report.stages import Made, collapsed, table
-from zoo.evaluate.compare import alike, compare
-from zoo.evaluate.results import datasets_of
-from zoo.evaluate.table import Table as Compared
+
+if TYPE_CHECKING:
+    from zoo.evaluate.table import Table as Compared
 
 STEPS = 20
 """Of a histogram of confidence."""
@@ -349,6 +349,11 @@ def _pictures(made: Made) -> Iterator[Figure]:
 
 def _evaluations(stages: Sequence[Made]) -> Iterator[Block]:
     """One table for the models that are judged alike, with rules and published rows beside them."""
+    if not stages:
+        return
+    from zoo.evaluate.compare import alike, compare  # a build without models needs none of it
+    from zoo.evaluate.results import datasets_of
+
     judged: dict[str, dict[Path, Made]] = {}
     for made in stages:
         names = ", ".join(datasets_of(made.results["dataset"]))

@@ -88,10 +88,6 @@ class SourceStage(StageTask):
         made = [task for task in self.lineage if task.stage in ("documents", "sentences")]
         return iter_documents(made[-1].folder)
 
-    def reads(self) -> list[StageTask]:
-        made = [task for task in self.lineage[:-1] if task.stage in ("documents", "sentences")]
-        return list(dict.fromkeys([*self.upstream, *made[-1:]]))
-
 
 class Documents(SourceStage):
     """Read a source into documents with their layers."""
@@ -213,6 +209,7 @@ class Pairs(SourceStage):
 
     stage = "pairs"
     shared = True
+    also_reads = ("documents", "sentences")
     parser = luigi.Parameter(default="", description="another parser than the build file's")
     mode = luigi.Parameter(default="", description="recall or standalone")
 
