@@ -133,14 +133,14 @@ def check(engine: Engine, where: str) -> None:
             )
     if engine.kind != "slurm":
         return
-    for key in ("partition", "time"):
-        if key not in engine.options:
-            raise ConfigError(f"the key 'engine.options.{key}' is missing", where=where)
     for name in engine.export:
         if name not in os.environ:
             raise ConfigError(
                 f"engine.export names {name!r}, which the environment does not have", where=where
             )
+    for key in ("partition", "time"):
+        if key not in engine.options:
+            raise ConfigError(f"the key 'engine.options.{key}' is missing", where=where)
     if shutil.which("sbatch") is None:
         raise ConfigError(
             'engine.kind = "slurm", but there is no sbatch on this machine',

@@ -261,6 +261,22 @@ class Evaluation(WithSettings):
     limit: int = Field(0, ge=0)
     get: str = ""
 
+    @model_validator(mode="after")
+    def _one_kind_of_data(self) -> Evaluation:
+        if bool(self.dataset) == bool(self.data):
+            raise ConfigError(
+                f"it names {'both a dataset and data' if self.data else 'no data'}",
+                hint='give dataset = "NAME[@CONFIG]" of this build, or data = "kind:PATH"',
+            )
+        for name in () if isinstance(self.dataset, str) else self.dataset:
+            if "@" in name or self.dataset.count(name) > 1:
+                raise ConfigError(
+                    f"dataset lists {name!r} {'with a configuration' if '@' in name else 'twice'}",
+                    hint="of several datasets every configuration is read, once; for one of them "
+                    'give dataset = "NAME@CONFIG"',
+                )
+        return self
+
     @property
     def configurations(self) -> tuple[tuple[str, str], ...]:
         """The build's datasets that are evaluated on, each with its configuration or ""."""

@@ -243,8 +243,8 @@ def test_a_parser_that_is_not_installed_is_missing_like_a_source(
     assert f"parser {parser}: " in shown and "waits for missing" in shown
     with options(config, output), pytest.raises(DiscorporaError) as error:
         BuildAll(config=config)
-    assert f"parse.parser: parser {parser}: " in str(error.value)
-    assert how in error.value.hint
+    assert f"parser {parser}: {config}:" in str(error.value)
+    assert "parse.parser: " in str(error.value) and how in error.value.hint
 
 
 OPTIONS = {

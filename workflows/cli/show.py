@@ -38,7 +38,9 @@ def plan(config: Config = "sample", output: Output = "build", as_json: Json = Fa
 
     task = planned(config, output)
     engines.check(task.build.engine, task.build.path)
-    stages, missing, states = [], dict[str, Missing](), dict[StageTask, str]()
+    stages: list[dict[str, Any]] = []
+    missing: dict[str, Missing] = {}
+    states: dict[StageTask, str] = {}
     for stage in task.lineage[:-1]:
         lacks = missing_inputs(stage)
         missing |= {each.name: each for each in lacks}
@@ -62,10 +64,7 @@ def plan(config: Config = "sample", output: Output = "build", as_json: Json = Fa
             stages[-1]["built_by_other_code"] = other
     skipped = task.upstream[0].chosen_settings["skipped"]
     if as_json:
-        inputs = [
-            {"input": m.name, "problem": f"{m.where}: {m.problem}", "get": m.get}
-            for m in missing.values()
-        ]
+        inputs = [{"input": m.name, "problem": str(m), "get": m.get} for m in missing.values()]
         about = {"name": task.build.name, "file": task.build.path, "stages": stages}
         print_json({**about, "skipped": skipped, "missing": inputs})
     else:
@@ -75,7 +74,7 @@ def plan(config: Config = "sample", output: Output = "build", as_json: Json = Fa
             typer.echo(f"skipped: no source for {what}")
         typer.echo("\ninputs that are not on this machine:" if missing else "\nevery input is here")
         for each in missing.values():
-            typer.echo(f"  {each.name}: {each.where}: {each.problem}")
+            typer.echo(f"  {each.name}: {each}")
             if each.get:
                 typer.echo(f"    get it: {each.get}")
     if any(each.stops for each in missing.values()):

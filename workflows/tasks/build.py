@@ -234,6 +234,9 @@ class Missing(NamedTuple):
         """Whether a build cannot bring it itself."""
         return not self.problem.endswith(FROM_NETWORK)
 
+    def __str__(self) -> str:
+        return f"{self.where}: {self.problem}" if self.stops else self.problem
+
 
 def check_inputs(task: StageTask) -> None:
     """Raise `InputError` with every input of `task`'s graph that is missing.
@@ -244,7 +247,7 @@ def check_inputs(task: StageTask) -> None:
     stages = [stage for stage in task.lineage if not is_complete(stage.folder)]
     missing = dict.fromkeys(m for stage in stages for m in missing_inputs(stage) if m.stops)
     if missing:
-        lines = (f"{m.where}: {m.name}: {m.problem}" for m in missing)
+        lines = (f"{m.name}: {m}" for m in missing)
         ways = dict.fromkeys(m.get for m in missing if m.get)
         raise InputError(
             f"{len(missing)} of the inputs are not here:\n  " + "\n  ".join(lines),
