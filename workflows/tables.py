@@ -69,8 +69,6 @@ Name = Annotated[str, AfterValidator(_name)]
 """A name that is also a folder's."""
 ParserName = Annotated[str, AfterValidator(_parser)]
 """One of `extract.parsers.KINDS`."""
-Gold = Annotated[str, AfterValidator(_gold)]
-"""`pdtb:DIR`."""
 Licence = Annotated[str, AfterValidator(_licence)]
 """An SPDX identifier, or one of `corpora.licences`."""
 
@@ -199,7 +197,7 @@ class Validation(Table):
 
     name: Name
     sources: tuple[str, ...] = Field(min_length=1)
-    gold: Gold
+    gold: Annotated[str, AfterValidator(_gold)]
     parser: ParserName = "embedded"
     mode: Mode = "recall"
     get: str = ""

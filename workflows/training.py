@@ -39,7 +39,8 @@ RESULTS = "results.json"
 
 LOG_LINE = re.compile(r"\d\d:\d\d:\d\d (.*)")
 """A line of the program's own log, which is passed on: what libraries print is not."""
-LAST_LINES = 40
+LAST_LINES = 1000
+"""Of what a program prints: its error message is among them."""
 ENVIRONMENT = {
     # Threads that wait for each other must not spin on cores that others use.
     "OMP_WAIT_POLICY": "PASSIVE",

@@ -41,7 +41,7 @@ SHELVES = {
     "evaluation": "evaluations",
     "validation": "validation",
 }
-"""Where the results of these stages have short names, below `OUTPUT/NAME/`."""
+"""The folders below `OUTPUT/NAME/` where the results of these stages have short names."""
 HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
 ALONE = ("report", "division")
 """A build has one of each of these; the links have the stages' names."""
