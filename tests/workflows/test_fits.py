@@ -247,6 +247,18 @@ def test_a_parser_that_is_not_installed_is_missing_like_a_source(
     assert "parse.parser: " in str(error.value) and how in error.value.hint
 
 
+def test_a_model_without_its_vectors_is_refused_before_anything_runs(
+    write_config: Callable[[str], Path], tmp_path: Path
+) -> None:
+    settings = 'config = "all"\nsettings = { vectors = "nowhere.txt" }\nget = "the page"'
+    config = str(write_config(BUILD.replace('config = "all"', settings)))
+    with options(config, str(tmp_path / "out")), pytest.raises(DiscorporaError) as error:
+        BuildAll(config=config)
+    said = str(error.value)
+    assert "markers, vectors nowhere.txt: " in said and "no such file" in said
+    assert "the page" in error.value.hint and not (tmp_path / "out" / "stages").exists()
+
+
 OPTIONS = {
     "text": ("layout = 'foo'", "document_lines = 'many'", "document_lines = 5", "layout = 3"),
     "jsonl": ("layout = 'documents'", "text = 3", "layout = 'document', document_lines = 5"),

@@ -10,7 +10,6 @@ import typer
 
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
 from corpora.outside import HUB_ID, record_of
-from corpora.splits import SPLITS
 from corpora.store.atomic import MANIFEST, read_json
 from corpora.store.manifest import Configuration, Feature, Manifest, read_results
 from workflows.cli.common import plain, print_json_lines, print_table, wide_console
@@ -194,6 +193,8 @@ def _file_rows(path: Path, number: int, marker: str) -> Rows:
 
 def _show_configurations(about: Manifest) -> None:
     """A dataset's name, licence and languages, and the rows of each split."""
+    from corpora.splits import SPLITS  # loads numpy
+
     named = {split for entry in about.configs.values() for split in entry.splits}
     splits = [split for split in SPLITS if split in named]
     rows = []
