@@ -9,7 +9,6 @@ import re
 import shutil
 from collections.abc import Container
 from contextlib import ExitStack
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +25,7 @@ from workflows.sources import FROM_NETWORK
 from workflows.stage import StageTask, begin_checks, damage_of, plan
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
-from workflows.tasks.sources import Parse, Sentences, models, stanza_models
+from workflows.tasks.sources import Parse, Sentences, lacking
 
 log = logging.getLogger("discorpora")
 
@@ -281,24 +280,6 @@ def missing_inputs(stage: StageTask) -> list[Missing]:
             name = f"{stage.key}, vectors {vectors}"
             missing.append(Missing(name, "no such file", where, stage.entry.get))
     return missing
-
-
-def lacking(parser: str) -> tuple[str, str]:
-    """What `parser` lacks on this machine, and how to get it; two empty texts if nothing.
-
-    No parser is loaded, so the version is not checked.
-    """
-    kind, _, name = parser.partition(":")
-    if kind == "spacy" and not models(parser):
-        return f"no package {name} is installed", f"python -m spacy download {name}"
-    if kind != "stanza":
-        return "", ""
-    download = f"python -c \"import stanza; stanza.download('{name}')\""
-    if find_spec("stanza") is None:
-        install = "pip install 'discorpora[stanza]'"
-        return "the package stanza is not installed", f"{install}; {download}"
-    place = stanza_models() / name
-    return ("", "") if place.is_dir() else (f"no models in {place}", download)
 
 
 def run_build(
