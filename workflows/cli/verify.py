@@ -12,7 +12,7 @@ import typer
 from corpora.errors import InputError
 from corpora.store.atomic import MANIFEST
 from corpora.store.damage import checksums, damages
-from workflows.cli.common import planned
+from workflows.cli.common import Output, planned
 from workflows.cli.prune import HASH
 
 
@@ -20,7 +20,7 @@ def verify(
     what: Annotated[
         str, typer.Argument(metavar="[BUILD|FOLDER]", help="A build file, or a folder of stages.")
     ] = "sample",
-    output: Annotated[str, typer.Option("--output", help="Where the build is.")] = "build",
+    output: Output = "build",
 ) -> None:
     """Read every file of a build or folder, and name each that is damaged; 1 if one is."""
     if Path(what).is_dir():
