@@ -19,12 +19,13 @@ from pathlib import Path
 import corpora, extract, zoo, workflows
 from extract.embedded import trained_documents
 from workflows.config import load_build
-from workflows.report.page import ASSETS
+from workflows.report.page import ASSETS, TEMPLATES
 from zoo.presets import shipped
 for room in (corpora, extract, zoo, workflows):
     assert str(Path(room.__file__)).startswith(sys.argv[1]), room.__file__
     assert (Path(room.__file__).parent / "py.typed").is_file(), room
 assert {path.name for path in ASSETS.iterdir()} == {"report.css", "report.js"}
+assert {path.name for path in TEMPLATES.iterdir()} == {"build.toml", "examples.html", "page.html"}
 json.dump([load_build("sample").name, sorted(shipped()), len(trained_documents())], sys.stdout)
 """
 

@@ -40,7 +40,7 @@ log = logging.getLogger("discorpora")
 
 OURS = frozenset({"pipeline", "tasks", "workers", "logging_dir", "skip_completed", "depends"})
 """The arguments of an executor that are not the user's to choose."""
-LIBRARIES = {"local": (), "slurm": ("datatrove",), "ray": ("datatrove", "ray")}
+LIBRARIES = {"here": (), "local": (), "slurm": ("datatrove",), "ray": ("datatrove", "ray")}
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,8 @@ def share_out(task: StageTask, folder: Path) -> None:
 
 
 def check(engine: Engine, where: str) -> None:
-    """Raise `ConfigError` if an `[engine]` table cannot be used here; `where` is its build file."""
-    if engine.kind == "here":
-        return
+    """Raise `ConfigError` if this machine has not what an `[engine]` table of the file `where` asks
+    for: libraries, executors with its options, variables, Slurm."""
     for name in LIBRARIES[engine.kind]:
         if find_spec(name) is None:
             raise ConfigError(
@@ -123,21 +122,16 @@ def check(engine: Engine, where: str) -> None:
                 where=where,
                 hint=f'pip install "discorpora[{engine.kind}]"',
             )
-    valid = set()
-    if engine.kind != "local":
-        valid = set(signature(_executor(engine.kind)).parameters) - OURS
-    if engine.kind == "ray":
-        valid.add("address")
-    for key in engine.options:
-        if key not in valid:
+    if LIBRARIES[engine.kind]:
+        valid = {*signature(_executor(engine.kind)).parameters} - OURS
+        valid |= {"address"} if engine.kind == "ray" else set()
+        for key in (key for key in engine.options if key not in valid):
             raise ConfigError(
                 f"unknown key 'engine.options.{key}'; {nearest(key, valid)}".rstrip("; "),
                 where=where,
-                hint=f"valid here: {', '.join(sorted(valid)) or 'nothing'}",
+                hint=f"valid here: {', '.join(sorted(valid))}",
             )
     if engine.kind != "slurm":
-        if engine.export:
-            raise ConfigError("engine.export is of kind 'slurm' alone", where=where)
         return
     for name in engine.export:
         if name not in os.environ:
@@ -170,9 +164,7 @@ def _task(share: Share, rank: int, of: int, logs: Path) -> None:
     """One task, with its log and its mark as datatrove keeps them."""
     with _aside(logs / "logs" / f"task_{rank:05d}.log"):
         share(None, rank, of)
-    mark = _mark(logs, rank)
-    mark.parent.mkdir(parents=True, exist_ok=True)
-    mark.touch()
+    _mark(logs, rank).touch()
 
 
 def _mark(logs: Path, rank: int) -> Path:
@@ -182,8 +174,7 @@ def _mark(logs: Path, rank: int) -> Path:
 
 def _left(logs: Path, engine: Engine) -> list[int]:
     """The tasks that have not ended well."""
-    done = set(_mark(logs, 0).parent.glob("*"))
-    return [rank for rank in range(engine.tasks) if _mark(logs, rank) not in done]
+    return [rank for rank in range(engine.tasks) if not _mark(logs, rank).exists()]
 
 
 def _prepare(logs: Path, engine: Engine, folder: Path) -> None:
@@ -241,18 +232,17 @@ def _run_executor(engine: Engine, share: Share, logs: Path, title: str) -> None:
             import ray
 
             ray.init(address=engine.options.get("address"), ignore_reinit_error=True)
-        if engine.kind == "ray":
             executor.run()
-        else:
-            from workflows.slurm import reduced_environment
+            return
+        from workflows.slurm import reduced_environment
 
-            with reduced_environment(engine.export):
-                executor.run()
-            queued = True
-            while queued and _left(logs, engine):
-                queued = _queued(",".join(executor.jobs))
-                # A file written on another machine may show a little later.
-                time.sleep(engine.poll_seconds)
+        with reduced_environment(engine.export):
+            executor.run()
+        queued = True
+        while queued and _left(logs, engine):
+            queued = _queued(",".join(executor.jobs))
+            # A file written on another machine may show a little later.
+            time.sleep(engine.poll_seconds)
 
 
 def _refuse_two(logs: Path) -> None:

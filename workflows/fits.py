@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from corpora.errors import ConfigError, nearest
 from corpora.readers import parse_spec
-from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Builder
 from workflows.tables import BuildFile, Evaluation, Source
 from zoo.declared import GOES_ON, Form, Recipe, Suite
@@ -23,12 +22,9 @@ Keys = tuple[str, ...]
 
 def check_names(build: BuildFile) -> None:
     """Check that each name of a table is one that the build file has."""
-    named = {name for source in build.sources for name in source.datasets}
-    for name, table in build.datasets.items() if named - build.datasets.keys() else ():
-        # The misspelt table is to blame, not the name that it lacks.
-        if "builder" not in table and name not in BUILDERS:
-            with build.at("datasets", name):
-                BUILDERS.find(name)  # raises
+    if build.fed - build.datasets.keys():
+        for name in build.datasets:
+            build.builder(name)  # it names a table that is misspelt
     specs: dict[str, str] = {}
     for source in build.sources:
         keys = ("sources", source._number)
@@ -46,6 +42,8 @@ def check_names(build: BuildFile) -> None:
         with build.at(*keys):
             for dataset in source.datasets:
                 build.dataset(dataset)
+        if source.splitter and source.datasets:
+            _check_splitter(build, source)
     for number, check in enumerate(build.validation):
         with build.at("validation", number, "sources"):
             for name in check.sources:
@@ -64,47 +62,26 @@ def check_names(build: BuildFile) -> None:
             base = following
     for key, evaluation in build.evaluations.items():
         with build.at("evaluations", key):
-            _check_evaluation(build, key, evaluation)
-    for source in build.sources:
-        if source.splitter and source.datasets:
-            _check_splitter(build, source)
-
-
-def _check_evaluation(build: BuildFile, key: str, evaluation: Evaluation) -> None:
-    if key in build.models:
-        raise ConfigError(f"a model is called {key!r} too; rename it")
-    if bool(evaluation.dataset) == bool(evaluation.data):
-        raise ConfigError(
-            f"it names {'both a dataset and data' if evaluation.data else 'no data'}",
-            hint='give dataset = "NAME[@CONFIG]" of this build, or data = "kind:PATH"',
-        )
-    listed = () if isinstance(evaluation.dataset, str) else evaluation.dataset
-    with build.at("evaluations", key, "dataset"):
-        for at, name in enumerate(listed):
-            if "@" in name or name in listed[:at]:
-                raise ConfigError(
-                    f"it lists {name!r} {'with a configuration' if '@' in name else 'twice'}",
-                    hint="of several datasets every configuration is read, once; for one of them "
-                    'give dataset = "NAME@CONFIG"',
-                )
-        for name in evaluation.datasets:
-            build.dataset(name)
-    with build.at("evaluations", key, "models"):
-        for name in evaluation.models:
-            build.model(name)
+            if key in build.models:
+                raise ConfigError(f"a model is called {key!r} too; rename it")
+        with build.at("evaluations", key, "dataset"):
+            for name in evaluation.datasets:
+                build.dataset(name)
+        with build.at("evaluations", key, "models"):
+            for name in evaluation.models:
+                build.model(name)
 
 
 def _check_splitter(build: BuildFile, source: Source) -> None:
     """A source's own splitter must split something: no stage runs over what builders read."""
     validated = any(source.name in check.sources for check in build.validation)
-    if validated or any(build.builder(name).reads != "sources" for name in source.datasets):
-        return
-    raise ConfigError(
-        f"splitter = {source.splitter!r} changes nothing: {', '.join(source.datasets)} read the "
-        "source themselves",
-        where=build.where(*build.source_keys(source.name), "splitter"),
-        hint="take it out; coherence_tests has a setting `splitter` of its own, for summaries",
-    )
+    if not validated and all(build.builder(name).reads == "sources" for name in source.datasets):
+        raise ConfigError(
+            f"splitter = {source.splitter!r} changes nothing: {', '.join(source.datasets)} read "
+            "the source themselves",
+            where=build.where(*build.source_keys(source.name), "splitter"),
+            hint="take it out; coherence_tests has a setting `splitter` of its own, for summaries",
+        )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -45,6 +45,13 @@ FORMAT = 2
 """Raised when the files of all stages change, but no row that a model learns from."""
 INPUTS = ".inputs.json"
 """In an unfinished folder: the sources as they were when it was begun."""
+EXTRACTION = {
+    "mode": "mode",
+    "subjects": "subjects",
+    "least confidence": "min_confidence",
+    "pattern table": "patterns",
+}
+"""What a manifest says of the extraction of its pairs, and the settings of `pairs` that say it."""
 
 
 class StageTask(luigi.Task):
@@ -64,6 +71,8 @@ class StageTask(luigi.Task):
     """Whether the hash, and so the folder, depends on the code of this stage and those upstream."""
     hands_on: ClassVar[bool] = True
     """Whether stages downstream contain the texts of its sources, and so need their licences."""
+    also_reads: ClassVar[tuple[str, ...]] = ()
+    """The stages whose files it reads beside those directly upstream."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -105,10 +114,6 @@ class StageTask(luigi.Task):
         """The modules whose code makes the output; their hash is part of the stage's hash."""
         return []
 
-    def reads(self) -> Sequence[StageTask]:
-        """The stages whose files the stage reads: they are checked before."""
-        return self.upstream
-
     def said(self) -> dict[str, Any]:
         """What its card says about sources: a change of it makes a new folder, but no new model."""
         return {}
@@ -133,6 +138,12 @@ class StageTask(luigi.Task):
         return self.folder.with_suffix(".run.json")
 
     @property
+    def reads(self) -> list[StageTask]:
+        """The stages whose files the stage reads: they are checked before."""
+        also = (task for task in self.lineage[:-1] if task.stage in self.also_reads)
+        return list(dict.fromkeys([*self.upstream, *also]))
+
+    @property
     def title(self) -> str:
         return f"{self.stage} {self.key}".strip()
 
@@ -147,26 +158,13 @@ class StageTask(luigi.Task):
         """The stage and everything upstream, by their folders."""
         return [Made(each.stage, each.key, each.folder) for each in self.lineage]
 
-    def described_sources(self) -> list[dict[str, Any]]:
-        """All sources as a manifest lists them, with the licences of the documents read so far."""
-        read = {task.key: task.folder for task in self.lineage if task.stage == "documents"}
-        return [source.describe(read.get(source.name)) for source in self.all_sources]
-
-    def extraction(self) -> dict[str, Any]:
-        """The extraction settings of the pairs that this stage reads; empty if it reads none."""
-        for task in self.upstream:
-            if task.stage == "pairs":
-                named = {
-                    "mode": "mode",
-                    "subjects": "subjects",
-                    "least confidence": "min_confidence",
-                    "pattern table": "patterns",
-                }
-                return {name: task.chosen_settings[key] for name, key in named.items()}
-        return {}
-
     def record(self) -> Stage:
-        """The stage as its manifest shows it; `command` repeats it in the build file's folder."""
+        """The stage as its manifest shows it; `command` repeats it in the build file's folder.
+
+        The licences of sources are those of the documents that were read.
+        """
+        read = {task.key: task.folder for task in self.lineage if task.stage == "documents"}
+        pairs = [task.chosen_settings for task in self.upstream if task.stage == "pairs"]
         given = self.to_str_params(only_significant=True)
         given.pop("config")
         options = "".join(f" --{key} {value}" for key, value in given.items() if value)
@@ -178,9 +176,9 @@ class StageTask(luigi.Task):
             hash=self.hash,
             settings=self.chosen_settings,
             upstream={task.title: task.hash for task in self.upstream},
-            sources=self.described_sources(),
+            sources=[source.describe(read.get(source.name)) for source in self.all_sources],
             parser=self.build.parse.parser,
-            extraction=self.extraction(),
+            extraction={n: pairs[0][key] for n, key in EXTRACTION.items()} if pairs else {},
             command=f"luigi --module {module} {task}",
         )
 
@@ -241,21 +239,22 @@ def reading(task: StageTask, folder: Path) -> Iterator[None]:
     What a broken run left there is removed if it read other files, or the same ones before they
     changed. Raises `InputError` for a file that changes meanwhile, and keeps nothing.
     """
-    files = {path: one for source in task.own_sources for path, one in source.files.items()}
+    sources, inputs = task.own_sources, folder / INPUTS
+    files = {path: one for source in sources for path, one in source.files.items()}
     now = {str(path): [one.sha256, *(one.state or ())] for path, one in files.items()}
-    if files and (read_json(folder / INPUTS) if (folder / INPUTS).is_file() else {}) != now:
+    if files and (read_json(inputs) if inputs.is_file() else {}) != now:
         cleared(folder)
-        write_json(folder / INPUTS, now)
-    for source in task.own_sources:
+        write_json(inputs, now)
+    for source in sources:
         source.check()
     yield
     try:
-        for source in task.own_sources:
+        for source in sources:
             source.check()
     except DiscorporaError:
         cleared(folder)
         raise
-    (folder / INPUTS).unlink(missing_ok=True)
+    inputs.unlink(missing_ok=True)
 
 
 _began = [time.time()]
@@ -272,7 +271,7 @@ def begin_checks() -> None:
 
 def check_reads(task: StageTask) -> None:
     """Raise `DiscorporaError` if a stage that `task` reads is damaged; it is set aside."""
-    if said := [message for each in task.reads() if (message := damage_of(each))]:
+    if said := [message for each in task.reads if (message := damage_of(each))]:
         raise DiscorporaError(said[0], where=task.title, hint="run it again, to make that again")
 
 

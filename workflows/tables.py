@@ -69,8 +69,6 @@ Name = Annotated[str, AfterValidator(_name)]
 """A name that is also a folder's."""
 ParserName = Annotated[str, AfterValidator(_parser)]
 """One of `extract.parsers.KINDS`."""
-Gold = Annotated[str, AfterValidator(_gold)]
-"""`pdtb:DIR`."""
 Licence = Annotated[str, AfterValidator(_licence)]
 """An SPDX identifier, or one of `corpora.licences`."""
 
@@ -189,6 +187,14 @@ class Engine(Table):
             raise ValueError("expected -1 (all) or 1 and more")
         return value
 
+    @model_validator(mode="after")
+    def _as_its_kind(self) -> Engine:
+        if self.kind in ("here", "local") and self.options:
+            raise ConfigError(f"unknown key 'engine.options.{next(iter(self.options))}'")
+        if self.kind != "slurm" and self.export:
+            raise ConfigError("engine.export is of kind 'slurm' alone")
+        return self
+
 
 class Validation(Table):
     """One `[[validation]]` entry: sources, their gold folder, and where the trees come from.
@@ -198,7 +204,7 @@ class Validation(Table):
 
     name: Name
     sources: tuple[str, ...] = Field(min_length=1)
-    gold: Gold
+    gold: Annotated[str, AfterValidator(_gold)]
     parser: ParserName = "embedded"
     mode: Mode = "recall"
     get: str = ""
@@ -259,6 +265,22 @@ class Evaluation(WithSettings):
     data: str = ""
     limit: int = Field(0, ge=0)
     get: str = ""
+
+    @model_validator(mode="after")
+    def _one_kind_of_data(self) -> Evaluation:
+        if bool(self.dataset) == bool(self.data):
+            raise ConfigError(
+                f"it names {'both a dataset and data' if self.data else 'no data'}",
+                hint='give dataset = "NAME[@CONFIG]" of this build, or data = "kind:PATH"',
+            )
+        for name in () if isinstance(self.dataset, str) else self.dataset:
+            if "@" in name or self.dataset.count(name) > 1:
+                raise ConfigError(
+                    f"dataset lists {name!r} {'with a configuration' if '@' in name else 'twice'}",
+                    hint="of several datasets every configuration is read, once; for one of them "
+                    'give dataset = "NAME@CONFIG"',
+                )
+        return self
 
     @property
     def configurations(self) -> tuple[tuple[str, str], ...]:

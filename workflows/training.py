@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,8 @@ RESULTS = "results.json"
 
 LOG_LINE = re.compile(r"\d\d:\d\d:\d\d (.*)")
 """A line of the program's own log, which is passed on: what libraries print is not."""
-LAST_LINES = 40
+LAST_LINES = 1000
+"""Of what a program prints: its error message is among them."""
 ENVIRONMENT = {
     # Threads that wait for each other must not spin on cores that others use.
     "OMP_WAIT_POLICY": "PASSIVE",
@@ -194,7 +196,7 @@ def _run(
     command = [sys.executable, "-m", module, *words]
     log.debug("%s", " ".join(command))
     own = {BUILD_VARIABLE: str(os.getpid()), "OMP_NUM_THREADS": str(threads)}
-    tail: list[str] = []
+    tail = deque[str](maxlen=LAST_LINES)
     with (
         devices.held(number) as gpus,
         tempfile.TemporaryFile("w+") as source,
@@ -216,8 +218,6 @@ def _run(
                 if line.startswith("error: "):
                     tail.clear()
                 tail.append(line.rstrip())
-                if len(tail) > LAST_LINES and not tail[0].startswith("error: "):
-                    del tail[0]
                 if said := LOG_LINE.match(line):
                     log.info("  %s", said[1].rstrip())
             _, status, used = os.wait4(process.pid, 0)  # `wait` does not tell its peak memory
@@ -227,10 +227,10 @@ def _run(
         given = answer.read()
     if not process.returncode:
         return command, "", given
-    lines = [line for line in tail if line.strip()]
-    if lines and lines[0].startswith("error: "):
-        return command, "\n".join(lines).removeprefix("error: "), given
-    return command, "\n".join(lines[-5:]) or "the process was stopped", given
+    lines = list(filter(None, tail))
+    lines = lines if tail and tail[0].startswith("error: ") else lines[-5:]
+    reason = "\n".join(lines).removeprefix("error: ")
+    return command, reason or "the process was stopped", given
 
 
 def _failure(

@@ -315,7 +315,7 @@ def test_ray_builds_the_same(run: Run, tmp_path: Path, here: dict[str, bytes]) -
 def test_bad_options_are_named(engine: dict[str, Any], message: str) -> None:
     pytest.importorskip("datatrove")
     with pytest.raises(ConfigError, match=message):
-        check(Engine(**engine), "build.toml")
+        check(Engine.of(engine), "build.toml")
 
 
 def test_without_slurm_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

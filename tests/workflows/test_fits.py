@@ -214,7 +214,7 @@ def test_a_dataset_states_the_threshold_that_its_pairs_passed(
     config = str(write_config(text))
     with options(config, str(tmp_path / "out")), settings.planning():
         dataset = Dataset(config=config, name="dissent")
-        assert dataset.extraction()["least confidence"] == least
+        assert dataset.record().extraction["least confidence"] == least
 
 
 def test_planning_writes_nothing(write_config: Callable[[str], Path], tmp_path: Path) -> None:
@@ -243,8 +243,20 @@ def test_a_parser_that_is_not_installed_is_missing_like_a_source(
     assert f"parser {parser}: " in shown and "waits for missing" in shown
     with options(config, output), pytest.raises(DiscorporaError) as error:
         BuildAll(config=config)
-    assert f"parse.parser: {parser!r}: " in str(error.value)
-    assert how in error.value.hint
+    assert f"parser {parser}: {config}:" in str(error.value)
+    assert "parse.parser: " in str(error.value) and how in error.value.hint
+
+
+def test_a_model_without_its_vectors_is_refused_before_anything_runs(
+    write_config: Callable[[str], Path], tmp_path: Path
+) -> None:
+    settings = 'config = "all"\nsettings = { vectors = "nowhere.txt" }\nget = "the page"'
+    config = str(write_config(BUILD.replace('config = "all"', settings)))
+    with options(config, str(tmp_path / "out")), pytest.raises(DiscorporaError) as error:
+        BuildAll(config=config)
+    said = str(error.value)
+    assert "markers, vectors nowhere.txt: " in said and "no such file" in said
+    assert "the page" in error.value.hint and not (tmp_path / "out" / "stages").exists()
 
 
 OPTIONS = {

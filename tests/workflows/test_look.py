@@ -23,7 +23,7 @@ from tests.workflows.test_cli import TEXT, run
         ("a.jsonl", b'{"a": 1}\n{"a": "caf\xe9"}\n', ("a.jsonl:2", "not UTF-8")),
         ("a.parquet", b"PAR1 and no more", ("a.parquet", "cannot be read as Parquet")),
         ("manifest.json", b'{"name": "caf\xe9"}', ("manifest.json", "'utf-8'")),
-        ("manifest.json", b"[1, 2]", ("manifest.json", "expected an object")),
+        ("manifest.json", b"[1, 2]", ("manifest.json", "is no manifest")),
     ],
 )
 def test_inspect_names_a_file_that_it_cannot_show(

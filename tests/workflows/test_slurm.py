@@ -211,7 +211,7 @@ def test_the_environment_is_reduced_and_comes_back(monkeypatch: pytest.MonkeyPat
 )
 def test_export_names_what_there_is(engine: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        check(Engine(**engine), "build.toml")
+        check(Engine.of(engine), "build.toml")
 
 
 def test_logs_are_closed_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -15,6 +15,9 @@ from corpora.terminal import plain as plain
 from corpora.terminal import print_table as print_table
 from corpora.terminal import wide_console as wide_console
 from workflows.cli import complete
+
+if TYPE_CHECKING:
+    from workflows.tasks import BuildAll
 
 Config = Annotated[str, typer.Option("--config", "-c", help="A build file: path or shipped name.")]
 Output = Annotated[str, typer.Option("--output", help="The folder that holds the builds.")]
@@ -49,6 +52,15 @@ class Command(TyperCommand):
                 flags = [flag for each in self.get_params(ctx) for flag in each.opts]
                 error.possibilities = [flag for flag in flags if flag.startswith("--")]
             raise
+
+
+def planned(config: str, output: str = "build") -> BuildAll:
+    """The stages of a build file, planned and not run. Nothing is written."""
+    from workflows.settings import options, planning
+    from workflows.tasks import BuildAll
+
+    with options(config, output), planning():
+        return BuildAll(config=config)
 
 
 def print_json(value: Any) -> None:

@@ -49,16 +49,9 @@ def demo(
     document = document.with_sentences(spans)
     rejects: list[Reject] = []
     # Without the filter the parser also takes sentences that have no marker.
-    every: dict[str, Any] = {} if parser == "gold" else {"prefilter": None}
-    extractor = Extractor(
-        parser,
-        markers,
-        mode,
-        language,
-        on_reject=rejects.append,
-        patterns=patterns or (),
-        **every,
-    )
+    given: dict[str, Any] = {} if parser == "gold" else {"prefilter": None}
+    given |= {"on_reject": rejects.append, "patterns": patterns or ()}
+    extractor = Extractor(parser, markers, mode, language, **given)
     (parsed,) = extractor.parser.parse([document])
     pairs = list(extractor.extract([document], [parsed]).pairs())
     sentences = _sentences(document, parsed)

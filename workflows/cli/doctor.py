@@ -78,19 +78,15 @@ def _packages() -> Iterator[Found]:
     yield Found(state, "Python", f"{python} ({sys.prefix}); supported: {supported}")
     needed = [Requirement(line) for line in metadata.requires("discorpora") or ()]
     base = [each for each in needed if _is_for(each, "")]
-    lacking = [said for each in base if (said := _lacking(each))]
-    fix = "; pip install -U discorpora"
-    yield Found(
-        "broken" if lacking else "ok",
-        "packages",
-        f"{', '.join(lacking)}{fix}" if lacking else f"{len(base)} installed, versions supported",
-    )
+    if lacking := ", ".join(filter(None, map(_lacking, base))):
+        yield Found("broken", "packages", f"{lacking}; pip install -U discorpora")
+    else:
+        yield Found("ok", "packages", f"{len(base)} installed, versions supported")
     for extra in about.get_all("Provides-Extra") or ():
         own = [each for each in needed if each not in base and _is_for(each, extra)]
-        lacking = [said for each in own if (said := _lacking(each))]
-        how = f" ({', '.join(lacking)}): pip install 'discorpora[{extra}]'" if lacking else ""
-        state = "absent" if lacking else "ok"
-        yield Found(state, f"extra {extra}", FOR.get(extra, "") + how)
+        lacking = ", ".join(filter(None, map(_lacking, own)))
+        how = f" ({lacking}): pip install 'discorpora[{extra}]'" if lacking else ""
+        yield Found("absent" if lacking else "ok", f"extra {extra}", FOR.get(extra, "") + how)
 
 
 def _is_for(requirement: Any, extra: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -138,23 +138,21 @@ def _as_file(name: str) -> Iterator[Path]:
         yield _existing(name)
         return
     with TemporaryDirectory() as folder:
-        path, size = Path(folder) / "stdin", 0
-        with ExitStack() as files:
-            kept = files.enter_context(path.open("wb"))
-            own = files.enter_context(Path(name).open("rb")) if name != "-" else None
-            opened = own or sys.stdin.buffer  # which stays open
-            while chunk := opened.read(1 << 20):
+        path = Path(folder) / "stdin.txt"
+        with (
+            path.open("wb") as kept,  # standard input stays open
+            nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as pipe,
+        ):
+            while chunk := pipe.read(1 << 20):
                 kept.write(chunk)
-                size += len(chunk)
-                if size > STDIN_LIMIT:
+                if kept.tell() > STDIN_LIMIT:
                     problem = f"longer than {STDIN_LIMIT >> 20} MiB"
                     raise InputError(problem, where=STDIN, hint="save it in a file")
         # JSON Lines begin with a JSON object in the first line that is not blank.
-        suffix = "txt"
         with suppress(ValueError, RecursionError):
             first = next((line for line in read_lines(path) if str(line).strip()), "")
-            suffix = "jsonl" if isinstance(json.loads(str(first)), dict) else "txt"
-        path = path.rename(path.with_suffix(f".{suffix}"))
+            if isinstance(json.loads(str(first)), dict):
+                path = path.rename(path.with_suffix(".jsonl"))
         try:
             yield path
         except DiscorporaError as error:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -11,7 +10,6 @@ import typer
 
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
 from corpora.outside import HUB_ID, record_of
-from corpora.splits import SPLITS
 from corpora.store.atomic import MANIFEST, read_json
 from corpora.store.manifest import Configuration, Feature, Manifest, read_results
 from workflows.cli.common import plain, print_json_lines, print_table, wide_console
@@ -27,8 +25,8 @@ FACTS = (
     *("headline_name", "headline", "parameters", "trained_on", "counts", "rejects"),
 )
 """What of a manifest, and of results beside it, is shown."""
-INLINE = 12
-"""At most this many values of a nested entry are shown."""
+INLINE, TEXTS, LONGEST = 12, 6, 300
+"""The most values of a nested entry, texts of a list, and characters of a text that are shown."""
 
 
 class Rows(NamedTuple):
@@ -61,25 +59,22 @@ def inspect(
     if at and not Path(path).exists():
         path, config = place, config or named
     folder, out = Path(path).expanduser(), wide_console()
-    manifest = _object(folder / MANIFEST)
+    manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).is_file() else {}
     about = record_of(Manifest, manifest, str(folder / MANIFEST))
-    configs = about.configs
-    if folder.is_dir() and (manifest or (folder / "results.json").is_file()) and not configs:
-        _refuse_parts(config, split, path)
-        if not as_json:
-            results = folder / "results.json"
-            _show_facts(
-                manifest | (read_results(results) if results.is_file() else {}), folder, out
-            )
-        tables = sorted(folder.glob("*.parquet"))[:1]
-        shown = [_file_rows(file, rows, marker)._replace(title=file.name) for file in tables]
-    elif folder.is_file():
-        _refuse_parts(config, split, path)
-        shown = [_file_rows(folder, rows, marker)]
+    results = folder / "results.json"
+    is_stage = not about.configs and bool(manifest or results.is_file())
+    if is_stage or folder.is_file():
+        for option, value in (("config", config), ("split", split)):
+            _choose(path, option, value, ())
+        if is_stage and not as_json:
+            found = read_results(results) if results.is_file() else {}
+            _show_facts(manifest | found, folder, out)
+        files = sorted(folder.glob("*.parquet"))[:1] if is_stage else [folder]
+        shown = [_file_rows(file, rows, marker) for file in files]
     elif folder.is_dir() or HUB_ID.fullmatch(path):
         _refuse_shelf(folder)
-        shown = [_dataset_rows(path, configs, config, split, marker, rows)]
-        if configs and not as_json:
+        shown = [_dataset_rows(path, about.configs, config, split, marker, rows)]
+        if about.configs and not as_json:
             _show_configurations(about)
     else:
         raise InputError(
@@ -95,35 +90,25 @@ def inspect(
             _show_rows(part, out)
 
 
-def _object(path: Path) -> dict[str, Any]:
-    """The object of a JSON file; empty where there is no such file."""
-    value = read_json(path) if path.is_file() else {}
-    if not isinstance(value, dict):
-        raise InputError("expected an object", where=str(path))
-    return value
-
-
-def _refuse_parts(config: str, split: str, path: str) -> None:
-    """Raise `ConfigError` for a configuration or split of what has none."""
-    for option, value in (("config", config), ("split", split)):
-        if value:
-            raise ConfigError(
-                f"no {option} {value!r}",
-                where=path,
-                hint=f"only a dataset's folder takes --{option}",
-            )
+def _choose(path: str, option: str, value: str, choices: Collection[str]) -> None:
+    """Raise `ConfigError` for a part that `path` does not have; only datasets have `choices`."""
+    if value and value not in choices:
+        has = f"it has: {', '.join(sorted(choices))}"
+        raise ConfigError(
+            f"no {option} {value!r}; {nearest(value, choices)}".rstrip("; "),
+            where=path,
+            hint=has if choices else f"only a dataset's folder takes --{option}",
+        )
 
 
 def _refuse_shelf(folder: Path) -> None:
     """Raise `InputError` for a folder of results, which it names."""
-    inside = [*folder.glob(f"*/{MANIFEST}"), *folder.glob(f"*/*/{MANIFEST}")]
+    inside = sorted({*folder.glob(f"*/{MANIFEST}"), *folder.glob(f"*/*/{MANIFEST}")})
     if inside and not (folder / MANIFEST).is_file():
-        names = sorted(str(manifest.parent) for manifest in inside)
-        more = f" and {len(names) - INLINE} more" if len(names) > INLINE else ""
         raise InputError(
-            f"is a folder of {len(names)} results",
+            f"is a folder of {len(inside)} results",
             where=str(folder),
-            hint=f"inspect one of them: {', '.join(names[:INLINE])}{more}",
+            hint=f"inspect one of them: {_few([str(path.parent) for path in inside])}",
         )
 
 
@@ -138,7 +123,6 @@ def _dataset_rows(
     """The first rows of one split: those named, else the default configuration and training."""
     from corpora.audit.opening import opened
 
-    _choose(path, "config", config, configs or {config})
     found = opened(path, config)
     config = config or next((n for n, c in configs.items() if c.default), next(iter(found)))
     chosen = found[config]
@@ -146,15 +130,6 @@ def _dataset_rows(
     split = split or next(iter(chosen.splits))
     title = f"{path}, {config}/{split}" + f", {marker}" * bool(marker)
     return _table_rows(title, chosen.splits[split], chosen.classes, number, marker)
-
-
-def _choose(path: str, option: str, value: str, choices: Any) -> None:
-    if value and value not in choices:
-        raise ConfigError(
-            f"no {option} {value!r}; {nearest(value, choices)}".rstrip("; "),
-            where=path,
-            hint=f"it has: {', '.join(sorted(choices))}",
-        )
 
 
 def _table_rows(
@@ -194,32 +169,32 @@ def _file_rows(path: Path, number: int, marker: str) -> Rows:
         import pyarrow as pa
         import pyarrow.dataset as pads
 
-        from corpora.audit.data import Configuration
+        from corpora.store.manifest import label_names
 
         try:
             table = pads.dataset(path)
         except (OSError, pa.ArrowException) as error:
             said = str(error).splitlines()[0]
             raise InputError(f"cannot be read as Parquet: {said}", where=str(path)) from None
-        classes = Configuration({"": table}).classes
-        return _table_rows(str(path), table, classes, number, marker)
-    records = _records(path)
-    kept = (r for r in records if not marker or r[_marker_column([*r], str(path))] == marker)
-    return Rows(str(path), list(islice(kept, number)))
-
-
-def _records(path: Path) -> Iterator[dict[str, Any]]:
+        return _table_rows(str(path), table, label_names(table.schema.metadata), number, marker)
     from corpora.readers.rows import json_rows
 
+    kept: list[dict[str, Any]] = []
     for where, record in json_rows(path):
         if isinstance(record, BadRecord):
             hint = "rows are shown of .parquet files and of JSON Lines"
             raise InputError(record.reason, where=where, hint=hint)
-        yield dict(record)
+        if len(kept) == number:
+            break
+        if not marker or record[_marker_column([*record], str(path))] == marker:
+            kept.append(dict(record))
+    return Rows(str(path), kept)
 
 
 def _show_configurations(about: Manifest) -> None:
     """A dataset's name, licence and languages, and the rows of each split."""
+    from corpora.splits import SPLITS  # loads numpy
+
     named = {split for entry in about.configs.values() for split in entry.splits}
     splits = [split for split in SPLITS if split in named]
     rows = []
@@ -272,43 +247,32 @@ def _show_rows(part: Rows, out: Console) -> None:
         table.add_column(justify="right", style="dim", no_wrap=True)
         table.add_column(style="cyan", no_wrap=True)
         table.add_column(overflow="fold")
-        long = {key: value for key, value in row.items() if _is_long(value)}
-        rest = {key: row[key] for key in row if key not in long and row[key] not in (None, "", [])}
-        short = [f"{key} {_said(value)}" for key, value in rest.items()]
-        lines = [("", "  ".join(short))] if short else []
-        for key, value in long.items():
+        short, lines = [], list[tuple[str, str]]()
+        for key, value in row.items():
             texts = value if isinstance(value, list) else [value]
-            if len(texts) > 6:
-                texts = [*texts[:6], f"... {len(texts) - 6:,} more"]
-            lines += [(key if not at else "", _cut(str(text))) for at, text in enumerate(texts)]
+            if any(isinstance(text, str) and " " in text for text in texts):
+                if len(texts) > TEXTS:
+                    texts = [*texts[:TEXTS], f"... {len(texts) - TEXTS:,} more"]
+                lines += zip([key, *[""] * (len(texts) - 1)], map(_cut, texts), strict=True)
+            elif value not in (None, "", []):
+                short.append(f"{key} {_said(value)}")
+        lines[:0] = [("", "  ".join(short))] if short else []
         for at, (key, text) in enumerate(lines):
-            table.add_row(str(number) if not at else "", key, plain(text))
+            table.add_row("" if at else str(number), key, plain(text))
         out.print(table)
 
 
-def _is_long(value: Any) -> bool:
-    """Whether a value is a text, or a list of texts: these have lines of their own."""
-    if isinstance(value, list):
-        return any(isinstance(text, str) and " " in text for text in value)
-    return isinstance(value, str) and " " in value
-
-
-def _said(value: Any) -> str:
+def _said(value: Any, *, inside: bool = False) -> str:
     """A value in a few words: numbers rounded, long lists and tables cut."""
     if isinstance(value, Mapping):
-        shown = [
-            f"{key} {_wrapped(inner)}" for key, inner in value.items() if inner not in ({}, [])
-        ]
-        return _few(shown) if shown else "none"
+        parts = [f"{k} {_said(v, inside=True)}" for k, v in value.items() if v not in ({}, [])]
+        text = _few(parts) or "none"
+        return f"({text})" if inside else text
     if isinstance(value, list):
-        return f"[{_few([_wrapped(inner) for inner in value[: INLINE + 1]], len(value))}]"
+        return f"[{_few([_said(v, inside=True) for v in value[: INLINE + 1]], len(value))}]"
     if isinstance(value, float):
         return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
-def _wrapped(value: Any) -> str:
-    return f"({_said(value)})" if isinstance(value, Mapping) else _said(value)
 
 
 def _few(shown: list[str], total: int = 0) -> str:
@@ -316,5 +280,6 @@ def _few(shown: list[str], total: int = 0) -> str:
     return ", ".join(shown[:INLINE]) + (f", ... {more:,} more" if more > 0 else "")
 
 
-def _cut(text: str, longest: int = 300) -> str:
-    return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"
+def _cut(text: Any) -> str:
+    text = str(text)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text):,} characters)"

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from corpora.errors import DiscorporaError, InputError
-from workflows.cli.common import Open, Output
+from workflows.cli.common import Open, Output, planned
 
 PAGE = "index.html"
 
@@ -29,19 +29,16 @@ def report(
     """Print where a build's report is; before the build is complete, write one of its stages."""
     from workflows.report.page import write_report
     from workflows.report.stages import made_in, ordered
-    from workflows.settings import options, planning
-    from workflows.tasks import BuildAll
 
     folder, skipped = Path(build), []
     stages = made_in(folder) if folder.is_dir() else []
     current = (folder / "report" / PAGE).is_file()
     name = folder.resolve().name
     if not stages:
-        with options(build, output), planning():
-            task = BuildAll(config=build)
-            stages, current = task.made(), task.complete()
-            folder, name = task.place, task.build.name
-            skipped = task.upstream[0].chosen_settings["skipped"]
+        task = planned(build, output)
+        stages, current = task.made(), task.complete()
+        folder, name = task.place, task.build.name
+        skipped = task.upstream[0].chosen_settings["skipped"]
     if not current or to is not None:
         stages = ordered(stages)
         if not stages:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from corpora.errors import InputError
+from workflows.cli.common import Output, planned
 
 HASH = re.compile(r"([0-9a-f]{16})(\.partial|\.engine|\.run\.json|\.damaged\d*)?")
 """A stage's folder; what a broken run left; workers' logs; time and memory; what was damaged."""
@@ -28,9 +29,7 @@ def prune(
     configs: Annotated[
         list[str], typer.Argument(metavar="BUILD...", help="All build files to keep.")
     ],
-    output: Annotated[
-        str, typer.Option("--output", help="The folder that holds the builds.")
-    ] = "build",
+    output: Output = "build",
     remove: Annotated[bool, typer.Option("--remove", help="Remove what is listed.")] = False,
 ) -> None:
     """List, and with --remove delete, stages that none of these build files needs."""
@@ -64,13 +63,9 @@ def _needed(configs: list[str], output: str) -> set[Path]:
 
     Raises `InputError` for a source that is absent: the folders that it leads to are not known.
     """
-    from workflows.settings import options, planning
-    from workflows.tasks import BuildAll
-
     needed = set()
     for config in configs:
-        with options(config, output), planning():
-            task = BuildAll(config=config)
+        task = planned(config, output)
         for source in task.all_sources:
             if source.problem and not source.remote:
                 raise InputError(

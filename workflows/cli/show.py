@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +15,7 @@ from workflows.cli.common import (
     Language,
     Output,
     Patterns,
+    planned,
     print_json,
     print_table,
     wide_console,
@@ -23,7 +24,7 @@ from workflows.cli.common import (
 if TYPE_CHECKING:
     from workflows.report.stages import Row
     from workflows.stage import StageTask
-    from workflows.tasks import BuildAll
+    from workflows.tasks.build import Missing
 
 
 def plan(config: Config = "sample", output: Output = "build", as_json: Json = False) -> None:
@@ -32,52 +33,57 @@ def plan(config: Config = "sample", output: Output = "build", as_json: Json = Fa
     A dataset or model without a source is skipped; inputs from the network are not missing.
     """
     from workflows import engines
-    from workflows.settings import options, planning
-    from workflows.sources import FROM_NETWORK
-    from workflows.tasks import BuildAll
-
-    with options(config, output), planning():
-        task = BuildAll(config=config)
-        engines.check(task.build.engine, task.build.path)
-        planned = _planned(task)
-    if as_json:
-        print_json(planned)
-    else:
-        _print_plan(planned)
-    if not all(each["problem"].endswith(FROM_NETWORK) for each in planned["missing"]):
-        raise typer.Exit(1)
-
-
-def _planned(task: BuildAll) -> dict[str, Any]:
-    """The plan of a build as `--json` prints it."""
     from workflows.tasks import Train
     from workflows.tasks.build import missing_inputs
 
-    stages, states = task.lineage[:-1], dict[str, str]()
-    listed = []
-    for stage in stages:
-        states[stage.task_id] = _state(stage, states)
-        reads = [each.title for each in stage.upstream]
-        entry: dict[str, Any] = {"stage": stage.title, "state": states[stage.task_id]}
-        entry |= {"hash": stage.hash, "sources": [source.spec for source in stage.own_sources]}
-        entry["reads"] = reads
+    task = planned(config, output)
+    engines.check(task.build.engine, task.build.path)
+    stages: list[dict[str, Any]] = []
+    missing: dict[str, Missing] = {}
+    states: dict[StageTask, str] = {}
+    for stage in task.lineage[:-1]:
+        lacks = missing_inputs(stage)
+        missing |= {each.name: each for each in lacks}
+        if stage.complete():
+            states[stage] = "done"
+        elif any(each.stops for each in lacks):
+            states[stage] = "input missing"
+        else:
+            waits = any(states[each].endswith("missing") for each in stage.upstream)
+            states[stage] = "waits for missing" if waits else "to do"
+        stages.append(
+            {
+                "stage": stage.title,
+                "state": states[stage],
+                "hash": stage.hash,
+                "sources": [source.spec for source in stage.own_sources],
+                "reads": [each.title for each in stage.upstream],
+            }
+        )
         if isinstance(stage, Train) and (other := stage.other_code()):
-            entry["built_by_other_code"] = other
-        listed.append(entry)
-    missing = missing_inputs(stages)
-    return {
-        "name": task.build.name,
-        "file": task.build.path,
-        "stages": listed,
-        "skipped": task.upstream[0].chosen_settings["skipped"],
-        "missing": [{"input": n, "problem": why, "get": get} for n, why, get in missing],
-    }
+            stages[-1]["built_by_other_code"] = other
+    skipped = task.upstream[0].chosen_settings["skipped"]
+    if as_json:
+        inputs = [{"input": m.name, "problem": str(m), "get": m.get} for m in missing.values()]
+        about = {"name": task.build.name, "file": task.build.path, "stages": stages}
+        print_json({**about, "skipped": skipped, "missing": inputs})
+    else:
+        typer.echo(f"{task.build.name}: {task.build.path}\n")
+        _print_plan(stages)
+        for what in skipped:
+            typer.echo(f"skipped: no source for {what}")
+        typer.echo("\ninputs that are not on this machine:" if missing else "\nevery input is here")
+        for each in missing.values():
+            typer.echo(f"  {each.name}: {each}")
+            if each.get:
+                typer.echo(f"    get it: {each.get}")
+    if any(each.stops for each in missing.values()):
+        raise typer.Exit(1)
 
 
-def _print_plan(planned: Mapping[str, Any]) -> None:
-    typer.echo(f"{planned['name']}: {planned['file']}\n")
-    width = max(len(each["stage"]) for each in planned["stages"])
-    for each in planned["stages"]:
+def _print_plan(stages: Sequence[Mapping[str, Any]]) -> None:
+    width = max(len(each["stage"]) for each in stages)
+    for each in stages:
         typer.echo(f"{each['stage']:<{width}}  {each['state']:<16}  {each['hash']}")
         if other := each.get("built_by_other_code"):
             typer.echo(f"    built by other code ({', '.join(other)}): discorpora build --retrain")
@@ -86,29 +92,6 @@ def _print_plan(planned: Mapping[str, Any]) -> None:
             reads = [*reads[:4], f"{len(reads) - 4} more stages"]
         for name in [*each["sources"], *reads]:
             typer.echo(f"    reads {name}")
-    for skipped in planned["skipped"]:
-        typer.echo(f"skipped: no source for {skipped}")
-    missing = planned["missing"]
-    typer.echo("\ninputs that are not on this machine:" if missing else "\nevery input is here")
-    for each in missing:
-        typer.echo(f"  {each['input']}: {each['problem']}")
-        if each["get"]:
-            typer.echo(f"    get it: {each['get']}")
-
-
-def _state(stage: StageTask, states: Mapping[str, str]) -> str:
-    from workflows.tasks import Parse
-    from workflows.tasks.build import lacking
-
-    if stage.complete():
-        return "done"
-    if any(source.problem and not source.remote for source in stage.own_sources):
-        return "input missing"
-    if isinstance(stage, Parse) and lacking(stage.parser_name)[0]:
-        return "input missing"
-    if any(states[each.task_id].endswith("missing") for each in stage.upstream):
-        return "waits for missing"
-    return "to do"
 
 
 def status(
@@ -119,13 +102,10 @@ def status(
 ) -> None:
     """Show which stages of a build file are built, and where the results are."""
     from workflows.report.stages import collapsed, table
-    from workflows.settings import options, planning
-    from workflows.tasks import BuildAll
     from workflows.tasks.build import SHELVES
 
-    with options(config, output), planning():
-        task = BuildAll(config=config)
-        rows, complete = table(task.made()), task.complete()
+    task = planned(config, output)
+    rows, complete = table(task.made()), task.complete()
     # A path relative to the current folder, if it is below it.
     here, place = Path.cwd(), task.place
     place = place.relative_to(here) if place.is_relative_to(here) else place

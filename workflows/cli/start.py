@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from itertools import islice
 from pathlib import Path
+from string import Template
 from typing import Annotated, NamedTuple
 
 import typer
 
 from corpora.errors import BadRecord, ConfigError
-from workflows.cli.common import refuse_existing
+from workflows.cli.common import planned, refuse_existing
 
 DEFAULT = Path("build.toml")
 SAMPLE = "sample:stories"
@@ -26,50 +27,10 @@ OWN = {
 LOOKED_AT = 20
 """Documents that are read to see what a source holds."""
 
-TOP = """\
-# A build file: the sources, and the datasets and models that are made of them.
-#   discorpora plan --config {file}     lists the stages, and which inputs are missing
-#   discorpora build --config {file}    runs them; a second run continues after the last stage
-# Every key: docs/reference/build-file.md
-
-name = "{name}"  # the results go to build/{name}/
-seed = 13  # of every random choice: the same seed gives the same files
-"""
-SOURCE = """
-[[sources]]
-name = {name}
-spec = {spec}  # kind:PATH; a relative path starts where the build is started
-{licence}
-language = "{language}"
-datasets = {datasets}  # the [datasets.NAME] tables that use this source
-"""
 NO_LICENCE = (
     '# licence = "CC0-1.0"  # name the licence of the texts: without one nothing may be published'
 )
-SETTINGS = """
-[splits]  # shares of the documents, the same for all datasets
-train = 0.8
-validation = 0.1
-test = 0.1
-
-[parse]
-parser = "{parser}"  # embedded (English), gold (trees of a conllu: source), spacy:NAME, stanza:LANG
-
-[extract]
-markers = "{markers}"  # a set, or a list such as "because,so"; see: discorpora markers
-mode = "standalone"  # pairs whose sides can stand alone; "recall" takes every pair
-"""
-MODEL = """
-[models.ngram]  # a baseline that trains in seconds on a CPU; other recipes: discorpora zoo
-recipe = "dissent/ngram"
-dataset = "dissent"
-config = "all"  # the dataset's configuration: all 15 markers
-suite = "dissent"  # evaluates the model on the test split
-"""
-TOO_FEW = """
-# No model: fewer than three documents cannot give a training, a validation and a test split.
-# Split the text into several files (a chapter a file), then add:
-"""
+TEMPLATE = Path(__file__).parent.with_name("templates") / "build.toml"
 
 
 class Guess(NamedTuple):
@@ -166,38 +127,38 @@ def _write(path: Path, guesses: list[Guess]) -> None:
     from corpora.tasks import BUILDERS
     from corpora.toml import toml_value
     from extract.patterns import resolve_markers
-    from workflows.settings import options, planning
-    from workflows.tasks import BuildAll
 
+    top, source, settings, model, too_few = map(Template, TEMPLATE.read_text().split("#---"))
     slugs = [_slug(Path(re.split(r"[*?\[]", g.spec.partition(":")[2])[0]).stem) for g in guesses]
     name = slugs[0] if path == DEFAULT else _slug(path.stem)
-    text = TOP.format(file=path, name=name.replace(".", "-"))
+    text = top.substitute(file=path, name=name.replace(".", "-"))
+    datasets: dict[str, str] = {}
+    """Each with its builder."""
     for number, (slug, guess) in enumerate(zip(slugs, guesses, strict=True)):
-        text += SOURCE.format(
+        own = _datasets(guess.spec)
+        datasets |= {name: "dc" if name == "dc_chat" else name for name in own}
+        text += source.substitute(
             name=toml_value(slug + f"-{number}" * (slug in slugs[:number])),
             spec=toml_value(guess.spec),
             licence=f"licence = {toml_value(guess.licence)}" if guess.licence else NO_LICENCE,
             language=guess.language,
-            datasets=toml_value(_datasets(guess.spec)),
+            datasets=toml_value(own),
         )
-    language = guesses[0].language
-    parser = "embedded" if language == "en" else f"stanza:{language}"
-    text += SETTINGS.format(parser=parser, markers="all15" if language == "en" else "all")
-    datasets = dict.fromkeys(name for guess in guesses for name in _datasets(guess.spec))
-    for name in datasets:
-        builder = "dc" if name == "dc_chat" else name
+    language, english = guesses[0].language, guesses[0].language == "en"
+    parser, markers = ("embedded", "all15") if english else (f"stanza:{language}", "all")
+    text += settings.substitute(parser=parser, markers=markers)
+    for name, builder in datasets.items():
         text += f"\n[datasets.{name}]  # {BUILDERS.find(builder).summary()}\n"
         text += f'builder = "{builder}"\n' if builder != name else ""
-        if name == "dissent" and language != "en":
+        if name == "dissent" and not english:
             text += f"markers = {toml_value(resolve_markers('all', language))}  # its labels\n"
-    if "dissent" in datasets:
-        few = sum(guess.documents for guess in guesses) < 3
-        lines = MODEL.strip().splitlines()
-        text += TOO_FEW + "".join(f"# {line}\n" for line in lines) if few else MODEL
+    if "dissent" in datasets and sum(guess.documents for guess in guesses) < 3:
+        text += too_few.template + re.sub("^(?=.)", "# ", model.template.strip(), flags=re.M) + "\n"
+    elif "dissent" in datasets:
+        text += model.template
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
-        with options(str(partial), "build"), planning():
-            BuildAll(config=str(partial))
+        planned(str(partial))
 
 
 def _slug(words: str) -> str:

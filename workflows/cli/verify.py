@@ -12,6 +12,7 @@ import typer
 from corpora.errors import InputError
 from corpora.store.atomic import MANIFEST
 from corpora.store.damage import checksums, damages
+from workflows.cli.common import Output, planned
 from workflows.cli.prune import HASH
 
 
@@ -19,31 +20,30 @@ def verify(
     what: Annotated[
         str, typer.Argument(metavar="[BUILD|FOLDER]", help="A build file, or a folder of stages.")
     ] = "sample",
-    output: Annotated[str, typer.Option("--output", help="Where the build is.")] = "build",
+    output: Output = "build",
 ) -> None:
     """Read every file of a build or folder, and name each that is damaged; 1 if one is."""
-    folders = sorted(_folders(Path(what)) if Path(what).is_dir() else _stages(what, output))
+    if Path(what).is_dir():
+        folders = sorted(_folders(Path(what)))
+    else:
+        stages = planned(what, output).lineage
+        folders = sorted(stage.folder for stage in stages if stage.folder.is_dir())
     if not folders:
         raise InputError("holds nothing that is built", where=what, hint="build it first")
-    start, files, size, unsealed, damaged = time.perf_counter(), 0, 0, 0, 0
+    start, files, size, damaged = time.perf_counter(), 0, 0, 0
     for folder in folders:
-        found = list(damages(folder))
-        for damage in found:
+        for damage in damages(folder):
             typer.echo(f"damaged: {damage}")
-        damaged += len(found)
+            damaged += 1
         try:
-            written = checksums(folder / MANIFEST)
-        except InputError:
-            continue
-        if written is None:
-            unsealed += 1
-            typer.echo(f"not checked: {folder}: an earlier version made it, without checksums")
+            written = checksums(folder / MANIFEST) or {}
+        except InputError:  # it was named above
             continue
         files += len(written) + 1
         size += sum(each.bytes for each in written.values())
     seconds = time.perf_counter() - start
     typer.echo(
-        f"{len(folders) - unsealed} folders, {files:,} files, {size / 2**20:,.1f} MiB in "
+        f"{len(folders)} folders, {files:,} files, {size / 2**20:,.1f} MiB in "
         f"{seconds:.1f} s: {damaged or 'nothing'} damaged"
     )
     if damaged:
@@ -61,12 +61,3 @@ def _folders(place: Path) -> Iterator[Path]:
         built = (path / MANIFEST).is_file() or HASH.fullmatch(name)
         if built and not beside and path.is_dir() and not path.is_symlink():
             yield path
-
-
-def _stages(config: str, output: str) -> Iterator[Path]:
-    """The folders of a build file's stages."""
-    from workflows.settings import options, planning
-    from workflows.tasks import BuildAll
-
-    with options(config, output), planning():
-        yield from (task.folder for task in BuildAll(config=config).lineage if task.folder.is_dir())

@@ -19,11 +19,16 @@ NOTHING = Html("")
 
 @dataclass(frozen=True)
 class Heading:
-    """`fold`: the page folds what follows, up to the next heading of this level, under it."""
-
     text: str
     level: int = 3
-    fold: bool = False
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Blocks under a heading that the page opens on a click; none of them is a figure."""
+
+    text: str
+    blocks: Sequence[Block]
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Figure:
     file: Path | None = None
 
 
-Block: TypeAlias = Heading | Text | Table | Figure
+Block: TypeAlias = Heading | Fold | Text | Table | Figure
 
 
 @dataclass(frozen=True)
@@ -98,15 +103,21 @@ def markdown(title: str, sections: Sequence[Section]) -> str:
 
 
 def _block(block: Block) -> str:
-    if isinstance(block, Heading):
-        return f"{'#' * block.level} {escape.markdown(block.text)}"
-    if isinstance(block, Text):
-        return f"**{escape.markdown(block.text)}**" if block.strong else escape.markdown(block.text)
-    if isinstance(block, Figure):
-        return f"![{escape.markdown(block.caption)}](figures/{block.name}.svg)"
-    rule = ["---:" if numeric(block.rows, i) else "---" for i in range(len(block.header))]
-    rows = ([shown(cell, block.digits) for cell in row] for row in block.rows)
-    cells = (
-        "| " + " | ".join(map(escape.markdown, line)) + " |" for line in [block.header, rule, *rows]
-    )
-    return "\n".join([f"{escape.markdown(block.caption)}:", "", *cells])
+    match block:
+        case Heading():
+            return f"{'#' * block.level} {escape.markdown(block.text)}"
+        case Fold():
+            return "\n\n".join(map(_block, (Heading(block.text), *block.blocks)))
+        case Text():
+            text = escape.markdown(block.text)
+            return f"**{text}**" if block.strong else text
+        case Figure():
+            return f"![{escape.markdown(block.caption)}](figures/{block.name}.svg)"
+        case Table():
+            rule = ["---:" if numeric(block.rows, i) else "---" for i in range(len(block.header))]
+            rows = ([shown(cell, block.digits) for cell in row] for row in block.rows)
+            lines = (
+                f"| {' | '.join(map(escape.markdown, line))} |"
+                for line in (block.header, rule, *rows)
+            )
+            return "\n".join([f"{escape.markdown(block.caption)}:", "", *lines])

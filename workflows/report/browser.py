@@ -43,18 +43,11 @@ SIDES = {
 FACETS = ("marker", "connective", "sense", "relation", "position", "order", "source", "question")
 """Columns of text that a filter offers, beside the split and the labels."""
 MOST_VALUES = 300
-ABOUT = (
-    "doc",
-    "document",
-    "id",
-    "group",
-    "donor",
-    "licence",
-    "section",
-    "found_by",
+ABOUT = {
+    *("doc", "document", "id", "group", "donor", "licence", "section", "found_by"),
     "title",
     "url",
-)
+}
 """Columns of text that say where a row is from: they are small print."""
 
 Line = list[Any]
@@ -312,26 +305,20 @@ class Passages:
         """Find the passages of pairs."""
         wanted = {key for key in keys if key not in self.lines}
         ids = pa.array(sorted({key[0] for key in wanted}), pa.string())
+
+        def read(stage: str, name: str, *columns: str) -> Iterator[pa.Table]:
+            chosen = pc.field(name).isin(ids)
+            options = {"columns": [name, *columns], "page_checksum_verification": True}
+            return (pq.read_table(p, filters=chosen, **options) for p in self.folders[stage])
+
         spans: dict[str, dict[Key, dict[str, Any]]] = {}
-        for path in self.folders["pairs"]:
-            part = pq.read_table(
-                path,
-                columns=[*KEY, *SPANS],
-                filters=pc.field("doc").isin(ids),
-                page_checksum_verification=True,
-            )
+        for part in read("pairs", *KEY, *SPANS):
             found = [*zip(*(part[name].to_pylist() for name in KEY), strict=True)]
             places = [place for place, key in enumerate(found) if key in wanted]
             rows = part.select(SPANS).take(pa.array(places, pa.int64())).to_pylist()
             for place, row in zip(places, rows, strict=True):
                 spans.setdefault(found[place][0], {}).setdefault(found[place], row)
-        for path in self.folders["documents"]:
-            part = pq.read_table(
-                path,
-                columns=["id", "text"],
-                filters=pc.field("id").isin(ids),
-                page_checksum_verification=True,
-            )
+        for part in read("documents", "id", "text"):
             for name, text in zip(*part.to_pydict().values(), strict=True):
                 for key, row in spans.get(name, {}).items():
                     self.lines[key] = [None, *_marked(text, row)]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,12 +17,12 @@ from corpora.licences import shown
 from corpora.splits import SPLITS
 from corpora.store.atomic import read_json
 from workflows.report import charts
-from workflows.report.blocks import Block, Cell, Figure, Heading, Section, Table, Text
+from workflows.report.blocks import Block, Cell, Figure, Fold, Heading, Section, Table, Text
 from workflows.report.markup import Html
 from workflows.report.stages import Made, collapsed, table
-from zoo.evaluate.compare import alike, compare
-from zoo.evaluate.results import datasets_of
-from zoo.evaluate.table import Table as Compared
+
+if TYPE_CHECKING:
+    from zoo.evaluate.table import Table as Compared
 
 STEPS = 20
 """Of a histogram of confidence."""
@@ -40,16 +40,16 @@ ALIGNED = {
 
 def sections(stages: Sequence[Made], skipped: Sequence[str]) -> list[Section]:
     """The sections of a report; `skipped` is what the build file has no source for."""
-    by_stage: dict[str, list[Made]] = {}
-    for made in stages:
-        by_stage.setdefault(made.stage, []).append(made)
-    datasets, models = by_stage.get("dataset", []), by_stage.get("model", [])
-    evaluations = by_stage.get("evaluation", [])
+
+    def of(stage: str) -> list[Made]:
+        return [made for made in stages if made.stage == stage]
+
+    models, evaluations = of("model"), of("evaluation")
     found = [
-        Section("sources", "Sources and attribution", [*_sources(stages, datasets)]),
-        Section("pairs", "Pairs", [*_pairs(by_stage.get("pairs", []))]),
-        Section("gold", "Validation against gold", [*_gold(by_stage.get("validation", []))]),
-        Section("datasets", "Datasets", [*_datasets(datasets)]),
+        Section("sources", "Sources and attribution", [*_sources(stages)]),
+        Section("pairs", "Pairs", [*_pairs(of("pairs"))]),
+        Section("gold", "Validation against gold", [*_gold(of("validation"))]),
+        Section("datasets", "Datasets", [*_datasets(of("dataset"))]),
         Section("training", "Training", [*_training(models)]),
         Section("models", "Models and baselines", [*_evaluations(evaluations)]),
         Section("confusions", "Confusion matrices", [*_confusions(models, evaluations)]),
@@ -61,36 +61,32 @@ def sections(stages: Sequence[Made], skipped: Sequence[str]) -> list[Section]:
 
 def totals(stages: Sequence[Made]) -> dict[str, str]:
     """The build in a few numbers."""
-    numbers = Counter(sources=0, documents=0, words=0, pairs=0)
-    numbers["sources"] = len(
-        {s["name"] for m in stages if m.stage != "model" for s in _sources_of(m)}
-    )
+    numbers = Counter(sources=len({s["name"] for m in stages for s in m.sources}))
+    numbers.update(documents=0, words=0, pairs=0)  # in this order
+    used = {title for made in stages if made.stage == "dataset" for title in made.upstream}
     for made in stages:
-        counts = {} if made.stage == "model" else made.manifest.get("counts", {})
         if made.stage == "documents":
+            counts = made.manifest["counts"]
             numbers.update(documents=counts["documents"], words=counts.get("words", 0))
+        elif made.stage == "pairs" and f"pairs {made.key}" in used:
+            numbers["pairs"] += made.manifest["counts"]["pairs"]
         elif made.stage == "dataset":
             configs = made.manifest["configs"].values()
             rows = sum(split["rows"] for entry in configs for split in entry["splits"].values())
             numbers.update({"datasets": 1, "dataset rows": rows})
         elif made.stage in ("model", "evaluation"):
             numbers[f"{made.stage}s"] += 1
-    used = {name for made in stages if made.stage == "dataset" for name in made.upstream}
-    pairs = [m for m in stages if m.stage == "pairs" and f"pairs {m.key}" in used]
-    numbers["pairs"] = sum(made.manifest["counts"]["pairs"] for made in pairs)
     return {name: f"{number:,}" for name, number in numbers.items() if number}
 
 
-def _sources(stages: Sequence[Made], datasets: Sequence[Made]) -> Iterator[Block]:
-    found = {s["name"]: s for m in stages if m.stage != "model" for s in _sources_of(m)}
-    if not found:
-        return
+def _sources(stages: Sequence[Made]) -> Iterator[Block]:
     read = {made.key: made.manifest["counts"] for made in stages if made.stage == "documents"}
+    datasets = [made for made in stages if made.stage == "dataset"]
     rows: list[Sequence[Cell]] = []
     about: list[Sequence[Cell]] = []
     links = {}
-    for name, source in sorted(found.items()):
-        fed = [made.key for made in datasets if any(s["name"] == name for s in _sources_of(made))]
+    for name, source in sorted({s["name"]: s for m in stages for s in m.sources}.items()):
+        fed = [made.key for made in datasets if any(s["name"] == name for s in made.sources)]
         # Texts of gold relations and of an evaluation's data are in no dataset.
         used = fed or name in read
         licence = shown(source["licence"]) if used or source["licence"] else "in no dataset"
@@ -105,24 +101,18 @@ def _sources(stages: Sequence[Made], datasets: Sequence[Made]) -> Iterator[Block
             about.append((name, *written))
             links[url] = url
     header = ["source", "kind", "place", "licence", "documents", "words", "datasets", "fingerprint"]
-    yield Table("What was read, under which licence, and what it feeds", header, rows)
+    if rows:
+        yield Table("What was read, under which licence, and what it feeds", header, rows)
     if about:
         header = ["source", "title", "authors", "description", "address"]
         yield Table("About the sources", header, about, links=links)
-    credits = {}
-    for made in datasets:
-        for one in made.manifest["attribution"].get("first", ()):
-            credits[one["source"], one["id"]] = one
-    if credits:
+    firsts = (one for made in datasets for one in made.manifest["attribution"].get("first", ()))
+    if credits := {(one["source"], one["id"]): one for one in firsts}:
         keys = ("source", "title", "author", "licence", "url")
         links = {one["url"]: one["url"] for one in credits.values()}
         listed = [tuple(one[key] for key in keys) for one in credits.values()]
         yield Table("Documents with an author or an address", keys, listed, links=links)
         yield Text("Each dataset's attribution.parquet lists all such documents of its rows.")
-
-
-def _sources_of(made: Made) -> list[dict[str, Any]]:
-    return list(made.manifest.get("sources", ()))
 
 
 def _pairs(stages: Sequence[Made]) -> Iterator[Block]:
@@ -176,8 +166,9 @@ def _gold(stages: Sequence[Made]) -> Iterator[Block]:
         yield Heading(made.key)
         yield from _written((made.folder / "validation.md").read_text(encoding="utf-8"))
         documents = result["documents"]
-        blocks = result["unseen"] if documents["unseen"] else result
-        over = documents["unseen"] or documents["seen"]
+        blocks, over = result, documents["seen"]
+        if documents["unseen"]:
+            blocks, over = result["unseen"], documents["unseen"]
         for name, (paper, measure, title, unit) in ALIGNED.items():
             for criterion, said in CRITERIA.items():
                 views = [blocks[view][criterion]["per_marker"] for view in ("paper", "control")]
@@ -227,8 +218,7 @@ def _datasets(stages: Sequence[Made]) -> Iterator[Block]:
     yield Table("Rows by split", header, sizes)
     yield from _strongest(stages)
     for made in stages:
-        yield Heading(made.key, fold=True)
-        yield from _dataset(made)
+        yield Fold(made.key, [*_dataset(made)])
 
 
 def _audit(made: Made) -> dict[str, Any]:
@@ -308,17 +298,8 @@ def _training(stages: Sequence[Made]) -> Iterator[Block]:
         rows.append(row)
     if not rows:
         return
-    header = (
-        "model",
-        "recipe",
-        "parameters",
-        "dataset",
-        "examples",
-        "steps",
-        "best step",
-        "result",
-    )
-    yield Table("What was trained", header, rows)
+    header = ["model", "recipe", "parameters", "dataset", "examples", "steps", "best step"]
+    yield Table("What was trained", [*header, "result"], rows)
     for made in stages:
         training = made.results.get("training", {})
         validations = training.get("validations", [])
@@ -350,6 +331,11 @@ def _pictures(made: Made) -> Iterator[Figure]:
 
 def _evaluations(stages: Sequence[Made]) -> Iterator[Block]:
     """One table for the models that are judged alike, with rules and published rows beside them."""
+    if not stages:
+        return
+    from zoo.evaluate.compare import alike, compare  # a build without models needs none of it
+    from zoo.evaluate.results import datasets_of
+
     judged: dict[str, dict[Path, Made]] = {}
     for made in stages:
         names = ", ".join(datasets_of(made.results["dataset"]))

@@ -7,8 +7,6 @@ from typing import Any
 
 from corpora import escape
 
-VOID = frozenset({"br", "input", "link", "meta"})
-
 
 class Html(str):
     """A text that is markup already."""
@@ -37,8 +35,7 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
             words.append(attribute)
         elif value is not None and value is not False:
             words.append(f'{attribute}="{escaped(value)}"')
-    head = f"<{' '.join(words)}>"
-    return Html(head if name in VOID else f"{head}{joined(*children)}</{name}>")
+    return Html(f"<{' '.join(words)}>{joined(*children)}</{name}>")
 
 
 def link(text: str, url: str) -> Html:

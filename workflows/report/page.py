@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, groupby
 from pathlib import Path
-from typing import Any
+from string import Template
 
 from corpora.audit import built
 from corpora.audit.data import Configuration
@@ -16,6 +16,7 @@ from workflows.report.blocks import (
     Block,
     Cell,
     Figure,
+    Fold,
     Heading,
     Section,
     Table,
@@ -30,15 +31,16 @@ from workflows.report.markup import Html, escaped, joined, link, tag
 from workflows.report.stages import Made, made_in, ordered
 
 ASSETS = Path(__file__).with_name("assets")
-POLICY = "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file:"
-"""What the page may load: the files beside it, and nothing else."""
+TEMPLATES = Path(__file__).parent.with_name("templates")
+PAGE, EXAMPLES = TEMPLATES / "page.html", TEMPLATES / "examples.html"
+"""The page, which may load nothing but the files beside it, and the browser of its script."""
 SHADES = 10
 """Of the cells of a confusion matrix, from none to all of a row."""
 
 
 def assets_hash() -> str:
-    """Of the style sheet and the script, which are part of what a report is made of."""
-    return "".join(sha256(path)[:8] for path in sorted(ASSETS.iterdir()))
+    """Of the style sheet, the script and the templates, which a report is made of."""
+    return "".join(sha256(path)[:8] for path in (*sorted(ASSETS.iterdir()), PAGE, EXAMPLES))
 
 
 def write_report(
@@ -103,93 +105,67 @@ def _write(
     numbers: Mapping[str, str],
     datasets: Sequence[Shown],
 ) -> int:
-    for path in sorted(ASSETS.iterdir()):
+    for path in ASSETS.iterdir():
         shutil.copyfile(path, folder / path.name)
     examples = write_data(datasets, folder)
     counters = {Table: count(1), Figure: count(1)}
-    parts = [(one.id, one.title, _blocks(one.blocks, counters)) for one in found]
+    parts = [(one.id, one.title, joined(*_blocks(one.blocks, counters))) for one in found]
     if examples:
         before = next((n + 1 for n, part in enumerate(parts) if part[0] == "datasets"), 0)
-        parts.insert(before, ("examples", "Examples", _browser()))
-    page = _page(title, numbers, parts)
+        parts.insert(before, ("examples", "Examples", _filled(EXAMPLES)))
+    figures = (tag("div", tag("dt", name), tag("dd", value)) for name, value in numbers.items())
+    page = _filled(
+        PAGE,
+        title=escaped(title),
+        numbers=tag("dl", *figures, class_="numbers") if numbers else "",
+        contents=joined(*(tag("li", tag("a", name, href=f"#{id}")) for id, name, _ in parts)),
+        sections=joined(
+            *(tag("section", tag("h2", name), body, id=id) for id, name, body in parts)
+        ),
+    )
     (folder / "index.html").write_text(page, encoding="utf-8", newline="\n")
     return examples
 
 
-def _page(title: str, numbers: Mapping[str, str], parts: Sequence[tuple[str, str, Html]]) -> str:
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        tag("title", f"{title}: discorpora"),
-        tag("link", rel="stylesheet", href="report.css"),
-        tag("script", src="report.js"),
-        tag("script", src="data/index.js", defer=True),
-    )
-    figures = (tag("div", tag("dt", name), tag("dd", value)) for name, value in numbers.items())
-    top = tag(
-        "header",
-        tag("p", "discorpora", class_="kicker"),
-        tag("h1", title),
-        tag("dl", *figures, class_="numbers") if numbers else "",
-        tag("button", "Theme: system", id="theme", type="button", hidden=True),
-    )
-    entries = (tag("li", tag("a", name, href=f"#{id}")) for id, name, _ in parts)
-    contents = tag("nav", tag("ol", *entries), aria_label="Contents")
-    bodies = (tag("section", tag("h2", name), body, id=id) for id, name, body in parts)
-    skip = tag("a", "Skip to the content", href="#main", class_="skip")
-    body = tag("body", skip, top, contents, tag("main", *bodies, id="main", tabindex=-1))
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+def _filled(template: Path, **values: str) -> Html:
+    """A template on one line, since space between elements is seen, with markup filled in."""
+    lines = template.read_text(encoding="utf-8").splitlines()
+    return Html(Template("".join(map(str.strip, lines))).substitute(values))
 
 
-def _blocks(blocks: Sequence[Block], counters: Mapping[type, Iterator[int]]) -> Html:
-    """The blocks as they follow; those under a heading that folds in an element that opens."""
-    parts: list[Html] = []
-    into, summary = parts, Html("")
+def _blocks(blocks: Iterable[Block], counters: Mapping[type, Iterator[int]]) -> Iterator[Html]:
+    """The blocks as they follow, with the figures that stand together in one row."""
     for are_figures, group in groupby(blocks, lambda block: isinstance(block, Figure)):
-        if are_figures:
-            figures = (one for one in group if isinstance(one, Figure))
-            drawn = (_figure(one, next(counters[Figure])) for one in figures)
-            into.append(tag("div", *drawn, class_="figures"))
-            continue
-        for one in group:
-            if isinstance(one, Heading) and one.level == 3:
-                if into is not parts:
-                    parts.append(tag("details", tag("summary", summary), *into))
-                into, summary = [] if one.fold else parts, tag("h3", one.text)
-                if one.fold:
-                    continue
-            into.append(_block(one, counters if into is parts else {}))
-    if into is not parts:
-        parts.append(tag("details", tag("summary", summary), *into))
-    return joined(*parts)
+        drawn = [_block(block, counters) for block in group]
+        yield tag("div", *drawn, class_="figures") if are_figures else joined(*drawn)
 
 
 def _block(block: Block, counters: Mapping[type, Iterator[int]]) -> Html:
-    if isinstance(block, Heading):
-        return tag(f"h{block.level}", block.text)
-    if isinstance(block, Table):
-        return _table(block, f"Table {next(counters[Table])}. " if counters else "")
-    assert isinstance(block, Text)
-    text = _coded(block.text)
-    return tag("p", tag("strong", text) if block.strong else text)
-
-
-def _figure(figure: Figure, number: int) -> Html:
-    file = f"figures/{figure.name}.svg"
-    image = tag("img", src=file, alt=figure.caption) if figure.file else figure.svg
-    said = tag("figcaption", tag("b", f"Figure {number}. "), f"{figure.caption}. ")
-    return tag(
-        "figure", image, said, tag("a", "SVG", href=file, aria_label=f"Figure {number} as SVG")
-    )
+    """A block; tables and figures are numbered, but for those that are folded."""
+    match block:
+        case Heading():
+            return tag(f"h{block.level}", block.text)
+        case Text():
+            text = _coded(block.text)
+            return tag("p", tag("strong", text) if block.strong else text)
+        case Table():
+            return _table(block, f"Table {next(counters[Table])}. " if counters else "")
+        case Fold():
+            summary = tag("summary", tag("h3", block.text))
+            return tag("details", summary, *_blocks(block.blocks, {}))
+        case Figure():
+            number, file = next(counters[Figure]), f"figures/{block.name}.svg"
+            image = tag("img", src=file, alt=block.caption) if block.file else block.svg
+            said = tag("figcaption", tag("b", f"Figure {number}. "), f"{block.caption}. ")
+            address = tag("a", "SVG", href=file, aria_label=f"Figure {number} as SVG")
+            return tag("figure", image, said, address)
 
 
 def _table(table: Table, number: str) -> Html:
-    right = [numeric(table.rows, i) for i in range(len(table.header))]
+    classes = ["number" if numeric(table.rows, i) else "" for i in range(len(table.header))]
     heads = (
-        tag("th", name, scope="col", class_=_right(is_right))
-        for name, is_right in zip(table.header, right, strict=True)
+        tag("th", name, scope="col", class_=kind or None)
+        for name, kind in zip(table.header, classes, strict=True)
     )
     bar = table.header.index(table.bar) if table.bar else -1
     most = max((float(row[bar] or 0) for row in table.rows), default=0) if bar >= 0 else 0
@@ -197,25 +173,19 @@ def _table(table: Table, number: str) -> Html:
     for row in table.rows:
         sums = sum(cell for cell in row if isinstance(cell, int)) or 1
         cells = []
-        for i, cell in enumerate(row):
-            classes = _right(right[i]) or ""
+        for i, (cell, kind) in enumerate(zip(row, classes, strict=True)):
             if table.heat and isinstance(cell, int):
-                classes += f" heat h{cell * (SHADES - 1) // sums}"
-            if i == bar:
-                classes += " bar"
+                kind += f" heat h{cell * (SHADES - 1) // sums}"
+            kind += " bar" if i == bar else ""
             inside = _cell(cell, table, most if i == bar else 0)
-            own = {"scope": "row"} if i == 0 else {}
-            cells.append(tag("td" if i else "th", inside, class_=classes or None, **own))
+            own = {} if i else {"scope": "row"}
+            cells.append(tag("td" if i else "th", inside, class_=kind or None, **own))
         rows.append(tag("tr", *cells))
     said = tag("span", tag("b", number), f"{table.caption}.")
     parts = tag("caption", said), tag("thead", tag("tr", *heads)), tag("tbody", *rows)
-    name = f"{number}{table.caption}"
-    kind = "table narrow" if len(table.header) < 3 else "table"
-    return tag("div", tag("table", *parts), class_=kind, role="group", tabindex=0, aria_label=name)
-
-
-def _right(is_right: bool) -> str | None:
-    return "number" if is_right else None
+    about = {"role": "group", "tabindex": 0, "aria_label": f"{number}{table.caption}"}
+    size = "table narrow" if len(table.header) < 3 else "table"
+    return tag("div", tag("table", *parts), class_=size, **about)
 
 
 def _cell(cell: Cell, table: Table, most: float) -> Html:
@@ -231,48 +201,6 @@ def _cell(cell: Cell, table: Table, most: float) -> Html:
 def _coded(text: str) -> Html:
     """A text whose parts between backticks are code, as in Markdown."""
     parts = text.split("`")
-    whole = len(parts) % 2
-    coded = (tag("code", part) if n % 2 and whole else part for n, part in enumerate(parts))
-    return joined(*coded) if whole else escaped(text)
-
-
-def _browser() -> Html:
-    """The controls of the example browser, which its script fills."""
-
-    def labelled(text: str, control: Html, **attributes: Any) -> Html:
-        return tag("label", tag("span", text), control, **attributes)
-
-    number = {"type": "number", "min": 0, "max": 1, "step": 0.05}
-    orders = ("as built", "most confident first", "least confident first")
-    controls = tag(
-        "form",
-        labelled("Dataset", tag("select", id="set")),
-        labelled("Search", tag("input", id="query", type="search", autocomplete="off")),
-        tag("div", id="facets"),
-        tag(
-            "div",
-            labelled("Confidence from", tag("input", id="least", value=0, **number)),
-            labelled("to", tag("input", id="most", value=1, **number)),
-            labelled("Sort", tag("select", *(tag("option", o) for o in orders), id="order")),
-            id="confidence",
-        ),
-        role="search",
-        aria_label="Filter the examples",
-    )
-    marks = (("s1", "S1"), ("marker", "marker"), ("s2", "S2"), ("changed", "changed sentence"))
-    legend = (tag("mark", name, class_=kind) for kind, name in marks)
-    panes = tag(
-        "div",
-        tag("div", id="list", role="listbox", tabindex=0, aria_label="Examples"),
-        tag("div", id="detail", role="region", tabindex=0, aria_label="The chosen example"),
-        class_="panes",
-    )
-    hint = "All words that you search for are in an example; a “quoted phrase” is found as it is. "
-    keys = "In the list the arrow keys, Page Up, Page Down, Home and End choose an example."
-    return joined(
-        tag("p", hint, keys, class_="note"),
-        tag("div", controls, tag("p", id="count", role="status"), id="browser", hidden=True),
-        tag("p", *legend, class_="legend"),
-        panes,
-        tag("noscript", tag("p", "The examples need JavaScript, which this browser does not run.")),
-    )
+    if not len(parts) % 2:
+        return escaped(text)
+    return joined(*(tag("code", part) if n % 2 else part for n, part in enumerate(parts)))

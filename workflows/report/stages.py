@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,11 @@ class Made:
         return dict(read_json(path)) if path.is_file() else {}
 
     @property
+    def sources(self) -> list[dict[str, Any]]:
+        """What it was made of; a model does not say it."""
+        return list(self.manifest.get("sources", ()))
+
+    @property
     def upstream(self) -> dict[str, str]:
         """The stages that its output was made of, each with its hash."""
         return dict(self.manifest.get("stage", self.manifest).get("upstream", {}))
@@ -112,14 +117,12 @@ def table(stages: Iterable[Made]) -> list[Row]:
     for made in stages:
         if made.stage in ("report", "all"):
             continue
-        row = Row(made.stage, made.key, is_complete(made.folder))
-        if row.done:
-            about = made.results if made.stage == "model" else made.manifest
-            number, unit, rejects = amounts(made.stage, about)
-            row = replace(row, rows=number, unit=unit, rejects=rejects)
-            run = made.run
-            row = replace(row, seconds=run.get("seconds"), memory=run.get("peak_memory_mib"))
-        rows.append(row)
+        if not is_complete(made.folder):
+            rows.append(Row(made.stage, made.key, False))
+            continue
+        about = made.results if made.stage == "model" else made.manifest
+        cost = made.run.get("seconds"), made.run.get("peak_memory_mib")
+        rows.append(Row(made.stage, made.key, True, *amounts(made.stage, about), *cost))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""The whole build: the checks before it runs, its report, `BuildAll`, `PublishAll`."""
+"""The whole build: the checks before it runs, its report, `BuildAll`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,15 @@ import logging
 import os
 import re
 import shutil
-import sys
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from contextlib import ExitStack
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import luigi
 from luigi.interface import core
 
-from corpora.errors import ConfigError, InputError
-from corpora.publish import plan_publication, publish
-from corpora.publish.plan import Kind
+from corpora.errors import InputError
 from corpora.store.atomic import is_complete, locked
 from corpora.store.damage import damages
 from workflows import console, devices, engines
@@ -29,7 +25,7 @@ from workflows.sources import FROM_NETWORK
 from workflows.stage import StageTask, begin_checks, damage_of, plan
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
-from workflows.tasks.sources import Parse, Sentences, models, stanza_models
+from workflows.tasks.sources import Parse, Sentences, lacking
 
 log = logging.getLogger("discorpora")
 
@@ -44,7 +40,7 @@ SHELVES = {
     "evaluation": "evaluations",
     "validation": "validation",
 }
-"""Where the results of these stages have short names, below `OUTPUT/NAME/`."""
+"""The folders below `OUTPUT/NAME/` where the results of these stages have short names."""
 HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
 ALONE = ("report", "division")
 """A build has one of each of these; the links have the stages' names."""
@@ -55,6 +51,7 @@ class Report(StageTask):
 
     stage = "report"
     version = 2
+    also_reads = ("division", "dataset", "validation", "evaluation")
 
     @property
     def key(self) -> str:
@@ -77,10 +74,6 @@ class Report(StageTask):
             if not source.datasets and source.name not in validated:
                 stages.append(Sentences(config=config, source=source.name))
         return stages
-
-    def reads(self) -> list[StageTask]:
-        shown = ("division", "dataset", "validation", "evaluation")
-        return [task for task in self.lineage if task.stage in shown]
 
     def trainable(self, name: str, fed: Container[str]) -> bool:
         """Whether the dataset of a model has a source, and that of the model it starts from."""
@@ -146,7 +139,7 @@ class BuildAll(StageTask):
         found = []
         for task in reversed(self.lineage):  # downstream first: each makes others missing upstream
             found += [task] if damage_of(task, sums=False) else []
-            read = () if task.complete() else task.reads()
+            read = () if task.complete() else task.reads
             found += [each for each in read if damage_of(each)]
         self.again = found
 
@@ -226,76 +219,67 @@ def release(root: Path) -> None:
         stack.close()
 
 
-def check_inputs(task: StageTask) -> None:
-    """Raise `InputError` with every source of `task`'s graph that cannot be read.
+class Missing(NamedTuple):
+    """An input of a stage that is not on this machine: what it is, why it is missing, where the
+    build file names it, how to get it."""
 
-    Raises `ConfigError` for an engine that cannot be used, and for a parser that is not installed.
+    name: str
+    problem: str
+    where: str
+    get: str
+
+    @property
+    def stops(self) -> bool:
+        """Whether a build cannot bring it itself."""
+        return not self.problem.endswith(FROM_NETWORK)
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.problem}" if self.stops else self.problem
+
+
+def check_inputs(task: StageTask) -> None:
+    """Raise `InputError` with every input of `task`'s graph that is missing.
+
+    Raises `ConfigError` for an engine that cannot be used.
     """
     engines.check(task.build.engine, task.build.path)
-    lines = [
-        f"{s.name} = {s.spec!r}: {s.problem}{f' (get it: {s.get})' * bool(s.get)}"
-        for s in task.all_sources
-        if s.problem and not s.remote
-    ]
-    if lines:
+    stages = [stage for stage in task.lineage if not is_complete(stage.folder)]
+    missing = dict.fromkeys(m for stage in stages for m in missing_inputs(stage) if m.stops)
+    if missing:
+        lines = (f"{m.name}: {m}" for m in missing)
+        ways = dict.fromkeys(m.get for m in missing if m.get)
         raise InputError(
-            f"{len(lines)} of the sources cannot be read:\n  " + "\n  ".join(lines),
+            f"{len(missing)} of the inputs are not here:\n  " + "\n  ".join(lines),
             where=task.build.path,
-            hint="set DISCORPORA_DATA or correct the build file; see: discorpora plan -c FILE",
+            hint="\n  ".join(["set DISCORPORA_DATA, correct the build file, or get them:", *ways]),
         )
-    for stage in task.lineage:
-        if isinstance(stage, Parse) and not is_complete(stage.folder):
-            problem, how = lacking(stage.parser_name)
-            if problem:
-                keys = task.build.parser_keys(stage.source, stage.parser_name)
-                where = task.build.where(*keys)
-                raise ConfigError(f"{stage.parser_name!r}: {problem}", where=where, hint=how)
 
 
-def missing_inputs(stages: Sequence[StageTask]) -> list[tuple[str, str, str]]:
-    """Name, why it is missing, how to get it: for each input that is not on this machine.
-
-    The reason ends in `FROM_NETWORK` for what a build brings itself.
-    """
-    missing: dict[str, tuple[str, str]] = {}
-    for stage in stages:
-        for source in stage.own_sources:
-            if source.problem:
-                why = f"{source.spec}: {source.problem}"
-                if source.name in stage.build.by_name and not source.remote:
-                    why = (
-                        f"{stage.build.where(*stage.build.source_keys(source.name), 'spec')}: {why}"
-                    )
-                missing[source.name] = (why, source.get)
-        if isinstance(stage, Parse) and (lacks := lacking(stage.parser_name))[0]:
-            missing[f"parser {stage.parser_name}"] = lacks
-        if isinstance(stage, Train):
-            recipe, get = stage.chosen.recipe, stage.entry.get
-            backbone, vectors = getattr(recipe, "backbone", ""), getattr(recipe, "vectors", "")
-            if backbone and not Path(backbone).is_dir():
-                why = FROM_NETWORK if HUB_ID.fullmatch(backbone) else "no such folder"
-                missing[f"{stage.key}, backbone {backbone}"] = (why, get)
-            if vectors and not Path(vectors).is_file():
-                missing[f"{stage.key}, vectors {vectors}"] = ("no such file", get)
-    return [(name, why, get) for name, (why, get) in missing.items()]
-
-
-def lacking(parser: str) -> tuple[str, str]:
-    """What `parser` lacks on this machine, and how to get it; two empty texts if nothing.
-
-    No parser is loaded, so the version is not checked.
-    """
-    kind, _, name = parser.partition(":")
-    if kind == "spacy" and not models(parser):
-        return f"no package {name} is installed", f"python -m spacy download {name}"
-    if kind != "stanza":
-        return "", ""
-    download = f"python -c \"import stanza; stanza.download('{name}')\""
-    if find_spec("stanza") is None:
-        install = "pip install 'discorpora[stanza]'"
-        return "the package stanza is not installed", f"{install}; {download}"
-    place = stanza_models() / name
-    return ("", "") if place.is_dir() else (f"no models in {place}", download)
+def missing_inputs(stage: StageTask) -> list[Missing]:
+    """The inputs of a stage that are not on this machine, sources, parsers and models."""
+    build, missing = stage.build, []
+    for source in stage.own_sources:
+        if source.problem:
+            named = source.name in build.by_name
+            where = build.where(*build.source_keys(source.name), "spec") if named else build.path
+            problem = f"{source.spec}: {source.problem}"
+            missing.append(Missing(source.name, problem, where, source.get))
+    if isinstance(stage, Parse):
+        where = build.where(*build.parser_keys(stage.source, stage.parser_name))
+        problem, get = lacking(stage.parser_name)
+        if problem:
+            missing.append(Missing(f"parser {stage.parser_name}", problem, where, get))
+    if isinstance(stage, Train):
+        recipe, where = stage.chosen.recipe, build.where("models", stage.name, "recipe")
+        backbone, vectors = getattr(recipe, "backbone", ""), getattr(recipe, "vectors", "")
+        if backbone and not Path(backbone).is_dir():
+            problem = FROM_NETWORK if HUB_ID.fullmatch(backbone) else "no such folder"
+            name = f"{stage.key}, backbone {backbone}"
+            missing.append(Missing(name, problem, where, stage.entry.get))
+        if vectors and not Path(vectors).is_file():
+            name = f"{stage.key}, vectors {vectors}"
+            missing.append(Missing(name, "no such file", where, stage.entry.get))
+    return missing
 
 
 def run_build(
@@ -320,48 +304,3 @@ def run_build(
         finally:
             release(task.root)
     return 0 if done else 1
-
-
-class PublishAll(luigi.Task):
-    """Publish every dataset and model of a build to the Hugging Face Hub.
-
-    Nothing is pushed unless every licence allows it: all licences are checked first.
-    """
-
-    config = luigi.Parameter(default="", description="a build file: its path or a shipped name")
-    namespace = luigi.Parameter(description="a user or organisation of the Hub")
-    private = luigi.BoolParameter(default=False, description="make new repositories private")
-    dry_run = luigi.BoolParameter(
-        default=False, description="list files and licence decisions only"
-    )
-
-    done = False
-
-    def requires(self) -> BuildAll:
-        return BuildAll(config=self.config)
-
-    def complete(self) -> bool:
-        """Whether this run has published; what is up to date on the Hub is not pushed again."""
-        return self.done
-
-    def run(self) -> None:
-        build, private, hub = self.requires(), self.private, None
-        kinds: dict[str, Kind] = {"dataset": "dataset", "model": "model"}
-        folders = [
-            (task.folder, f"{self.namespace}/{build.key}-{task.key}", kinds[task.stage])
-            for task in build.lineage
-            if task.stage in kinds
-        ]
-        with console.explained(Path.cwd()):
-            if not self.dry_run:
-                from corpora.publish.hub import Hub
-
-                for folder, repo, kind in folders:
-                    plan_publication(folder, repo, kind=kind, private=private).require_licence()
-                hub = Hub()
-            for folder, repo, kind in folders:
-                done = publish(
-                    folder, repo, kind=kind, private=private, dry_run=self.dry_run, hub=hub
-                )
-                sys.stdout.write("\n".join(done.lines()) + "\n")
-        self.done = True

@@ -20,7 +20,6 @@ from corpora.store.documents import DocumentSizes, settled_splits, shards_of
 from corpora.store.folder import Stage
 from corpora.tasks.builder import Builder, Target
 from corpora.toml import toml_lines, toml_value
-from extract.commands import validate_stage
 from workflows.sources import SourceRecord
 from workflows.stage import StageTask
 from workflows.tables import Source
@@ -34,6 +33,7 @@ class Validate(StageTask):
 
     stage = "validation"
     version = 2
+    also_reads = ("documents", "sentences")
     name = luigi.Parameter(description="a [[validation]] entry's name")
 
     def requires(self) -> list[StageTask]:
@@ -42,9 +42,6 @@ class Validate(StageTask):
             Pairs(config=self.config, source=name, parser=entry.parser, mode=entry.mode)
             for name in entry.sources
         ]
-
-    def reads(self) -> list[StageTask]:
-        return list(dict.fromkeys([*self.upstream, *(t for e in self.upstream for t in e.reads())]))
 
     def settings(self) -> dict[str, Any]:
         entry = self.build.check(self.name)
@@ -61,6 +58,8 @@ class Validate(StageTask):
         return [SourceRecord(f"{entry.name}-gold", self.build.place(entry.gold), get=entry.get)]
 
     def work(self, folder: Path) -> dict[str, Any]:
+        from extract.commands import validate_stage  # no other stage needs what it imports
+
         tasks = cast("list[Pairs]", self.upstream)
         documents = chain.from_iterable(task.documents() for task in tasks)
         folders = [task.folder for task in tasks]
@@ -170,6 +169,7 @@ class Dataset(StageTask):
     name = luigi.Parameter(description="a [datasets.NAME] table's name")
     stage = "dataset"
     shared = True
+    also_reads = ("documents",)  # for their authors and addresses
 
     @cached_property
     def builder(self) -> Builder:
@@ -201,11 +201,6 @@ class Dataset(StageTask):
         parser, mode = self.build.parse.parser, self.build.extract.mode
         made = [Pairs(config=self.config, source=n, parser=parser, mode=mode) for n in names]
         return [*made, *stages]
-
-    def reads(self) -> list[StageTask]:
-        """Also the documents, for their authors and addresses."""
-        documents = [task for task in self.lineage if task.stage == "documents"]
-        return list(dict.fromkeys([*self.upstream, *documents]))
 
     def code(self) -> list[str]:
         return sorted({type(self.builder).__module__, "corpora.tasks.candidates"})

@@ -115,6 +115,7 @@ class Evaluate(ModelStage):
 
     stage = "evaluation"
     version = 6
+    also_reads = ("division",)  # it tells the rows that the model has seen
     on = luigi.Parameter(
         default="", batch_method=",".join, description="an [evaluations.NAME] table's name"
     )
@@ -144,12 +145,6 @@ class Evaluate(ModelStage):
         dataset = f"{entry.dataset}@{entry.config}" if entry.config else entry.dataset
         return Evaluation(
             suite=entry.suite, models=(self.name,), dataset=dataset, limit=entry.limit
-        )
-
-    def reads(self) -> list[StageTask]:
-        """Also the division: it tells the rows that the model has seen."""
-        return list(
-            dict.fromkeys([*self.upstream, *(t for t in self.lineage if t.stage == "division")])
         )
 
     def judged_on(self) -> list[Dataset]:

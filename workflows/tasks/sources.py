@@ -57,8 +57,9 @@ def models(parser: str) -> list[Path]:
     if kind == "stanza":
         places = stanza_models() / "resources.json", stanza_models() / name
         return [path for path in places if path.exists()]
-    if kind == "spacy":
-        place = package_of(name) or Path(name)
+    if kind == "spacy":  # a package, which is not imported, or a folder
+        found = find_spec(name) if name.isidentifier() else None
+        place = Path(found.origin).parent if found and found.origin else Path(name)
         return [place] if place.exists() else []
     return []
 
@@ -68,10 +69,22 @@ def stanza_models() -> Path:
     return Path(os.environ.get("STANZA_RESOURCES_DIR", Path.home() / "stanza_resources"))
 
 
-def package_of(name: str) -> Path | None:
-    """The folder of an installed package; it is not imported."""
-    spec = find_spec(name) if name.isidentifier() else None
-    return Path(spec.origin).parent if spec is not None and spec.origin else None
+def lacking(parser: str) -> tuple[str, str]:
+    """What `parser` lacks on this machine, and how to get it; two empty texts if nothing.
+
+    No parser is loaded, so the version is not checked.
+    """
+    kind, _, name = parser.partition(":")
+    if kind == "spacy" and not models(parser):
+        return f"no package {name} is installed", f"python -m spacy download {name}"
+    if kind != "stanza":
+        return "", ""
+    download = f"python -c \"import stanza; stanza.download('{name}')\""
+    if find_spec("stanza") is None:
+        install = "pip install 'discorpora[stanza]'"
+        return "the package stanza is not installed", f"{install}; {download}"
+    place = stanza_models() / name
+    return ("", "") if place.is_dir() else (f"no models in {place}", download)
 
 
 class SourceStage(StageTask):
@@ -87,10 +100,6 @@ class SourceStage(StageTask):
         """The source's documents, with sentences if a stage upstream has split them."""
         made = [task for task in self.lineage if task.stage in ("documents", "sentences")]
         return iter_documents(made[-1].folder)
-
-    def reads(self) -> list[StageTask]:
-        made = [task for task in self.lineage[:-1] if task.stage in ("documents", "sentences")]
-        return list(dict.fromkeys([*self.upstream, *made[-1:]]))
 
 
 class Documents(SourceStage):
@@ -213,6 +222,7 @@ class Pairs(SourceStage):
 
     stage = "pairs"
     shared = True
+    also_reads = ("documents", "sentences")
     parser = luigi.Parameter(default="", description="another parser than the build file's")
     mode = luigi.Parameter(default="", description="recall or standalone")
 
