@@ -327,33 +327,30 @@ def differences(suite: str, first: Columns, other: Columns, seed: int = 0) -> di
     A column is compared where both have the same parts. Units that only one of them has are left
     out; a part without a common unit is too, and one of classes whose examples are not the same.
     """
-    columns: dict[str, _Drawn] = {}
-    found: dict[str, Difference] = {}
+    found: dict[str, _Drawn | None] = {}
+    columns = []
     for column in (name for name in first if name in other):
         one, two = first[column], other[column]
-        drawn = {
-            part: _drawn([(one[part], two[part])], f"{suite}.{column}.{part}", seed)
-            for part in one
-            if part in two
-        }
-        kept = {part: each for part, each in drawn.items() if each}
-        if kept.keys() == one.keys() == two.keys():
-            columns[column] = _mean(list(kept.values()))
-            found[column] = columns[column].difference()
+        parts = {}
+        for part in (name for name in one if name in two):
+            if drawn := _drawn([(one[part], two[part])], f"{suite}.{column}.{part}", seed):
+                parts[part] = drawn
+        if parts.keys() == one.keys() == two.keys():
+            columns.append(_mean([*parts.values()]))
+            found[column] = columns[-1]
         if len(one.keys() | two.keys()) > 1:
-            found |= {f"{column} {part}": each.difference() for part, each in kept.items()}
+            found |= {f"{column} {part}": each for part, each in parts.items()}
     if suite == "discoeval" and len(columns) > 1:
         # The tasks have examples of their own: they are drawn independently.
-        found[f"mean of {len(columns)} tasks"] = _mean(list(columns.values())).difference()
+        found[f"mean of {len(columns)} tasks"] = _mean(columns)
     # The probes change the same texts: a text is drawn for all of them.
     probes = [name for name in first if name.startswith(PROBES)]
     both = [(first[name].get(""), other.get(name, {}).get("")) for name in probes]
     pairs = [(a, b) for a, b in both if a and b and a.right is not None and b.right is not None]
     if len(pairs) > 1:
         title = f"mean of {len(pairs)} probes"
-        mean = _drawn(pairs, f"{suite}.{title}", seed)
-        found |= {title: mean.difference()} if mean else {}
-    return found
+        found[title] = _drawn(pairs, f"{suite}.{title}", seed)
+    return {name: drawn.difference() for name, drawn in found.items() if drawn}
 
 
 def _mean(drawn: Sequence[_Drawn]) -> _Drawn:
