@@ -54,16 +54,14 @@ def convert(
     model = CoherenceScorer.from_backbone(
         AutoModel.from_config(config, dtype=torch.float32), max_tokens, tokenizer.pad_token_id
     )
-    wanted = {name: tuple(value.shape) for name, value in model.state_dict().items()}
-    there = {name: tuple(value.shape) for name, value in named.items()}
-    if differ := sorted(n for n in {*wanted, *there} if wanted.get(n) != there.get(n)):
+    try:
+        model.load_state_dict(named)
+    except RuntimeError as error:  # it names each weight that is missing, or of another shape
         raise InputError(
-            f"its weights do not fit the backbone {backbone}: {differ[0]} is "
-            f"{there.get(differ[0])}, expected {wanted.get(differ[0])} ({len(differ)} differ)",
+            f"its weights do not fit the backbone {backbone}: {' '.join(str(error).split())[:300]}",
             where=str(checkpoint),
             hint="name the backbone that it was trained with: --backbone FOLDER_OR_ID",
-        )
-    model.load_state_dict(named)
+        ) from error
     left_out = [LEFT_OUT.rstrip(".")] if any(name.startswith(LEFT_OUT) for name in state) else []
     with staged(output) as partial:
         save_model(model, tokenizer, partial)

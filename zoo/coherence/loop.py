@@ -28,7 +28,6 @@ from accelerate.utils import broadcast_object_list, gather_object
 from safetensors.torch import load_model
 from torch import Tensor
 
-from corpora.errors import DiscorporaError
 from corpora.rng import stream
 from corpora.store.atomic import write_json
 from zoo.backbones import training_attention
@@ -42,7 +41,7 @@ from zoo.coherence.objectives import (
     NegativeQueue,
 )
 from zoo.lora import merge_lora
-from zoo.modeling import explained, uses_bf16
+from zoo.modeling import explained, uses_bf16, within_memory
 from zoo.training import checkpoints
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import ignore_unused, tensor_cores, thinned
@@ -265,17 +264,11 @@ class FullTraining:
     @contextmanager
     def _part(self, name: str) -> Iterator[None]:
         """Add up the time of a part of the loop; say what to lower if memory runs out."""
-        began = time.perf_counter()
-        try:
+        began, key = time.perf_counter(), LOWER[name]
+        now = getattr(self.recipe, key)
+        hint = f"lower {key} (now {now}) or max_tokens; and use another --output"
+        with within_memory(f"{self.job.name}, {name}", hint):
             yield
-        except torch.cuda.OutOfMemoryError as error:
-            key = LOWER[name]
-            raise DiscorporaError(
-                f"out of memory on the GPU ({name})",
-                where=self.job.name,
-                hint=f"lower {key} (now {getattr(self.recipe, key)}) or max_tokens; "
-                "and use another --output",
-            ) from error
         self.progress.seconds[name] += time.perf_counter() - began
 
     def _step(self, batch: list[Row]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pyarrow as pa
 import pydantic.dataclasses
-from pydantic import BaseModel, Field, FiniteFloat
+from pydantic import AliasPath, BaseModel, Field, FiniteFloat
 
 from corpora.errors import InputError
 from corpora.outside import read_record
@@ -21,6 +21,7 @@ from zoo.coherence.data import Documents
 from zoo.coherence.links import LinkScorer
 from zoo.evaluate.scores import Ranking
 from zoo.texts import Text, TextEncoder, as_sentences, check_texts
+from zoo.training.job import RESULTS
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("zoo")
 
-REFERENCE, RESULTS = "reference.json", "results.json"
+REFERENCE = "reference.json"
 """File beside the weights: 101 quantiles of the scores of coherent texts."""
 BREAKS = "breaks.json"
 """File beside the weights: how often the marked sentence was the intruder of held-out texts."""
@@ -260,30 +261,21 @@ def load_breaks(model: str | Path) -> Breaks | None:
     return None if found is None else read_record(Breaks, found, DAMAGED)
 
 
-class Interval(BaseModel):
-    value: float = 0.0
-    ci: tuple[float, float] | None = None
-
-
-class Tested(BaseModel):
-    accuracy: Interval = Interval()
-
-
-class OfTest(BaseModel):
-    test: Tested = Tested()
+TESTED = ("metrics", "test", "accuracy")
 
 
 class Trained(BaseModel):
-    """What scoring reads of the results of a training."""
+    """What scoring reads of the results of a training: the accuracy on its test pairs."""
 
-    metrics: OfTest = OfTest()
+    value: float = Field(0.0, validation_alias=AliasPath(*TESTED, "value"))
+    ci: tuple[float, float] | None = Field(None, validation_alias=AliasPath(*TESTED, "ci"))
 
 
 def warn_of_chance(model: str | Path) -> None:
     """Warn of a model whose accuracy on its own test pairs is not above chance."""
     found = file_of(model, RESULTS)
-    accuracy = read_record(Trained, found, DAMAGED).metrics.test.accuracy if found else Interval()
-    if accuracy.ci and accuracy.ci[0] <= 0.5:
+    accuracy = read_record(Trained, found, DAMAGED) if found else None
+    if accuracy and accuracy.ci and accuracy.ci[0] <= 0.5:
         low, high = (100 * bound for bound in accuracy.ci)
         log.warning(
             "%s: tells %.0f of 100 test pairs [%.0f, %.0f], which chance does too: its scores say "
