@@ -1,13 +1,16 @@
 """A scorer of links between sentences; each sentence is encoded once, whatever the order.
 
 A text's score is the similarity of its sentences' vectors (neighbours, sentences two apart, and
-all) and a cue of order, which has a direction: whether years ascend (`zoo.coherence.order`).
-`docs/results/coherence.md` says why no more is learnt.
+all) and a cue of order, whether years ascend: cosines have no direction, so that a text and its
+reverse tie, and years have one. `zoo.coherence.ship` fits its weight; `docs/results/coherence.md`
+says why no more is learnt, and which other cues were left out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +24,6 @@ from transformers.configuration_utils import SubConfigSpec
 from corpora.prose import Quotes
 from zoo.backbones import pooled
 from zoo.coherence.data import pad
-from zoo.coherence.order import years_ascend
 from zoo.coherence.unc_modeling import pad_rows
 from zoo.loading import load_tokenizer
 from zoo.modeling import ZooModel, known_to_auto
@@ -29,6 +31,7 @@ from zoo.texts import Text, as_sentences, batches_by_length, check_texts
 
 BATCH_TOKENS = 2048
 TEXTS = 256
+YEAR = re.compile(r"\b(1\d\d\d|20[0-3]\d)\b")
 
 
 @strict
@@ -139,6 +142,17 @@ class LinkScorer(ZooModel):
         if self.config.years:
             scores += self.config.years * np.array([years_ascend(text) for text in sentences])
         return scores.tolist()
+
+
+def years_ascend(sentences: Sequence[str]) -> float:
+    """Whether years ascend from one dated sentence to the next, from -1 to 1.
+
+    The mean sign of the differences; 0 for a text with fewer than two different years. Of a
+    sentence with several years the first counts.
+    """
+    years = [int(found[0]) for sentence in sentences if (found := YEAR.search(sentence))]
+    signs = [np.sign(after - before) for before, after in pairwise(years) if after != before]
+    return float(np.mean(signs)) if signs else 0.0
 
 
 known_to_auto(LinkConfig, model=LinkScorer)

@@ -1,4 +1,4 @@
-"""The loop of the full model: hard negatives, momentum encoder (Jwalapuram et al. 2022, 3.4).
+"""Recipe: the full model, hard negatives and a momentum encoder (Jwalapuram et al. 2022, 3.4).
 
 The data depend on the model, so the loop is written by hand. A round is 200 instances: their
 hardest negatives are mined with the current model, then used in training. Checkpoints are made
@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +30,8 @@ from torch import Tensor
 from corpora.rng import stream
 from corpora.store.atomic import write_json
 from zoo.backbones import training_attention
-from zoo.coherence.contrastive import Prepared, annealed
-from zoo.coherence.data import Documents, Row, on_device, pad
+from zoo.coherence.contrastive import Prepared, annealed, leave, note_cut, prepare
+from zoo.coherence.data import Documents, Row, candidates, on_device, pad
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.objectives import (
     ContrastiveMargin,
@@ -60,6 +59,22 @@ LOWER = {
 """By part of the loop, the setting to lower if the GPU runs out of memory."""
 
 logging.getLogger("accelerate").setLevel(logging.WARNING)  # it names every file of a checkpoint
+
+
+def train(recipe: Full, job: Job) -> None:
+    """Train into `job.folder`: data, model, loop, evaluation, card."""
+    prepared = prepare(recipe)
+    documents, chosen = prepared.texts["train"], prepared.chosen["train"]
+    rows, fewer, lost = candidates(documents, chosen, recipe.candidates)
+    if fewer:
+        job.note(
+            f"{fewer} of {len(rows)} rows have fewer than {recipe.candidates} different negatives"
+        )
+    dropped = {"train": lost}
+    note_cut(job, prepared, dropped)
+    history = FullTraining(recipe, job, prepared, rows).run()
+    if is_main_process():
+        leave(recipe, job, prepared, history, dropped)
 
 
 @dataclass
@@ -119,7 +134,11 @@ class FullTraining:
         if self.processes > 1:
             prepared.model.to(self.accelerator.device)
             texts = self._padded(self.documents.texts(rows[0]))
-            ignore_unused(prepared.model, partial(_sum_of_scores, prepared.model, *texts))
+
+            def loss() -> Tensor:
+                return prepared.model(*texts).scores.sum()
+
+            ignore_unused(prepared.model, loss)
         self.parallel, self.optimizer, self.schedule = self.accelerator.prepare(
             prepared.model, optimizer, annealed(recipe, optimizer)
         )
@@ -319,13 +338,8 @@ class FullTraining:
             first = size * self.accelerator.process_index
             batch = batch[first : first + size]
         ids, mask = self._padded([text for row in batch for text in self.documents.texts(row)])
-        if self.processes > 1:
-            outputs = self.parallel(ids, mask, with_vectors=True)
-            vectors, scores = outputs.vectors, outputs.scores
-        else:
-            vectors = self.model.vectors(ids, mask)
-            scores = self.model.heads(vectors)
-        scores = scores.view(len(batch), -1)
+        outputs = self.parallel(ids, mask, with_vectors=True)
+        scores = outputs.scores.view(len(batch), -1)
         loss: Tensor = self.contrast(scores.float())
         if self.momentum is None:
             return loss
@@ -340,7 +354,7 @@ class FullTraining:
             negatives = self.model.vectors(other_ids, other_mask, encoder)
             self.queue.push(self.accelerator.gather(negatives) if shared else negatives)
             followed = self.model.vectors(*self._padded(slices), encoder)
-        own = vectors.view(len(batch), -1, vectors.size(-1))[:, 0]
+        own = outputs.vectors.view(*rows)[:, 0]
         return (1 - weight) * loss + weight * self.momentum_contrast(own, followed, self.queue())
 
     def _padded(self, texts: list[Any]) -> tuple[Tensor, Tensor]:
@@ -348,10 +362,6 @@ class FullTraining:
         self.progress.tokens += int(mask.sum())
         ids, mask = on_device(self.accelerator.device, ids, mask)
         return ids, mask
-
-
-def _sum_of_scores(model: CoherenceScorer, ids: Tensor, mask: Tensor) -> Tensor:
-    return model.heads(model.vectors(ids, mask)).sum()
 
 
 def drawn(row: Row, keep: int, seed: int, number: int) -> Row:

@@ -159,7 +159,7 @@ class CoherenceScorer(ZooModel):
         """One score for each text, the higher the more coherent; a text may be a list of sentences.
 
         A text beyond the model's limit is scored in overlapping windows of whole sentences
-        (`zoo.coherence.scoring.Windows`): its score is their mean. Padding changes no score, unless
+        (`zoo.coherence.scoring.windows`): its score is their mean. Padding changes no score, unless
         the backbone does not hide it.
         """
         return [scored.score for scored in score_texts(self, texts)]

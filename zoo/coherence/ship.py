@@ -44,8 +44,7 @@ from corpora.store.folder import DatasetFolder, Stage
 from corpora.tasks.builder import Builder, Target
 from corpora.tasks.intrusion import Intrusion
 from corpora.tasks.permuted import Permuted
-from zoo.coherence.links import LinkConfig, LinkScorer
-from zoo.coherence.order import years_ascend
+from zoo.coherence.links import LinkConfig, LinkScorer, years_ascend
 from zoo.coherence.scoring import BREAKS, REFERENCE, Breaks, Reference, explain, stands_out
 from zoo.compact import pack_folder
 from zoo.evaluate.scorers import Scorer, scores_of

@@ -16,7 +16,7 @@ import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, glu
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 from transformers.utils.generic import ModelOutput
 
@@ -243,10 +243,7 @@ def word_ids(
 
 def pad_rows(texts: Sequence[Sequence[int]]) -> Tensor:
     """Sentence numbers `[texts, sentences]`, -1 after a text's last."""
-    padded = torch.full((len(texts), max(map(len, texts))), -1, dtype=torch.long)
-    for i, text in enumerate(texts):
-        padded[i, : len(text)] = torch.as_tensor(text)
-    return padded
+    return pad_sequence([torch.tensor(text) for text in texts], batch_first=True, padding_value=-1)
 
 
 known_to_auto(UncConfig, model=UncModel)

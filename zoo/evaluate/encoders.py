@@ -288,6 +288,7 @@ class BackboneEncoder:
         Raises `InputError` for vectors with NaN or infinity.
         """
         import torch
+        from torch.nn.utils.rnn import pad_sequence
 
         lengths = [len(one["input_ids"]) for one in ids]
         self.tokens += sum(lengths)
@@ -295,12 +296,11 @@ class BackboneEncoder:
         extra = {"output_hidden_states": True} if deep else {}
         found: dict[str, np.ndarray] = {}
         for rows in batches_by_length(lengths, self.batch_tokens):
-            width = max(lengths[row] for row in rows)
             inputs = {}
             for key in ids[0]:  # padded on the right
                 fill = (self.tokenizer.pad_token_id or 0) if key == "input_ids" else 0
-                padded = [[*ids[row][key], *[fill] * (width - lengths[row])] for row in rows]
-                inputs[key] = torch.tensor(padded, device=self.model.device)
+                own = [torch.tensor(ids[row][key]) for row in rows]
+                inputs[key] = pad_sequence(own, True, fill).to(self.model.device)
             with torch.inference_mode():
                 output = self.model(**inputs, **extra)
                 for name in names:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM, AutoModelForNextSentencePrediction
 
 from corpora.errors import InputError
@@ -110,13 +111,10 @@ class CausalScorer:
         ]
         lengths = [end - start for _, start, _, end in parts]
         for batch in batches_by_length(lengths, BATCH_TOKENS):
-            ids = torch.zeros((len(batch), lengths[batch[0]]), dtype=torch.int64)
-            mask = torch.zeros_like(ids)
-            for place, at in enumerate(batch):
-                row, start, _, end = parts[at]
-                ids[place, : end - start] = torch.from_numpy(texts[row][start:end].astype(np.int64))
-                mask[place, : end - start] = 1
-            ids, mask = ids.to(self.model.device), mask.to(self.model.device)
+            cut = [texts[row][start:end] for row, start, _, end in (parts[at] for at in batch)]
+            rows = [torch.from_numpy(ids).long().to(self.model.device) for ids in cut]
+            mask = pad_sequence([torch.ones_like(ids) for ids in rows], batch_first=True)
+            ids = pad_sequence(rows, batch_first=True)
             logits = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
             for place, at in enumerate(batch):
                 row, start, scored, end = parts[at]
