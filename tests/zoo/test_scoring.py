@@ -257,7 +257,7 @@ class Harmful:
     [
         (Harmful(), "cannot be read as weights only"),
         ({"weights": [1, 2]}, "is not a state dict"),
-        ({"other.weight": torch.zeros(1)}, "none of the authors' models"),
+        ({"other.weight": torch.zeros(1)}, "do not fit"),
         (
             {"model.x": torch.zeros(1), "conlinear.weight": torch.zeros(1), "odd": torch.zeros(1)},
             "do not fit",

@@ -43,12 +43,6 @@ def convert(
         if name.rpartition(".")[2] not in BUFFERS and not name.startswith(LEFT_OUT):
             part = next((part for part in PARTS if name.startswith(part)), "")
             named[PARTS.get(part, "") + name.removeprefix(part)] = value
-    if not all(any(name.startswith(part) for name in named) for part in set(PARTS.values())):
-        raise InputError(
-            f"has none of the authors' models: its names begin with {sorted(state)[:3]}",
-            where=str(checkpoint),
-            hint=f"expected weights named {', '.join(f'{part}*' for part in PARTS)}",
-        )
     config = load_config(backbone)
     tokenizer = load_tokenizer(backbone, config)
     model = CoherenceScorer.from_backbone(
@@ -60,7 +54,8 @@ def convert(
         raise InputError(
             f"its weights do not fit the backbone {backbone}: {' '.join(str(error).split())[:300]}",
             where=str(checkpoint),
-            hint="name the backbone that it was trained with: --backbone FOLDER_OR_ID",
+            hint="name the backbone that it was trained with, --backbone FOLDER_OR_ID; expected "
+            f"weights named {', '.join(f'{part}*' for part in PARTS)}",
         ) from error
     left_out = [LEFT_OUT.rstrip(".")] if any(name.startswith(LEFT_OUT) for name in state) else []
     with staged(output) as partial:
@@ -82,9 +77,7 @@ def read_state(checkpoint: Path) -> dict[str, Tensor]:
     """The tensors of a `.pt` file; nothing but tensors and plain containers is unpickled."""
     try:
         state = torch.load(checkpoint, map_location="cpu", weights_only=True)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(checkpoint)) from error
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+    except (OSError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
         raise InputError(
             f"cannot be read as weights only: {str(error).splitlines()[0]}",
             where=str(checkpoint),

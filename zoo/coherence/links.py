@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -72,7 +73,6 @@ class LinkScorer(ZooModel):
     def __init__(self, config: LinkConfig) -> None:
         super().__init__(config)
         self.backbone: PreTrainedModel = AutoModel.from_config(config.backbone_config)
-        self._tokenizer: Any = None
         self.bf16 = False
         """Whether to encode in bfloat16: faster where the hardware has it."""
         self.cut = 0
@@ -97,11 +97,9 @@ class LinkScorer(ZooModel):
         pairs = (total * total).sum(-1) - (own * own).sum((1, 2))
         return scores + self.config.others * pairs / (count * (count - 1)).clamp(min=1)
 
-    @property
+    @cached_property
     def tokenizer(self) -> Any:
-        if self._tokenizer is None:
-            self._tokenizer = load_tokenizer(self.config._name_or_path, self.config)
-        return self._tokenizer
+        return load_tokenizer(self.config._name_or_path, self.config)
 
     def ids(self, sentences: Sequence[str]) -> list[list[int]]:
         """The tokens of each sentence with its special tokens, `max_tokens` at most."""

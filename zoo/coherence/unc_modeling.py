@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -127,7 +129,8 @@ class UncModel(ZooModel):
             ConvolutionBlock(width, config.kernel_size, config.kernel_heads) for _ in range(BLOCKS)
         )
         self.score_head = nn.Linear(2 * config.bilinear_size + width, 1)
-        self._tokenizer = tokenizer
+        if tokenizer is not None:
+            self.tokenizer = tokenizer
         self.cut = 0
         self.post_init()
 
@@ -196,11 +199,9 @@ class UncModel(ZooModel):
             output.language_loss = self.language_loss(states, input_ids, attention_mask)
         return output
 
-    @property
-    def tokenizer(self) -> PreTrainedTokenizerBase:
-        if self._tokenizer is None:
-            self._tokenizer = load_tokenizer(self.config._name_or_path, self.config)
-        return self._tokenizer
+    @cached_property
+    def tokenizer(self) -> Any:
+        return load_tokenizer(self.config._name_or_path, self.config)
 
     @torch.inference_mode()
     def score(self, texts: Sequence[Text]) -> list[float]:

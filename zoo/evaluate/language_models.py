@@ -25,7 +25,7 @@ from corpora.errors import InputError
 from zoo.backbones import is_decoder, max_positions
 from zoo.evaluate.encoders import load_frozen
 from zoo.modeling import best_device
-from zoo.texts import Text, TextEncoder, as_sentences, batches_by_length
+from zoo.texts import Text, TextEncoder, as_sentences, batches_by_length, check_texts
 
 BATCH_TOKENS = 4096
 """The most tokens at a time, padding included; a window longer than that is a batch of its own."""
@@ -85,8 +85,7 @@ class CausalScorer:
     def score(self, texts: Sequence[Text]) -> list[float]:
         """`[texts]`, in nats a token. By sentence, a text of one sentence has its own mean."""
         split = [as_sentences(text) for text in texts]
-        if not all("".join(sentences).strip() for sentences in split):
-            raise InputError("a text without a word has no probability")
+        check_texts(texts)
         ids = [self.texts.sentences(sentences) for sentences in split]
         whole = [np.concatenate([self.start, *sentences]) for sentences in ids]
         found = []

