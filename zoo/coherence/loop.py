@@ -30,7 +30,7 @@ from torch import Tensor
 from corpora.rng import stream
 from corpora.store.atomic import write_json
 from zoo.backbones import training_attention
-from zoo.coherence.contrastive import Prepared, annealed, leave, note_cut, prepare
+from zoo.coherence.contrastive import Prepared, annealed, leave, note_lost, prepare
 from zoo.coherence.data import Documents, Row, candidates, on_device, pad
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.objectives import (
@@ -70,11 +70,11 @@ def train(recipe: Full, job: Job) -> None:
         job.note(
             f"{fewer} of {len(rows)} rows have fewer than {recipe.candidates} different negatives"
         )
-    dropped = {"train": lost}
-    note_cut(job, prepared, dropped)
+    prepared.dropped = {"train": lost}
+    note_lost(job, prepared)
     history = FullTraining(recipe, job, prepared, rows).run()
     if is_main_process():
-        leave(recipe, job, prepared, history, dropped)
+        leave(job, prepared, history)
 
 
 @dataclass
