@@ -29,7 +29,7 @@ from torch import Tensor
 
 from corpora.rng import stream
 from corpora.store.atomic import write_json
-from zoo.backbones import training_attention
+from zoo.backbones import merge_lora, training_attention
 from zoo.coherence.contrastive import Prepared, annealed, leave, note_lost, prepare
 from zoo.coherence.data import Documents, Row, candidates, on_device, pad
 from zoo.coherence.modeling import CoherenceScorer
@@ -39,7 +39,6 @@ from zoo.coherence.objectives import (
     MomentumEncoder,
     NegativeQueue,
 )
-from zoo.lora import merge_lora
 from zoo.modeling import explained, uses_bf16, within_memory
 from zoo.training import checkpoints
 from zoo.training.job import Job, is_main_process

@@ -15,7 +15,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,13 +41,6 @@ SHARD = 4096
 """Texts that are encoded before their vectors are written."""
 LENGTH = "length"
 """Kept beside the vectors: a text's tokens before it was cut, `[texts, 1]`."""
-
-
-@runtime_checkable
-class Encoder(Protocol):
-    """Texts to vectors, `[texts, dim]`: all of them single texts, or all of them pairs."""
-
-    def encode(self, texts: Sequence[Any]) -> np.ndarray: ...
 
 
 class FunctionEncoder:
@@ -329,6 +322,7 @@ load_encoder = BackboneEncoder
 """The encoder of a model."""
 
 SentenceEncoder = BackboneEncoder | FunctionEncoder
+"""Texts to vectors, `[texts, dim]`: all of them single texts, or all of them pairs."""
 
 
 def _filled(text: str) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from corpora.errors import InputError
 from zoo.declared import CLASSIFIES, ENCODES, LABELLED, Count, Form, Suite
 from zoo.evaluate import Request
-from zoo.evaluate.encoders import Encoder, load_encoder
+from zoo.evaluate.encoders import SentenceEncoder, load_encoder
 from zoo.evaluate.results import Result
 from zoo.evaluate.scores import Outcomes, numbered
 from zoo.evaluate.table import Cells, Rows, percent
@@ -192,7 +192,9 @@ def need_labels(rows: int, split: str, where: str) -> None:
         )
 
 
-def probe(encoder: Encoder, data: Labelled, protocol: str) -> tuple[np.ndarray, dict[str, Any]]:
+def probe(
+    encoder: SentenceEncoder, data: Labelled, protocol: str
+) -> tuple[np.ndarray, dict[str, Any]]:
     """What a logistic regression on standardised frozen features predicts of the test split."""
     features = {}
     for split in data.tables:
