@@ -352,9 +352,10 @@ def differences(suite: str, first: Columns, other: Columns, seed: int = 0) -> di
 
 def _mean(drawn: Sequence[Difference]) -> Difference:
     """Of what was drawn independently."""
-    share, values = (np.mean([getattr(d, k) for d in drawn], axis=0) for k in ("share", "drawn"))
+    share = float(np.mean([each.share for each in drawn]))
+    values = np.mean([each.drawn for each in drawn], axis=0)
     units, of = sum(each.units for each in drawn), sum(each.of for each in drawn)
-    return Difference(float(share), values, units, of)
+    return Difference(share, values, units, of)
 
 
 def _drawn(pairs: Sequence[tuple[Outcomes, Outcomes]], name: str, seed: int) -> Difference | None:
