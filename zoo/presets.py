@@ -239,6 +239,12 @@ class Plugin(BaseModel):
     """The hash of its code: with other code it is another run."""
 
 
+class Described(BaseModel):
+    """What loading plug-ins reads of a model's configuration."""
+
+    model_type: str = ""
+
+
 class Trained(BaseModel):
     """What loading reads of the manifest of a model's folder."""
 
@@ -277,9 +283,7 @@ def load_plugins(folder: Path) -> None:
                 continue
         from transformers import CONFIG_MAPPING
 
-        from zoo.loading import model_type
-
-        there = model_type(folder)
+        there = read_record(Described, folder / "config.json").model_type
         problem = f"the {plugin.kind} {plugin.name} that trained it is not installed"
         if there not in CONFIG_MAPPING:
             raise InputError(
