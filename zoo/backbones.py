@@ -1,4 +1,4 @@
-"""A pretrained encoder in a recipe: its tokenizer, attention, vector, limit, and padding."""
+"""A pretrained encoder in a recipe: its tokenizer, attention, LoRA, vector, limit, and padding."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 
 import torch
 from tokenizers.processors import Sequence, TemplateProcessing
+from torch import nn
 from transformers import (
     PretrainedConfig,
     PreTrainedModel,
@@ -17,11 +18,10 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
 
 import zoo
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, require
 from zoo.attention import FAMILIES, register
 from zoo.declared import BackboneRecipe
 from zoo.loading import load_tokenizer
-from zoo.lora import add_lora
 from zoo.modeling import load_backbone, uses_bf16
 from zoo.modeling_discorpora import Pooling as Pooling
 from zoo.modeling_discorpora import pooled as pooled
@@ -110,6 +110,34 @@ def backbone_of(recipe: BackboneRecipe, tokenizer: PreTrainedTokenizerBase) -> P
     if recipe.lora_rank:
         add_lora(backbone, recipe)
     return backbone
+
+
+def add_lora(backbone: PreTrainedModel, recipe: BackboneRecipe) -> None:
+    """Freeze the encoder, and add LoRA matrices of rank `lora_rank` to each linear layer.
+
+    Raises `DiscorporaError` if `peft` is not installed.
+    """
+    peft = require("peft", "lora", f"for lora_rank = {recipe.lora_rank}")
+    config = peft.LoraConfig(
+        r=recipe.lora_rank,
+        lora_alpha=recipe.lora_alpha,
+        lora_dropout=recipe.lora_dropout,
+        target_modules="all-linear",
+    )
+    peft.inject_adapter_in_model(config, backbone)
+
+
+def merge_lora(model: nn.Module) -> None:
+    """Merge the LoRA matrices into the frozen weights; the model has its own classes again."""
+    if not any(".lora_" in name for name, _ in model.named_parameters()):
+        return
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    for name, module in list(model.named_modules()):
+        if isinstance(module, BaseTunerLayer):
+            module.merge()
+            model.set_submodule(name, module.get_base_layer())
+    model.requires_grad_(True)
 
 
 def set_attention(backbone: PreTrainedModel, way: str) -> None:

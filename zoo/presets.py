@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, field_validator
 
 from corpora.code import code_hash
 from corpora.declared import REFERENCE, Loc, Table, anchored, portable
@@ -245,14 +245,10 @@ class Described(BaseModel):
     model_type: str = ""
 
 
-class Settings(BaseModel):
-    plugins: tuple[Plugin, ...] = ()
-
-
 class Trained(BaseModel):
     """What loading reads of the manifest of a model's folder."""
 
-    settings: Settings = Settings()
+    plugins: tuple[Plugin, ...] = Field((), validation_alias=AliasPath("settings", PLUGINS))
 
 
 def plugins_of(preset: Preset, recipe: Recipe) -> list[Plugin]:
@@ -279,7 +275,7 @@ def load_plugins(folder: Path) -> None:
     missing one is only told: the weights do not need it.
     """
     place = folder / MANIFEST
-    plugins = read_record(Trained, place).settings.plugins if place.is_file() else ()
+    plugins = read_record(Trained, place).plugins if place.is_file() else ()
     for plugin in plugins:
         if _may_run(plugin.name):
             with suppress(ConfigError):

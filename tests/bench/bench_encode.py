@@ -28,11 +28,12 @@ import numpy as np
 
 from corpora.readers.discoeval import read_discoeval
 from zoo.evaluate.encoders import BackboneEncoder, load_encoder
-from zoo.evaluate.scorers import default_encoder
 from zoo.texts import batches_by_length
 
 PARTS = ("SP/wiki", "SP/arxiv", "BSO/wiki", "BSO/arxiv", "DC/wiki", "DC/chat", "SSP/abs")
 BATCH = 128
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
 
 def texts_of(path: Path, task: str, limit: int) -> list[str]:
@@ -123,7 +124,7 @@ def rows(
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     arguments.add_argument("--data", type=Path, default=Path("../shared/data/discoeval"))
-    arguments.add_argument("--model", default=default_encoder())
+    arguments.add_argument("--model", default=MINILM)
     arguments.add_argument("--texts", type=int, default=2000, help="about so many a part")
     arguments.add_argument("--parts", nargs="+", default=PARTS)
     arguments.add_argument("--threads", type=int, default=1)

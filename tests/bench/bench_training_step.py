@@ -19,7 +19,6 @@ import torch
 
 from corpora.errors import ConfigError
 from zoo.backbones import set_attention
-from zoo.evaluate.scorers import default_encoder
 from zoo.modeling import load_backbone
 
 OWN, NONE = -1.0, 0.0
@@ -36,6 +35,8 @@ WAYS: dict[str, tuple[str, float, float, bool, bool]] = {
     "bf16, none of attention": ("bf16", NONE, OWN, False, False),
     "bf16, no dropout": ("bf16", NONE, NONE, False, False),
 }
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
 
 def make_step(
@@ -70,16 +71,15 @@ def make_step(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--backbone", default="", help="an encoder (default: the installed MiniLM)")
+    parser.add_argument("--backbone", default=MINILM, help="an encoder")
     parser.add_argument("--texts", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--only", default="", help="the ways whose name this matches")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    backbone = options.backbone or default_encoder()
     try:
         made = {
-            name: make_step(backbone, way, options.texts, options.tokens)
+            name: make_step(options.backbone, way, options.texts, options.tokens)
             for name, way in WAYS.items()
             if re.search(options.only, name)
         }

@@ -23,7 +23,8 @@ from zoo.evaluate.discoeval import DiscoEval
 from zoo.evaluate.discoeval.data import TaskData, read
 from zoo.evaluate.discoeval.protocol import inputs_of, run_task, vectors_of
 from zoo.evaluate.encoders import BackboneEncoder, load_encoder
-from zoo.evaluate.scorers import default_encoder
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def lines(row: Row, found: dict[str, object]) -> Iterator[str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", type=Path, default=Path("../shared/data/discoeval"))
-    parser.add_argument("--model", default=default_encoder())
+    parser.add_argument("--model", default=MINILM)
     parser.add_argument("--cache", default="build/vectors")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--seeds", type=int, default=3)

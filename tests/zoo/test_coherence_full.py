@@ -25,6 +25,7 @@ from zoo.coherence import CoherenceScorer
 from zoo.coherence.contrastive import prepare
 from zoo.coherence.data import Documents, candidates
 from zoo.coherence.loop import FullTraining, drawn, mined, slice_of
+from zoo.coherence.modeling import ScoreOutput
 from zoo.coherence.objectives import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.recipes import Full
 from zoo.coherence.scoring import REFERENCE, quantiles
@@ -259,8 +260,9 @@ class Plain(nn.Module):
             return torch.tensor([[1.0, 2.0 * text[0]] for text in texts])
         return torch.tensor([[float(len(text)), float(text[0])] for text in texts])
 
-    def heads(self, vectors: Tensor) -> Tensor:
-        return vectors[:, 1] / 10
+    def forward(self, ids: Tensor, mask: Tensor, with_vectors: bool) -> ScoreOutput:
+        vectors = self.vectors(ids, mask)
+        return ScoreOutput(vectors[:, 1] / 10, vectors if with_vectors else None)
 
 
 def test_the_loss_of_two_documents_by_hand(training: Callable[..., FullTraining]) -> None:
@@ -274,7 +276,7 @@ def test_the_loss_of_two_documents_by_hand(training: Callable[..., FullTraining]
     encoder = SimpleNamespace(assemble=np.concatenate)
     loop.documents = Documents(encoder, sentences)  # type: ignore[arg-type]
     plain: Any = Plain()
-    loop.model = plain
+    loop.model = loop.parallel = plain
     batch = [("a", [[1, 0, 2], [2, 0, 1]]), ("b", [[1, 0, 2], [2, 1, 0]])]
     found = float(loop.loss(batch))
 

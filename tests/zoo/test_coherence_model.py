@@ -255,7 +255,7 @@ def test_each_row_keeps_its_own_candidates(tokenizer: Any) -> None:
 
 def test_texts_of_one_sentence_and_of_ten_thousand_tokens(tokenizer: Any) -> None:
     model = scorer("bert", tokenizer)
-    model._encoder = TextEncoder(tokenizer, model.config.max_tokens)
+    model.encoder = TextEncoder(tokenizer, model.config.max_tokens)
     scores = model.score([STORY[0], " ".join(STORY * 300), "word " * 10_000])
     assert np.isfinite(scores).all()
 

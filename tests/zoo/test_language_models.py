@@ -139,7 +139,7 @@ def test_a_model_that_is_none_of_the_kind_is_refused(
         baseline("perplexty:gpt2")
     scorer = baseline(f"perplexity:{gpt2}")
     for empty in ([], [""], " "):
-        with pytest.raises(InputError, match="without a word"):
+        with pytest.raises(InputError, match="holds no text"):
             scorer.score([TEXTS[0], empty])
 
 

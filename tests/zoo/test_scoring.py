@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -75,11 +76,10 @@ def test_a_scorer_reads_quotes_as_its_dataset_has_them(
 def test_windows_overlap_and_cover_every_sentence(tokenizer: Any) -> None:
     encoder = TextEncoder(tokenizer, 40)
     cut = windows(encoder, [STORY[i % 5] for i in range(30)])
-    assert cut.bounds[0][0] == 0 and cut.bounds[-1][1] == 30
-    for (start, end), (after, _) in zip(cut.bounds, cut.bounds[1:], strict=False):
-        assert start < after < end
-    sizes = [sum(map(len, cut.pieces[start:end])) for start, end in cut.bounds]
-    assert max(sizes) <= encoder.budget
+    assert cut[0].numbers[0] == 0 and cut[-1].numbers[-1] == 29
+    for one, after in pairwise(cut):
+        assert one.numbers[0] < after.numbers[0] <= one.numbers[-1]
+    assert max(sum(map(len, pieces)) for pieces, _ in cut) <= encoder.budget
 
 
 def test_no_window_lies_inside_the_one_before(tokenizer: Any) -> None:
@@ -89,10 +89,10 @@ def test_no_window_lies_inside_the_one_before(tokenizer: Any) -> None:
     [ids] = encoder.sentences([long])
     words = tokenizer.decode(ids[: encoder.budget - 4].tolist())
     text = ["It rained."] * 4 + [words] + ["It rained."] * 4
-    bounds = windows(encoder, text).bounds
-    ends = [end for _, end in bounds]
+    cut = windows(encoder, text)
+    ends = [numbers[-1] for _, numbers in cut]
     assert ends == sorted(set(ends))
-    assert bounds[0][0] == 0 and bounds[-1][1] == len(text)
+    assert cut[0].numbers[0] == 0 and ends[-1] == len(text) - 1
 
 
 @pytest.mark.parametrize("sentences", [["One."], STORY[:3], ["word " * 10_000]])
@@ -110,10 +110,10 @@ def test_a_sentence_longer_than_a_window_is_read_to_its_end(model: Any) -> None:
     [ids] = model.encoder.sentences([long])
     text = [STORY[0], long, STORY[1]]
     cut = windows(model.encoder, text)
-    assert (cut.numbers[0], cut.numbers[-1]) == (0, 2)
-    own = [piece for piece, number in zip(cut.pieces, cut.numbers, strict=True) if number == 1]
+    assert (cut[0].numbers[0], cut[-1].numbers[-1]) == (0, 2)
+    read = (pair for pieces, numbers in cut for pair in zip(pieces, numbers, strict=True))
+    own = list({id(piece): piece for piece, number in read if number == 1}.values())
     assert np.concatenate(own).tolist() == ids.tolist() and max(map(len, own)) == budget
-    assert cut.bounds[-1][1] == len(cut.pieces)
     one, other = model.score([text, [STORY[0], long[: len(long) // 2], STORY[1]]])
     assert one != other
     assert model.encoder.cut == 0  # nothing was left out
@@ -124,8 +124,8 @@ def test_a_sentence_longer_than_a_window_is_read_to_its_end(model: Any) -> None:
 def test_a_long_text_scores_the_mean_of_its_windows(model: Any) -> None:
     text = [STORY[i % 5] for i in range(20)]
     cut = windows(model.encoder, text)
-    assert len(cut.bounds) > 2
-    parts = model.score([text[start:end] for start, end in cut.bounds])
+    assert len(cut) > 2
+    parts = model.score([[text[number] for number in numbers] for _, numbers in cut])
     assert model.score([text])[0] == pytest.approx(np.mean(parts), abs=1e-6)
 
 
@@ -257,7 +257,7 @@ class Harmful:
     [
         (Harmful(), "cannot be read as weights only"),
         ({"weights": [1, 2]}, "is not a state dict"),
-        ({"other.weight": torch.zeros(1)}, "none of the authors' models"),
+        ({"other.weight": torch.zeros(1)}, "do not fit"),
         (
             {"model.x": torch.zeros(1), "conlinear.weight": torch.zeros(1), "odd": torch.zeros(1)},
             "do not fit",

@@ -117,7 +117,7 @@ def test_texts_that_lose_words_are_counted() -> None:
     tokenizer = train_words(["It was dark and cold outside .", "She lit a lamp ."], 50)
     sizes = {**SIZES, "vocab_size": len(tokenizer)}
     model = UncModel(UncConfig(**sizes, kernel_heads=2, kernel_size=3, max_words=5))
-    model._tokenizer = tokenizer
+    model.tokenizer = tokenizer
     cut = ["She lit a lamp.", "It was dark and cold outside."]
     whole, one, other = model.score([["She lit a lamp."], cut, [*cut[:1], "It was dark and cold"]])
     assert one == pytest.approx(other) and one != whole

@@ -6,7 +6,7 @@ The full model shares the data and the model (`prepare`), and the end (`leave`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -45,6 +45,13 @@ class Prepared:
     """Each document against one permutation: the test of every recipe."""
     batch_tokens: int
     """The tokens of `eval_batch_size` texts of maximum length."""
+    dropped: dict[str, int] = field(default_factory=dict)
+    """By split the rows whose negatives the cut made equal to the document."""
+
+    @property
+    def cut(self) -> dict[str, int]:
+        """By split the documents that were longer than the maximum."""
+        return {split: part.encoder.cut for split, part in self.texts.items()}
 
     def ranking(self, split: str) -> Ranking:
         """The model's scores of a split's `pairs`."""
@@ -60,8 +67,8 @@ def train(recipe: Contrastive, job: Job) -> None:
         split: instances(prepared.texts[split], prepared.chosen[split], negatives, pad_id)
         for split in ("train", "validation")
     }
-    dropped = {split: part.dropped for split, part in rows.items()}
-    note_cut(job, prepared, dropped)
+    prepared.dropped = {split: part.dropped for split, part in rows.items()}
+    note_lost(job, prepared)
 
     # Objective and Trainer
     objective = loss.module()
@@ -80,7 +87,7 @@ def train(recipe: Contrastive, job: Job) -> None:
         return
 
     # Evaluation and card
-    leave(recipe, job, prepared, history(state), dropped)
+    leave(job, prepared, history(state))
 
 
 def prepare(recipe: ScorerRecipe) -> Prepared:
@@ -144,25 +151,17 @@ def annealed(recipe: ScorerRecipe, optimizer: Optimizer) -> LambdaLR:
     return LambdaLR(optimizer, factor)
 
 
-def note_cut(job: Job, prepared: Prepared, dropped: Mapping[str, int]) -> None:
+def note_lost(job: Job, prepared: Prepared) -> None:
     """Note the effects of the maximum text length."""
-    cut = {split: part.encoder.cut for split, part in prepared.texts.items()}
-    job.note_counts(f"documents cut to {prepared.model.config.max_tokens} tokens", cut)
+    job.note_counts(f"documents cut to {prepared.model.config.max_tokens} tokens", prepared.cut)
     lost = "rows dropped, whose negatives the cut made equal to the document"
-    job.note_counts(lost, dropped)
+    job.note_counts(lost, prepared.dropped)
 
 
-def leave(
-    recipe: ScorerRecipe,
-    job: Job,
-    prepared: Prepared,
-    training: Mapping[str, Any],
-    dropped: Mapping[str, int],
-) -> None:
+def leave(job: Job, prepared: Prepared, training: Mapping[str, Any]) -> None:
     """Evaluate the trained model; write it with its card, results.json and its reference."""
-    metrics = {}
-    for split in prepared.pairs:
-        metrics[split] = prepared.ranking(split).metrics(recipe.seed)
+    seed = job.recipe.seed
+    metrics = {split: prepared.ranking(split).metrics(seed) for split in prepared.pairs}
     # Percentiles are relative to the validation documents in their original order.
     documents = prepared.texts["validation"]
     texts = [documents.original(name) for name in documents.sentences]
@@ -170,7 +169,6 @@ def leave(
     of = f"{prepared.dataset.name}, validation documents"
     write_json(job.folder / REFERENCE, asdict(Reference.among(of, scores)))
     value = metrics["test"]["accuracy"]["value"]
-    cut = {split: part.encoder.cut for split, part in prepared.texts.items()}
     finish(
         job,
         prepared.model,
@@ -178,6 +176,6 @@ def leave(
         prepared.dataset,
         headline=("test accuracy, one text against one", f"{value:.3f}"),
         metrics=metrics,
-        data={"cut": cut, "dropped": dict(dropped)},
+        data={"cut": prepared.cut, "dropped": prepared.dropped},
         training=dict(training),
     )

@@ -43,27 +43,20 @@ def convert(
         if name.rpartition(".")[2] not in BUFFERS and not name.startswith(LEFT_OUT):
             part = next((part for part in PARTS if name.startswith(part)), "")
             named[PARTS.get(part, "") + name.removeprefix(part)] = value
-    if not all(any(name.startswith(part) for name in named) for part in set(PARTS.values())):
-        raise InputError(
-            f"has none of the authors' models: its names begin with {sorted(state)[:3]}",
-            where=str(checkpoint),
-            hint=f"expected weights named {', '.join(f'{part}*' for part in PARTS)}",
-        )
     config = load_config(backbone)
     tokenizer = load_tokenizer(backbone, config)
     model = CoherenceScorer.from_backbone(
         AutoModel.from_config(config, dtype=torch.float32), max_tokens, tokenizer.pad_token_id
     )
-    wanted = {name: tuple(value.shape) for name, value in model.state_dict().items()}
-    there = {name: tuple(value.shape) for name, value in named.items()}
-    if differ := sorted(n for n in {*wanted, *there} if wanted.get(n) != there.get(n)):
+    try:
+        model.load_state_dict(named)
+    except RuntimeError as error:  # it names each weight that is missing, or of another shape
         raise InputError(
-            f"its weights do not fit the backbone {backbone}: {differ[0]} is "
-            f"{there.get(differ[0])}, expected {wanted.get(differ[0])} ({len(differ)} differ)",
+            f"its weights do not fit the backbone {backbone}: {' '.join(str(error).split())[:300]}",
             where=str(checkpoint),
-            hint="name the backbone that it was trained with: --backbone FOLDER_OR_ID",
-        )
-    model.load_state_dict(named)
+            hint="name the backbone that it was trained with, --backbone FOLDER_OR_ID; expected "
+            f"weights named {', '.join(f'{part}*' for part in PARTS)}",
+        ) from error
     left_out = [LEFT_OUT.rstrip(".")] if any(name.startswith(LEFT_OUT) for name in state) else []
     with staged(output) as partial:
         save_model(model, tokenizer, partial)
@@ -84,9 +77,7 @@ def read_state(checkpoint: Path) -> dict[str, Tensor]:
     """The tensors of a `.pt` file; nothing but tensors and plain containers is unpickled."""
     try:
         state = torch.load(checkpoint, map_location="cpu", weights_only=True)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(checkpoint)) from error
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+    except (OSError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
         raise InputError(
             f"cannot be read as weights only: {str(error).splitlines()[0]}",
             where=str(checkpoint),

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerBase
 
@@ -273,13 +274,9 @@ def _some(rows: list[Row]) -> list[Row]:
 
 def pad(texts: Sequence[Any], pad_id: int) -> tuple[Tensor, Tensor]:
     """`input_ids` and `attention_mask` `[texts, tokens]`, padded on the right."""
-    width = max(len(text) for text in texts)
-    ids = torch.full((len(texts), width), pad_id, dtype=torch.long)
-    mask = torch.zeros_like(ids)
-    for row, text in enumerate(texts):
-        ids[row, : len(text)] = torch.as_tensor(text)
-        mask[row, : len(text)] = 1
-    return ids, mask
+    rows = [torch.as_tensor(text, dtype=torch.long) for text in texts]
+    ids = pad_sequence(rows, batch_first=True, padding_value=pad_id)
+    return ids, pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
 
 
 def on_device(device: torch.device, *tensors: Tensor) -> tuple[Tensor, ...]:

@@ -1,13 +1,17 @@
 """A scorer of links between sentences; each sentence is encoded once, whatever the order.
 
 A text's score is the similarity of its sentences' vectors (neighbours, sentences two apart, and
-all) and a cue of order, which has a direction: whether years ascend (`zoo.coherence.order`).
-`docs/results/coherence.md` says why no more is learnt.
+all) and a cue of order, whether years ascend: cosines have no direction, so that a text and its
+reverse tie, and years have one. `zoo.coherence.ship` fits its weight; `docs/results/coherence.md`
+says why no more is learnt, and which other cues were left out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +25,6 @@ from transformers.configuration_utils import SubConfigSpec
 from corpora.prose import Quotes
 from zoo.backbones import pooled
 from zoo.coherence.data import pad
-from zoo.coherence.order import years_ascend
 from zoo.coherence.unc_modeling import pad_rows
 from zoo.loading import load_tokenizer
 from zoo.modeling import ZooModel, known_to_auto
@@ -29,6 +32,7 @@ from zoo.texts import Text, as_sentences, batches_by_length, check_texts
 
 BATCH_TOKENS = 2048
 TEXTS = 256
+YEAR = re.compile(r"\b(1\d\d\d|20[0-3]\d)\b")
 
 
 @strict
@@ -69,7 +73,6 @@ class LinkScorer(ZooModel):
     def __init__(self, config: LinkConfig) -> None:
         super().__init__(config)
         self.backbone: PreTrainedModel = AutoModel.from_config(config.backbone_config)
-        self._tokenizer: Any = None
         self.bf16 = False
         """Whether to encode in bfloat16: faster where the hardware has it."""
         self.cut = 0
@@ -94,11 +97,9 @@ class LinkScorer(ZooModel):
         pairs = (total * total).sum(-1) - (own * own).sum((1, 2))
         return scores + self.config.others * pairs / (count * (count - 1)).clamp(min=1)
 
-    @property
+    @cached_property
     def tokenizer(self) -> Any:
-        if self._tokenizer is None:
-            self._tokenizer = load_tokenizer(self.config._name_or_path, self.config)
-        return self._tokenizer
+        return load_tokenizer(self.config._name_or_path, self.config)
 
     def ids(self, sentences: Sequence[str]) -> list[list[int]]:
         """The tokens of each sentence with its special tokens, `max_tokens` at most."""
@@ -139,6 +140,17 @@ class LinkScorer(ZooModel):
         if self.config.years:
             scores += self.config.years * np.array([years_ascend(text) for text in sentences])
         return scores.tolist()
+
+
+def years_ascend(sentences: Sequence[str]) -> float:
+    """Whether years ascend from one dated sentence to the next, from -1 to 1.
+
+    The mean sign of the differences; 0 for a text with fewer than two different years. Of a
+    sentence with several years the first counts.
+    """
+    years = [int(found[0]) for sentence in sentences if (found := YEAR.search(sentence))]
+    signs = [np.sign(after - before) for before, after in pairwise(years) if after != before]
+    return float(np.mean(signs)) if signs else 0.0
 
 
 known_to_auto(LinkConfig, model=LinkScorer)

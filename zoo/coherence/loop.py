@@ -1,4 +1,4 @@
-"""The loop of the full model: hard negatives, momentum encoder (Jwalapuram et al. 2022, 3.4).
+"""Recipe: the full model, hard negatives and a momentum encoder (Jwalapuram et al. 2022, 3.4).
 
 The data depend on the model, so the loop is written by hand. A round is 200 instances: their
 hardest negatives are mined with the current model, then used in training. Checkpoints are made
@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +27,11 @@ from accelerate.utils import broadcast_object_list, gather_object
 from safetensors.torch import load_model
 from torch import Tensor
 
-from corpora.errors import DiscorporaError
 from corpora.rng import stream
 from corpora.store.atomic import write_json
-from zoo.backbones import training_attention
-from zoo.coherence.contrastive import Prepared, annealed
-from zoo.coherence.data import Documents, Row, on_device, pad
+from zoo.backbones import merge_lora, training_attention
+from zoo.coherence.contrastive import Prepared, annealed, leave, note_lost, prepare
+from zoo.coherence.data import Documents, Row, candidates, on_device, pad
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.objectives import (
     ContrastiveMargin,
@@ -41,8 +39,7 @@ from zoo.coherence.objectives import (
     MomentumEncoder,
     NegativeQueue,
 )
-from zoo.lora import merge_lora
-from zoo.modeling import explained, uses_bf16
+from zoo.modeling import explained, uses_bf16, within_memory
 from zoo.training import checkpoints
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import ignore_unused, tensor_cores, thinned
@@ -61,6 +58,22 @@ LOWER = {
 """By part of the loop, the setting to lower if the GPU runs out of memory."""
 
 logging.getLogger("accelerate").setLevel(logging.WARNING)  # it names every file of a checkpoint
+
+
+def train(recipe: Full, job: Job) -> None:
+    """Train into `job.folder`: data, model, loop, evaluation, card."""
+    prepared = prepare(recipe)
+    documents, chosen = prepared.texts["train"], prepared.chosen["train"]
+    rows, fewer, lost = candidates(documents, chosen, recipe.candidates)
+    if fewer:
+        job.note(
+            f"{fewer} of {len(rows)} rows have fewer than {recipe.candidates} different negatives"
+        )
+    prepared.dropped = {"train": lost}
+    note_lost(job, prepared)
+    history = FullTraining(recipe, job, prepared, rows).run()
+    if is_main_process():
+        leave(job, prepared, history)
 
 
 @dataclass
@@ -120,7 +133,11 @@ class FullTraining:
         if self.processes > 1:
             prepared.model.to(self.accelerator.device)
             texts = self._padded(self.documents.texts(rows[0]))
-            ignore_unused(prepared.model, partial(_sum_of_scores, prepared.model, *texts))
+
+            def loss() -> Tensor:
+                return prepared.model(*texts).scores.sum()
+
+            ignore_unused(prepared.model, loss)
         self.parallel, self.optimizer, self.schedule = self.accelerator.prepare(
             prepared.model, optimizer, annealed(recipe, optimizer)
         )
@@ -265,17 +282,11 @@ class FullTraining:
     @contextmanager
     def _part(self, name: str) -> Iterator[None]:
         """Add up the time of a part of the loop; say what to lower if memory runs out."""
-        began = time.perf_counter()
-        try:
+        began, key = time.perf_counter(), LOWER[name]
+        now = getattr(self.recipe, key)
+        hint = f"lower {key} (now {now}) or max_tokens; and use another --output"
+        with within_memory(f"{self.job.name}, {name}", hint):
             yield
-        except torch.cuda.OutOfMemoryError as error:
-            key = LOWER[name]
-            raise DiscorporaError(
-                f"out of memory on the GPU ({name})",
-                where=self.job.name,
-                hint=f"lower {key} (now {getattr(self.recipe, key)}) or max_tokens; "
-                "and use another --output",
-            ) from error
         self.progress.seconds[name] += time.perf_counter() - began
 
     def _step(self, batch: list[Row]) -> None:
@@ -326,13 +337,8 @@ class FullTraining:
             first = size * self.accelerator.process_index
             batch = batch[first : first + size]
         ids, mask = self._padded([text for row in batch for text in self.documents.texts(row)])
-        if self.processes > 1:
-            outputs = self.parallel(ids, mask, with_vectors=True)
-            vectors, scores = outputs.vectors, outputs.scores
-        else:
-            vectors = self.model.vectors(ids, mask)
-            scores = self.model.heads(vectors)
-        scores = scores.view(len(batch), -1)
+        outputs = self.parallel(ids, mask, with_vectors=True)
+        scores = outputs.scores.view(len(batch), -1)
         loss: Tensor = self.contrast(scores.float())
         if self.momentum is None:
             return loss
@@ -347,7 +353,7 @@ class FullTraining:
             negatives = self.model.vectors(other_ids, other_mask, encoder)
             self.queue.push(self.accelerator.gather(negatives) if shared else negatives)
             followed = self.model.vectors(*self._padded(slices), encoder)
-        own = vectors.view(len(batch), -1, vectors.size(-1))[:, 0]
+        own = outputs.vectors.view(*rows)[:, 0]
         return (1 - weight) * loss + weight * self.momentum_contrast(own, followed, self.queue())
 
     def _padded(self, texts: list[Any]) -> tuple[Tensor, Tensor]:
@@ -355,10 +361,6 @@ class FullTraining:
         self.progress.tokens += int(mask.sum())
         ids, mask = on_device(self.accelerator.device, ids, mask)
         return ids, mask
-
-
-def _sum_of_scores(model: CoherenceScorer, ids: Tensor, mask: Tensor) -> Tensor:
-    return model.heads(model.vectors(ids, mask)).sum()
 
 
 def drawn(row: Row, keep: int, seed: int, number: int) -> Row:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -70,7 +71,6 @@ class CoherenceScorer(ZooModel):
         super().__init__(config)
         self.backbone: PreTrainedModel = encoder_from(config.backbone_config)
         self.score_head = nn.Linear(self.backbone.config.hidden_size, 1)
-        self._encoder: TextEncoder | None = None
         self.bf16 = False
         """Whether to score in bfloat16: faster on suitable hardware, exact to three digits."""
         self.post_init()
@@ -147,19 +147,17 @@ class CoherenceScorer(ZooModel):
         with torch.autocast(vectors.device.type, enabled=False):
             return self.score_head(vectors.to(self.score_head.weight.dtype)).squeeze(-1)
 
-    @property
+    @cached_property
     def encoder(self) -> TextEncoder:
         """Turns texts into ids with the tokenizer saved beside the weights."""
-        if self._encoder is None:
-            tokenizer = load_tokenizer(self.config._name_or_path, self.config)
-            self._encoder = TextEncoder(tokenizer, self.config.max_tokens)
-        return self._encoder
+        tokenizer = load_tokenizer(self.config._name_or_path, self.config)
+        return TextEncoder(tokenizer, self.config.max_tokens)
 
     def score(self, texts: Sequence[Text]) -> list[float]:
         """One score for each text, the higher the more coherent; a text may be a list of sentences.
 
         A text beyond the model's limit is scored in overlapping windows of whole sentences
-        (`zoo.coherence.scoring.Windows`): its score is their mean. Padding changes no score, unless
+        (`zoo.coherence.scoring.windows`): its score is their mean. Padding changes no score, unless
         the backbone does not hide it.
         """
         return [scored.score for scored in score_texts(self, texts)]

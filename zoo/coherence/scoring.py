@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pydantic.dataclasses
-from pydantic import BaseModel, Field, FiniteFloat
+from pydantic import AliasPath, BaseModel, Field, FiniteFloat
 
 from corpora.errors import InputError
 from corpora.outside import read_record
@@ -21,6 +21,7 @@ from zoo.coherence.data import Documents
 from zoo.coherence.links import LinkScorer
 from zoo.evaluate.scores import Ranking
 from zoo.texts import Text, TextEncoder, as_sentences, check_texts
+from zoo.training.job import RESULTS
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("zoo")
 
-REFERENCE, RESULTS = "reference.json", "results.json"
+REFERENCE = "reference.json"
 """File beside the weights: 101 quantiles of the scores of coherent texts."""
 BREAKS = "breaks.json"
 """File beside the weights: how often the marked sentence was the intruder of held-out texts."""
@@ -80,40 +81,38 @@ class SentenceEffect:
     swapped: float | None
 
 
-@dataclass(frozen=True)
-class Windows:
-    """A text as windows of whole sentences within the model's limit.
+class Window(NamedTuple):
+    """Pieces of a text that a model scores together, and the number of each one's sentence."""
 
-    A text that fits is one window. In a longer text each window has as many sentences as fit, and
-    the next begins halfway through it; the last ends with the text. A window that would end where
-    the previous one ends is left out. The text's score is the mean of its windows' scores.
+    pieces: Sequence[Any]
+    numbers: Sequence[int]
+
+
+def windows(encoder: TextEncoder, text: Text) -> list[Window]:
+    """A text as windows of whole sentences within the model's limit, the sentences as token ids.
+
+    A text that fits is one window; one without sentences is an empty window. In a longer text each
+    window has as many sentences as fit, and the next begins halfway through it; the last ends with
+    the text. A window that would end where the previous one ends is left out. The text's score is
+    the mean of its windows' scores.
 
     A sentence longer than a window is divided into pieces, each but the last a separate window.
-    `numbers` are each piece's sentence; `bounds` count pieces.
     """
-
-    pieces: tuple[np.ndarray, ...]
-    numbers: tuple[int, ...]
-    bounds: tuple[tuple[int, int], ...]
-
-
-def windows(encoder: TextEncoder, text: Text) -> Windows:
-    """Divide a text's sentences into windows; a text without any is one empty window."""
     pieces, numbers = [], []
     for number, ids in enumerate(encoder.sentences(as_sentences(text) or [""])):
         for start in range(0, max(len(ids), 1), encoder.budget):
             pieces.append(ids[start : start + encoder.budget])
             numbers.append(number)
     total = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
-    bounds: list[tuple[int, int]] = []
-    start = 0
-    while True:
+    found: list[Window] = []
+    start = last = 0
+    while last < len(pieces):
         end = int(np.searchsorted(total, total[start] + encoder.budget, side="right")) - 1
-        if not bounds or end > bounds[-1][1]:
-            bounds.append((start, end))
-        if end >= len(pieces):
-            return Windows(tuple(pieces), tuple(numbers), tuple(bounds))
+        if end > last:
+            found.append(Window(pieces[start:end], numbers[start:end]))
+            last = end
         start += max(1, (end - start) // 2)
+    return found
 
 
 def score_texts(
@@ -130,14 +129,10 @@ def score_texts(
         counts, scores = [1] * len(texts), model.score(sentences)
     else:
         cut = [windows(model.encoder, text) for text in sentences]
-        parts = [
-            model.encoder.assemble(text.pieces[start:end])
-            for text in cut
-            for start, end in text.bounds
-        ]
+        parts = [model.encoder.assemble(pieces) for text in cut for pieces, _ in text]
         found = iter(model.score_ids(parts))
-        counts = [len(text.bounds) for text in cut]
-        scores = [float(np.mean([next(found) for _ in range(count)])) for count in counts]
+        counts = [len(text) for text in cut]
+        scores = [float(np.mean([next(found) for _ in text])) for text in cut]
     return [
         Scored(
             score,
@@ -158,20 +153,18 @@ def explain(model: Model, text: Text) -> list[SentenceEffect]:
     check_texts([text])
     sentences = as_sentences(text)
     balanced = as_sentences(text, model.config.quotes)
-    pieces: Sequence[Any]
     if isinstance(model, LinkScorer):
-        pieces, numbers = balanced, tuple(range(len(balanced)))
         starts = range(0, max(1, len(balanced) - EXPLAINED // 2), EXPLAINED // 2)
-        bounds = tuple((start, min(start + EXPLAINED, len(balanced))) for start in starts)
+        parts = [balanced[start : start + EXPLAINED] for start in starts]
+        cut = [Window(p, range(s, s + len(p))) for s, p in zip(starts, parts, strict=True)]
     else:
         cut = windows(model.encoder, balanced)
-        pieces, numbers, bounds = cut.pieces, cut.numbers, cut.bounds
     # Each window unchanged, and every change of it: its kind and the number of the sentence.
     variants: list[tuple[str, int, list[Any]]] = []
-    for start, end in bounds:
-        window = list(pieces[start:end])
+    for pieces, numbers in cut:
+        window = list(pieces)
         variants.append(("as it is", -1, window))
-        for i, number in enumerate(numbers[start:end]):
+        for i, number in enumerate(numbers):
             if len(window) > 1:
                 variants.append(("left out", number, window[:i] + window[i + 1 :]))
             if i + 1 < len(window):
@@ -188,7 +181,7 @@ def explain(model: Model, text: Text) -> list[SentenceEffect]:
         if kind == "as it is":
             whole = score
         else:
-            changes[kind, number] += (score - whole) / len(bounds)
+            changes[kind, number] += (score - whole) / len(cut)
     return [
         SentenceEffect(sentence, changes.get(("left out", place)), changes.get(("swapped", place)))
         for place, sentence in enumerate(sentences)
@@ -260,30 +253,21 @@ def load_breaks(model: str | Path) -> Breaks | None:
     return None if found is None else read_record(Breaks, found, DAMAGED)
 
 
-class Interval(BaseModel):
-    value: float = 0.0
-    ci: tuple[float, float] | None = None
-
-
-class Tested(BaseModel):
-    accuracy: Interval = Interval()
-
-
-class OfTest(BaseModel):
-    test: Tested = Tested()
+TESTED = ("metrics", "test", "accuracy")
 
 
 class Trained(BaseModel):
-    """What scoring reads of the results of a training."""
+    """What scoring reads of the results of a training: the accuracy on its test pairs."""
 
-    metrics: OfTest = OfTest()
+    value: float = Field(0.0, validation_alias=AliasPath(*TESTED, "value"))
+    ci: tuple[float, float] | None = Field(None, validation_alias=AliasPath(*TESTED, "ci"))
 
 
 def warn_of_chance(model: str | Path) -> None:
     """Warn of a model whose accuracy on its own test pairs is not above chance."""
     found = file_of(model, RESULTS)
-    accuracy = read_record(Trained, found, DAMAGED).metrics.test.accuracy if found else Interval()
-    if accuracy.ci and accuracy.ci[0] <= 0.5:
+    accuracy = read_record(Trained, found, DAMAGED) if found else None
+    if accuracy and accuracy.ci and accuracy.ci[0] <= 0.5:
         low, high = (100 * bound for bound in accuracy.ci)
         log.warning(
             "%s: tells %.0f of 100 test pairs [%.0f, %.0f], which chance does too: its scores say "

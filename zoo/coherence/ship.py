@@ -14,7 +14,6 @@ that split. Its folder holds weights of four bits.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import re
 import shutil
@@ -29,6 +28,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from sklearn.linear_model import LogisticRegression
+from transformers import BertTokenizer
 
 from corpora.document import Document
 from corpora.prose import balanced
@@ -37,7 +37,6 @@ from corpora.readers.rows import json_rows
 from corpora.rng import stable_id
 from corpora.schemas import STRING, STRINGS, schema
 from corpora.sentences import split_document
-from corpora.splits import SPLITS
 from corpora.splits.division import Division
 from corpora.store.atomic import read_json, staged, write_json, write_text
 from corpora.store.card import Card
@@ -45,22 +44,15 @@ from corpora.store.folder import DatasetFolder, Stage
 from corpora.tasks.builder import Builder, Target
 from corpora.tasks.intrusion import Intrusion
 from corpora.tasks.permuted import Permuted
-from zoo.coherence.links import LinkConfig, LinkScorer
-from zoo.coherence.order import years_ascend
-from zoo.coherence.scoring import (
-    BREAKS,
-    REFERENCE,
-    RESULTS,
-    Breaks,
-    Reference,
-    explain,
-    stands_out,
-)
+from zoo.coherence.links import LinkConfig, LinkScorer, years_ascend
+from zoo.coherence.scoring import BREAKS, REFERENCE, Breaks, Reference, explain, stands_out
 from zoo.compact import pack_folder
+from zoo.evaluate.scorers import Scorer, scores_of
 from zoo.evaluate.scores import ranked
 from zoo.loading import CONFIG, load_tokenizer
 from zoo.modeling import load_backbone, save_model
 from zoo.training.data import evenly, open_dataset
+from zoo.training.job import RESULTS
 
 log = logging.getLogger("zoo")
 
@@ -83,6 +75,11 @@ CARD = Card(
     },
     citation="",
 )
+Row = dict[str, Any]
+"""A row of `PAIRS`."""
+FITTED, MARKED, JUDGED = 1500, 200, 500
+STRENGTH = 0.1
+"""Inverse strength of the L2 penalty, chosen by cross-validation on the training split."""
 TAKEN = {
     "novels": (4, 1, 1),
     "gum": (4, 3, 3),
@@ -110,24 +107,22 @@ def key_of(sentence: str) -> str:
     return re.sub(r"\W", "", sentence).lower()
 
 
-def tested(paths: Sequence[Path]) -> set[str]:
-    """The sentences of test sets: texts with one of them are not used for training."""
-    return {
+def texts(options: argparse.Namespace) -> None:
+    """Write the pairs of all texts, as the configuration `pairs` of one dataset.
+
+    Texts with a sentence of the test sets `exclude` are not used.
+    """
+    tested = {
         key_of(text)
-        for path in paths
+        for path in options.exclude
         for _, row in json_rows(path)
         if isinstance(row, dict)
         for text in row["pos"]
     }
-
-
-def texts(options: argparse.Namespace) -> None:
-    """Write the pairs of all texts, as the configuration `pairs` of one dataset."""
-    left_out = tested(options.exclude)
     documents: dict[str, list[Document]] = {}
     sizes: Counter[str] = Counter()
     for kind, document in sources(options):
-        if left_out.isdisjoint(map(key_of, document.sentence_texts())):
+        if tested.isdisjoint(map(key_of, document.sentence_texts())):
             documents.setdefault(kind, []).append(document)
             sizes[document.group] += (kind == "novels") * len(document.text)
     books = [group for group, _ in sorted(sizes.items(), key=lambda item: item[1]) if sizes[group]]
@@ -139,10 +134,10 @@ def texts(options: argparse.Namespace) -> None:
         for kind, some in documents.items()
         for document in some
     }
-    for kind, some in documents.items():
-        log.info("%s: %d texts", kind, len(some))
-    with staged(options.output) as folder, DatasetFolder(folder, "scorer", STAGE, CARD) as dataset:
+    stage = Stage("scorer", 1, "scorer-texts-1")
+    with staged(options.output) as folder, DatasetFolder(folder, "scorer", stage, CARD) as dataset:
         for kind, some in documents.items():
+            log.info("%s: %d texts", kind, len(some))
             fewest, permutations, intruders = TAKEN[kind]
             builders: dict[str, Builder] = {
                 "permuted": Permuted(min_sentences=fewest, repetitions=permutations),
@@ -150,47 +145,38 @@ def texts(options: argparse.Namespace) -> None:
             if intruders:
                 builders["intruded"] = Intrusion(min_sentences=fewest, per_text=intruders)
             for name, builder in builders.items():
-                for row in pairs_of(name, builder, kind, some, split, options.output):
-                    row["source"] = kind
-                    dataset.writer("pairs", row.pop("split"), PAIRS).extend([row])
+                part = options.output.parent / f"{options.output.name}-{kind}-{name}"
+                with staged(part) as place:
+                    target = Target(
+                        place, Stage(name, 1, f"scorer-{name}"), SEED, Division.of(split)
+                    )
+                    builder.build(some, target)
+                for where, row in pairs_in(part, name):
+                    row |= {"source": kind, "kind": name}
+                    dataset.writer("pairs", where, PAIRS).extend([row])
                     dataset.count_licence(some[0].licence)
         dataset.details["settings"] = {"quotes": "balance"}
         dataset.finish()
 
 
-STAGE = Stage("scorer", 1, "scorer-texts-1")
-
-
-def pairs_of(
-    name: str,
-    builder: Builder,
-    source: str,
-    documents: Sequence[Document],
-    split: dict[str, str],
-    output: Path,
-) -> Iterator[dict[str, Any]]:
-    """The rows of `PAIRS` that a builder makes of documents, with their split."""
-    part = output.parent / f"{output.name}-{source}-{name}"
-    with staged(part) as folder:
-        target = Target(folder, Stage(name, 1, f"scorer-{name}"), SEED, Division.of(split))
-        builder.build(documents, target)
-    made = open_dataset(str(part), "pairwise")
-    whole = open_dataset(str(part), "documents") if name == "permuted" else made
-    for place in SPLITS:
-        if place not in made.splits:
-            continue
-        if name == "intruded":
-            for row in made[place].select(["doc", "position", "pos", "neg"]).to_pylist():
-                pos, neg = ([balanced([plain(s)])[0] for s in row[key]] for key in ("pos", "neg"))
-                yield {**row, "kind": name, "pos": pos, "neg": neg, "split": place}
-            continue
-        sentences = {row["id"]: row["sentences"] for row in whole[place].to_pylist()}
-        for row in made[place].to_pylist():
+def pairs_in(part: Path, name: str) -> Iterator[tuple[str, Row]]:
+    """The pairs of a dataset that the builder `name` made, with their split."""
+    pairs = open_dataset(str(part), "pairwise").splits
+    if name == "intruded":
+        for split, table in pairs.items():
+            for row in table.select(["doc", "position", "pos", "neg"]).to_pylist():
+                for key in ("pos", "neg"):
+                    row[key] = [balanced([plain(text)])[0] for text in row[key]]
+                yield split, row
+        return
+    whole = open_dataset(str(part), "documents")
+    for split, table in pairs.items():
+        sentences = {row["id"]: row["sentences"] for row in whole[split].to_pylist()}
+        for row in table.to_pylist():
             pos = [plain(text) for text in sentences[row["document"]]]
             for order in row["orders"]:
                 neg = [pos[i] for i in order]
-                about = {"doc": row["document"], "kind": name, "position": -1, "split": place}
-                yield {**about, "pos": pos, "neg": neg}
+                yield split, {"doc": row["document"], "position": -1, "pos": pos, "neg": neg}
 
 
 def plain(text: str) -> str:
@@ -201,12 +187,10 @@ def plain(text: str) -> str:
 
 
 def scorer(options: argparse.Namespace) -> None:
-    """Write a scorer around a BERT with the texts' most frequent word pieces.
+    """Write a scorer around an uncased BERT with the texts' most frequent word pieces.
 
-    All single letters stay.
+    All letters stay, so that every word has pieces.
     """
-    from transformers import PreTrainedTokenizerFast
-
     rows = open_dataset(str(options.texts), "pairs")["train"]["pos"].to_pylist()
     tokenizer = load_tokenizer(options.backbone)
     distinct = list(dict.fromkeys(text for row in rows for text in row))
@@ -214,31 +198,17 @@ def scorer(options: argparse.Namespace) -> None:
     for start in range(0, len(distinct), 1024):
         for ids in tokenizer(distinct[start : start + 1024], add_special_tokens=False).input_ids:
             counts.update(ids)
-    described = json.loads(tokenizer.backend_tokenizer.to_str())
-    words = {number: word for word, number in described["model"]["vocab"].items()}
-    # All letters stay, so that every word has pieces.
+    words = {number: word for word, number in tokenizer.get_vocab().items()}
     always = [
         number
         for number, word in sorted(words.items())
         if number in tokenizer.all_special_ids
         or (len(word.removeprefix("##")) == 1 and word.isascii())
     ]
-    often = [number for number, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+    often = sorted(counts, key=lambda number: (-counts[number], number))
     kept = sorted(list(dict.fromkeys([*always, *often]))[: options.words])
-    renumbered = {number: place for place, number in enumerate(kept)}
-    described["model"]["vocab"] = {words[number]: renumbered[number] for number in kept}
-    described["truncation"] = described["padding"] = None
-    for token in described["added_tokens"]:
-        token["id"] = renumbered[token["id"]]
-    for token in described["post_processor"]["special_tokens"].values():
-        token["ids"] = [renumbered[number] for number in token["ids"]]
-    from tokenizers import Tokenizer
-
-    small = PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(json.dumps(described)),
-        model_max_length=512,
-        **{name: str(token) for name, token in tokenizer.special_tokens_map.items()},
-    )
+    vocabulary = {words[number]: place for place, number in enumerate(kept)}
+    small = BertTokenizer(vocab=vocabulary, model_max_length=512)
     model: Any = load_backbone(options.backbone, {})
     vectors = model.embeddings.word_embeddings.weight[kept].detach().clone()
     model.resize_token_embeddings(len(kept))
@@ -256,26 +226,21 @@ def scorer(options: argparse.Namespace) -> None:
 def ship(options: argparse.Namespace) -> None:
     """Pack a model into a folder, with the weight of years, its figures and its card."""
     made = open_dataset(str(options.texts), "pairs")
-    others = {path.name: open_dataset(str(path), "pairs").splits for path in options.unseen}
-    tables = {"test": [made["test"]], **{name: list(of.values()) for name, of in others.items()}}
-    # In two or three sentences there is little to tell an order by.
-    unseen = {
-        name: [row for table in some for row in table.to_pylist() if len(row["pos"]) > 3]
-        for name, some in tables.items()
-    }
+    tables = {"test": [made["test"]]}
+    for path in options.unseen:
+        tables[path.name] = list(open_dataset(str(path), "pairs").splits.values())
+    unseen = {name: long_rows(*some) for name, some in tables.items()}
     folder = options.output
     shutil.copytree(options.model, folder)
     if read_json(folder / CONFIG)["stored"] == "float32":  # a packed model is measured again
         pack_folder(folder)
     model = LinkScorer.from_pretrained(folder)
-    model.config.years = fitted_years(model, made["train"].to_pylist())
+    model.config.years = fitted_years(model, long_rows(made["train"]))
     write_json(folder / CONFIG, {**read_json(folder / CONFIG), "years": model.config.years})
     metrics = {name: told_apart(model, rows) for name, rows in unseen.items()}
-    known = made["validation"].to_pylist()
-    coherent = list({tuple(row["pos"]): None for row in known if len(row["pos"]) > 3})
-    scores = model.score(coherent)
-    of = "held-out novels and articles of the validation split"
-    reference = Reference.among(of, scores)
+    known = long_rows(made["validation"])
+    scores = model.score(list(dict.fromkeys(tuple(row["pos"]) for row in known)))
+    reference = Reference.among("held-out novels and articles of the validation split", scores)
     write_json(folder / REFERENCE, asdict(reference))
     breaks = measured_breaks(model, known)
     write_json(folder / BREAKS, asdict(breaks))
@@ -283,101 +248,97 @@ def ship(options: argparse.Namespace) -> None:
         name: judged_breaks(model, rows, breaks.least) for name, rows in unseen.items()
     }
     size = sum(path.stat().st_size for path in folder.iterdir())
-    write_json(
-        folder / RESULTS,
-        {
-            "recipe": "zoo.coherence.ship",
-            "seed": SEED,
-            "megabytes": round(size / 1e6, 2),
-            "parameters": sum(p.numel() for p in model.parameters()),
-            "metrics": metrics,
-        },
-    )
+    results = {
+        "recipe": "zoo.coherence.ship",
+        "seed": SEED,
+        "megabytes": round(size / 1e6, 2),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "metrics": metrics,
+    }
+    write_json(folder / RESULTS, results)
     write_text(folder / "README.md", card_of(metrics, reference, size, model.config.years))
     log.info("%s: %.1f MB", options.output, size / 1e6)
 
 
-def fitted_years(model: Any, rows: Sequence[dict[str, Any]]) -> float:
+def long_rows(*tables: pa.Table) -> list[Row]:
+    """The rows whose texts have four sentences or more: fewer tell little of their order."""
+    return [row for table in tables for row in table.to_pylist() if len(row["pos"]) > 3]
+
+
+def parts_of(rows: Sequence[Row], most: int) -> list[list[Row]]:
+    """At most `most` rows of each kind and source, spread evenly."""
+    parts: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        parts.setdefault((row["kind"], row["source"]), []).append(row)
+    return [[part[i] for i in evenly(len(part), most)] for part in parts.values()]
+
+
+def both_scores(model: Scorer, rows: Sequence[Row]) -> np.ndarray:
+    """The scores of the coherent and of the incoherent texts, `[2, rows]`."""
+    texts = [tuple(row[key]) for key in ("pos", "neg") for row in rows]
+    return scores_of(model, texts).reshape(2, -1)
+
+
+def fitted_years(model: Scorer, rows: Sequence[Row]) -> float:
     """The weight of ascending years beside the score without them.
 
     Logistic regression tells which text of a pair is coherent, by the differences of both numbers.
     At most `FITTED` pairs of each kind and source; each such part counts alike. A score that is no
     better than chance gets no years.
     """
-    parts: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in rows:
-        if len(row["pos"]) > 3:
-            parts.setdefault((row["source"], row["kind"]), []).append(row)
-    chosen = [[part[i] for i in evenly(len(part), FITTED)] for part in parts.values()]
-    some = [row for part in chosen for row in part]
-    each = np.concatenate([np.full(len(part), 1 / len(part)) for part in chosen])
-    texts = list(dict.fromkeys(tuple(row[key]) for row in some for key in ("pos", "neg")))
-    found = zip(texts, model.score(texts), strict=True)
-    values = {text: np.array([score, years_ascend(text)]) for text, score in found}
-    table = np.array([values[tuple(row["pos"])] - values[tuple(row["neg"])] for row in some])
+    parts = parts_of(rows, FITTED)
+    some = [row for part in parts for row in part]
+    each = np.concatenate([np.full(len(part), len(some) / len(part)) for part in parts])
+    coherent, other = both_scores(model, some)
+    years = [years_ascend(row["pos"]) - years_ascend(row["neg"]) for row in some]
+    table = np.stack([coherent - other, years], axis=1)
     spread = table.std(0).clip(1e-6)
     # Each pair counts in both directions, which leaves no intercept.
     both, right = np.concatenate([table, -table]) / spread, np.repeat([1, 0], len(table))
-    weights = np.tile(each * len(some) / len(chosen), 2) / 2
+    weights = np.tile(each / len(parts), 2) / 2
     learner = LogisticRegression(C=STRENGTH, fit_intercept=False)
-    score, years = learner.fit(both, right, sample_weight=weights).coef_[0] / spread
+    score, ascending = learner.fit(both, right, sample_weight=weights).coef_[0] / spread
     log.info("years: %d pairs", len(some))
-    return round(float(years / score), 4) if score > 0 else 0.0
+    return round(float(ascending / score), 4) if score > 0 else 0.0
 
 
-def told_apart(model: Any, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def told_apart(model: Scorer, rows: Sequence[Row]) -> dict[str, Any]:
     """The share of pairs whose coherent text scores higher: of all, and by kind and source."""
-    whole: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in rows:
-        whole.setdefault((row["kind"], row["source"]), []).append(row)
-    rows = [row for some in whole.values() for row in (some[i] for i in evenly(len(some), JUDGED))]
-    parts: dict[str, list[dict[str, Any]]] = {"accuracy": list(rows)}
-    for row in rows:
-        parts.setdefault(row["kind"], []).append(row)
-        parts.setdefault(f"{row['kind']}, {row['source']}", []).append(row)
-    distinct = list(dict.fromkeys(tuple(row[key]) for row in rows for key in ("pos", "neg")))
-    scores = dict(zip(distinct, model.score(distinct), strict=True))
-    return {
-        name: {
-            **ranked(
-                np.array([scores[tuple(row["pos"])] for row in some]),
-                np.array([scores[tuple(row["neg"])] for row in some]),
-                [row["doc"].partition("#")[0] for row in some],
-                SEED,
-                name,
-            ),
-            "pairs": len(some),
-        }
-        for name, some in sorted(parts.items())
-    }
+    rows = [row for part in parts_of(rows, JUDGED) for row in part]
+    coherent, other = both_scores(model, rows)
+    parts: dict[str, list[int]] = {}
+    for number, row in enumerate(rows):
+        for name in ("accuracy", row["kind"], f"{row['kind']}, {row['source']}"):
+            parts.setdefault(name, []).append(number)
+    groups = [row["doc"].partition("#")[0] for row in rows]
+    found = {}
+    for name, own in sorted(parts.items()):
+        figures = ranked(coherent[own], other[own], [groups[i] for i in own], SEED, name)
+        found[name] = {**figures, "pairs": len(own)}
+    return found
 
 
-def marks(model: Any, rows: Sequence[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def marks(model: Any, rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The margins of intruded texts, whether the mark is right, and the margins of coherent texts.
 
-    At most `MARKED` texts of four sentences or more, spread over the rows. The margin of a text is
-    0 if leaving out any sentence lowers its score.
+    At most `MARKED` texts, spread over the rows. The margin of a text is 0 if leaving out any
+    sentence lowers its score.
     """
-    intruded = [row for row in rows if row["kind"] == "intruded" and len(row["pos"]) > 3]
-    some = [intruded[i] for i in evenly(len(intruded), MARKED)]
 
     def mark(sentences: list[str]) -> tuple[int, float]:
         gains = np.array([effect.left_out for effect in explain(model, sentences)][1:], float)
         place, margin = stands_out(gains)
         return place + 1, margin if gains[place] > 0 else 0.0
 
+    intruded = [row for row in rows if row["kind"] == "intruded"]
+    some = [intruded[i] for i in evenly(len(intruded), MARKED)]
     found = [mark(row["neg"]) for row in some]
     right = [place == row["position"] for (place, _), row in zip(found, some, strict=True)]
     margins = np.array([margin for _, margin in found])
     return margins, np.array(right), np.array([mark(row["pos"])[1] for row in some])
 
 
-FITTED, MARKED, JUDGED = 1500, 200, 500
-STRENGTH = 0.1
-"""Inverse strength of the L2 penalty, chosen by cross-validation on the training split."""
-
-
-def measured_breaks(model: Any, rows: Sequence[dict[str, Any]]) -> Breaks:
+def measured_breaks(model: Any, rows: Sequence[Row]) -> Breaks:
     """How good a model's marks are; a fifth of the coherent texts reach the minimum margin."""
     margins, right, coherent = marks(model, rows)
     least = max(float(np.quantile(coherent, 0.8)), 1e-6)
@@ -393,17 +354,16 @@ def measured_breaks(model: Any, rows: Sequence[dict[str, Any]]) -> Breaks:
     )
 
 
-def judged_breaks(model: Any, rows: Sequence[dict[str, Any]], least: float) -> dict[str, Any]:
+def judged_breaks(model: Any, rows: Sequence[Row], least: float) -> dict[str, Any]:
     """On other texts: the share with a mark, and the share of correct marks."""
     margins, right, coherent = marks(model, rows)
-    marked = margins >= least
-    return {
-        "texts": len(margins),
-        "marked": float(marked.mean()),
-        "right_of_marked": float(right[marked].mean()),
-        "right_of_all": float(right.mean()),
-        "marked_coherent": float((coherent >= least).mean()),
+    shares = {
+        "marked": margins >= least,
+        "right_of_marked": right[margins >= least],
+        "right_of_all": right,
+        "marked_coherent": coherent >= least,
     }
+    return {"texts": len(margins), **{name: float(own.mean()) for name, own in shares.items()}}
 
 
 def card_of(metrics: dict[str, Any], reference: Reference, size: int, years: float) -> str:
@@ -439,24 +399,19 @@ def card_of(metrics: dict[str, Any], reference: Reference, size: int, years: flo
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
-    one = commands.add_parser("texts")
+    one, two, three = (commands.add_parser(run.__name__) for run in (texts, scorer, ship))
     one.add_argument("--novels", type=Path, nargs="+", required=True)
     one.add_argument("--articles", nargs="+", required=True)
     one.add_argument("--exclude", type=Path, nargs="*", default=[])
-    one.add_argument("--output", type=Path, required=True)
-    one.set_defaults(run=texts)
-    two = commands.add_parser("scorer")
     two.add_argument("texts", type=Path)
     two.add_argument("--backbone", required=True)
     two.add_argument("--words", type=int, default=12_000)
-    two.add_argument("--output", type=Path, required=True)
-    two.set_defaults(run=scorer)
-    three = commands.add_parser("ship")
     three.add_argument("model", type=Path)
     three.add_argument("--texts", type=Path, required=True)
     three.add_argument("--unseen", type=Path, nargs="*", default=[], help="more texts to judge by")
-    three.add_argument("--output", type=Path, required=True)
-    three.set_defaults(run=ship)
+    for command, run in ((one, texts), (two, scorer), (three, ship)):
+        command.add_argument("--output", type=Path, required=True)
+        command.set_defaults(run=run)
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     try:

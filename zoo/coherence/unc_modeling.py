@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, glu
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 from transformers.utils.generic import ModelOutput
 
@@ -127,7 +129,8 @@ class UncModel(ZooModel):
             ConvolutionBlock(width, config.kernel_size, config.kernel_heads) for _ in range(BLOCKS)
         )
         self.score_head = nn.Linear(2 * config.bilinear_size + width, 1)
-        self._tokenizer = tokenizer
+        if tokenizer is not None:
+            self.tokenizer = tokenizer
         self.cut = 0
         self.post_init()
 
@@ -196,11 +199,9 @@ class UncModel(ZooModel):
             output.language_loss = self.language_loss(states, input_ids, attention_mask)
         return output
 
-    @property
-    def tokenizer(self) -> PreTrainedTokenizerBase:
-        if self._tokenizer is None:
-            self._tokenizer = load_tokenizer(self.config._name_or_path, self.config)
-        return self._tokenizer
+    @cached_property
+    def tokenizer(self) -> Any:
+        return load_tokenizer(self.config._name_or_path, self.config)
 
     @torch.inference_mode()
     def score(self, texts: Sequence[Text]) -> list[float]:
@@ -243,10 +244,7 @@ def word_ids(
 
 def pad_rows(texts: Sequence[Sequence[int]]) -> Tensor:
     """Sentence numbers `[texts, sentences]`, -1 after a text's last."""
-    padded = torch.full((len(texts), max(map(len, texts))), -1, dtype=torch.long)
-    for i, text in enumerate(texts):
-        padded[i, : len(text)] = torch.as_tensor(text)
-    return padded
+    return pad_sequence([torch.tensor(text) for text in texts], batch_first=True, padding_value=-1)
 
 
 known_to_auto(UncConfig, model=UncModel)

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -124,10 +125,6 @@ def number(text: str, lowest: int = 0) -> int:
     return int(text)
 
 
-def positive_number(text: str) -> int:
-    return number(text, 1)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="discorpora evaluate",
@@ -143,11 +140,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", type=Path, metavar="FILE", help="also write all figures to FILE; - prints them")
     add("--name", default="", metavar="TEXT", help="the model's name in tables (its folder's name)")
     add("--split", default="test", metavar="TEXT", help="the split to score (test)")
+    positive = partial(number, lowest=1)
     said = "the random seed of bootstrap and classifiers (0)"
     add("--seed", type=number, default=0, metavar="NUMBER", help=said)
-    add("--threads", type=positive_number, default=1, metavar="NUMBER", help="threads on a CPU (1)")
+    add("--threads", type=positive, default=1, metavar="NUMBER", help="threads on a CPU (1)")
     said = "the rows of a batch, where a suite does not fill batches by tokens (64)"
-    add("--batch-size", type=positive_number, default=64, metavar="NUMBER", help=said)
+    add("--batch-size", type=positive, default=64, metavar="NUMBER", help=said)
     said = "the maximum number of rows, spread evenly over the split (0: all)"
     add("--limit", type=number, default=0, metavar="NUMBER", help=said)
     said = "run the code that comes with the model; a message names that code"

@@ -54,13 +54,11 @@ class PairClassifier:
         """Load a model folder or a Hub id. Raises `InputError` for a model of another type."""
         kind = classifier_class(folder)
         if kind is None:
-            extra = AutoModelForSequenceClassification._model_mapping._extra_content
-            types = [c.model_type for c, known in extra.items() if hasattr(known, "encode_pairs")]
             raise InputError(
                 f"holds a model of type {model_type(str(folder))!r}, which classifies no pairs of "
                 "sentences",
                 where=str(folder),
-                hint=f"the types that do: {', '.join(types)}",
+                hint="train one with the recipes dissent/...",
             )
         model = kind.from_pretrained(str(folder)).to(best_device())
         read_tokenizer = getattr(kind, "read_tokenizer", load_tokenizer)

@@ -19,15 +19,13 @@ from corpora.outside import read_json, record_of
 from corpora.store.manifest import Results
 from zoo.declared import Suite
 from zoo.evaluate import SUITES
-from zoo.evaluate.results import Result, datasets_of, place_of, read_outcomes
+from zoo.evaluate.results import Result, datasets_of, read_outcomes
 from zoo.evaluate.scores import Columns, Difference, differences, joined
 from zoo.evaluate.table import Cell, Cells, Comparison, Row, Rows, Table, percent, plain
 from zoo.training.job import RESULTS
 
 PUBLISHED = Path(__file__).with_name("published.toml")
 HASH = re.compile("[0-9a-f]{16}")
-TOLERANCE = 1e-3
-"""Per cent: outcomes are kept in float32."""
 
 
 def compare(
@@ -46,11 +44,10 @@ def compare(
             raise reason
     if seeds:
         found = join_seeds(found)
-    suites = dict.fromkeys(one.suite for one in found)
-    tables = [
-        _table(name, [one for one in found if one.suite == name], published) for name in suites
-    ]
-    return Comparison(tables)
+    suites: dict[str, list[Measured]] = {}
+    for one in found:
+        suites.setdefault(one.result.suite, []).append(one)
+    return Comparison([_table(suite, own, published) for suite, own in suites.items()])
 
 
 def alike(paths: Iterable[Path]) -> list[list[Path]]:
@@ -71,19 +68,16 @@ def alike(paths: Iterable[Path]) -> list[list[Path]]:
 
 @dataclass(frozen=True)
 class Measured:
-    """A result that was read at `path`, and the rows that it gives."""
+    """A result that was read at `path`: the model's own cells, and the rows of rules beside it."""
 
     result: Result
     path: Path
-    rows: Rows
+    cells: Cells
+    rules: Rows
     outcomes: Columns = field(default_factory=dict, repr=False)
     of_training: bool = False
     """Whether it is a model folder's own results.json and not a suite's."""
     trainings: int = 1
-
-    @property
-    def suite(self) -> str:
-        return self.result.suite
 
     @property
     def model(self) -> str:
@@ -96,11 +90,6 @@ class Measured:
     def kind(self) -> str:
         """The type of the model."""
         return str(self.result.model.get("type", ""))
-
-    @property
-    def cells(self) -> Cells:
-        """The model's own row."""
-        return self.rows[""]
 
     @property
     def data(self) -> dict[str, str]:
@@ -119,53 +108,36 @@ def read_results(path: Path) -> list[Measured]:
     """
     files = [path]
     if path.is_dir():
-        own = path / RESULTS
-        files = [own] if own.is_file() else sorted(path.glob("*.json"))
-    jsons = [(file, read_json(file)) for file in files]
-    found = [(file, of) for file, of in jsons if isinstance(of, dict) and "metrics" in of]
+        files = [path / RESULTS] if (path / RESULTS).is_file() else sorted(path.glob("*.json"))
+    found = []
+    for file in files:
+        table = read_json(file)
+        if not isinstance(table, dict) or "metrics" not in table:
+            continue
+        record_of(Results, table, str(file))
+        of_training = "suite" not in table
+        try:
+            one = measured(_of_training(table, file) if of_training else Result.of(table), file)
+        except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+            problem = f"is no result of the suite {table.get('suite', '')!r}: {error!r}"
+            raise InputError(problem, where=str(file)) from error
+        outcomes = {} if of_training else read_outcomes(file)
+        found.append(replace(one, outcomes=outcomes, of_training=of_training))
     if not found:
         raise InputError(
             "no result here",
             where=str(path),
             hint="give what discorpora evaluate --json wrote, or a folder with results.json",
         )
-    return [_read(*one) for one in found]
-
-
-def _read(path: Path, found: Mapping[str, Any]) -> Measured:
-    record_of(Results, found, str(path))
-    of_training = "suite" not in found
-    try:
-        result = _of_training(found, path) if of_training else Result.of(found)
-        one = measured(result, path)
-    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-        problem = f"is no result of the suite {found.get('suite', '')!r}: {error!r}"
-        raise InputError(problem, where=str(path)) from error
-    outcomes = {} if of_training else read_outcomes(path)
-    for column, parts in outcomes.items():  # they may be of another run than the result
-        shares = [
-            100 * float(each.right.mean()) for each in parts.values() if each.right is not None
-        ]
-        shown = one.cells[column].value if column in one.cells else None
-        if shares and (shown is None or abs(mean(shares) - shown) > TOLERANCE):
-            said = "nothing" if shown is None else f"{shown:.3f}"
-            raise InputError(
-                f"the outcomes say {column} = {mean(shares):.3f}, {path.name} says {said}: they "
-                "are of another run",
-                where=str(place_of(path)),
-                hint="evaluate the model again, or remove the file of outcomes",
-            )
-    return replace(one, outcomes=outcomes, of_training=of_training)
+    return found
 
 
 def measured(result: Result, path: Path = Path()) -> Measured:
-    """A result with the model's row (named "") and those of the rules beside it."""
-    if "nats_a_word" in result.metrics:
-        return Measured(result, path, _learnt_words(result))
-    rows = _kind(result.suite).rows(result)
-    return Measured(
-        result, path, {name: cells for name, cells in rows.items() if cells or not name}
-    )
+    """A result with the model's cells and those of the rules beside it."""
+    learnt = "nats_a_word" in result.metrics
+    rows = _learnt_words(result) if learnt else _kind(result.suite).rows(result)
+    rules = {name: cells for name, cells in rows.items() if name and cells}
+    return Measured(result, path, rows[""], rules)
 
 
 def _of_training(found: Mapping[str, Any], path: Path) -> Result:
@@ -215,29 +187,26 @@ def conflict(one: Measured, two: Measured) -> InputError | None:
     different data (of a mean: not over the same parts), from another number of examples, or by
     another protocol.
     """
-    if one.suite != two.suite:
+    if one.result.suite != two.result.suite:
         return None
     pair, shared = (one, two), sorted(one.cells.keys() & two.cells.keys())
-    evaluated = [[each.data[name] for each in pair] for name in one.data if name in two.data]
-    if shared and not evaluated:
-        evaluated = [["; ".join(each.data.values()) for each in pair]]
-    for column in shared:
-        evaluated.append([f"{column} ({', '.join(each.cells[column].of)})" for each in pair])
-    said = [("evaluated on", own) for own in evaluated]
+    on, by = "evaluated on", "measured with"
+    said = [(on, [each.data[name] for each in pair]) for name in one.data if name in two.data]
     if shared:
+        said = said or [(on, ["; ".join(each.data.values()) for each in pair])]
+        for column in shared:
+            said.append((on, [f"{column} ({', '.join(m.cells[column].of)})" for m in pair]))
         # A key that only one has is no difference: a model folder says less than a suite.
-        first, second = (each.result.protocol for each in pair)
-        keys = [key for key in sorted(first) if second.get(key, first[key]) != first[key]]
-        values = [", ".join(f"{k} = {own[k]}" for k in keys) for own in (first, second)]
-        said.append(("measured with", values))
+        for key in sorted(one.result.protocol.keys() & two.result.protocol.keys()):
+            said.append((by, [f"{key} = {each.result.protocol[key]}" for each in pair]))
         counts = [each.result.examples for each in pair]
         if one.cells.keys() == two.cells.keys() and None not in counts:
-            said.append(("evaluated on", [f"{count} examples" for count in counts]))
+            said.append((on, [f"{count} examples" for count in counts]))
     for verb, (own, other) in said:
         if own != other:
             return InputError(
                 f"{one.path} was {verb} {own}; {two.path} was {verb} {other}",
-                where=f"suite {one.suite}",
+                where=f"suite {one.result.suite}",
                 hint="one table holds one revision of the data and one protocol: evaluate both "
                 "alike",
             )
@@ -245,25 +214,19 @@ def conflict(one: Measured, two: Measured) -> InputError | None:
 
 
 def join_seeds(results: Sequence[Measured]) -> list[Measured]:
-    """The results of one name and the same columns as one: mean and deviation over trainings.
+    """The results of one model and the same columns as one: mean and deviation over trainings.
 
     A path that comes twice counts once; a model folder's own result is not joined with a suite's,
-    which may be of the same training. Raises `InputError` for one name on two types of model.
+    which may be of the same training.
     """
     groups: dict[tuple[Any, ...], list[Measured]] = {}
     for one in {each.path.resolve(): each for each in results}.values():
-        key = (one.suite, one.model, frozenset(one.cells), one.of_training)
+        key = (one.result.suite, one.model, one.kind, frozenset(one.cells), one.of_training)
         groups.setdefault(key, []).append(one)
     rows = []
-    for group in groups.values():
-        first = group[0]
-        for other in (each for each in group if each.kind != first.kind):
-            raise InputError(
-                f"{first.path} is of a {first.kind}, {other.path} of a {other.kind}, and both "
-                f"are named {first.model!r}",
-                hint="results of one name are joined: give each model its own with --name",
-            )
-        if len(group) > 1:
+    for first, *others in groups.values():
+        group = [first, *others]
+        if others:
             cells = {}
             for name, cell in first.cells.items():
                 values = [one.cells[name].value for one in group]
@@ -272,7 +235,7 @@ def join_seeds(results: Sequence[Measured]) -> list[Measured]:
             first = replace(
                 first,
                 result=replace(first.result, notes=list(notes)),
-                rows={**first.rows, "": cells},
+                cells=cells,
                 outcomes=joined([one.outcomes for one in group]),
                 trainings=len(group),
             )
@@ -335,10 +298,7 @@ def _model_rows(results: Sequence[Measured]) -> list[Row]:
 
     def fits(same: Sequence[Measured], one: Measured) -> bool:
         first = same[0]
-        about = (
-            (first.kind, one.kind),
-            (first.result.trained_on, one.result.trained_on),
-        )
+        about = (first.kind, one.kind), (first.result.trained_on, one.result.trained_on)
         differ = first.model != one.model or any(a and b and a != b for a, b in about)
         return not differ and not any(one.cells.keys() & other.cells.keys() for other in same)
 
@@ -367,12 +327,11 @@ def _rule_rows(results: Sequence[Measured]) -> list[Row]:
     """
     rules: dict[str, Cells] = {}
     for result in results:
-        for name, cells in result.rows.items():
-            if name:
-                known = rules.get(name, {})
-                other = any(c in known and known[c].value != cells[c].value for c in cells)
-                kept = f"{name} ({result.model})" if other else name
-                rules[kept] = {**cells, **rules.get(kept, {})}
+        for name, cells in result.rules.items():
+            known = rules.get(name, {})
+            other = any(c in known and known[c].value != cells[c].value for c in cells)
+            kept = f"{name} ({result.model})" if other else name
+            rules[kept] = {**cells, **rules.get(kept, {})}
     return [Row(name, "rule", cells) for name, cells in rules.items()]
 
 

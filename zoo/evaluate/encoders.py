@@ -15,7 +15,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,13 +41,6 @@ SHARD = 4096
 """Texts that are encoded before their vectors are written."""
 LENGTH = "length"
 """Kept beside the vectors: a text's tokens before it was cut, `[texts, 1]`."""
-
-
-@runtime_checkable
-class Encoder(Protocol):
-    """Texts to vectors, `[texts, dim]`: all of them single texts, or all of them pairs."""
-
-    def encode(self, texts: Sequence[Any]) -> np.ndarray: ...
 
 
 class FunctionEncoder:
@@ -98,19 +91,9 @@ def as_encoder(what: Any, name: str = "") -> SentenceEncoder:
         return load_encoder(str(what))
     if isinstance(what, BackboneEncoder | FunctionEncoder):
         return what
-    if isinstance(what, Mapping):
-
-        def known(texts: list[Any]) -> list[Any]:
-            missing = [text for text in texts if text not in what]
-            if missing:
-                raise InputError(
-                    f"{len(missing)} texts have no vector; the first: {str(missing[0])[:80]!r}",
-                    where=name or "arrays",
-                    hint="give one for every text that zoo.evaluate.discoeval.texts(DATA) lists",
-                )
-            return [what[text] for text in texts]
-
-        return FunctionEncoder(known, name or "arrays", takes_pairs=True)
+    if isinstance(what, Mapping):  # a vector for each of `zoo.evaluate.discoeval.texts`
+        known = what.__getitem__
+        return FunctionEncoder(lambda t: [*map(known, t)], name or "arrays", takes_pairs=True)
     function = getattr(what, "encode", what)
     return FunctionEncoder(function, name or ("" if function is what else type(what).__name__))
 
@@ -288,6 +271,7 @@ class BackboneEncoder:
         Raises `InputError` for vectors with NaN or infinity.
         """
         import torch
+        from torch.nn.utils.rnn import pad_sequence
 
         lengths = [len(one["input_ids"]) for one in ids]
         self.tokens += sum(lengths)
@@ -295,12 +279,11 @@ class BackboneEncoder:
         extra = {"output_hidden_states": True} if deep else {}
         found: dict[str, np.ndarray] = {}
         for rows in batches_by_length(lengths, self.batch_tokens):
-            width = max(lengths[row] for row in rows)
             inputs = {}
             for key in ids[0]:  # padded on the right
                 fill = (self.tokenizer.pad_token_id or 0) if key == "input_ids" else 0
-                padded = [[*ids[row][key], *[fill] * (width - lengths[row])] for row in rows]
-                inputs[key] = torch.tensor(padded, device=self.model.device)
+                own = [torch.tensor(ids[row][key]) for row in rows]
+                inputs[key] = pad_sequence(own, True, fill).to(self.model.device)
             with torch.inference_mode():
                 output = self.model(**inputs, **extra)
                 for name in names:
@@ -339,6 +322,7 @@ load_encoder = BackboneEncoder
 """The encoder of a model."""
 
 SentenceEncoder = BackboneEncoder | FunctionEncoder
+"""Texts to vectors, `[texts, dim]`: all of them single texts, or all of them pairs."""
 
 
 def _filled(text: str) -> str:
@@ -384,7 +368,6 @@ class VectorCache:
 
     def of(self, representation: str) -> dict[bytes, np.ndarray]:
         """The known vectors of a representation by their texts' digests."""
-        from safetensors import SafetensorError
         from safetensors.numpy import load_file
 
         if self.folder is None:
@@ -392,14 +375,7 @@ class VectorCache:
         known = self._read.setdefault(representation, {})
         place = self.folder / representation.replace(":", "-")
         for path in sorted(place.glob(f"*{SUFFIX}")) if not known else ():
-            try:
-                shard = load_file(path)
-            except SafetensorError as error:
-                raise InputError(
-                    f"a damaged file of cached vectors: {error}",
-                    where=str(path),
-                    hint="remove it; its texts are encoded again",
-                ) from error
+            shard = load_file(path)
             known.update(zip(map(bytes, shard["keys"]), shard["vectors"], strict=True))
         return known
 

@@ -35,8 +35,8 @@ from zoo.evaluate.discoeval.protocol import (
 )
 from zoo.evaluate.encoders import (
     AUTO,
-    Encoder,
     FunctionEncoder,
+    SentenceEncoder,
     as_encoder,
     load_encoder,
     model_key,
@@ -235,7 +235,7 @@ class _Ranked(AbsTaskRetrieval):
 
 
 def encoder(model: Any, representation: str = AUTO, name: str = "") -> AbsEncoder:
-    """A model folder, an `Encoder`, or a function of texts, as mteb takes it; cosine similarity."""
+    """A model folder, an encoder, or a function of texts, as mteb takes it; cosine similarity."""
     if isinstance(model, str | Path):
         return _Encoder(load_encoder(str(model), representation), _meta(str(model)))
     return _Encoder(as_encoder(model, name), ModelMeta.create_empty())
@@ -260,7 +260,7 @@ def _texts(batches: Any) -> list[str]:
 class _Encoder(AbsEncoder):
     """Each batch of a loader goes to the encoder."""
 
-    def __init__(self, model: Encoder, meta: ModelMeta) -> None:
+    def __init__(self, model: SentenceEncoder, meta: ModelMeta) -> None:
         self.model, self.mteb_model_meta = model, meta
 
     def encode(self, inputs: Any, **kwargs: Any) -> np.ndarray:

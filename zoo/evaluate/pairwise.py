@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,7 @@ from zoo.declared import Form
 from zoo.evaluate import Request
 from zoo.evaluate.pairwise_sets import PairSet, open_sets, score_pairs
 from zoo.evaluate.results import Result
-from zoo.evaluate.scorers import (
-    RULES,
-    OfScorers,
-    Scorer,
-    baseline,
-    cut_of,
-    default_encoder,
-    describe,
-    encoder_name,
-)
+from zoo.evaluate.scorers import RULES, OfScorers, Scorer, baseline, cut_of, describe
 from zoo.evaluate.scores import PROBES, RIGHT, TIE, WRONG, McNemar, Outcomes, mcnemar, ranked
 from zoo.evaluate.table import Cell, Rows, percent, rows_of_sets
 
@@ -38,7 +30,7 @@ class Pairwise(OfScorers):
     all_configs = True
 
     encoder: str = ""
-    """Of the rule `cosine`: a backbone (MiniLM if it is installed); `none` leaves the rule out."""
+    """Of the rule `cosine`: a folder or Hub id; `none` leaves the rule out without a note."""
     prompt: bool = True
     """Whether a pair's prompt is part of both texts."""
 
@@ -46,10 +38,9 @@ class Pairwise(OfScorers):
         """Accuracy on each test set, beside the rules."""
         found = open_sets(request.data, request.split, request.limit)
         scorers = self.scorers(request, *RULES)
-        encoder = self.encoder or default_encoder()
-        notes = [] if encoder else ["no encoder for the rule cosine: see --encoder"]
-        if encoder not in ("", "none"):
-            scorers["cosine"] = baseline(f"cosine:{encoder}")
+        notes = [] if self.encoder else ["no encoder for the rule cosine: see --encoder"]
+        if self.encoder not in ("", "none"):
+            scorers["cosine"] = baseline(f"cosine:{self.encoder}")
         sets = {
             each.name: evaluate_set(each, scorers, request.seed, prompt=self.prompt)
             for each in found.sets
@@ -68,7 +59,7 @@ class Pairwise(OfScorers):
             outcomes=[Outcomes(each.name, each.groups, right[each.name]) for each in found.sets],
             more={
                 "cut": cut_of(scorers[""]),
-                "encoder": encoder_name(encoder) if "cosine" in scorers else "",
+                "encoder": Path(self.encoder).name if "cosine" in scorers else "",
             },
         )
 

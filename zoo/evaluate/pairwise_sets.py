@@ -53,10 +53,8 @@ class PairSet:
     @property
     def digest(self) -> str:
         """The same for the same pairs in the same order."""
-        whole = hashlib.sha256()
-        for pair in self.pairs:
-            whole.update(repr((pair.prompt, pair.pos, pair.neg)).encode())
-        return whole.hexdigest()[:16]
+        whole = "".join(repr((pair.prompt, pair.pos, pair.neg)) for pair in self.pairs)
+        return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -76,16 +74,22 @@ def open_sets(spec: str, split: str = "test", limit: int = 0) -> PairSets:
     """
     path = Path(spec)
     if path.is_file() or (path.is_dir() and not (path / MANIFEST).is_file()):
-        files = _files(path)
+        files = [path]
+        if path.is_dir():
+            named = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
+            files = [file for file in named if file.is_file() and not is_annotations(file)]
         found = _of_files(files, limit)
         hashes = sorted((file.name, sha256(file)) for file in files)
         revision = hashlib.sha256(repr(hashes).encode()).hexdigest()[:16]
         about = {"name": path.name, "config": "", "revision": revision}
     else:
         config, opened = open_configs(spec)
-        read = [(data, data.splits.get(split)) for data in opened]
-        kept = [(data, table) for data, table in read if table is not None and _has_pairs(table)]
-        found = [_of_table(data, spread(table, limit)) for data, table in kept]
+        read = [(data, data.splits[split]) for data in opened if split in data.splits]
+        found = [
+            _of_table(data, spread(table, limit))
+            for data, table in read
+            if table.num_rows and {"pos", "neg"} <= {*table.column_names}
+        ]
         described = opened[0].describe()
         about = {key: described[key] for key in ("name", "revision", "licence", "licence_hub")}
         about["config"] = config
@@ -111,13 +115,6 @@ def score_pairs(
     return coherent, other
 
 
-def _files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    named = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
-    return [file for file in named if file.is_file() and not is_annotations(file)]
-
-
 def _of_files(files: Sequence[Path], limit: int) -> list[PairSet]:
     """A set of each file; the pairs of one reference text, or of one prompt, are a group."""
     sets: dict[str, PairSet] = {}
@@ -137,10 +134,6 @@ def _of_files(files: Sequence[Path], limit: int) -> list[PairSet]:
         kept = [pairs[row] for row in evenly(len(pairs), limit).tolist()]
         sets[name] = _set_of(name, kept, str(file))
     return [*sets.values()]
-
-
-def _has_pairs(table: pa.Table) -> bool:
-    return table.num_rows > 0 and {"pos", "neg"} <= {*table.column_names}
 
 
 def _of_table(data: Dataset, table: pa.Table) -> PairSet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -32,10 +32,9 @@ class Permuted(OfScorers):
         tables = documents[request.split], spread(orders[request.split], request.limit)
         scorers = self.scorers(request)
         model = scorers.pop("")
-        if isinstance(model, DocumentScorer):
-            ranking = model.rank_orders(*tables)
-        else:
-            ranking = rank_texts(model, *tables)
+        # A scorer may cut a document and its permutations alike, as in its training.
+        rank_orders = getattr(model, "rank_orders", partial(rank_texts, model))
+        ranking: Ranking = rank_orders(*tables)
         metrics, about = ranking.metrics(request.seed), orders.describe()
         for name, rule in scorers.items():
             found = rank_texts(rule, *tables)
@@ -63,31 +62,21 @@ class Permuted(OfScorers):
         return rows_of_sets({column: result.metrics}, "accuracy", percent)
 
 
-@runtime_checkable
-class DocumentScorer(Protocol):
-    """A scorer that cuts a document and its permutations alike, as in its training."""
-
-    def rank_orders(self, documents: pa.Table, orders: pa.Table) -> Ranking: ...
-
-
 def rank_texts(model: Scorer, documents: pa.Table, orders: pa.Table) -> Ranking:
     """Each document against each of its permutations, for any scorer: it gets whole texts."""
-    sentences = dict(
-        zip(documents["id"].to_pylist(), documents["sentences"].to_pylist(), strict=True)
-    )
+    sentences = {
+        row["id"]: tuple(row["sentences"])
+        for row in documents.select(["id", "sentences"]).to_pylist()
+    }
     names, texts, permuted, identical = [], [], [], 0
     for row in orders.select(["document", "orders"]).to_pylist():
-        text = tuple(sentences[row["document"]])
-        for order in row["orders"]:
-            other = tuple(text[i] for i in order)
-            if other == text:
-                identical += 1
-                continue
-            names.append(row["document"])
-            texts.append(text)
-            permuted.append(other)
-    (scores, others), (lengths, other_lengths) = (
-        np.split(scores_of(scorer, [*texts, *permuted]), 2)
-        for scorer in (model, baseline("longer"))
-    )
-    return Ranking(names, scores, others, (lengths, other_lengths), identical)
+        text = sentences[row["document"]]
+        others = [tuple(text[i] for i in order) for order in row["orders"]]
+        differing = [other for other in others if other != text]
+        identical += len(others) - len(differing)
+        names += [row["document"]] * len(differing)
+        texts += [text] * len(differing)
+        permuted += differing
+    both = [scores_of(scorer, [*texts, *permuted]) for scorer in (model, baseline("longer"))]
+    (coherent, other), lengths = (np.split(values, 2) for values in both)
+    return Ranking(names, coherent, other, (lengths[0], lengths[1]), identical)

@@ -48,17 +48,13 @@ class Ratings(OfScorers):
         """
         config, opened = open_configs(request.data)
         # Classes are learnt on the training split, so that they are not judged on it.
-        wanted = dict.fromkeys((request.split, "train"))
-        tables = {
-            data.config: [
-                spread(data.splits[split], request.limit)
-                for split in wanted
-                if split in data.splits and {*COLUMNS} <= {*data.splits[split].column_names}
-            ]
-            for data in opened
-            if request.split in data.splits
-        }
-        tables = {name: parts for name, parts in tables.items() if parts}
+        tables = {}
+        for data in (each for each in opened if request.split in each.splits):
+            splits = dict.fromkeys((request.split, "train"))
+            there = [data.splits[split] for split in splits if split in data.splits]
+            rated = [table for table in there if {*COLUMNS} <= {*table.column_names}]
+            if rated:
+                tables[data.config] = [spread(table, request.limit) for table in rated]
         if not tables:
             raise InputError(
                 f"no configuration has rated texts in its split {request.split!r}",

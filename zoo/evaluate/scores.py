@@ -13,7 +13,7 @@ two figures would suggest.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -287,15 +287,25 @@ def joined(trainings: Sequence[Columns]) -> Columns:
 
 @dataclass(frozen=True)
 class Difference:
-    """Other minus first, in points of per cent, over `units` units of the `of` that either has.
+    """Other minus first, over `units` units of the `of` that either has.
 
-    `ci` is the 95 % interval; None where there are fewer than `FEW` units.
+    `share` is the difference and `drawn` its value in each resample; `value` and the 95 % interval
+    `ci` are in points of per cent. There is no interval for fewer than `FEW` units.
     """
 
-    value: float
-    ci: tuple[float, float] | None
+    share: float
+    drawn: np.ndarray = field(repr=False, compare=False)
     units: int
     of: int
+
+    @property
+    def value(self) -> float:
+        return 100 * self.share
+
+    @property
+    def ci(self) -> tuple[float, float] | None:
+        low, high = interval(self.drawn)
+        return None if self.units < FEW else (100 * low, 100 * high)
 
     @property
     def text(self) -> str:
@@ -307,62 +317,48 @@ class Difference:
         return shown if self.units == self.of else f"{shown} ({self.units} of {self.of} units)"
 
 
-class _Drawn(NamedTuple):
-    """A difference, its value in each resample, and the units of a `Difference`."""
-
-    value: float
-    values: np.ndarray
-    units: int
-    of: int
-
-    def difference(self) -> Difference:
-        low, high = interval(self.values)
-        ci = None if self.units < FEW else (100 * low, 100 * high)
-        return Difference(100 * self.value, ci, self.units, self.of)
-
-
 def differences(suite: str, first: Columns, other: Columns, seed: int = 0) -> dict[str, Difference]:
     """`other` minus `first` for each column that both have, for its parts, and for their means.
 
     A column is compared where both have the same parts. Units that only one of them has are left
     out; a part without a common unit is too, and one of classes whose examples are not the same.
     """
-    columns: dict[str, _Drawn] = {}
     found: dict[str, Difference] = {}
+    columns = []
     for column in (name for name in first if name in other):
         one, two = first[column], other[column]
-        drawn = {
-            part: _drawn([(one[part], two[part])], f"{suite}.{column}.{part}", seed)
-            for part in one
-            if part in two
-        }
-        kept = {part: each for part, each in drawn.items() if each}
-        if kept.keys() == one.keys() == two.keys():
-            columns[column] = _mean(list(kept.values()))
-            found[column] = columns[column].difference()
+        parts = {}
+        for part in (name for name in one if name in two):
+            if drawn := _drawn([(one[part], two[part])], f"{suite}.{column}.{part}", seed):
+                parts[part] = drawn
+        if parts.keys() == one.keys() == two.keys():
+            columns.append(_mean([*parts.values()]))
+            found[column] = columns[-1]
         if len(one.keys() | two.keys()) > 1:
-            found |= {f"{column} {part}": each.difference() for part, each in kept.items()}
+            found |= {f"{column} {part}": each for part, each in parts.items()}
     if suite == "discoeval" and len(columns) > 1:
         # The tasks have examples of their own: they are drawn independently.
-        found[f"mean of {len(columns)} tasks"] = _mean(list(columns.values())).difference()
+        found[f"mean of {len(columns)} tasks"] = _mean(columns)
     # The probes change the same texts: a text is drawn for all of them.
     probes = [name for name in first if name.startswith(PROBES)]
     both = [(first[name].get(""), other.get(name, {}).get("")) for name in probes]
     pairs = [(a, b) for a, b in both if a and b and a.right is not None and b.right is not None]
     if len(pairs) > 1:
         title = f"mean of {len(pairs)} probes"
-        mean = _drawn(pairs, f"{suite}.{title}", seed)
-        found |= {title: mean.difference()} if mean else {}
+        if drawn := _drawn(pairs, f"{suite}.{title}", seed):
+            found[title] = drawn
     return found
 
 
-def _mean(drawn: Sequence[_Drawn]) -> _Drawn:
+def _mean(drawn: Sequence[Difference]) -> Difference:
     """Of what was drawn independently."""
-    value, values, units, of = zip(*drawn, strict=True)
-    return _Drawn(float(np.mean(value)), np.mean(values, axis=0), sum(units), sum(of))
+    share = float(np.mean([each.share for each in drawn]))
+    values = np.mean([each.drawn for each in drawn], axis=0)
+    units, of = sum(each.units for each in drawn), sum(each.of for each in drawn)
+    return Difference(share, values, units, of)
 
 
-def _drawn(pairs: Sequence[tuple[Outcomes, Outcomes]], name: str, seed: int) -> _Drawn | None:
+def _drawn(pairs: Sequence[tuple[Outcomes, Outcomes]], name: str, seed: int) -> Difference | None:
     """The mean difference of pairs of outcomes, drawn anew; None where they share no units.
 
     Whole units of shares are drawn, for all pairs at once. Units alike in all their numbers are
@@ -393,10 +389,10 @@ def _drawn(pairs: Sequence[tuple[Outcomes, Outcomes]], name: str, seed: int) -> 
         return np.nanmean(shares[..., 1] - shares[..., 0], axis=-1)
 
     either = set().union(*(one.units for pair in pairs for one in pair))
-    return _Drawn(float(difference(counts)), difference(draws), units, len(either))
+    return Difference(float(difference(counts)), difference(draws), units, len(either))
 
 
-def _of_classes(first: Outcomes, other: Outcomes, random: np.random.Generator) -> _Drawn | None:
+def _of_classes(first: Outcomes, other: Outcomes, random: np.random.Generator) -> Difference | None:
     """The difference of two unweighted F1 when rows are drawn anew; None of other examples.
 
     Drawing rows is one multinomial draw over the cells (gold, first's class, other's class).
@@ -417,4 +413,4 @@ def _of_classes(first: Outcomes, other: Outcomes, random: np.random.Generator) -
         return values[1] - values[0]
 
     draws = (random.multinomial(units, counts / units) for _ in range(RESAMPLES))
-    return _Drawn(difference(counts), np.array([*map(difference, draws)]), units, units)
+    return Difference(difference(counts), np.array([*map(difference, draws)]), units, units)

@@ -93,8 +93,6 @@ def _arguments(
         bf16=bf16,
         use_cpu=not torch.accelerator.is_available(),
         save_strategy="no",
-        eval_strategy="no",
-        report_to="none",
         logging_steps=100,
         log_level="warning",
         disable_tqdm=not sys.stderr.isatty(),

@@ -10,7 +10,7 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from corpora.errors import ConfigError, nearest
@@ -226,25 +226,23 @@ def _as_dict(table: Table) -> dict[str, Any]:
         figures = {"value": cell.value, "ci": cell.ci, "sd": cell.sd, "units": cell.units}
         return {key: value for key, value in figures.items() if value is not None}
 
+    rows = [
+        {"name": row.name, "kind": row.kind, "source": row.source}
+        | {"cells": {column: known(cell) for column, cell in row.cells.items()}}
+        for row in table.rows
+    ]
+    differences = {
+        name: {
+            column: {"value": one.value, "ci": one.ci, "units": one.units, "of": one.of}
+            for column, one in columns.items()
+        }
+        for name, columns in table.differences.items()
+    }
     return {
         "suite": table.suite,
         "columns": list(table.columns),
         "examples": table.examples,
-        "rows": [
-            {
-                "name": row.name,
-                "kind": row.kind,
-                "source": row.source,
-                "cells": {column: known(cell) for column, cell in row.cells.items()},
-            }
-            for row in table.rows
-        ],
-        "differences": {
-            "from": table.baseline,
-            "rows": {
-                name: {column: asdict(one) for column, one in columns.items()}
-                for name, columns in table.differences.items()
-            },
-        },
+        "rows": rows,
+        "differences": {"from": table.baseline, "rows": differences},
         "notes": list(table.notes),
     }

@@ -33,8 +33,8 @@ from transformers.training_args import ParallelMode
 
 from corpora.errors import DiscorporaError
 from corpora.rng import stream
+from zoo.backbones import merge_lora
 from zoo.declared import BackboneRecipe, StepRecipe
-from zoo.lora import merge_lora
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
 from zoo.training.job import Job

@@ -11,7 +11,7 @@ they do where each run starts from the same seed, so they only differ in the dec
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -60,29 +60,32 @@ def fit(
     classes: int,
     settings: Settings,
     seed: int,
-    device: torch.device | None = None,
 ) -> Probe:
     """Train on `(features [rows, width], labels [rows])` of train and validation.
 
     Raises `InputError` if the features hold NaN or infinity.
     """
-    device = device or best_device()
+    device = best_device()
     for features in (train[0], validation[0]):
         finite(features, FEATURES, hint=HINT)
     x, y = _on(train[0], device), _on(train[1].astype(np.int64), device)
     held = _on(validation[0], device), _on(validation[1].astype(np.int64), device)
-    members = len(settings.l2)
     random = stream(seed, "zoo.discoeval.probe")
-    parameters = _initial(x.shape[1], classes, settings.hidden, members, random, device)
+    members = len(settings.l2)
+    parameters = [
+        start.repeat(members, *[1] * start.dim()).to(device).requires_grad_()
+        for start in initial(x.shape[1], classes, settings.hidden, random)
+    ]
     # Adam's own weight decay where all members have the same, else one of its own for each.
     one = settings.l2[0] if len(set(settings.l2)) == 1 else None
-    decay = None if one is not None else parameters[0].new_tensor(settings.l2)
+    decay = parameters[0].new_tensor(settings.l2) if one is None else None
     adam = torch.optim.Adam(
         parameters, lr=settings.learning_rate, weight_decay=one or 0.0, fused=True
     )
-    watch = _Watch(members, settings.tenacity)
+    best = [Probe([], l2, -1.0, 0) for l2 in settings.l2]
+    worse = [0] * members
     epoch = 0
-    while not watch.stopped and epoch <= settings.max_epochs:
+    while min(worse) <= settings.tenacity and epoch <= settings.max_epochs:
         for _ in range(settings.epoch_size):
             order = torch.from_numpy(random.permutation(len(x))).to(device)
             for rows in order.split(settings.batch_size):
@@ -92,63 +95,24 @@ def fit(
                     p.grad.addcmul_(p.detach(), decay.view(-1, *[1] * (p.dim() - 1)))
                 adam.step()
         epoch += settings.epoch_size
-        watch.look(_accuracies(parameters, *held), parameters, epoch)
-    return watch.best_probe(settings.l2)
-
-
-class _Watch:
-    """Early stopping, for each member of the grid by itself."""
-
-    def __init__(self, members: int, tenacity: int) -> None:
-        self.tenacity = tenacity
-        self.accuracy = [-1.0] * members
-        self.states: list[list[Tensor]] = [[] for _ in range(members)]
-        self.epochs = [0] * members
-        self.worse = [0] * members
-        self.done = [False] * members
-
-    @property
-    def stopped(self) -> bool:
-        return all(self.done)
-
-    def look(self, accuracies: list[float], parameters: list[Tensor], epoch: int) -> None:
-        """Keep a new best state; count a look without one, and stop after too many."""
-        for member, accuracy in enumerate(accuracies):
-            if self.done[member]:
-                continue
-            if accuracy > self.accuracy[member]:
-                self.accuracy[member], self.epochs[member] = accuracy, epoch
-                self.states[member] = [p[member].detach().clone() for p in parameters]
+        for member, accuracy in enumerate(_accuracies(parameters, *held)):
+            if worse[member] <= settings.tenacity and accuracy > best[member].accuracy:
+                state = [p[member].detach().clone() for p in parameters]
+                best[member] = Probe(state, settings.l2[member], accuracy, epoch)
             else:
-                self.done[member] = self.worse[member] >= self.tenacity
-                self.worse[member] += 1
-
-    def best_probe(self, l2: tuple[float, ...]) -> Probe:
-        # Rounded to a hundredth of a point, as released: of equals the smallest decay wins.
-        best = int(np.argmax([round(100 * accuracy, 2) for accuracy in self.accuracy]))
-        grid = dict(zip(l2, self.accuracy, strict=True))
-        return Probe(self.states[best], l2[best], self.accuracy[best], self.epochs[best], grid)
+                worse[member] += 1
+    # Rounded to a hundredth of a point, as released: of equals the smallest decay wins.
+    chosen = max(best, key=lambda each: round(100 * each.accuracy, 2))
+    return replace(chosen, grid={each.l2: each.accuracy for each in best})
 
 
-def _initial(
-    width: int,
-    classes: int,
-    hidden: int,
-    members: int,
-    random: np.random.Generator,
-    device: torch.device,
-) -> list[Tensor]:
-    """Weights `[members, out, in]` and biases `[members, out]` of each layer, as torch's Linear.
-
-    Members start equal.
-    """
-    shapes = [(hidden, width), (classes, hidden)] if hidden else [(classes, width)]
+def initial(width: int, classes: int, hidden: int, random: np.random.Generator) -> list[Tensor]:
+    """Weights `[out, in]` and biases `[out]` of each layer, drawn as torch's Linear does."""
     found = []
-    for rows, columns in shapes:
+    for rows, columns in [(hidden, width), (classes, hidden)] if hidden else [(classes, width)]:
         bound = 1 / math.sqrt(columns)
         for shape in ((rows, columns), (rows,)):
-            one = torch.from_numpy(random.uniform(-bound, bound, shape).astype(np.float32))
-            found.append(one.repeat(members, *[1] * len(shape)).to(device).requires_grad_())
+            found.append(torch.from_numpy(random.uniform(-bound, bound, shape).astype(np.float32)))
     return found
 
 

@@ -165,14 +165,9 @@ def run(
     model = str(what) if isinstance(what, str | Path) else ""
     if isinstance(what, np.ndarray):
         rows = _texts(found, options)
-        if what.ndim != 2 or len(what) != len(rows):
-            given = f"{len(what)} vectors" if what.ndim == 2 else f"an array {what.shape}"
-            raise InputError(
-                f"{given} for {len(rows)} texts",
-                where="arrays",
-                hint="take the rows of discoeval.texts(DATA, options, limit=...), with the same "
-                "options and limit as here: [texts, dim]",
-            )
+        if len(what) != len(rows):
+            hint = "give a row for each of discoeval.texts(DATA, options, limit=...)"
+            raise InputError(f"{len(what)} vectors for {len(rows)} texts", hint=hint)
         what = dict(zip(rows, what, strict=True))
     encoder = load(model, options) if model else as_encoder(what, name)
     request = Request(model, str(data), split, seed, limit=limit)
@@ -215,10 +210,9 @@ def evaluate_all(
         domains.setdefault(data.task.name, {})[data.domain] = one
         labels = {"task": data.task.name, "labels": list(data.labels)}
         about.append({**labels, **data.describe(), "split": one["split"]})
-        said = [*data.notes]
+        notes += [f"{data.name}: {note}" for note in data.notes]
         if one["split"] != split:
-            said.append("no test set: the accuracy is that of the validation set")
-        notes += [f"{data.name}: {note}" for note in said]
+            notes.append(f"{data.name}: no test set: the accuracy is that of the validation set")
     metrics = {**summary(domains), "skipped": found.skipped}
     if options.layers:
         metrics["layers"] = per_layer(found.tasks, encoder, options, split, seed)

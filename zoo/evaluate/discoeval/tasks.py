@@ -63,8 +63,6 @@ class Task:
     rows that stand one after the other. `folder` is its own in the released data.
 
     `labels` are the names of the classes in the released data, empty where it names them itself.
-    `domains` are those that the paper averages over; `sizes` the paper's table 1, training,
-    validation and test. `score`: the main figure.
     """
 
     name: str
@@ -74,11 +72,7 @@ class Task:
     folder: str
     features: Mapping[Protocol, Features]
     probes: Mapping[Protocol, Settings]
-    domains: tuple[str, ...]
-    sizes: Mapping[str, tuple[int, int, int]]
-    licence: str
     labels: tuple[str, ...] = ()
-    score: str = "accuracy"
     alone: bool = False
     unit: str = ""
     unit_rows: int = 1
@@ -94,34 +88,17 @@ def _each(count: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _relations(
-    name: str,
-    builder: str,
-    columns: tuple[str, ...],
-    folder: str,
-    sizes: tuple[int, int, int],
-    licence: str,
-    *,
-    joined: bool = False,
+    name: str, builder: str, columns: tuple[str, ...], folder: str, *, joined: bool = False
 ) -> Task:
     """A task of section 3.1: the relation between two spans of text."""
-    single = Features(_each(2), "relation")
-    pairs = Features(_each(2), "relation", joined)
-    return Task(
-        name,
-        builder,
-        (*columns, "label"),
-        columns[:2],
-        folder,
-        {"single": single, "pairs": pairs},
-        {"single": RELATIONS, "pairs": RELATIONS},
-        (builder.partition("_")[0],),
-        {"": sizes},
-        licence,
-    )
+    features: dict[Protocol, Features] = {
+        "single": Features(_each(2), "relation"),
+        "pairs": Features(_each(2), "relation", joined),
+    }
+    probes: dict[Protocol, Settings] = {"single": RELATIONS, "pairs": RELATIONS}
+    return Task(name, builder, (*columns, "label"), columns[:2], folder, features, probes)
 
 
-_COMMON = (10000, 4000, 4000)
-_OPEN = "CC-BY-SA-3.0 (wiki), CC0-1.0 (arxiv); ROCStories on request only"
 _PDTB = ("arg1", "arg2", "sense")
 
 TASKS = {
@@ -139,9 +116,6 @@ TASKS = {
             },
             # The hidden units are those of CONPONO's released code.
             probes={"single": TUNED, "pairs": Settings(hidden=50, l2=L2_GRID)},
-            domains=("wiki", "roc", "arxiv"),
-            sizes={"": _COMMON},
-            licence=_OPEN,
             labels=("0", "1", "2", "3", "4"),
             alone=True,
         ),
@@ -156,9 +130,6 @@ TASKS = {
                 "pairs": Features(((0, 1),), "concatenate"),
             },
             probes={"single": TUNED, "pairs": TUNED},
-            domains=("wiki", "roc", "arxiv"),
-            sizes={"": _COMMON},
-            licence=_OPEN,
             labels=("swapped", "original"),
             unit_rows=2,
         ),
@@ -173,9 +144,6 @@ TASKS = {
                 "pairs": Features(((0, 1), (2, 3), (4, 5)), "concatenate"),
             },
             probes={"single": HIDDEN, "pairs": HIDDEN},
-            domains=("wiki", "chat"),
-            sizes={"": _COMMON, "chat": (5816, 1834, 2418)},
-            licence="CC-BY-SA-3.0 (wiki), CC-BY-4.0 (chat)",
             labels=("incoherent", "coherent"),
             unit="pair",
         ),
@@ -187,25 +155,10 @@ TASKS = {
             folder="SSP",
             features=dict.fromkeys(("single", "pairs"), Features(_each(1), "concatenate")),
             probes={"single": LINEAR, "pairs": LINEAR},
-            domains=("abs",),
-            sizes={"": _COMMON},
-            licence="of the papers in PeerRead",
             labels=("body", "abstract"),
         ),
-        _relations(
-            "PDTB-E", "pdtb_explicit", _PDTB, "PDTB/Explicit", (9383, 3613, 3758), "LDC (PDTB 2)"
-        ),
-        _relations(
-            "PDTB-I", "pdtb_implicit", _PDTB, "PDTB/Implicit", (8693, 2972, 3024), "LDC (PDTB 2)"
-        ),
-        _relations(
-            "RST-DT",
-            "rst",
-            ("left", "right", "relation"),
-            "RST",
-            (17051, 2045, 2308),
-            "LDC (RST-DT)",
-            joined=True,
-        ),
+        _relations("PDTB-E", "pdtb_explicit", _PDTB, "PDTB/Explicit"),
+        _relations("PDTB-I", "pdtb_implicit", _PDTB, "PDTB/Implicit"),
+        _relations("RST-DT", "rst", ("left", "right", "relation"), "RST", joined=True),
     )
 }
