@@ -119,9 +119,9 @@ def _joined(text: str, spans: Sequence[Span], blank: str, clause: Ints | None = 
         gap = text[end:start]
         closed = _CLOSED.search(gap)
         # Behind what opens a clause, or breaks off, the comma stays.
-        keeps = TAGGED.match(gap) or (" " not in joined and INTERJECTED.fullmatch(gap))
+        keeps = bool(TAGGED.match(gap) or (" " not in joined and INTERJECTED.fullmatch(gap)))
         if clause is not None and ENCLOSED.fullmatch(gap):
-            keeps = keeps or not ((begin <= clause) & (clause < end)).any()
+            keeps |= not ((begin <= clause) & (clause < end)).any()
         if closed and joined.count(PARTNERS[closed[1]]) > joined.count(closed[1]):
             joined += closed[0]
         elif keeps:

@@ -253,9 +253,9 @@ def rendered(found: Mapping[str, Audited]) -> str:
             rows.append((rule.rule, rule.measure, rule.value, span, rule.chance, shown))
         numbers = ("reached", "per cent", "interval", "chance", "of")
         head = "rule, measure, reached, interval, chance, released data"
-        if not others:
-            head, rows = head.removesuffix(", released data"), [row[:-1] for row in rows]
-        parts.append(table(head, rows, numbers))
+        width = 6 if others else 5
+        head = ", ".join(head.split(", ")[:width])
+        parts.append(table(head, [row[:width] for row in rows], numbers))
         if one.above:
             said = "".join(f"\n- {line}" for line in one.above)
             parts.append(f"**Further above chance than on released data:**\n{said}")
