@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from zoo.coherence import CoherenceConfig, CoherenceScorer
 from zoo.coherence.data import candidates, encode_documents, instances, intrusion_tables, pad
 from zoo.coherence.modeling import max_positions
 from zoo.coherence.objectives import ContrastiveMargin
+from zoo.coherence.scoring import score_orders
 from zoo.modeling import config_from, load_backbone, save_model
 from zoo.texts import TextEncoder, batches_by_length
 from zoo.vocabularies import train_subwords
@@ -202,6 +204,17 @@ def test_an_order_that_became_the_original_is_no_negative(tokenizer: Any) -> Non
     rows = pa.Table.from_pylist([{"document": "d", "orders": [[0, 1, 4, 3, 2], [1, 0, 2, 3, 4]]}])
     found = instances(documents, rows, 2, 0)
     assert found.rows == [("d", [[1, 0], [1, 0]])]
+
+
+def test_a_permutation_that_the_cut_undoes_is_a_tie(tokenizer: Any) -> None:
+    """Scorers with other limits are judged on the same pairs."""
+    table = pa.Table.from_pylist([{"id": "d", "sentences": STORY}])
+    rows = pa.Table.from_pylist([{"document": "d", "orders": [[0, 1, 4, 3, 2], [1, 0, 2, 3, 4]]}])
+    scorer = SimpleNamespace(score_ids=lambda texts, _: [float(text[1]) for text in texts])
+    for limit, identical in ((22, 1), (200, 0)):
+        found = score_orders(scorer, encode_documents(table, TextEncoder(tokenizer, limit)), rows)  # type: ignore[arg-type]
+        assert (list(found.documents), found.identical) == (["d", "d"], identical)
+        assert found.metrics(1)["accuracy"]["ties"] >= identical
 
 
 def test_equal_texts_are_one_negative(tokenizer: Any) -> None:

@@ -535,6 +535,17 @@ def test_names_with_dots_have_outcomes_of_their_own() -> None:
     assert found == [f"{n}.outcomes.parquet" for n in ("m-0.5", "m-0.7", "m-0.5", "a.b")]
 
 
+def test_outcomes_of_another_run_are_refused(tmp_path: Path) -> None:
+    one, two = two_models()
+    path = write(tmp_path / "a.json", dissent("a", float(one.mean())))
+    write_outcomes(path, [Outcomes("all accuracy", numbered(len(two)), two)])
+    with pytest.raises(InputError, match=r"a\.outcomes\.parquet: the outcomes say .*another run"):
+        compare([path])
+    write_outcomes(path, [Outcomes("books5 accuracy", numbered(len(one)), one)])
+    with pytest.raises(InputError, match=r"a\.json says nothing"):
+        compare([path])
+
+
 def test_a_result_is_never_beside_the_outcomes_of_an_earlier_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

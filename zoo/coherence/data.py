@@ -61,6 +61,15 @@ class Documents:
         document, orders = row
         return [self.original(document), *(self.permuted(document, order) for order in orders)]
 
+    def kept(self, document: str, order: Sequence[int]) -> list[int]:
+        """`order` over the kept sentences."""
+        size, extra = self.size(document), self.extra.get(document)
+        return [
+            size if index == extra else index
+            for place, index in enumerate(order)
+            if index < size or (index == extra and place < size)
+        ]
+
     def orders(
         self, document: str, orders: Sequence[Sequence[int]], *, distinct: bool = False
     ) -> list[list[int]]:
@@ -69,15 +78,10 @@ class Documents:
         With `distinct`, only the first of several orders with equal texts stays.
         """
         texts = [ids.tobytes() for ids in self.sentences[document]]
-        size, extra = self.size(document), self.extra.get(document)
         made: list[list[int]] = []
-        seen = {tuple(texts[:size])}
+        seen = {tuple(texts[: self.size(document)])}
         for order in orders:
-            kept = [
-                size if index == extra else index
-                for place, index in enumerate(order)
-                if index < size or (index == extra and place < size)
-            ]
+            kept = self.kept(document, order)
             text = tuple(texts[index] for index in kept)
             if text not in seen:
                 made.append(kept)

@@ -293,20 +293,23 @@ def score_orders(
 ) -> Ranking:
     """Score documents cut and encoded as in training, each once, and permutations of them.
 
-    Permutations that the cut made equal to the document are left out.
+    A permutation that the cut made equal to the document ties with it, so that scorers with other
+    limits are judged on the same pairs.
     """
-    names, permuted, identical = [], [], 0
+    names, permuted = [], []
     for row in orders.select(["document", "orders"]).to_pylist():
-        name, usable = row["document"], documents.orders(row["document"], row["orders"])
-        identical += len(row["orders"]) - len(usable)
-        permuted += [documents.permuted(name, order) for order in usable]
-        names += [name] * len(usable)
+        name, every = row["document"], row["orders"]
+        permuted += [documents.permuted(name, documents.kept(name, order)) for order in every]
+        names += [name] * len(every)
     distinct = {name: place for place, name in enumerate(sorted(set(names)))}
     at, size = np.array([distinct[name] for name in names], np.int64), len(distinct)
     texts = [*(documents.original(name) for name in distinct), *permuted]
     scores = np.array(model.score_ids(texts, batch_tokens))
     lengths = np.array([len(text) for text in texts])
-    return Ranking(names, scores[at], scores[size:], (lengths[at], lengths[size:]), identical)
+    coherent, others = scores[at], scores[size:]
+    same = [np.array_equal(texts[one], text) for one, text in zip(at, permuted, strict=True)]
+    others[same] = coherent[same]  # two batches may give one text two roundings
+    return Ranking(names, coherent, others, (lengths[at], lengths[size:]), sum(same))
 
 
 def percentile(score: float, quantiles: Sequence[float]) -> float:

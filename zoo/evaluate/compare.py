@@ -19,13 +19,15 @@ from corpora.outside import read_json, record_of
 from corpora.store.manifest import Results
 from zoo.declared import Suite
 from zoo.evaluate import SUITES
-from zoo.evaluate.results import Result, datasets_of, read_outcomes
+from zoo.evaluate.results import Result, datasets_of, place_of, read_outcomes
 from zoo.evaluate.scores import Columns, Difference, differences, joined
 from zoo.evaluate.table import Cell, Cells, Comparison, Row, Rows, Table, percent, plain
 from zoo.training.job import RESULTS
 
 PUBLISHED = Path(__file__).with_name("published.toml")
 HASH = re.compile("[0-9a-f]{16}")
+TOLERANCE = 1e-3
+"""Per cent: outcomes are kept in float32."""
 
 
 def compare(
@@ -122,6 +124,7 @@ def read_results(path: Path) -> list[Measured]:
             problem = f"is no result of the suite {table.get('suite', '')!r}: {error!r}"
             raise InputError(problem, where=str(file)) from error
         outcomes = {} if of_training else read_outcomes(file)
+        _check_same_run(one, outcomes)
         found.append(replace(one, outcomes=outcomes, of_training=of_training))
     if not found:
         raise InputError(
@@ -130,6 +133,23 @@ def read_results(path: Path) -> list[Measured]:
             hint="give what discorpora evaluate --json wrote, or a folder with results.json",
         )
     return found
+
+
+def _check_same_run(one: Measured, outcomes: Columns) -> None:
+    """Raise `InputError` if the outcomes beside a result do not give its figures."""
+    for column, parts in outcomes.items():
+        shares = [
+            100 * float(each.right.mean()) for each in parts.values() if each.right is not None
+        ]
+        shown = one.cells[column].value if column in one.cells else None
+        if shares and (shown is None or abs(mean(shares) - shown) > TOLERANCE):
+            said = "nothing" if shown is None else f"{shown:.3f}"
+            raise InputError(
+                f"the outcomes say {column} = {mean(shares):.3f}, {one.path.name} says {said}: "
+                "they are of another run",
+                where=str(place_of(one.path)),
+                hint="evaluate the model again, or remove the file of outcomes",
+            )
 
 
 def measured(result: Result, path: Path = Path()) -> Measured:

@@ -68,15 +68,15 @@ def rank_texts(model: Scorer, documents: pa.Table, orders: pa.Table) -> Ranking:
         row["id"]: tuple(row["sentences"])
         for row in documents.select(["id", "sentences"]).to_pylist()
     }
-    names, texts, permuted, identical = [], [], [], 0
+    names, texts, permuted = [], [], []
     for row in orders.select(["document", "orders"]).to_pylist():
         text = sentences[row["document"]]
         others = [tuple(text[i] for i in order) for order in row["orders"]]
-        differing = [other for other in others if other != text]
-        identical += len(others) - len(differing)
-        names += [row["document"]] * len(differing)
-        texts += [text] * len(differing)
-        permuted += differing
+        names += [row["document"]] * len(others)
+        texts += [text] * len(others)
+        permuted += others
     both = [scores_of(scorer, [*texts, *permuted]) for scorer in (model, baseline("longer"))]
     (coherent, other), lengths = (np.split(values, 2) for values in both)
-    return Ranking(names, coherent, other, (lengths[0], lengths[1]), identical)
+    same = [one == two for one, two in zip(texts, permuted, strict=True)]
+    other[same] = coherent[same]
+    return Ranking(names, coherent, other, (lengths[0], lengths[1]), sum(same))

@@ -184,7 +184,8 @@ def ranked(
 class Ranking:
     """The scores of `documents[pair]` and of a permutation of each, and the lengths of both.
 
-    `identical` counts the permutations that do not differ from their document: left out.
+    `identical` counts the permutations in which a scorer reads the text of the document: its cut
+    takes the difference away, or the sentences are equal. They are ties, which count as wrong.
     """
 
     documents: Sequence[str]
@@ -194,7 +195,7 @@ class Ranking:
     identical: int = 0
 
     def __post_init__(self) -> None:
-        if not self.documents:
+        if self.identical == len(self.documents):
             problem = "no document differs from its permutations"
             raise InputError(problem, hint="it needs two sentences")
         finite(np.stack([self.coherent, self.permuted]), "the model gives scores", "permuted")
