@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,14 +19,16 @@ def print_table(
     title: str = "",
     caption: str = "",
     right: Sequence[str] = (),
+    whole: Sequence[str] = (),
 ) -> None:
-    """Print a table; the columns named in `right` hold numbers."""
+    """Print a table; the columns in `right` hold numbers, those in `whole` are not broken."""
     from rich.table import Table
 
     table = Table(title=plain(title) if title else None, title_justify="left")
     table.caption, table.caption_justify = (plain(caption) if caption else None), "left"
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        side: Literal["right", "left"] = "right" if column in right else "left"
+        table.add_column(column, justify=side, overflow="fold", no_wrap=column in whole)
     for row in rows:
         table.add_row(*(plain(cell) if isinstance(cell, str) else cell for cell in row))
     wide_console().print(table)

@@ -131,7 +131,9 @@ def _print_scores(rows: Sequence[dict[str, Any]], known: Any, measured: Any) -> 
             mark = ">" if row["break"] and row["break"]["sentence"] == number else ""
             lines.append([mark, effect["sentence"], *cells])
         columns = ("", "sentence", "left out", "swapped with next")
-        caption = _said_of(row["break"], measured)
+        caption = (
+            f"change of the score; +: the text scores higher so\n{_said_of(row['break'], measured)}"
+        )
         print_table(columns, lines, title=row["text"], caption=caption, right=columns[2:])
 
 

@@ -72,6 +72,13 @@ def plan(config: Config = "sample", output: Output = "build", as_json: Json = Fa
         _print_plan(stages)
         for what in skipped:
             typer.echo(f"skipped: no source for {what}")
+        named = {source.name for source in task.all_sources if source.licence}
+        unnamed = [s.name for s in task.build.sources if s.datasets and s.name not in named]
+        if unnamed:
+            typer.echo(
+                f"\nno licence in the build file: {', '.join(unnamed)} (its datasets cannot be "
+                "published, unless the documents name a licence)"
+            )
         typer.echo("\ninputs that are not on this machine:" if missing else "\nevery input is here")
         for each in missing.values():
             typer.echo(f"  {each.name}: {each}")

@@ -150,6 +150,7 @@ def _write(path: Path, guesses: list[Guess]) -> None:
     for name, builder in datasets.items():
         text += f"\n[datasets.{name}]  # {BUILDERS.find(builder).summary()}\n"
         text += f'builder = "{builder}"\n' if builder != name else ""
+        text += '# title = ""  # the heading of its card; `description`: a text under it\n'
         if name == "dissent" and not english:
             text += f"markers = {toml_value(resolve_markers('all', language))}  # its labels\n"
     if "dissent" in datasets and sum(guess.documents for guess in guesses) < 3:

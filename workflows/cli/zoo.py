@@ -108,7 +108,7 @@ def zoo(
     for entry in catalogue(results):
         about = entry.about.model_dump()
         rows.append([entry.name, *(about[key] for key in columns[1:-1]), entry.measured])
-    print_table(columns, rows)
+    print_table(columns, rows, whole=("name",))
 
 
 @converters.command("coherence", cls=Command)
