@@ -13,7 +13,7 @@ from pydantic import Field
 from corpora.document import Document, Turns
 from corpora.errors import BadRecord, InputError
 from corpora.readers.files import LINES_LIMIT, TOO_LONG, expect, find_files, read_lines
-from corpora.readers.source import OnBad, Reader, Source, clean, joined
+from corpora.readers.source import OnBad, Reader, Source, Whole, clean, joined
 
 LOG, ANNOTATION = ".ascii.txt", ".annotation.txt"
 CONTEXT = 1000
@@ -45,7 +45,7 @@ class Irc(Reader):
 
     layout: Literal["log", "conversation"] = "log"
     """Whether a document is a log or one conversation of it."""
-    context: Annotated[int, Field(ge=0)] | None = None
+    context: Annotated[Whole, Field(ge=0)] | None = None
     """Messages at the beginning to leave out; default: 1,000 if the log has an annotation (these
     were not annotated), else 0.
     """

@@ -21,6 +21,7 @@ from corpora.readers.source import (
     Reader,
     SeenIds,
     Source,
+    Whole,
     clean,
     joined,
     paragraphs_of,
@@ -84,7 +85,7 @@ class RecordReader(Reader):
     """What one record is: a document, an article with sections, a conversation or one of its turns,
     a paragraph, a sentence. Default: detected from the first record's fields (never `lines`).
     """
-    document_lines: Annotated[int, Field(ge=1)] | None = None
+    document_lines: Annotated[Whole, Field(ge=1)] | None = None
     """With the layout `lines`: maximum sentences of a document (default 2,000)."""
     id: FieldName = None
     """Field with the document's id."""

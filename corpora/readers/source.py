@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, field_validator
+from pydantic import AfterValidator, BeforeValidator, field_validator
 
 from corpora.declared import Declared
 from corpora.document import PARAGRAPH_BREAK, Document, Spans, paragraph_spans
@@ -50,6 +50,16 @@ def _known_encoding(name: str) -> str:
 
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
 """An encoding that contains ASCII: `utf-8`, `latin-1`, `cp1252`."""
+
+
+def _no_boolean(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ConfigError(f"{value!r}: expected a whole number")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_no_boolean)]
+"""A whole number; the command line gives it as text."""
 
 
 class Reader(Declared):

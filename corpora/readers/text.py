@@ -27,6 +27,7 @@ from corpora.readers.source import (
     Encoded,
     Reader,
     Source,
+    Whole,
     below,
     blocks_of,
     joined,
@@ -53,7 +54,7 @@ class Text(Encoded):
 
     layout: Literal["paragraphs", "lines"] = "paragraphs"
     """`paragraphs`: blank lines separate paragraphs. `lines`: every line is also a sentence."""
-    document_lines: Annotated[int, Field(ge=1)] | None = None
+    document_lines: Annotated[Whole, Field(ge=1)] | None = None
     """With the layout `lines`: maximum sentences of a document."""
     group: Literal["file", "folder"] = "file"
     """What splits keep together: the documents of a file, or of its folder."""

@@ -209,14 +209,14 @@ def test_shares_that_are_missed_are_said(build, make_document):
     documents = [make_document(f"d{i}") for i in range(20)]
     division = Division.of({f"d{i}": SPLITS[i % 2] for i in range(20)})
     _, manifest = build("permuted", documents, division=division)
-    (note,) = [note for note in manifest["notes"] if "were asked for" in note]
+    (note,) = [note for note in manifest["notes"] if "asked for were" in note]
     assert "80, 10, 10 %" in note and "`documents` 50, 50, 0 %" in note and "as given" in note
     assert any("prescribed without it" in note for note in manifest["notes"])
     division = Division.of(
         {f"d{i}": (*["train"] * 8, "validation", "test")[i % 10] for i in range(20)}
     )
     _, manifest = build("permuted", documents, "y", division=division)
-    assert not [note for note in manifest["notes"] if "were asked for" in note]
+    assert not [note for note in manifest["notes"] if "asked for were" in note]
 
 
 @pytest.mark.parametrize("annotated_first", [True, False])

@@ -1,4 +1,4 @@
-"""Recipe: the full model, hard negatives and a momentum encoder (Jwalapuram et al. 2022, 3.4).
+"""The loop of the full model: hard negatives, momentum encoder (Jwalapuram et al. 2022, 3.4).
 
 The data depend on the model, so the loop is written by hand. A round is 200 instances: their
 hardest negatives are mined with the current model, then used in training. Checkpoints are made
@@ -30,8 +30,8 @@ from torch import Tensor
 from corpora.rng import stream
 from corpora.store.atomic import write_json
 from zoo.backbones import merge_lora, training_attention
-from zoo.coherence.contrastive import Prepared, annealed, leave, note_lost, prepare
-from zoo.coherence.data import Documents, Row, candidates, on_device, pad
+from zoo.coherence.contrastive import Prepared, annealed
+from zoo.coherence.data import Documents, Row, on_device, pad
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.objectives import (
     ContrastiveMargin,
@@ -58,22 +58,6 @@ LOWER = {
 """By part of the loop, the setting to lower if the GPU runs out of memory."""
 
 logging.getLogger("accelerate").setLevel(logging.WARNING)  # it names every file of a checkpoint
-
-
-def train(recipe: Full, job: Job) -> None:
-    """Train into `job.folder`: data, model, loop, evaluation, card."""
-    prepared = prepare(recipe)
-    documents, chosen = prepared.texts["train"], prepared.chosen["train"]
-    rows, fewer, lost = candidates(documents, chosen, recipe.candidates)
-    if fewer:
-        job.note(
-            f"{fewer} of {len(rows)} rows have fewer than {recipe.candidates} different negatives"
-        )
-    prepared.dropped = {"train": lost}
-    note_lost(job, prepared)
-    history = FullTraining(recipe, job, prepared, rows).run()
-    if is_main_process():
-        leave(job, prepared, history)
 
 
 @dataclass

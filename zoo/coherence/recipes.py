@@ -180,7 +180,7 @@ class Full(ScorerRecipe):
         return self.batch_size if rest else share
 
     def train(self, job: Job) -> None:
-        from zoo.coherence.loop import train
+        from zoo.coherence.full import train
 
         train(self, job)
 
