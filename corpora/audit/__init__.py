@@ -233,7 +233,8 @@ def rendered(found: Mapping[str, Audited]) -> str:
             "*chance*: always the most frequent label (accuracy), or one of the labels at random "
             "(balanced). "
             + "; ".join(f"*{rule}*: {what}" for rule, what in RULES.items())
-            + ". Released data: the same rules on files that others published."
+            + ". Released data: the same rules on files that others published. Below each table: "
+            "the most frequent labels, and duplicates where there are any."
         )
     for name, one in found.items():
         how = " (each quarter of the rows is scored once)" if one.divisions > 1 else ""
@@ -262,6 +263,7 @@ def rendered(found: Mapping[str, Audited]) -> str:
         shares = [
             (s.split, s.what, s.value, f"{s.low} to {s.high}", s.chance or "", s.n)
             for s in (*one.labels, *one.duplicates)
+            if s.value
         ]
         parts.append(table("split, rows, per cent, interval, chance, of", shares, numbers))
     return "\n\n".join(filter(None, parts))

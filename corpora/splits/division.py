@@ -98,8 +98,10 @@ def divide(
     _, first = np.unique(table.documents, return_index=True)
     taken = int((known.codes(table.documents[first]) >= 0).sum())
     parts = ", ".join(f"{s} {part:g}" for s, part in zip(SPLITS, shares.parts, strict=True))
-    reason = f"one division for all datasets of the build ({parts}): groups are whole"
-    reason += f" but for {' and '.join(whole_but)}" if whole_but else ""
+    reason = (
+        f"one division for all datasets of the build ({parts}), in which no group is in two splits"
+    )
+    reason += f", except {' and '.join(whole_but)}" if whole_but else ""
     reason += f"; {taken:,} documents are where a table has them" if kept else ""
     reason += f"; {said}" if said else ""
     numbers = np.bincount(split[first], minlength=len(SPLITS))[: len(SPLITS)].tolist()

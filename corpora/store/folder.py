@@ -307,10 +307,10 @@ class DatasetFolder:
             query = f'select distinct "{column}" from {rows} order by 1 limit {audit.FEWEST_UNITS}'
             names = [str(name) for (name,) in engine.rows(query)]
             if len(names) < audit.FEWEST_UNITS:
-                what = "groups (books, files)" if column == "group" else "documents"
+                what = "books or files" if column == "group" else "documents"
                 self.note(
-                    f"The rows of `{split}` are from only {len(names)} {what}: {', '.join(names)}. "
-                    "A score on them may not hold for other texts."
+                    f"Few {what} in `{split}` ({len(names)}): {', '.join(names)}. "
+                    "A score on its rows may not hold for other texts."
                 )
 
     def _attribution(self, engine: Engine, configs: Mapping[str, Any]) -> dict[str, Any]:

@@ -107,9 +107,9 @@ def test_a_split_of_few_books_is_named(tmp_path):
             data.writer("all", split, schema, texts=("text",)).extend(rows)
             data.count_licences(pa.array([SOURCE["licence"]] * books))
         notes = data.finish("all")["notes"]
-    assert [note for note in notes if "only" in note] == [
-        "The rows of `test` are from only 2 groups (books, files): book-0, book-1. "
-        "A score on them may not hold for other texts."
+    assert [note for note in notes if note.startswith("Few")] == [
+        "Few books or files in `test` (2): book-0, book-1. A score on its rows may not hold for "
+        "other texts."
     ]
 
 

@@ -97,7 +97,7 @@ def test_few_large_groups_are_divided_by_document_and_the_others_stay_whole(tmp_
     found, counts = divided(tmp_path / "one", (["novels"], books), (["sp"], SIZES))
     assert near(found, books) and groups_cut(found, books)
     assert near(found, SIZES) and not groups_cut(found, SIZES)
-    assert counts["by"] == "document" and counts["reason"].endswith("but for those of novels")
+    assert counts["by"] == "document" and counts["reason"].endswith("except those of novels")
 
 
 def test_documents_of_a_table_stay_and_new_ones_fill_up_the_shares(tmp_path):
@@ -122,7 +122,7 @@ def test_the_rest_of_a_group_follows_those_of_its_documents_that_have_a_split(tm
     assert (found["d3"], found["d4"]) == ("train", "test")
     assert groups_cut(found, SIZES) == ["book1"]
     assert (
-        counts["by"] == "document" and "but for those that the table divides; 3" in counts["reason"]
+        counts["by"] == "document" and "except those that the table divides; 3" in counts["reason"]
     )
 
 
@@ -143,7 +143,7 @@ def test_prescribed_documents_are_where_they_are_said_to_be_and_new_ones_are_dea
     assert division.splits_of(list(said)) == [split or None for split in said.values()]
     assert {*division.splits_of([name for name, *_ in SIZES[75:]])} <= {*SPLITS}
     assert sum(divided_.documents.values()) == 120 - 15
-    assert divided_.reason.endswith("whole but for those of sp; as in the book")
+    assert divided_.reason.endswith("splits, except those of sp; as in the book")
     assert "d70" not in read_table(tmp_path / FILE) and len(read_table(tmp_path / FILE)) == 105
 
 
