@@ -220,8 +220,8 @@ class Prescribed(Builder):
 
     table: Annotated[str, AfterValidator(_readable)] = ""
     """A file of lines `SPLIT<TAB>DOCUMENT` (`dev` is validation), or a folder with a list of files
-    for each split, that sets the splits. Without one they are those that the data prescribe, if
-    any; the shares divide other documents."""
+    for each split, that sets the splits. Without one, documents keep the split that their data
+    prescribe, if any; the shares divide the others."""
 
     def identity(self) -> dict[str, Any]:
         """The settings, and the contents of the table."""
