@@ -223,18 +223,19 @@ def _columns_of_text(config: Configuration) -> Iterator[str]:
 def rendered(found: Mapping[str, Audited]) -> str:
     """The audit in Markdown, as the card has it."""
     parts = []
-    if any(one.rules for one in found.values()):
+    fitted = {rule.rule for one in found.values() for rule in one.rules}
+    if fitted:
         parts.append(
             "Each rule is a logistic regression on its features, fitted on training rows and "
             f"scored on rows of other documents (at most {TRAIN:,} and {TEST:,} rows, "
             "sampled with a fixed seed). *accuracy*: rows with the right label, in per cent; "
-            "*balanced*: the mean over labels, so that each label counts alike. Intervals are at "
-            f"95 %, over documents, and are printed from {FEWEST_UNITS} scored documents on. "
+            "*balanced*: the mean over labels, so that each label counts alike. Intervals of rules "
+            f"are at 95 %, over documents, printed from {FEWEST_UNITS} scored documents on. "
             "*chance*: always the most frequent label (accuracy), or one of the labels at random "
             "(balanced). "
-            + "; ".join(f"*{rule}*: {what}" for rule, what in RULES.items())
+            + "; ".join(f"*{rule}*: {what}" for rule, what in RULES.items() if rule in fitted)
             + ". Released data: the same rules on files that others published. Below each table: "
-            "the most frequent labels, and duplicates where there are any."
+            "the most frequent labels, and duplicates if there are any, with intervals over rows."
         )
     for name, one in found.items():
         how = " (each quarter of the rows is scored once)" if one.divisions > 1 else ""
