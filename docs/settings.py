@@ -16,6 +16,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from corpora.tasks import BUILDERS
+from corpora.tasks.builder import Builder
 from zoo import declared
 from zoo.presets import read_preset
 
@@ -76,7 +77,8 @@ def settings_of(name: str) -> tuple[Fields, Values]:
         above = [base.model_fields for base in SHARED[: SHARED.index(kind)]]
         fields = {k: f for k, f in kind.model_fields.items() if not any(k in a for a in above)}
         return fields, _defaults(fields)
-    fields = BUILDERS.find(name).model_fields
+    every = BUILDERS.find(name).model_fields
+    fields = {key: every[key] for key in every if key not in Builder.model_fields}
     return fields, _defaults(fields)
 
 

@@ -315,13 +315,15 @@ class Judge:
         between = self._neither(block, side) & ~batch.patterns.classes["opener"][block.label]
         between &= block.token > s1_last[block.match]
         between &= block.token < matches.first[block.match]
-        supposed = (side == 2) & self.hypothetical[block.token]
-        supposed &= (subordinate & ~self.stated[matches.first])[block.match]
-        reason[block.match[supposed]] = REASONS.index("s2_lost_word")
         apart = np.zeros(len(matches), dtype=bool)
         apart[block.match[between]] = True
         apart &= (matches.s1 >= 0) & (matches.s1 < matches.first)
         reason[apart] = REASONS.index("apart")
+        # "Even though he has any" is stated: the last word of a connective says so.
+        stated = self.stated[matches.first + matches.length - 1]
+        supposed = (side == 2) & self.hypothetical[block.token]
+        supposed &= (subordinate & ~stated)[block.match]
+        reason[block.match[supposed]] = REASONS.index("s2_lost_word")
         before = np.maximum(matches.first - 1, 0)
         lost = subordinate & (batch.row[before] == batch.row[matches.first])
         lost &= self.denies[before] | self.compares[before]  # "not because", "than if"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -67,12 +68,18 @@ def texts_of(batch: Batch, doc: Ints, column: SpanColumn, text: str, asks: BoolA
         spans = list(zip(start[a:b], end[a:b], strict=True)) if b > a + 1 else ()
         if spans:
             here = slice(bounds[d], bounds[d + 1])
-            clause = batch.start[here][clausal[here]]
-            joined = _joined(sources[d], spans, blank, clause)
+            opens = partial(_opens_clause, batch.start[here], clausal[here])
+            joined = _joined(sources[d], spans, blank, opens)
         else:
             joined = sources[d][start[a] : end[a]]
         texts.append(_finished(joined, stop))
     return texts
+
+
+def _opens_clause(starts: Ints, clausal: BoolArray, span: Span) -> bool:
+    """Whether a stretch has no clausal token: it can only open a clause ("For example")."""
+    first, last = np.searchsorted(starts, span)
+    return not clausal[first:last].any()
 
 
 def _forms(batch: Batch, source: str, begin: int, end: int, spans: Sequence[Span]) -> Iterator[str]:
@@ -105,23 +112,23 @@ def tokenised(forms: Sequence[str], stop: str = ".") -> str:
     return text if _ends(text) else f"{text} {stop}"
 
 
-def _joined(text: str, spans: Sequence[Span], blank: str, clause: Ints | None = None) -> str:
+def _joined(
+    text: str, spans: Sequence[Span], blank: str, opens: Callable[[Span], bool] = lambda _: False
+) -> str:
     """The parts joined by spaces, without one before a closing mark; quotes stay closed.
 
     The marker and commas between parts are left out, which could also remove a closing quote: in
     "“Well, then,” said he" the parts are "“Well" and "said he". A comma stays after a first word
-    ("Yes, [but] it might"), where a quotation breaks off ("Sir,” he said, “I"), and behind
-    a phrase that opens the clause ("For example, [if you ask,] he will go"). `clause` are the
-    starts of subjects, verbs and conjunctions, which such a phrase does not have.
+    ("Yes, [but] it might"), where a quotation breaks off ("Sir,” he said, “I"), and behind a phrase
+    that `opens` the clause ("For example, [if you ask,] he will go").
     """
     joined, begin = text[slice(*spans[0])], spans[0][0]
     for (_, end), (start, stop) in pairwise(spans):
         gap = text[end:start]
         closed = _CLOSED.search(gap)
-        # Behind what opens a clause, or breaks off, the comma stays.
-        keeps = bool(TAGGED.match(gap) or (" " not in joined and INTERJECTED.fullmatch(gap)))
-        if clause is not None and ENCLOSED.fullmatch(gap):
-            keeps |= not ((begin <= clause) & (clause < end)).any()
+        keeps = TAGGED.match(gap) is not None
+        keeps |= " " not in joined and INTERJECTED.fullmatch(gap) is not None
+        keeps |= ENCLOSED.fullmatch(gap) is not None and opens((begin, end))
         if closed and joined.count(PARTNERS[closed[1]]) > joined.count(closed[1]):
             joined += closed[0]
         elif keeps:

@@ -114,13 +114,6 @@ class Source(Table):
         return {**self.options, **given}
 
 
-class CardText(Table):
-    """What any `[datasets.NAME]` table may say for the card: its heading, and a text under it."""
-
-    title: str = ""
-    description: str = ""
-
-
 class Sentences(Table):
     splitter: SplitterName = "rules"
 
@@ -376,7 +369,7 @@ class BuildFile(Table):
         """
         if dataset in self._builders:
             return self._builders[dataset]
-        table = {k: v for k, v in self.dataset(dataset).items() if k not in CardText.model_fields}
+        table = dict(self.dataset(dataset))
         named = table.pop("builder", "")
         with self.at("datasets", dataset, *["builder"] * bool(named)):
             if not isinstance(named, str):
@@ -396,12 +389,6 @@ class BuildFile(Table):
         made = kind.of({**placed, **own}, self.whereabouts("datasets", dataset))
         self._builders[dataset] = made
         return made
-
-    def card_text(self, dataset: str) -> CardText:
-        """What a dataset's card says of it, as its table has it."""
-        own = self.dataset(dataset)
-        given = {key: own[key] for key in CardText.model_fields if key in own}
-        return CardText.of(given, self.whereabouts("datasets", dataset))
 
     def markers(self, language: str = "en") -> tuple[str, ...]:
         """The markers to look for, by name."""

@@ -110,6 +110,11 @@ class Builder(Declared):
     ascending: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Settings of which none is larger than the next one."""
 
+    title: str = ""
+    """The heading of the card, in place of the builder's."""
+    description: str = ""
+    """A text under the heading."""
+
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
         for names in self.ascending:
@@ -139,8 +144,11 @@ class Builder(Declared):
         )
 
     def identity(self) -> dict[str, Any]:
-        """The settings as JSON values, and the contents of files that they name."""
-        return self.model_dump(mode="json")
+        """The settings as JSON values, and the contents of files that they name.
+
+        Without what only the card says: `title` and `description`.
+        """
+        return self.model_dump(mode="json", exclude={*Builder.model_fields})
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """The candidates of one document; what is left out is told to `reject`."""

@@ -302,6 +302,38 @@ def test_the_sentence_before_is_a_whole_statement() -> None:
     assert reasons == ["previous"]
 
 
+def test_any_in_a_condition_supposes_and_in_a_concession_does_not() -> None:
+    found, reasons = extracted(
+        f"{STAYED} if/SCONJ/mark/5 he/P/nsubj/5 had/V!/advcl/2 any/DET/det/7 time/N/obj/5"
+    )
+    assert not found and reasons == ["s2_lost_word"]
+    concession = (
+        f"{STAYED} even/R/advmod/6 though/SCONJ/mark/6 he/P/nsubj/6 had/V!/advcl/2 any/DET/det/8 "
+        "time/N/obj/6"
+    )
+    extractor = Extractor("gold", markers=["even though"], min_confidence=0)
+    assert [pair.s2 for pair in extractor.pairs([document(concession)])] == ["He had any time."]
+
+
+def test_a_focus_on_the_clause_goes_with_its_marker() -> None:
+    tree = f"{STAYED} precisely/R/advmod/2 because/SCONJ/mark/6 it/P/nsubj/6 rained/V!/advcl/2"
+    assert [pair.s1 for pair in extracted(tree)[0]] == ["We stayed."]
+
+
+def test_also_behind_a_clause_of_its_own_goes_back_to_it() -> None:
+    again = (
+        "If/SCONJ/mark/3 it/P/nsubj/3 rains/V!/advcl/6 we/P/nsubj/6 also/R/advmod/6 stay/V!/root/0"
+    )
+    found, reasons = extracted(f"{STAYED} ./PUNCT/punct/2", f"{again} ./PUNCT/punct/6")
+    assert "also" not in [pair.marker for pair in found] and "previous" in reasons
+
+
+def test_a_sentence_in_brackets_is_no_sentence_before() -> None:
+    aside = "(/PUNCT/punct/3 We/P/nsubj/3 stayed/V!/root/0 ./PUNCT/punct/3 )/PUNCT/punct/3"
+    found, reasons = extracted(aside, "But/CCONJ/cc/3 he/P/nsubj/3 left/V!/root/0 ./PUNCT/punct/3")
+    assert not found and reasons == ["previous"]
+
+
 def test_what_is_reported_within_a_speech_is_no_sentence_before() -> None:
     found, _ = extracted(
         "We/P/nsubj/2 must/V!/root/0 “/PUNCT/punct/4 say/V/xcomp/2 he/P/nsubj/6 sleeps/V!/ccomp/4 "

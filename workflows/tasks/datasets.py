@@ -231,13 +231,15 @@ class Dataset(StageTask):
 
     def said(self) -> dict[str, Any]:
         said = {source.name: source.about for source in self.all_sources if source.about}
-        own = self.build.card_text(self.name).model_dump(exclude_defaults=True)
+        own = self.builder.model_dump(include={*Builder.model_fields}, exclude_defaults=True)
         return {**said, "": own} if own else said
 
     def record(self) -> Stage:
         """The record with a build file that makes this dataset alone, with the same splits."""
-        text = self.build.card_text(self.name)
-        return replace(super().record(), build=self.build_file(), **text.model_dump())
+        made, builder = super().record(), self.builder
+        return replace(
+            made, build=self.build_file(), title=builder.title, description=builder.description
+        )
 
     def build_file(self) -> str:
         """The tables that determine the dataset, as TOML, without paths of this machine."""
