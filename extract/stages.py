@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 PARSE_VERSION = 4
-EXTRACT_VERSION = 11
+EXTRACT_VERSION = 12
 
 
 def parse(

@@ -147,7 +147,9 @@ class Judge:
         lost |= correlative & opens
         self.lost = batch.with_child(lost)
         self.complement = batch.with_child(subordinator & that)
-        self.clause_before = batch.leftmost_child("adverbial_clause")
+        finite = batch.has(tokens, patterns.bits["finite"])
+        self.clause_before = batch.leftmost(adverbial & finite)
+        """The first finite adverbial clause of each token."""
         self.introduced = batch.with_child(subordinator & ~that)
         denied = batch.with_child(listed["denying"][forms])
         auxiliary, subject = batch.leftmost_child("auxiliary"), batch.leftmost_child("subject")

@@ -116,8 +116,12 @@ class Batch:
 
     def leftmost_child(self, name: str) -> Ints:
         """For every token its leftmost child of the class `name`; `len(batch)` if there is none."""
+        return self.leftmost(self.labelled(name))
+
+    def leftmost(self, wanted: BoolArray) -> Ints:
+        """For every token its leftmost `wanted` child; `len(batch)` if there is none."""
         leftmost = np.full(len(self), len(self), dtype=np.int32)
-        children = np.flatnonzero(self.labelled(name) & (self.head >= 0))[::-1]
+        children = np.flatnonzero(wanted & (self.head >= 0))[::-1]
         leftmost[self.head[children]] = children
         return leftmost
 
