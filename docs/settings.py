@@ -2,8 +2,8 @@
 
 python docs/settings.py        # writes the tables between `<!-- settings: NAMES -->` marks
 
-NAMES are builders (`sp, bso`), shipped recipes (`conpono/full, conpono/small`), or the class of
-`zoo.declared` with settings that recipes share (`StepRecipe`).
+NAMES are builders (`sp, bso`), shipped recipes (`conpono/full, conpono/small`), the class of
+`zoo.declared` with settings that recipes share (`StepRecipe`), or a build file's table (`Source`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 
 from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Builder
+from workflows import tables as build_tables
 from zoo import declared
 from zoo.presets import read_preset
 
@@ -77,6 +78,10 @@ def settings_of(name: str) -> tuple[Fields, Values]:
         above = [base.model_fields for base in SHARED[: SHARED.index(kind)]]
         fields = {k: f for k, f in kind.model_fields.items() if not any(k in a for a in above)}
         return fields, _defaults(fields)
+    if hasattr(build_tables, name):
+        fields = getattr(build_tables, name).model_fields
+        fields = {key: field for key, field in fields.items() if field.description}
+        return fields, _defaults(fields)
     every = BUILDERS.find(name).model_fields
     fields = {key: every[key] for key in every if key not in Builder.model_fields}
     return fields, _defaults(fields)
@@ -84,7 +89,7 @@ def settings_of(name: str) -> tuple[Fields, Values]:
 
 def _defaults(fields: Fields) -> dict[str, Any]:
     return {
-        key: None if field.is_required() else field.get_default(call_default_factory=True)
+        key: ... if field.is_required() else field.get_default(call_default_factory=True)
         for key, field in fields.items()
     }
 
@@ -108,8 +113,10 @@ def _meaning(field: FieldInfo) -> str:
 
 def _cell(value: Any) -> str:
     """A value as a build file has it."""
-    if value is None:
+    if value is ...:
         return "required"
+    if value is None:
+        return "none"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if isinstance(value, str):

@@ -23,7 +23,8 @@ class Pair:
     `sentence` is the index of the connective's sentence in the document's sentence layer.
     All spans are `[start, end)` in code points of `Document.text`; `s1` and `s2` are the
     normalised texts of `s1_spans` and `s2_spans`. S2 is the clause that the marker introduces.
-    `position` is `same_sentence` or `previous_sentence`, `order` is `s1_first` or `s2_first`.
+    `position` is `same_sentence` or `previous_sentence`, `order` is `s1_first` or
+    `s2_first`: the side that begins first in the text.
     `has_clauses`: both sides have a finite verb or copula and an overt subject.
     `pattern` is the id of the row of the pattern table that matched. `s2_added` is the beginning of
     `s2` that its spans do not contain: the subject and auxiliaries that it shares with the clause
@@ -51,9 +52,36 @@ class Pair:
     confidence: float | None = None
 
 
+MEANINGS = {
+    "multiword": "part of a longer connective that is not among the markers (even though)",
+    "no_pattern": "no row of the pattern table is for this marker",
+    "marker_relation": "the marker has a relation that joins no clauses (after lunch)",
+    "marker_place": "the marker is at the wrong place in its clause (so cold)",
+    "s2_head": "the marker is in a phrase, not in a clause (cats and dogs)",
+    "s1_head": "there is no clause, or no sentence before, to join to",
+    "order": "the two clauses are in an order that the marker does not allow",
+    "s1_empty": "S1 has no words",
+    "s2_empty": "S2 has no words",
+    "s1_no_clause": "S1 is no imperative and lacks a finite verb or a subject of its own",
+    "s2_no_clause": "S2 is no imperative and lacks a finite verb or a subject of its own",
+    "previous": "the previous sentence is no whole statement of the same speaker",
+    "construction": "a construction without a discourse relation (as tall as he is)",
+    "speech": "the sides are of two speakers, or of speech and narration",
+    "apart": "words between S1 and the marker belong to neither side",
+    "s1_fragment": "S1 is a relative clause or an indirect question, or breaks off",
+    "s2_fragment": "S2 is a relative clause or an indirect question, or breaks off",
+    "s1_lost_word": "S1 lost a word that changes its sense (if, neither)",
+    "s2_lost_word": "S2 lost a word that changes its sense (if, neither)",
+    "confidence": "the confidence is below the minimum",
+    "language": "the document is not in the language of the pattern table",
+    "sentence_too_long": "a sentence that is too long to parse",
+}
+"""The reasons of rejects, by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A rejected candidate: its marker, position and reason."""
+    """A rejected candidate: its marker, position and reason, one of `MEANINGS`."""
 
     reason: str
     marker: str

@@ -74,31 +74,36 @@ Licence = Annotated[str, AfterValidator(_licence)]
 
 
 class Source(Table):
-    """One `[[sources]]` entry: where documents come from and which datasets may use them.
-
-    `spec` is `kind:PATH_OR_ID`; `{data}` in it stands for the build file's data folder. A glob
-    expands to one source a file, named by its path below the glob's folder. `datasets` names the
-    datasets that draw on the source (empty: none; the source then serves validation alone).
-    `licence` may be a table by genre for a `conllu:` source, by test set for `coherence:`;
-    `splitter` another one than the build's. `splits` names splits that are prescribed: `own`
-    (train, dev or test in the paths of its files) or sections of the Wall Street Journal
-    (`corpora.splits.prescribed`). `get` says how to obtain it. `title`, `url`, `authors` and
-    `description` are for the cards alone.
-    """
+    """One `[[sources]]` entry: where documents come from and which datasets may use them."""
 
     name: Name
+    """The source's name in this file."""
     spec: str
-    licence: Licence | dict[str, Licence] = ""
-    language: Language = ""
-    options: dict[str, Any] = Field(default_factory=dict)
-    splitter: SplitterName | Literal[""] = ""
-    splits: Literal["", "own", "discoeval", "dissent", "lin", "ji"] = ""
+    """`kind:PATH_OR_ID` ([sources](sources.md)); `{data}` in it stands for the build file's `data`.
+    A glob makes one source per file: for the source `novels`, `books/*.txt` gives `novels-emma`,
+    `books/*/*.txt` gives `novels-emma-01`."""
     datasets: tuple[str, ...] = ()
+    """The `[datasets.NAME]` that read it; without one it serves validation only."""
+    licence: Licence | dict[str, Licence] = ""
+    """An SPDX name; a table by genre for a `conllu:` source, by test set for `coherence:`."""
+    language: Language = ""
+    """A code such as `en`."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """The reader's options."""
+    splitter: SplitterName | Literal[""] = ""
+    """Another sentence splitter than the build's."""
+    splits: Literal["", "own", "discoeval", "dissent", "lin", "ji"] = ""
+    """[Prescribed splits](#one-division)."""
     get: str = ""
+    """How to obtain it; `plan` prints this if it is absent."""
     title: str = ""
+    """For the cards, as are the next three."""
     url: str = ""
+    """Its address."""
     authors: tuple[str, ...] = ()
+    """A list of names."""
     description: str = ""
+    """What it is."""
     _number: int = PrivateAttr(default=0)
 
     @property
@@ -114,22 +119,38 @@ class Source(Table):
         return {**self.options, **given}
 
 
+class Publisher(Table):
+    """`[publisher]`: what the cards of all datasets say of who publishes them."""
+
+    name: str = ""
+    """A person or institution."""
+    contact: str = ""
+    """A mail address or URL."""
+    citation: str = ""
+    """How to cite the data, in BibTeX; the citation of the method follows it."""
+
+
 class Sentences(Table):
+    """`[sentences]`"""
+
     splitter: SplitterName = "rules"
+    """The sentence splitter, for texts without sentences of their own."""
 
 
 class Splits(Table):
-    """The shares of the documents: they are divided once, for all datasets of the build.
-
-    `table` names documents whose split is settled (`corpora.splits.prescribed`). `largest_group` is
-    the most that a group, such as a book, gives of a dataset's candidates for training (1: all).
-    """
+    """`[splits]`: the documents are divided once, for all datasets of the build."""
 
     train: float = 0.8
+    """Shares of the documents; they add up to 1."""
     validation: float = 0.1
+    """Shares of the documents; they add up to 1."""
     test: float = 0.1
+    """Shares of the documents; they add up to 1."""
     table: str = ""
+    """A file that [fixes the split](#one-division) of some documents."""
     largest_group: Annotated[float, Field(gt=0, le=1)] = 0.2
+    """Maximum share of a dataset's training candidates from one group, such as a book; 1: no
+    limit."""
 
     @cached_property
     def shares(self) -> Shares:
@@ -149,29 +170,30 @@ class Splits(Table):
 
 
 class Parse(Table):
-    """`prefilter`: parse only the sentences that hold a candidate marker."""
+    """`[parse]`"""
 
     parser: ParserName = "embedded"
+    """`embedded`, `gold`, `spacy:NAME` or `stanza:LANG`."""
     prefilter: bool = True
+    """Parse only the sentences that contain a candidate marker."""
 
 
 class Engine(Table):
-    """Where the stages `parse` and `pairs` run: their shards, shared out to `tasks` workers.
-
-    `here` is the process of the stage itself, `local` several processes of this machine for one
-    source; `slurm` and `ray` are executors of datatrove. `workers` is how many tasks run at a time
-    (-1: all; of `local`: the cores divided by Luigi's workers). `options` are
-    the executor's own arguments (`partition`, `time`, `qos`, `env_command`, `sbatch_args`, ...;
-    `address` of a Ray cluster). `export` names environment variables that Slurm's jobs get beside
-    those of `workflows.slurm.NEEDED`. No output depends on any of it.
-    """
+    """`[engine]`: where the stages `parse` and `pairs` run; no output depends on it."""
 
     kind: Literal["here", "local", "slurm", "ray"] = "here"
+    """In the stage's own process, in several processes of this machine, or on datatrove's executor
+    for Slurm or Ray."""
     tasks: Annotated[int, Field(ge=1)] = 8
+    """Parallel tasks per source: task r makes the shards r, r + `tasks`, ..."""
     workers: Annotated[int, Field(ge=-1)] = -1
+    """Tasks that run at the same time; -1: all (`local`: the cores divided by Luigi's workers)."""
     poll_seconds: Annotated[float, Field(gt=0)] = 5.0
+    """Seconds between looks at the tasks."""
     export: tuple[str, ...] = ()
+    """Environment variables that Slurm's jobs get, beside those that they need."""
     options: dict[str, Any] = Field(default_factory=dict)
+    """Arguments of datatrove's executor (`partition`, `time`, ...); `address` of a Ray cluster."""
 
     @field_validator("workers")
     @classmethod
@@ -190,23 +212,27 @@ class Engine(Table):
 
 
 class Validation(Table):
-    """One `[[validation]]` entry: sources, their gold folder, and where the trees come from.
-
-    `{data}` in `gold` stands for the data folder, `{sample}` for the embedded sample.
-    """
+    """One `[[validation]]` entry: pairs are scored against gold relations."""
 
     name: Name
+    """Its name."""
     sources: tuple[str, ...] = Field(min_length=1)
+    """The sources whose pairs are scored."""
     gold: Annotated[str, AfterValidator(_gold)]
+    """`pdtb:DIR`; `{data}` stands for the data folder, `{sample}` for the embedded sample."""
     parser: ParserName = "embedded"
+    """Where the trees come from."""
     mode: Mode = "recall"
+    """The extraction's mode."""
     get: str = ""
+    """How to obtain the gold relations."""
 
 
 class WithSettings(Table):
     """A table whose recipe or suite has settings of its own, in `settings`."""
 
     settings: dict[str, Any] = Field(default_factory=dict)
+    """Settings of the recipe or suite."""
 
     @model_validator(mode="before")
     @classmethod
@@ -225,39 +251,41 @@ class WithSettings(Table):
 
 
 class Model(WithSettings):
-    """One `[models.NAME]` entry: a recipe, the dataset it trains on, changed settings.
-
-    `base` names another model of the build file: its encoder is the backbone to start from.
-    `suite` evaluates it on the dataset's test split, on `limit` rows spread over it (0: all);
-    without one only `[evaluations]` do. `devices` are the GPUs that train it together, if there are
-    as many and they divide its batch; they change nothing of the model.
-    """
+    """One `[models.NAME]` entry: a recipe and the dataset it trains on."""
 
     recipe: str
+    """A shipped name, or a [TOML file](recipes.md#change-a-recipe)."""
     dataset: str
+    """The dataset of the build that it trains on."""
     config: str = ""
+    """The dataset's configuration."""
     base: str = ""
+    """Another model of this build; its encoder is the backbone to start from."""
     suite: str = ""
+    """Evaluates the model on the test split of its dataset; without one only `[evaluations]` do."""
     limit: int = Field(0, ge=0)
+    """Rows to evaluate on, spread over the split; 0: all."""
     devices: int = Field(1, ge=1)
+    """GPUs that train it together, if there are as many and they divide its batch."""
     get: str = ""
+    """How to obtain what is absent, such as a backbone."""
 
 
 class Evaluation(WithSettings):
-    """One `[evaluations.NAME]` entry: models on other data than their own dataset.
-
-    `dataset` is a dataset of the build, with `@CONFIG` for its configuration, or a list of them
-    for a suite that takes several; `data` in its place a spec `kind:PATH` of files that are there
-    (`{data}` in it stands for the data folder).
-    `settings` are the suite's own options.
-    """
+    """One `[evaluations.NAME]` entry: models on other data than their own dataset."""
 
     suite: str
+    """The suite's name."""
     models: tuple[str, ...] = Field(min_length=1)
+    """Models of this build."""
     dataset: str | tuple[str, ...] = ""
+    """`"NAME@CONFIG"` of this build; a list of datasets for a suite that reads several."""
     data: str = ""
+    """In its place `kind:PATH` of files; `{data}` in it stands for the data folder."""
     limit: int = Field(0, ge=0)
+    """Rows to evaluate on; 0: all."""
     get: str = ""
+    """How to obtain the data."""
 
     @model_validator(mode="after")
     def _one_kind_of_data(self) -> Evaluation:
@@ -291,11 +319,17 @@ class BuildFile(Table):
     """A whole build file; `load_build` reads it."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,99}$")]
+    """The build's name: a folder below the output."""
     seed: int = Field(13, ge=0)
+    """The seed of every random stream."""
     data: str = ""
+    """The value of `{data}` in specs; the variable `DISCORPORA_DATA` overrides it."""
     max_bad_share: float = Field(0.01, ge=0, le=1)
+    """Maximum share of bad records in a source."""
     threads: int = Field(2, ge=1)
+    """Threads of a training; part of the result, because sums depend on them."""
     sources: tuple[Source, ...] = Field(min_length=1)
+    publisher: Publisher = Publisher()
     splits: Splits = Splits()
     sentences: Sentences = Sentences()
     parse: Parse = Parse()

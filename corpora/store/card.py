@@ -101,8 +101,14 @@ def render(
         ),
         labels=_labels(configs),
         notes=_list(manifest["notes"]),
+        groups=table(
+            "split, books, files or documents",
+            [(split, ", ".join(names)) for split, names in manifest["groups"].items()],
+        ),
+        publisher=_publisher(stage["publisher"]),
         examples=_examples(configs),
         rejects=table("reason, left out", manifest["rejects"].items()) or "Nothing was left out.",
+        extraction=_extraction(manifest["extraction_rejects"]),
         audit=audit or "Not audited.",
         overlap=table("configuration, splits, distinct texts in both", overlap) or "None.",
         sources=table("source, revision, licence", sources) or "No source was named.",
@@ -114,7 +120,11 @@ def render(
         settings=table("setting, value, meaning", values),
         stage="; ".join(made_by),
         limits=_list(card.limits),
-        citation=card.citation.strip(),
+        citation="\n\n".join(
+            fenced(text.strip(), "bibtex")
+            for text in (stage["publisher"].get("citation", ""), card.citation)
+            if text.strip()
+        ),
     )
 
 
@@ -225,6 +235,19 @@ def _credits(manifest: Mapping[str, Any]) -> str:
         head += f", here are the first {len(rows)}" if named["documents"] > len(rows) else ""
         blocks.append(f"{head}.\n\n{_folded('Documents', table(', '.join(keys), rows))}")
     return "\n\n".join(blocks)
+
+
+def _publisher(said: Mapping[str, str]) -> str:
+    names = {"name": "Published by", "contact": "contact"}
+    parts = [f"{names[key]} {markdown(said[key])}" for key in names if said.get(key)]
+    return f"{', '.join(parts)}." if parts else ""
+
+
+def _extraction(rejects: Sequence[tuple[str, int, str]]) -> str:
+    """The candidates that the extraction of pairs rejected, the most frequent reason first."""
+    rows = sorted(rejects, key=lambda row: (-row[1], row[0]))
+    shown = table("reason, candidates, meaning", rows)
+    return f"### Rejected by the extraction\n\n{shown}" if rows else ""
 
 
 def _folded(title: str, text: str) -> str:

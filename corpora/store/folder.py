@@ -39,7 +39,7 @@ CREDITS = pa.schema(
     [(name, pa.string()) for name in ("source", "id", "title", "author", "url", "licence")]
 )
 SHOWN = 50
-"""Of these documents the card shows the first ones."""
+"""A card shows the first documents to be named; it names the books of the splits if fewer."""
 DOCUMENT_COLUMNS = ("doc", "donor", "document", "id")
 """Columns that name a row's document, or a part of it, `DOCUMENT#NUMBER`."""
 
@@ -54,7 +54,8 @@ class Stage:
     `upstream` maps stage names to hashes. Each of `sources` is a record with `spec` (or `kind` and
     `place`), `revision` or `sha256`, `licence`, and maybe `name`. `extraction` are the
     settings of the pairs that a dataset is made of. `command` makes it again, from the build file
-    `build` where there is one. `title` and `description` stand on the card of a dataset.
+    `build` where there is one. `title`, `description` and `publisher` (`name`, `contact`,
+    `citation`) stand on the card of a dataset.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Stage:
     build: str = ""
     title: str = ""
     description: str = ""
+    publisher: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -87,7 +89,7 @@ class DatasetFolder:
     a partial folder is removed, but for candidates; a folder with other contents is refused with a
     `DiscorporaError`. The fields of `builder` say on the card what its settings mean. `documents`
     are the folders of the documents of the rows: those with an author or an address are listed in
-    `attribution.parquet`.
+    `attribution.parquet`. `extraction_rejects` are reasons with their numbers and meanings.
 
         with staged(target) as partial, DatasetFolder(partial, "sp", stage, card) as dataset:
             dataset.writer("default", "train", schema, texts=("s1", "s2")).extend(rows)
@@ -104,11 +106,13 @@ class DatasetFolder:
         *,
         builder: type[Declared] | None = None,
         documents: Sequence[Path] = (),
+        extraction_rejects: Sequence[tuple[str, int, str]] = (),
         rows_per_shard: int = 1_048_576,
         rows_per_group: int = 16_384,
     ) -> None:
         self.folder, self.name, self.stage, self.card = folder, name, stage, card
         self.builder, self.documents = builder, documents
+        self.extraction_rejects = extraction_rejects
         self.rows_per_shard, self.rows_per_group = rows_per_shard, rows_per_group
         self.rejects: Counter[str] = Counter()
         self.licences: Counter[str] = Counter()
@@ -218,7 +222,7 @@ class DatasetFolder:
                 if config in configs:
                     configs[config]["splits"][split]["distinct"] = _distinct(engine, writer)
             named = self._attribution(engine, configs)
-            self._note_few_sources(engine, configs)
+            groups = self._groups(engine, configs)
             overlap = {
                 config: self._overlap(engine, config) for config in configs if self._texts[config]
             }
@@ -232,7 +236,9 @@ class DatasetFolder:
             "licences": self.licences,
             "languages": sorted(self.languages) or list(self.card.languages),
             "configs": configs,
+            "groups": groups,
             "rejects": dict(sorted(self.rejects.items())),
+            "extraction_rejects": self.extraction_rejects,
             "overlap": overlap,
             "attribution": named,
             "files": {ATTRIBUTION: sha256(self.folder / ATTRIBUTION)} if named else {},
@@ -295,23 +301,27 @@ class DatasetFolder:
                 f"{'; '.join(missed)}. All rows of a document are in one split: {why}."
             )
 
-    def _note_few_sources(self, engine: Engine, configs: Mapping[str, Any]) -> None:
-        """Name the groups (books), or documents, of an evaluation split that has only a few."""
+    def _groups(self, engine: Engine, configs: Mapping[str, Any]) -> dict[str, list[str]]:
+        """By split the groups (books) of its rows, or the documents, if there are few of them.
+
+        A note warns of an evaluation split with fewer than `audit.FEWEST_UNITS`.
+        """
         config = next((name for name in configs if configs[name]["default"]), next(iter(configs)))
         entry = configs[config]
         column = next((name for name in ("group", "doc") if name in entry["features"]), "")
-        for split in SPLITS[1:] if column else ():
-            if not entry["splits"].get(split, {}).get("rows"):
-                continue
-            rows = parquet(self.folder / config / f"{split}-*.parquet")
-            query = f'select distinct "{column}" from {rows} order by 1 limit {audit.FEWEST_UNITS}'
-            names = [str(name) for (name,) in engine.rows(query)]
-            if len(names) < audit.FEWEST_UNITS:
-                what = "books or files" if column == "group" else "documents"
-                self.note(
-                    f"Few {what} in `{split}` ({len(names)}): {', '.join(names)}. "
-                    "A score on its rows may not hold for other texts."
-                )
+        groups: dict[str, list[str]] = {}
+        for split, body in entry["splits"].items() if column else ():
+            if body["rows"]:
+                rows = parquet(self.folder / config / f"{split}-*.parquet")
+                query = f'select distinct "{column}" from {rows} order by 1 limit {SHOWN}'
+                groups[split] = [str(name) for (name,) in engine.rows(query)]
+                if split in SPLITS[1:] and len(groups[split]) < audit.FEWEST_UNITS:
+                    what = "books or files" if column == "group" else "documents"
+                    self.note(
+                        f"`{split}` has few {what} ({len(groups[split])}): a score on its rows may "
+                        "not hold for other texts."
+                    )
+        return groups if sum(map(len, groups.values())) < SHOWN else {}
 
     def _attribution(self, engine: Engine, configs: Mapping[str, Any]) -> dict[str, Any]:
         """Write the documents of the rows that have an author or an address to their file.

@@ -69,6 +69,7 @@ class Target:
     sources. `largest_group`: the most that a group, such as a book, gives of the candidates for
     training; where there are too few groups for that, twice an equal part. `documents`:
     the folders of the documents that the rows are from, for the list of those to be named.
+    `extraction_rejects`: of pairs, the reasons of rejected candidates, their numbers and meanings.
     `threads` and `memory` bound the queries; they change no byte.
     """
 
@@ -79,6 +80,7 @@ class Target:
     max_bad_share: float = 1.0
     largest_group: float = 1.0
     documents: Sequence[Path] = ()
+    extraction_rejects: Sequence[tuple[str, int, str]] = ()
     threads: int = 1
     memory: str = MEMORY
 
@@ -191,6 +193,7 @@ class Builder(Declared):
             self.card,
             builder=type(self),
             documents=target.documents,
+            extraction_rejects=target.extraction_rejects,
         )
 
     def build(self, inputs: Iterable[Any], target: Target) -> dict[str, Any]:

@@ -106,11 +106,31 @@ def test_a_split_of_few_books_is_named(tmp_path):
             ]
             data.writer("all", split, schema, texts=("text",)).extend(rows)
             data.count_licences(pa.array([SOURCE["licence"]] * books))
-        notes = data.finish("all")["notes"]
-    assert [note for note in notes if note.startswith("Few")] == [
-        "Few books or files in `test` (2): book-0, book-1. A score on its rows may not hold for "
-        "other texts."
+        manifest = data.finish("all")
+    assert manifest["groups"] == {} and [n for n in manifest["notes"] if "few" in n] == [
+        "`test` has few books or files (2): a score on its rows may not hold for other texts."
     ]
+
+
+def test_a_card_says_which_book_is_in_which_split_who_publishes_and_what_was_rejected(tmp_path):
+    schema = pa.schema([*SCHEMA, pa.field("group", pa.string())])
+    publisher = {"name": "A | B", "contact": "me@example.org", "citation": "@misc{own}"}
+    stage = Stage("dissent", 4, "12e4", {}, {}, [SOURCE], "embedded-1", "", publisher=publisher)
+    rejects = [("order", 3, "out of order"), ("speech", 1200, "two | speakers")]
+    with (
+        staged(tmp_path / "d") as partial,
+        DatasetFolder(partial, "d", stage, CARD, extraction_rejects=rejects) as data,
+    ):
+        for split, book in (("train", "emma"), ("train", "jane"), ("test", "dune")):
+            rows = [{"text": f"Row of {book}.", "label": 0, "group": book}]
+            data.writer("all", split, schema, texts=("text",)).extend(rows)
+            data.count_licences(pa.array([SOURCE["licence"]]))
+        data.finish("all")
+    text = (tmp_path / "d" / "README.md").read_text(encoding="utf-8")
+    assert "| train | emma, jane |" in text and "| test | dune |" in text
+    assert r"Published by A \| B, contact me@example.org." in text
+    assert text.index("@misc{own}") < text.index("@misc{test")
+    assert text.index(r"| speech | 1,200 | two \| speakers |") < text.index("| order | 3 |")
 
 
 def test_the_text_answers_the_questions_of_a_user(card):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError
-from extract import Extractor, Pair, Reject
+from extract import Extractor, Pair, Reject, clauses, match, standalone
+from extract.pairs import MEANINGS
 from extract.parsers.gold import GoldParser
 
 STORY = (
@@ -163,3 +165,12 @@ def test_the_order_is_that_of_the_texts() -> None:
     text = "We waited a while, but if the rain does not stop soon, we will go home without you."
     pairs = Extractor(mode="recall").pairs([Document(id="a", text=text)])
     assert {p.order for p in pairs if p.marker == "if"} == {"s2_first"}
+
+
+def test_every_reason_of_a_reject_has_a_meaning_and_stands_in_the_reference() -> None:
+    reasons = {*match.REASONS, *clauses.REFUSALS[1:], *standalone.REASONS}
+    reasons |= {"multiword", "confidence", "language", "sentence_too_long"}
+    assert reasons == set(MEANINGS)
+    page = Path(__file__).parents[2] / "docs" / "reference" / "extraction.md"
+    text = page.read_text(encoding="utf-8")
+    assert [reason for reason in MEANINGS if f"`{reason}`" not in text] == []

@@ -16,6 +16,7 @@ from corpora.audit import AUDIT_FILE, RULES
 from corpora.licences import shown
 from corpora.splits import SPLITS
 from corpora.store.atomic import read_json
+from extract.pairs import MEANINGS
 from workflows.report import charts
 from workflows.report.blocks import Block, Cell, Figure, Fold, Heading, Section, Table, Text
 from workflows.report.markup import Html
@@ -139,8 +140,9 @@ def _pairs(stages: Sequence[Made]) -> Iterator[Block]:
             + (f" (S1 in: {where})." if where else ".")
         )
         yield Table("Pairs by marker", ("marker", "pairs"), markers.most_common(), bar="pairs")
-        header = ("reason", "candidates")
-        yield Table("Rejected candidates by reason", header, reasons.most_common(), header[1])
+        header = ("reason", "candidates", "meaning")
+        rows = [(reason, n, MEANINGS[reason]) for reason, n in reasons.most_common()]
+        yield Table("Rejected candidates by reason", header, rows, header[1])
         if drawn := _confidence(group, title):
             yield Figure(f"confidence-{number}", f"Confidence of the pairs ({title})", drawn)
 

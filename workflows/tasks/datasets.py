@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -20,6 +21,7 @@ from corpora.store.documents import DocumentSizes, settled_splits, shards_of
 from corpora.store.folder import Stage
 from corpora.tasks.builder import Builder, Target
 from corpora.toml import toml_lines, toml_value
+from extract.pairs import MEANINGS
 from workflows.sources import SourceRecord
 from workflows.stage import StageTask
 from workflows.tables import Source
@@ -232,13 +234,18 @@ class Dataset(StageTask):
     def said(self) -> dict[str, Any]:
         said = {source.name: source.about for source in self.all_sources if source.about}
         own = self.builder.model_dump(include={*Builder.model_fields}, exclude_defaults=True)
+        own |= self.build.publisher.model_dump(exclude_defaults=True)
         return {**said, "": own} if own else said
 
     def record(self) -> Stage:
         """The record with a build file that makes this dataset alone, with the same splits."""
         made, builder = super().record(), self.builder
         return replace(
-            made, build=self.build_file(), title=builder.title, description=builder.description
+            made,
+            build=self.build_file(),
+            title=builder.title,
+            description=builder.description,
+            publisher=self.build.publisher.model_dump(exclude_defaults=True),
         )
 
     def build_file(self) -> str:
@@ -292,12 +299,21 @@ class Dataset(StageTask):
             max_bad_share=self.build.max_bad_share,
             largest_group=self.build.splits.largest_group,
             threads=self.build.threads,
+            extraction_rejects=self.rejects(),
             documents=[
                 task.folder
                 for task in self.lineage
                 if task.stage == "documents" and task.key in {s.name for s in self.all_sources}
             ],
         )
+
+    def rejects(self) -> list[tuple[str, int, str]]:
+        """The candidates that the stages of its pairs rejected: reason, number, meaning."""
+        counted: Counter[str] = Counter()
+        for task in self.upstream:
+            if task.stage == "pairs":
+                counted.update(task.manifest["counts"]["rejects"].get("reasons", {}))
+        return [(reason, number, MEANINGS[reason]) for reason, number in counted.items()]
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
         """Make the candidates of every `of`-th shard; a builder that reads sources has no parts."""
