@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from corpora.splits import division
 from corpora.store.atomic import staged
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder, Stage
@@ -149,3 +150,13 @@ def test_inspect_refuses_a_part_that_is_not_there(
     file = next(dataset.rglob("*.parquet"))
     assert run(monkeypatch, "inspect", file, *options) != 0
     assert "only a dataset's folder takes" in capfd.readouterr().err or "--marker" in options
+
+
+def test_inspect_names_the_splits_of_a_division(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    columns = [pa.array(["a", "b"]), pa.array([1, 2], pa.uint64()), pa.array([0, 2], pa.int8())]
+    path = tmp_path / "division.parquet"
+    pq.write_table(pa.Table.from_arrays(columns, schema=division.SCHEMA), path)
+    assert run(monkeypatch, "inspect", path, "--json") == 0
+    assert [row["split"] for row in read_lines(capfd)] == ["train", "test"]

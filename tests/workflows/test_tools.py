@@ -221,6 +221,7 @@ def test_doctor_finds_what_is_broken(
     assert "secret" not in shown
     for word in ("embedded parser", "GiB free", "token", "extra stanza", str(metadata.parent)):
         assert word in shown
+    assert "\nready to extract, build, and train on the CPU" in shown
     text = metadata.read_text(encoding="utf-8").replace("numpy>=2.0", "numpy>=99")
     metadata.write_text(text, encoding="utf-8")
     monkeypatch.setenv("DISCORPORA_DATA", "/nowhere")

@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,8 +58,18 @@ def doctor(
         print_json([each._asdict() for each in found])
     else:
         _show(found)
+        typer.echo(_verdict({each.what: each.state for each in found}))
     if any(each.state == "broken" for each in found):
         raise typer.Exit(1)
+
+
+def _verdict(states: Mapping[str, str]) -> str:
+    """What this machine can do, in a line."""
+    if broken := [what for what, state in states.items() if state == "broken"]:
+        return f"not ready: mend {', '.join(broken)}"
+    device = "a GPU" if states["GPU"] == "ok" else "the CPU"
+    publish = "" if states["token"] == "ok" else "; to publish, log in with: hf auth login"
+    return f"ready to extract, build, and train on {device}{publish}"
 
 
 def _packages() -> Iterator[Found]:

@@ -169,6 +169,7 @@ def _file_rows(path: Path, number: int, marker: str) -> Rows:
         import pyarrow as pa
         import pyarrow.dataset as pads
 
+        from corpora.splits import division
         from corpora.store.manifest import label_names
 
         try:
@@ -176,7 +177,10 @@ def _file_rows(path: Path, number: int, marker: str) -> Rows:
         except (OSError, pa.ArrowException) as error:
             said = str(error).splitlines()[0]
             raise InputError(f"cannot be read as Parquet: {said}", where=str(path)) from None
-        return _table_rows(str(path), table, label_names(table.schema.metadata), number, marker)
+        names = label_names(table.schema.metadata)
+        if path.name == division.FILE:
+            names = {"split": [*division.PLACES]}
+        return _table_rows(str(path), table, names, number, marker)
     from corpora.readers.rows import json_rows
 
     kept: list[dict[str, Any]] = []
