@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test nightly lint bench parser parser-quick confidence scorer docs lock clean help
+.PHONY: run test nightly lint bench parser parser-quick confidence scorer predictor docs lock clean help
 
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -90,6 +90,11 @@ scorer: $(STAMP) ## make and measure the shipped coherence scorer again (half an
 	$(BIN)/python -m zoo.coherence.ship scorer build/scorer/texts --backbone $(BACKBONE) --output build/scorer/model
 	$(BIN)/python -m zoo.coherence.ship ship build/scorer/model --texts build/scorer/texts \
 	    --unseen build/scorer/held --output build/scorer/shipped
+
+# PAIRS: the dataset `dissent` of novels, of which the last three are the test split.
+predictor: $(STAMP) ## make and measure the shipped marker predictor again (two minutes)
+	rm -rf build/predictor
+	$(BIN)/python -m zoo.dissent.ship $(PAIRS) --backbone zoo/coherence/shipped --output build/predictor
 
 docs: $(STAMP)   ## the documentation as a site, in build/docs
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'

@@ -16,6 +16,7 @@ from typing import Any
 
 MODELS = (
     "zoo.dissent.modeling",
+    "zoo.dissent.student",
     "zoo.coherence.modeling",
     "zoo.coherence.links",
     "zoo.coherence.unc_modeling",

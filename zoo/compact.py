@@ -50,7 +50,11 @@ def _levels(groups: Tensor, scale: Tensor) -> Tensor:
 
 def unpack(model: str | PathLike[str]) -> dict[str, Tensor]:
     """The weights of a packed model (folder or Hub id) as float32."""
-    packed = load_file(str(file_of(str(model), WEIGHTS)))
+    return unpacked(load_file(str(file_of(str(model), WEIGHTS))))
+
+
+def unpacked(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What `pack` made, as float32."""
     weights: dict[str, Tensor] = {}
     for name, stored in packed.items():
         if name + SCALE in packed:

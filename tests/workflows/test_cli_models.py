@@ -18,6 +18,7 @@ import pytest
 import torch
 
 from corpora import schemas
+from extract.patterns import resolve_markers
 from tests.zoo.conftest import orders_of, pair_rows, story_documents, write_dataset
 from workflows.cli import app as cli
 from zoo.train import train
@@ -342,7 +343,7 @@ def test_out_of_memory_says_what_to_do(
     for words in (
         ["score", "--model", scorer, *texts],
         ["score", "--model", scorer, "--rank", *texts],
-        ["predict-marker", markers[0], "Anna sang.", "Bela left."],
+        ["predict-marker", "--model", markers[0], "Anna sang.", "Bela left."],
     ):
         code, out, err = discorpora(*words)
         assert code == 1 and not out
@@ -353,21 +354,30 @@ def test_predict_marker_for_two_sentences_and_for_a_file(
     markers: tuple[Path, Path], tmp_path: Path, discorpora: Callable[..., tuple[int, str, str]]
 ) -> None:
     model, _ = markers
-    code, out, _ = discorpora("predict-marker", model, "Anna waited.", "The old house.")
+    code, out, _ = discorpora("predict-marker", "--model", model, "Anna waited.", "The old house.")
     found = {line.split()[1]: float(line.split()[0]) for line in out.splitlines()}
     assert code == 0 and set(found) == {"because", "but", "so"}
     assert sum(found.values()) == pytest.approx(1, abs=1e-3)
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("s1\ts2\nAnna waited.\tThe old house.\n", encoding="utf-8")
-    _, out, _ = discorpora("predict-marker", model, pairs, "--top", 1)
+    _, out, _ = discorpora("predict-marker", "--model", model, pairs, "--top", 1)
     [(marker, probability)] = json.loads(out).items()
     assert (
         found[marker]
         == pytest.approx(probability, abs=1e-4)
         == pytest.approx(max(found.values()), abs=1e-4)
     )
-    code, _, err = discorpora("predict-marker", model, "Anna waited.")
+    code, _, err = discorpora("predict-marker", "Anna waited.")
     assert code == 1 and "neither two sentences nor a file" in err
+
+
+def test_the_shipped_predictor_needs_no_model(
+    discorpora: Callable[..., tuple[int, str, str]],
+) -> None:
+    code, out, _ = discorpora("predict-marker", "It rained all day.", "We stayed inside.")
+    found = {line.split()[1]: float(line.split()[0]) for line in out.splitlines()}
+    assert code == 0 and sum(found.values()) == pytest.approx(1, abs=1e-3)
+    assert set(found) == set(resolve_markers("books8"))
 
 
 def test_compare_puts_results_into_one_table(

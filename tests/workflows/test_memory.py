@@ -124,12 +124,12 @@ def score_records(folder: Path) -> list[str]:
 
 def markers(folder: Path) -> list[str]:
     path = fill(folder / "a.jsonl", [b'{"s1": "', blocks("word ", 1024 * MIB), b'", "s2": "b"}\n'])
-    return [RUN, "predict-marker", "{model}", str(path)]
+    return [RUN, "predict-marker", "--model", "{model}", str(path)]
 
 
 def marker_columns(folder: Path) -> list[str]:
     path = fill(folder / "a.tsv", [blocks("word ", 1024 * MIB), b"\tb\n"])
-    return [RUN, "predict-marker", "{model}", str(path)]
+    return [RUN, "predict-marker", "--model", "{model}", str(path)]
 
 
 @pytest.mark.parametrize(

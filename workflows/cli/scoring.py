@@ -171,9 +171,11 @@ def _rank(model: str, files: list[str], prompt: str, *, as_json: bool, bf16: boo
 
 
 def predict_marker(
-    model: Annotated[str, typer.Argument(help="A DisSent model: folder or Hub id.")],
     s1: Annotated[str, typer.Argument(help="The first sentence, or a file of pairs.")],
     s2: Annotated[str, typer.Argument(help="The second sentence; omit it with a file.")] = "",
+    model: Annotated[
+        str, typer.Option(help="A DisSent model: folder or Hub id; by default the shipped one.")
+    ] = "",
     top: Annotated[int, typer.Option(min=0, help="The number of markers to show (0: all).")] = 0,
     trust_remote_code: TrustCode = False,
 ) -> None:
@@ -183,6 +185,7 @@ def predict_marker(
     """
     from transformers.utils import logging
 
+    from zoo.dissent import SHIPPED
     from zoo.dissent.prediction import predict, predictions, read_pairs
     from zoo.modeling import within_memory
     from zoo.trust import trust_code
@@ -198,6 +201,7 @@ def predict_marker(
             hint='give "S1" "S2", or a TSV or JSONL file',
         )
     logging.disable_progress_bar()
+    model = model or str(SHIPPED)
     with within_memory(model, ON_CPU):
         if s2:
             [markers] = predict(model, [(s1, s2)])

@@ -312,7 +312,7 @@ class Dataset(StageTask):
         counted: Counter[str] = Counter()
         for task in self.upstream:
             if task.stage == "pairs":
-                counted.update(task.manifest["counts"]["rejects"].get("reasons", {}))
+                counted.update(task.manifest()["counts"]["rejects"].get("reasons", {}))
         return [(reason, number, MEANINGS[reason]) for reason, number in counted.items()]
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:

@@ -5,7 +5,12 @@ Importing a model from here registers it with the Auto classes of transformers.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from zoo import lazily
+
+SHIPPED = Path(__file__).parent / "shipped"
+"""The marker predictor that comes with the package; its README.md is its card."""
 
 __getattr__ = lazily(
     __name__,
@@ -15,6 +20,7 @@ __getattr__ = lazily(
             *("PairTransformer", "PairTransformerConfig", "PairTransformerModel"),
             *("SifConfig", "SifForMarkers", "SifModel"),
         ),
+        "student": ("StudentConfig", "StudentForMarkers"),
         "prediction": ("PairClassifier", "predict", "predictions", "read_pairs"),
     },
 )

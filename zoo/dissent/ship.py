@@ -1,0 +1,166 @@
+"""The shipped marker predictor: its network, its folder in the package.
+
+    python -m zoo.dissent.ship DATASET --backbone SCORER --output FOLDER
+
+`DATASET` is a `dissent` dataset (its configuration `books8`). The encoder is the lowest two layers
+of the shipped coherence scorer's: all-MiniLM-L6-v2, with its word pieces and weights of four bits.
+`make predictor` runs it.
+Only the network on top is trained, on vectors that are computed once. The number of epochs, the
+learning rate and the layers were chosen on two of the training novels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy, dropout
+
+from corpora.errors import DiscorporaError
+from corpora.store.atomic import write_json, write_text
+from zoo.compact import pack, pack_folder, unpacked
+from zoo.dissent.student import StudentConfig, StudentForMarkers
+from zoo.evaluate.classification import PairClassifier, predict, report
+from zoo.labelled import Labelled, load
+from zoo.loading import load_tokenizer
+from zoo.modeling import load_backbone, save_model
+from zoo.training.job import RESULTS
+
+log = logging.getLogger("zoo")
+
+LAYERS = 2
+EPOCHS, BATCH, RATE, DECAY, DROPOUT = 10, 128, 5e-4, 1e-2, 0.5
+SEED = 27
+
+
+@torch.inference_mode()
+def features_of(model: StudentForMarkers, rows: Any) -> torch.Tensor:
+    """The network's input `[rows, width]`, computed in batches of like length."""
+    order = np.argsort(-rows.lengths(), kind="stable")
+    found = torch.empty(len(rows), model.projection.in_features)
+    for start in range(0, len(order), BATCH):
+        chosen = order[start : start + BATCH]
+        batch = rows.collate([rows[int(row)] for row in chosen])
+        found[torch.from_numpy(chosen)] = model.features(
+            batch["input_ids"], batch["attention_mask"]
+        )
+    return found
+
+
+def train(model: StudentForMarkers, features: torch.Tensor, gold: torch.Tensor) -> None:
+    """Train the network on standardised features.
+
+    By AdamW, with a learning rate that rises and falls once (Smith and Topin 2018).
+    """
+    model.mean.copy_(features.mean(0))
+    model.spread.copy_(features.std(0).clamp(min=1e-3))
+    features = (features - model.mean) / model.spread
+    learnt = [*model.projection.parameters(), *model.classifier.parameters()]
+    optimizer = torch.optim.AdamW(learnt, lr=RATE, weight_decay=DECAY)
+    random = torch.Generator().manual_seed(SEED)
+    steps = EPOCHS * -(-len(gold) // BATCH)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps)
+    for epoch in range(EPOCHS):
+        total = 0.0
+        for rows in torch.randperm(len(gold), generator=random).split(BATCH):
+            hidden = model.projection(dropout(features[rows], DROPOUT / 2))
+            scores = model.classifier(dropout(torch.nn.functional.gelu(hidden), DROPOUT))
+            loss = cross_entropy(scores, gold[rows])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            total += float(loss.detach()) * len(rows)
+        log.info("epoch %d: loss %.3f", epoch + 1, total / len(gold))
+
+
+def student(data: Labelled, encoder: str) -> StudentForMarkers:
+    """The model with the lowest layers of an encoder and a new network."""
+    backbone: Any = load_backbone(encoder, {})
+    backbone.encoder.layer = backbone.encoder.layer[:LAYERS]
+    backbone.config.num_hidden_layers = LAYERS
+    backbone.load_state_dict(unpacked(pack(backbone.state_dict())))  # as it will be stored
+    torch.manual_seed(SEED)
+    model = StudentForMarkers(StudentConfig(backbone_config=backbone.config, **data.names))
+    model.backbone = backbone
+    return model.eval()
+
+
+def ship(options: argparse.Namespace) -> None:
+    data = load(str(options.dataset), options.config)
+    tokenizer = load_tokenizer(options.backbone)
+    model = student(data, options.backbone)
+    rows = {
+        split: model.encode_pairs(*data.texts(split), tokenizer, 512, labels=data.gold(split))
+        for split in data.tables
+    }
+    train(model, features_of(model, rows["train"]), torch.from_numpy(rows["train"].labels))
+    options.output.mkdir(parents=True)
+    save_model(model, tokenizer, options.output)
+    pack_folder(options.output)
+    packed = PairClassifier.load(options.output).model
+    metrics = {
+        split: report(rows[split].labels, predict(packed, rows[split]), data.labels, SEED)
+        for split in ("validation", "test")
+    }
+    size = sum(path.stat().st_size for path in options.output.iterdir())
+    results = {
+        "recipe": "zoo.dissent.ship",
+        "seed": SEED,
+        "megabytes": round(size / 1e6, 2),
+        "parameters": sum(p.numel() for p in packed.parameters()),
+        "metrics": metrics,
+    }
+    write_json(options.output / RESULTS, results)
+    write_text(options.output / "README.md", card_of(metrics["test"], data, size))
+    log.info("%s: %.1f MB, test accuracy %.3f", options.output, size / 1e6, _value(metrics))
+
+
+def _value(metrics: dict[str, Any]) -> float:
+    return float(metrics["test"]["accuracy"]["value"])
+
+
+def card_of(test: dict[str, Any], data: Labelled, size: int) -> str:
+    """The card, from `shipped.md` with the figures."""
+
+    def percent(figure: dict[str, Any]) -> str:
+        low, high = figure["ci"]
+        return f"{100 * figure['value']:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+
+    template = Template((Path(__file__).parent / "shipped.md").read_text(encoding="utf-8"))
+    return template.substitute(
+        megabytes=f"{size / 1e6:.1f}",
+        trained=f"{data.tables['train'].num_rows:,}",
+        rows=f"{test['rows']:,}",
+        accuracy=percent(test["accuracy"]),
+        f1=percent(test["f1"]),
+        majority=f"{100 * test['majority']['accuracy']:.1f}",
+        markers=", ".join(data.labels),
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("dataset", type=Path)
+    parser.add_argument("--config", default="books8")
+    parser.add_argument("--backbone", required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    try:
+        ship(options)
+    except (OSError, DiscorporaError) as error:
+        log.error("error: %s", error)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
