@@ -11,7 +11,7 @@ shorter than 90 % of its longest, so at most a tenth of a block is padding.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,6 +25,7 @@ from zoo.conpono.segments import KEPT, Encoded, Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore
 
 Encoder = Literal["full", "isolated", "uni"]
+CPU = torch.device("cpu")
 TRIES = 100
 """Attempts for each random candidate before the corpus counts as repetitive."""
 
@@ -178,8 +179,9 @@ class Collator:
     def __call__(self, examples: Sequence[Example]) -> dict[str, Any]:
         """The input of `ConponoModel.forward`, `labels [batch, ...]`, and `real_tokens`.
 
-        All blocks share two tensors, since each tensor costs a worker time. `slots [3, places]`:
-        ids, types, and 1 at real tokens; `words [2, masked]`: places in their blocks, and labels;
+        All values are arrays of 32 bits: a tensor costs a worker, and the process that gets it,
+        more time than the step may wait. `slots [places]` of all blocks: 4 times the id, plus 2 in
+        a second text, plus 1 at a real token; `words [2, masked]`: places in their blocks, labels;
         `plan [blocks, 4]`: rows, tokens of a row, masked words, and whether there is padding.
         `order [batch * sequences]` restores the examples' order from the blocks' vectors.
         """
@@ -198,17 +200,30 @@ class Collator:
             real = places < lengths[rows, None]
             sources = np.where(real, begins[rows, None] + places, 0)
             types = real & (places >= seconds[rows, None])
-            slots.append(np.stack([np.where(real, ids[sources], self.pad_id), types, real]))
+            slots.append((4 * np.where(real, ids[sources], self.pad_id) + 2 * types + real).ravel())
             labels = np.where(real, mlm[sources], KEPT).ravel()
             masked = np.flatnonzero(labels != KEPT)
             words.append(np.stack([masked, labels[masked]]))
             plan.append((*real.shape, len(masked), not real.all()))
-        flat = [block.reshape(3, -1) for block in slots]
         return {
-            "labels": torch.from_numpy(np.stack([example.labels for example in examples])),
-            "slots": torch.from_numpy(np.concatenate(flat, 1)),
-            "words": torch.from_numpy(np.concatenate(words, 1)),
+            "labels": np.stack([example.labels for example in examples]),
+            "slots": np.concatenate(slots).astype(np.int32),
+            "words": np.concatenate(words, 1).astype(np.int32),
             "plan": np.array(plan),
-            "order": torch.from_numpy(np.argsort(order)),
+            "order": np.argsort(order).astype(np.int32),
             "real_tokens": int(lengths.sum()),
         }
+
+
+def as_tensors(batch: Mapping[str, Any], device: torch.device = CPU) -> dict[str, Any]:
+    """What `Collator` made, as `ConponoModel` takes it: arrays as tensors, but for the plan.
+
+    To a GPU they are copied from pinned memory, so that the process need not wait.
+    """
+
+    def tensor(array: np.ndarray) -> torch.Tensor:
+        made = torch.from_numpy(array)
+        return made if device.type == "cpu" else made.pin_memory().to(device, non_blocking=True)
+
+    arrays = {k: v for k, v in batch.items() if isinstance(v, np.ndarray) and k != "plan"}
+    return {**batch, **{name: tensor(array) for name, array in arrays.items()}}

@@ -220,8 +220,10 @@ class ConponoModel(ZooModel):
 
         `labels [batch, 2K]` for CONPONO, `[batch, pairs]` for the ordering baseline.
         """
-        vectors, mlm_loss = self._encode(slots, words, plan)
-        vectors = vectors[order].view(len(labels), -1, vectors.size(-1))
+        slots, words = slots.long(), words.long()
+        split = torch.stack([slots >> 2, slots >> 1 & 1, slots & 1])
+        vectors, mlm_loss = self._encode(split, words, plan)
+        vectors = vectors[order.long()].view(len(labels), -1, vectors.size(-1))
         mlm_loss = mlm_loss / max(words.size(1), 1)
         with torch.autocast(vectors.device.type, enabled=False):
             if self.config.objective == "bso":
