@@ -286,7 +286,12 @@ class Extractor:
         if self._patterns is None or self._patterns.strings is not parsed.strings:
             language, files = self.settings.language, self.settings.patterns
             table = load_patterns(language, self.parser.scheme, files)
-            self._patterns = CompiledPatterns(table, self.markers, parsed.strings)
+            self._patterns = CompiledPatterns(
+                table,
+                self.markers,
+                parsed.strings,
+                modified=self.settings.mode == "standalone",
+            )
         return self._patterns
 
     def _skipped(self, reject: Reject) -> None:

@@ -53,7 +53,7 @@ class Pair:
 
 
 MEANINGS = {
-    "multiword": "part of a longer connective that is not among the markers (even though)",
+    "multiword": "part of a longer connective that is not among the markers (so that)",
     "no_pattern": "no row of the pattern table is for this marker",
     "marker_relation": "the marker has a relation that joins no clauses (after lunch)",
     "marker_place": "the marker is at the wrong place in its clause (so cold)",

@@ -79,10 +79,19 @@ class CompiledPatterns:
     `word` (its number among the words of markers, 0 for all others), `separator` (punctuation not
     kept at either end of a clause), `terminal` (the mark of a question or an exclamation),
     `asking` (is or holds a question mark), `named` (a marker of the table, selected or not).
+    With `modified`, modified forms of markers ("even though") are labelled as the marker.
     """
 
-    def __init__(self, table: PatternTable, markers: Sequence[str], strings: StringTable) -> None:
+    def __init__(
+        self,
+        table: PatternTable,
+        markers: Sequence[str],
+        strings: StringTable,
+        *,
+        modified: bool = False,
+    ) -> None:
         self.table, self.markers, self.strings = table, tuple(markers), strings
+        self.modified = modified
         self._words: dict[str, int] = {}
         self._labels: dict[str, int] = {}
         self._label_of = np.empty(0, dtype=np.int16)
@@ -188,9 +197,10 @@ class CompiledPatterns:
         for m in self.table.multiwords:
             words, second = m.words.split(), m.second.split()
             if m.name in self.markers or not single.isdisjoint((*words, *second)):
+                as_marker = self.modified and m.modified and m.name not in self.markers
                 sequences[m.name] = WordSequence(
                     tuple(map(self._word, words)),
-                    m.name,
+                    m.like if as_marker else m.name,
                     m.like,
                     tuple(map(self._word, second)),
                     m.last_deprels,

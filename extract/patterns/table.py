@@ -113,13 +113,16 @@ class Pattern(Table):
 class Multiword(Table):
     """A connective of several words; `second` are the words further on (`if ... then`).
 
-    It is labelled as itself if it was selected, else left out; it never counts as one of its words.
+    It is labelled as itself if it was selected. Else it is left out, or, if it is a `modified` form
+    of the marker `like`, labelled as this one in the mode `standalone`.
     """
 
     words: Text
     second: str = ""
     like: str = ""
     """The marker whose rows it uses; if empty, it is always left out."""
+    modified: bool = False
+    """Whether its other words leave the relation as it is ("even though")."""
     last_deprels: Names = ()
     """It is a connective only where its last word has one of these labels."""
 

@@ -455,3 +455,34 @@ def test_what_a_colon_announces_is_not_left_behind() -> None:
         "come/V/ccomp/5 ././punct/2"
     )
     assert [pair.s2 for pair in whole] == ["She said : come."]
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        (
+            "We stayed at home even though the sun was shining.",
+            [("though", "even though", "We stayed at home.", "The sun was shining.")],
+        ),
+        (
+            "If the snow melts this week, then we will open the pass.",
+            [("if", "If then", "We will open the pass.", "The snow melts this week.")],
+        ),
+        ("We will open the pass even if it snows.", []),
+    ],
+)
+def test_a_modified_form_is_labelled_as_its_marker(
+    text: str, pairs: list[tuple[str, str, str, str]]
+) -> None:
+    found = [
+        (p.marker, " ".join(text[a:b] for a, b in p.marker_spans), p.s1, p.s2)
+        for p in Extractor(min_confidence=0).pairs_in(text)
+    ]
+    assert found == pairs
+    assert Extractor(mode="recall").pairs_in(text) == []
+
+
+def test_a_modified_form_that_is_asked_for_keeps_its_name() -> None:
+    text = "We stayed at home even though the sun was shining."
+    pairs = Extractor(markers="all15,even though", min_confidence=0).pairs_in(text)
+    assert [pair.marker for pair in pairs] == ["even though"]
