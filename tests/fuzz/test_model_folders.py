@@ -13,6 +13,7 @@ import torch
 
 from zoo.coherence import CoherenceScorer
 from zoo.coherence.modeling import CoherenceConfig
+from zoo.dissent import SHIPPED
 from zoo.evaluate.classification import PairClassifier
 from zoo.evaluate.encoders import load_encoder
 from zoo.evaluate.scorers import load_scorer
@@ -90,6 +91,7 @@ def folders(
         "encoder": ("encoder", tiny_bert),
         "backbone": ("backbone", tiny_bert),
         "scorer": ("scorer", scorer),
+        "shipped predictor": ("marker", SHIPPED),
         "bilstm encoder": ("encoder", dissent_models["bilstm_tiny"]),
     }
 
