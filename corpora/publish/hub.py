@@ -26,7 +26,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]
     httpx,
     parse_ratelimit_headers,
 )
-from pydantic import AfterValidator, BaseModel
+from pydantic import AfterValidator, AliasPath, BaseModel, Field
 
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.escape import line
@@ -41,17 +41,15 @@ TRANSIENT = frozenset({408, 409, 412, 425, 429, 500, 502, 503, 504})
 # A body that is not JSON is a page of a proxy or load balancer.
 DROPPED = (httpx.TransportError, json.JSONDecodeError)
 AGAIN = "publish again later"
+LOGIN = "run `hf auth login`, or set HF_TOKEN, with a token with write permission: "
+LOGIN += "https://huggingface.co/settings/tokens"
+CHANGING = ("someone else is changing this repository", AGAIN)
 MEANINGS = {
-    401: (
-        "the Hub does not accept this token",
-        "run `hf auth login` again, or set HF_TOKEN to a valid token",
-    ),
-    403: (
-        "the token does not permit this",
-        "choose your own namespace, or a token with write permission there",
-    ),
+    401: ("the Hub does not accept this token", LOGIN),
+    403: ("the token does not permit this", "choose your own namespace, or a token for this one"),
     404: ("not found", "check the repository's id, and whether the token may read it"),
-    **dict.fromkeys((409, 412), ("someone else is changing this repository", AGAIN)),
+    409: CHANGING,
+    412: CHANGING,
     429: ("the Hub asks for fewer requests (429)", "wait a few minutes, then publish again"),
 }
 """The meaning of an HTTP status, and what to do."""
@@ -79,20 +77,12 @@ class Organisation(BaseModel):
     roleInOrg: str = ""
 
 
-class AccessToken(BaseModel):
-    role: str | None = None
-
-
-class Authentication(BaseModel):
-    accessToken: AccessToken | None = None
-
-
 class Identity(BaseModel):
     """What the Hub says of a token's owner, under its own names."""
 
     name: Shown
     orgs: tuple[Organisation, ...] | None = None
-    auth: Authentication | None = None
+    role: Any = Field(None, validation_alias=AliasPath("auth", "accessToken", "role"))
 
 
 class Hub:
@@ -117,8 +107,7 @@ class Hub:
                 "the access token contains spaces or other invalid characters"
                 if self.token
                 else "no access token of the Hub was found",
-                hint="run `hf auth login`, or set HF_TOKEN, with a token with write permission: "
-                "https://huggingface.co/settings/tokens",
+                hint=LOGIN,
             )
         self.settings = settings or PublishSettings()
         self.api = HfApi(endpoint=endpoint, token=self.token, library_name="discorpora")
@@ -135,16 +124,17 @@ class Hub:
     def require_namespace(self, repo_id: str) -> None:
         """Raise `ConfigError` if the token may not write to the namespace of `repo_id`."""
         namespace, who = repo_id.split("/")[0], self.identity
+        if who.role == "read":
+            raise ConfigError("the token may only read", where=repo_id, hint=LOGIN)
         orgs = {org.name: org.roleInOrg for org in who.orgs or ()}
         allowed = [who.name, *(name for name, role in orgs.items() if role != "read")]
-        why = "may only read in" if namespace in orgs else "is not a member of"
-        why = f"{who.name} {why} the namespace {namespace!r}"
-        hint = f"this token may write to: {', '.join(allowed)}"
-        if who.auth and who.auth.accessToken and who.auth.accessToken.role == "read":
-            allowed, why = [], "the token may only read"
-            hint = "create one with write permission: https://huggingface.co/settings/tokens"
         if namespace not in allowed:
-            raise ConfigError(why, where=repo_id, hint=hint)
+            why = "may only read in" if namespace in orgs else "is not a member of"
+            raise ConfigError(
+                f"{who.name} {why} the namespace {namespace!r}",
+                where=repo_id,
+                hint=f"this token may write to: {', '.join(allowed)}",
+            )
 
     def request(self, method: str, address: str, **options: Any) -> bytes:
         """The answer to a request for which the client has no function."""
@@ -160,7 +150,7 @@ class Hub:
         by hand because the client retries only some requests, and none after a conflict.
         """
         settings = self.settings
-        for attempt in range(1, max(1, settings.attempts) + 1):
+        for attempt in range(1, settings.attempts + 1):
             try:
                 return function()
             except DiscorporaError:
@@ -190,12 +180,8 @@ def _failure(error: Exception, endpoint: str) -> tuple[bool, str, str, float | N
     Returns whether it is temporary, a message, what to do, and the seconds the Hub asks to wait.
     """
     links: list[BaseException] = [error]
-    while len(links) < 10:
-        link = links[-1]
-        following = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
-        if following is None:
-            break
-        links.append(following)
+    while (link := links[-1].__cause__ or links[-1].__context__) and len(links) < 10:
+        links.append(link)
     answer = next((r for x in links if (r := getattr(x, "response", None)) is not None), None)
     if answer is None and any(isinstance(link, DROPPED) for link in links):
         hint = "check the network and HF_ENDPOINT, then publish again: uploaded files are kept"
@@ -203,13 +189,11 @@ def _failure(error: Exception, endpoint: str) -> tuple[bool, str, str, float | N
     if answer is None:
         return False, " ".join(str(error).split()) or type(error).__name__, "", None
     status = int(answer.status_code)
-    refused = (f"the Hub rejected it ({status})", "")
+    message, hint = MEANINGS.get(status, (f"the Hub rejected it ({status})", ""))
     if status >= 500:
-        refused = (f"the Hub has an internal error ({status})", AGAIN)
-    message, hint = MEANINGS.get(status, refused)
-    texts = (getattr(link, "server_message", None) for link in links)
-    said = " ".join(next((str(text) for text in texts if text), "").split())
-    message = f"{message} ({said})" if said else message
+        message, hint = f"the Hub has an internal error ({status})", AGAIN
+    if text := next((x for link in links if (x := getattr(link, "server_message", None))), ""):
+        message += f" ({' '.join(str(text).split())})"
     # `Retry-After` or `RateLimit`; by hand: the client reads no date.
     asked, wait = answer.headers.get("retry-after", "").strip(), None
     limit = parse_ratelimit_headers(answer.headers)

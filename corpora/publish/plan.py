@@ -101,12 +101,10 @@ class Publication:
     def require_licence(self) -> None:
         """Raise `DiscorporaError` with the reason if the licence forbids passing it on."""
         if not self.licence.redistributable:
-            raise DiscorporaError(
-                f"may not be published: {self.licence.reason}",
-                where=str(self.folder),
-                hint=f"derived from {', '.join(self.licence.sources) or 'no named licence'}; "
-                "build it from sources that may be passed on, or keep it on your disk",
-            )
+            sources = ", ".join(self.licence.sources) or "no named licence"
+            hint = f"derived from {sources}; build it from sources that may be passed on"
+            said = f"may not be published: {self.licence.reason}"
+            raise DiscorporaError(said, where=str(self.folder), hint=hint)
 
     def require_no_token(self, token: str = "") -> None:
         """Raise `ConfigError` if a text file contains `token`, or something like a token."""
@@ -116,21 +114,19 @@ class Publication:
                 continue
             text = path.read_text(encoding="utf-8", errors="replace")
             if TOKEN_LIKE.search(text) or (token and token in text):
-                raise ConfigError(
-                    "this file contains an access token of the Hub",
-                    where=str(path),
-                    hint="revoke that token, remove it from the build file or command, rebuild",
-                )
+                said = "this file contains an access token of the Hub"
+                hint = "revoke that token, remove it from the build file or command, rebuild"
+                raise ConfigError(said, where=str(path), hint=hint)
 
     def verify(self) -> None:
         """Read every file; raise `InputError` if one is not what the manifest says."""
-        damaged = {damage.path: damage.problem for damage in damages(self.folder)}
-        if checksums(self.folder / MANIFEST) is None:
-            sums = {self.folder / file.path: file.sha256 for file in self.data_files}
-            wrong = [path for path, sum in sums.items() if sha256(path) != sum]
-            damaged |= dict.fromkeys(wrong, "its sha256 differs from the one in the manifest")
-        for path, problem in damaged.items():
+        for path, problem in damages(self.folder):
             raise InputError(problem, where=str(path), hint=MAKE)
+        sealed = checksums(self.folder / MANIFEST) is not None  # then `damages` has read the files
+        for file in () if sealed else self.data_files:
+            if sha256(path := self.folder / file.path) != file.sha256:
+                said = "its sha256 differs from the one in the manifest"
+                raise InputError(said, where=str(path), hint=MAKE)
 
     def card(self, theirs: str | None) -> str:
         """The folder's card merged into the Hub's, with the repository's id in its examples.
@@ -159,46 +155,31 @@ def plan_publication(
     if the folder is unfinished, lacks a file or is of another kind, `ConfigError` for a bad id.
     """
     if not (repo_id.isascii() and HUB_ID.fullmatch(repo_id)):
-        raise ConfigError(
-            f"{repo_id!r} is not a repository id",
-            hint="give NAMESPACE/NAME, where NAMESPACE is your user name or organisation",
-        )
+        hint = "give NAMESPACE/NAME, where NAMESPACE is your user name or organisation"
+        raise ConfigError(f"{repo_id!r} is not a repository id", hint=hint)
     if not (folder / MANIFEST).is_file():
-        raise InputError(
-            f"has no {MANIFEST}, so it is not finished" if folder.is_dir() else "is not a folder",
-            where=str(folder),
-            hint="build it first with: discorpora build",
-        )
+        said = f"has no {MANIFEST}, so it is not finished" if folder.is_dir() else "is not a folder"
+        hint = "build it first with: discorpora build"
+        raise InputError(said, where=str(folder), hint=hint)
     manifest = read_record(Manifest, folder / MANIFEST, MAKE)
     if not (manifest.configs if kind == "dataset" else manifest.files):
-        raise InputError(
-            f"is not the manifest of a {kind}",
-            where=str(folder / MANIFEST),
-            hint="a dataset is published with kind dataset, a model with kind model",
-        )
+        hint = "a dataset is published with kind dataset, a model with kind model"
+        said = f"is not the manifest of a {kind}"
+        raise InputError(said, where=str(folder / MANIFEST), hint=hint)
     files = []
     ours = [path for path in OURS if path != AUDIT_FILE or (folder / path).is_file()]
     for path, sum in sorted({**named(manifest), **dict.fromkeys(ours, "")}.items()):
         place = folder / path
-        outside = not place.resolve().is_relative_to(folder.resolve())
-        if outside or not place.is_file():
-            raise InputError(
-                "is outside the folder" if outside else "is missing: the folder is incomplete",
-                where=str(place),
-                hint=MAKE,
-            )
+        if not place.resolve().is_relative_to(folder.resolve()):
+            raise InputError("is outside the folder", where=str(place), hint=MAKE)
+        if not place.is_file():
+            said = "is missing: the folder is incomplete"
+            raise InputError(said, where=str(place), hint=MAKE)
         files.append(PublishedFile(path, place.stat().st_size, sum))
     inside = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
-    return Publication(
-        folder=folder,
-        repo_id=repo_id,
-        kind=kind,
-        private=private,
-        files=tuple(files),
-        left_out=tuple(sorted(inside - {file.path for file in files})),
-        licence=_licence(folder, manifest, kind),
-        manifest=manifest,
-    )
+    left_out = tuple(sorted(inside - {file.path for file in files}))
+    licence = _licence(folder, manifest, kind)
+    return Publication(folder, repo_id, kind, private, tuple(files), left_out, licence, manifest)
 
 
 def _licence(folder: Path, manifest: Manifest, kind: Kind) -> Combined:
@@ -207,21 +188,19 @@ def _licence(folder: Path, manifest: Manifest, kind: Kind) -> Combined:
     The manifest names a dataset's sources, the results those of a model.
     """
     stored = manifest.licence
-    ids = [*stored.sources, *manifest.licences] if stored else []
-    origins = read_record(Results, folder / RESULTS, MAKE).licences if kind == "model" else {}
-    ids += [id for own in origins.values() for id in own]
-    names = tuple(sorted({id or licences.UNKNOWN for id in ids}))
+    own = [*stored.sources, *manifest.licences] if stored else []
+    found = read_record(Results, folder / RESULTS, MAKE).licences if kind == "model" else {}
+    origins = {name: {id or licences.UNKNOWN for id in ids} for name, ids in found.items()}
+    ids = {id or licences.UNKNOWN for id in own}.union(*origins.values())
+    names = tuple(sorted(ids))
     try:
         licence = licences.combine(names)
     except ConfigError:
         reason = f"unknown licence {', '.join(names)}: some of its sources may be closed"
         return Combined("other", "other", False, reason, names)
-    if closed := [
-        origin
-        for origin, own in origins.items()
-        if not all(licences.get(id).redistributable for id in own)
-    ]:
-        return replace(licence, reason=f"{', '.join(closed)}: {licence.reason}")
+    closed = {id for id in names if not licences.get(id).redistributable}
+    if forbidding := [origin for origin, ids in origins.items() if ids & closed]:
+        return replace(licence, reason=f"{', '.join(forbidding)}: {licence.reason}")
     if stored and licence.redistributable and not stored.redistributable:
         reason = stored.reason or "its manifest says that it may not be passed on"
         return replace(licence, hub="other", redistributable=False, reason=reason)
@@ -260,12 +239,13 @@ def merged_card(ours: RepoCard, theirs: str | None, *, where: str) -> str:
     tags: list[str] = []
     for given in (card.data.get("tags"), filled.get("tags")):
         tags += [given] if isinstance(given, str) else map(str, given or ())
-    for key, value in {**filled, "tags": list(dict.fromkeys(tags)) or None}.items():
+    filled["tags"] = list(dict.fromkeys(tags)) or None
+    for key, value in filled.items():
         card.data[key] = value
     text: str = card.text
     markers = re.findall(f"{BEGIN}|{END}", text)
     if not markers:
-        card.text = f"{text}{'' if text.endswith(chr(10)) else chr(10)}\n{body}\n"
+        card.text = text.removesuffix("\n") + f"\n\n{body}\n"
     elif markers == [BEGIN, END]:
         card.text = f"{text.partition(BEGIN)[0]}{body}{text.partition(END)[2]}"
     else:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, hf_hub_url
 from huggingface_hub.errors import RepositoryNotFoundError
@@ -54,32 +54,35 @@ class Remote:
             if not re.fullmatch(r"[0-9a-f]{40}", revision):
                 raise InputError(f"the Hub names a revision {revision[:80]!r}", where=plan.repo_id)
             if plan.private and not info.private:
-                raise ConfigError(
-                    "the repository exists and is public, but private publication was requested",
-                    where=plan.repo_id,
-                    hint="make it private in its settings on the Hub, or choose another name",
-                )
-        entries = hub.api.list_repo_tree(
-            plan.repo_id, recursive=True, revision=revision, repo_type=plan.kind
-        )
+                said = "the repository exists and is public, but private publication was requested"
+                hint = "make it private in its settings on the Hub, or choose another name"
+                raise ConfigError(said, where=plan.repo_id, hint=hint)
+        at: dict[str, Any] = {"repo_type": plan.kind, "revision": revision}
+        entries = hub.api.list_repo_tree(plan.repo_id, recursive=True, **at)
         files = {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
 
         def content(path: str) -> bytes | None:
             # Without the client's cache: the current state of the Hub is compared.
-            at = {"repo_type": plan.kind, "revision": revision, "endpoint": hub.api.endpoint}
-            url = hf_hub_url(plan.repo_id, path, **at)
+            url = hf_hub_url(plan.repo_id, path, endpoint=hub.api.endpoint, **at)
             return hub.request("GET", url) if path in files else None
 
         return cls(revision, files, content(MANIFEST), content(CARD))
 
-    def has(self, plan: Publication, file: PublishedFile) -> bool:
-        """Whether the repository has a data file of the folder, by size and hash."""
-        there = self.files.get(file.path)
-        if there is None or there.size != file.bytes:
-            return False
-        if there.lfs is not None:
-            return there.lfs.sha256 == file.sha256
-        return there.blob_id == git_hash((plan.folder / file.path).read_bytes())
+    def lacks(self, plan: Publication) -> list[str]:
+        """The data files of the folder that the repository has not, by size and hash."""
+
+        def same(there: RepoFile, file: PublishedFile) -> bool:
+            if there.lfs is not None:
+                return there.lfs.sha256 == file.sha256
+            return there.blob_id == git_hash((plan.folder / file.path).read_bytes())
+
+        return [
+            file.path
+            for file in plan.data_files
+            if (there := self.files.get(file.path)) is None
+            or there.size != file.bytes
+            or not same(there, file)
+        ]
 
     def stale(self, plan: Publication) -> list[str]:
         """Files of an earlier version: named in its manifest, or matched by our card's globs.
@@ -96,17 +99,6 @@ class Remote:
                 files = [path for path in self.files if path.count("/") == 1]
                 old |= {*fnmatch.filter(files, f"{glob.escape(config)}/{split}-*.parquet")}
         return sorted((self.files.keys() & old) - {file.path for file in plan.files})
-
-    def is_whole(self, plan: Publication) -> bool:
-        """Whether the repository has this manifest, all its files, a complete card, and no stale
-        file.
-        """
-        return (
-            self.manifest == (plan.folder / MANIFEST).read_bytes()
-            and self.card is not None
-            and not self.stale(plan)
-            and all(self.has(plan, file) for file in plan.data_files)
-        )
 
 
 @dataclass
@@ -139,16 +131,17 @@ class Push:
             remote = Remote.read(hub, plan)
         except RepositoryNotFoundError:
             remote = None
-        if remote is not None and remote.is_whole(plan):
+        manifest = (plan.folder / MANIFEST).read_bytes()
+        if remote is not None and remote.manifest == manifest and remote.card is not None:
             self.revision = remote.revision
-            return
+            if not remote.stale(plan) and not remote.lacks(plan):
+                return
         if not self.tried:
             plan.verify()
             self.tried = True
+        of_kind: dict[str, Any] = {"repo_type": plan.kind}
         if remote is None:
-            hub.api.create_repo(
-                plan.repo_id, repo_type=plan.kind, private=plan.private, exist_ok=True
-            )
+            hub.api.create_repo(plan.repo_id, private=plan.private, exist_ok=True, **of_kind)
             remote = Remote.read(hub, plan)
         self.revision = remote.revision
         card = plan.card(None if remote.card is None else remote.card.decode(errors="replace"))
@@ -156,7 +149,7 @@ class Push:
         # `RepoCard.validate` asks the public Hub, whatever the endpoint.
         about = {"content": card, "repoType": plan.kind}
         hub.request("POST", f"{hub.api.endpoint}/api/validate-yaml", json=about)
-        changed = [file.path for file in plan.data_files if not remote.has(plan, file)]
+        changed = remote.lacks(plan)
         self._upload(changed)
         stale = remote.stale(plan)
         operations: list[Operation] = [*map(CommitOperationDelete, stale)]
@@ -164,14 +157,9 @@ class Push:
         operations.append(CommitOperationAdd(CARD, card.encode("utf-8")))
         own = [file.path for file in plan.files if file.path in OURS and file.path != CARD]
         operations += [CommitOperationAdd(path, plan.folder / path) for path in own]
-        made = hub.api.create_commit(
-            plan.repo_id,
-            operations,
-            commit_message=f"Publish {plan.manifest.name or plan.folder.name} with discorpora",
-            repo_type=plan.kind,
-            parent_commit=self.revision,
-        )
-        self.revision = str(made.oid)
+        title = f"Publish {plan.manifest.name or plan.folder.name} with discorpora"
+        above = {"commit_message": title, "parent_commit": self.revision, **of_kind}
+        self.revision = str(hub.api.create_commit(plan.repo_id, operations, **above).oid)
         self.card = card.encode("utf-8")
         self.written, self.deleted = (*changed, CARD, *own), tuple(stale)
 
@@ -181,12 +169,9 @@ class Push:
         for start in range(0, len(new), FILES_AN_UPLOAD):
             part = new[start : start + FILES_AN_UPLOAD]
             batch = {path: CommitOperationAdd(path, self.plan.folder / path) for path in part}
+            how: dict[str, Any] = {"repo_type": self.plan.kind, "free_memory": False}
             send = partial(
-                self.hub.api.preupload_lfs_files,
-                self.plan.repo_id,
-                batch.values(),
-                repo_type=self.plan.kind,
-                free_memory=False,
+                self.hub.api.preupload_lfs_files, self.plan.repo_id, batch.values(), **how
             )
             self.hub.call(f"uploading files of {self.plan.repo_id}", send)
             self.uploads |= batch
@@ -198,14 +183,11 @@ class Push:
         that no data file of an earlier version is left.
         """
         plan, remote = self.plan, Remote.read(self.hub, self.plan, self.revision)
-        wrong = [file.path for file in plan.data_files if not remote.has(plan, file)]
-        wrong += [path for path in self.deleted if path in remote.files]
+        wrong = [*remote.lacks(plan), *(path for path in self.deleted if path in remote.files)]
         wrong += [MANIFEST] * (remote.manifest != (plan.folder / MANIFEST).read_bytes())
         wrong += [CARD] * (self.card is not None and remote.card != self.card)
         if wrong:
-            raise DiscorporaError(
-                f"after the push the Hub differs from what was sent: {', '.join(wrong[:5])}"
-                + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""),
-                where=f"{plan.repo_id}@{self.revision}",
-                hint="publish again; if the error remains, check the repository's history",
-            )
+            some = ", ".join(wrong[:5]) + (f" and {len(wrong) - 5} more" if wrong[5:] else "")
+            said = f"after the push the Hub differs from what was sent: {some}"
+            hint = "publish again; if the error remains, check the repository's history"
+            raise DiscorporaError(said, where=f"{plan.repo_id}@{self.revision}", hint=hint)
