@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from corpora import licences
 from corpora.audit import AUDIT_FILE
 from corpora.errors import ConfigError, DiscorporaError, InputError
+from corpora.escape import line
 from corpora.licences import Combined
 from corpora.outside import HUB_ID, read_record
 from corpora.store.atomic import MANIFEST, sha256
@@ -42,6 +43,7 @@ TOKEN_LIKE = re.compile(r"\bhf_[A-Za-z0-9]{30,}")
 BEGIN, END = "<!-- discorpora:begin -->", "<!-- discorpora:end -->"
 MAKE = "remove the folder and build it again"
 MEND = "fix the card on the Hub, then publish again"
+PUBLISHER = ("name", "contact", "citation")
 LICENCE_KEYS = ("license", "license_name", "license_link")
 
 
@@ -96,7 +98,18 @@ class Publication:
         listed = [f"{file.bytes:>14,}  {file.path}" for file in self.files]
         listed.append(f"{self.bytes:>14,}  bytes in {len(self.files)} files")
         listed += [f"  left out, not named by the manifest: {path}" for path in self.left_out]
-        return [*listed, f"  licence {self.licence}"]
+        return [*listed, *self.missing(), f"  licence {self.licence}"]
+
+    def missing(self) -> list[str]:
+        """What the card of a dataset does not say, with the keys of the build file for it."""
+        if self.kind == "model":
+            return []
+        absent = [key for key in PUBLISHER if not self.manifest.stage.publisher.get(key)]
+        lines = [f"  the card lacks, from [publisher]: {', '.join(absent)}"] if absent else []
+        bare = [line(s.name or s.spec) for s in self.manifest.sources if not (s.title or s.url)]
+        if bare:
+            lines.append(f"  the card lacks title or url of the sources: {', '.join(bare)}")
+        return lines
 
     def require_licence(self) -> None:
         """Raise `DiscorporaError` with the reason if the licence forbids passing it on."""

@@ -66,6 +66,16 @@ class Configuration(BaseModel):
 class Made(BaseModel):
     hash: str = ""
     settings: Mapping[str, Any] = {}
+    publisher: Mapping[str, str] = {}
+
+
+class Read(BaseModel):
+    """A source, as far as a publication reads it."""
+
+    name: str = ""
+    spec: str = ""
+    title: str = ""
+    url: str = ""
 
 
 class Details(BaseModel):
@@ -82,6 +92,7 @@ class Manifest(BaseModel):
     licences: Mapping[str, int] = {}
     languages: tuple[str, ...] = ()
     stage: Made = Made()
+    sources: tuple[Read, ...] = ()
     details: Details = Details()
     rejects: Mapping[str, int] = {}
 

@@ -126,6 +126,9 @@ def test_a_card_says_which_book_is_in_which_split_who_publishes_and_what_was_rej
             data.writer("all", split, schema, texts=("text",)).extend(rows)
             data.count_licences(pa.array([SOURCE["licence"]]))
         data.finish("all")
+    said = plan_publication(tmp_path / "d", "me/d").lines()
+    assert "  the card lacks title or url of the sources: jsonl:novels/*.jsonl" in said
+    assert not [line for line in said if "publisher" in line]
     text = (tmp_path / "d" / "README.md").read_text(encoding="utf-8")
     assert "| train | emma, jane |" in text and "| test | dune |" in text
     assert r"Published by A \| B, contact me@example.org." in text

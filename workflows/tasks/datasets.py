@@ -253,6 +253,8 @@ class Dataset(StageTask):
         build = self.build
         served = {s.name: [self.name] for s in self.entries}
         tables: dict[str, Any] = {}
+        if said := build.publisher.model_dump(exclude_defaults=True):
+            tables["publisher"] = said
         if not self.direct:
             divide = self.upstream[-1]
             assert isinstance(divide, Divide)
