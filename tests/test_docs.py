@@ -10,6 +10,7 @@ import ast
 import doctest
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from typing import Any
 
 import pytest
 
+from corpora.schemas import PAIRS
 from tests.snippets import PAGES, ROOT, Block, blocks, faults, loose_commands
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
@@ -207,3 +209,12 @@ def test_tables_of_settings_are_those_of_builders_and_recipes() -> None:
     for page in module.pages():
         text = page.read_text(encoding="utf-8")
         assert module.written(text) == text, f"{page.name}: run: python docs/settings.py"
+
+
+def test_every_field_of_a_pair_is_explained() -> None:
+    page = (ROOT / "docs/reference/extraction.md").read_text(encoding="utf-8")
+    section = page.partition("## The format of a pair\n")[2].partition("\n## ")[0]
+    rows = [row.partition(" |")[0] for row in section.splitlines() if row.startswith("| `")]
+    assert re.findall(r"`(\w+)`", "".join(rows)) == PAIRS.names
+    printed = re.findall(r"^(\w+) +\S", section.partition(">>> for")[2], re.MULTILINE)
+    assert [name for name in printed if name in PAIRS.names] == PAIRS.names

@@ -48,7 +48,7 @@ INPUTS = ".inputs.json"
 EXTRACTION = {
     "mode": "mode",
     "subjects": "subjects",
-    "least confidence": "min_confidence",
+    "minimum confidence": "min_confidence",
     "pattern table": "patterns",
 }
 """What a manifest says of the extraction of its pairs, and the settings of `pairs` that say it."""

@@ -69,6 +69,7 @@ def render(
     settings = manifest["details"].get("settings", stage["settings"])
     fields = {} if builder is None else builder.model_fields
     meanings = {name: " ".join((field.description or "").split()) for name, field in fields.items()}
+    meanings["seed"] = "The seed of every random stream."
     default = any(config["default"] for config in configs.values())
     loading = f'"{manifest["name"]}"' + ("" if default else f', "{next(iter(configs))}"')
     counts = [

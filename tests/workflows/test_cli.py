@@ -56,6 +56,16 @@ def read_jsonl(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def test_rejected_candidates_are_counted_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cats.txt"
+    path.write_text("Cats and dogs slept.", encoding="utf-8")
+    assert run(monkeypatch, "extract", path, "-o", tmp_path / "o.jsonl") == 0
+    said = "s2_head               1  the marker is in a phrase, not in a clause"
+    assert said in capsys.readouterr().out
+
+
 def test_extract_writes_a_record_a_pair(
     text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

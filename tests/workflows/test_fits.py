@@ -214,7 +214,7 @@ def test_a_dataset_states_the_threshold_that_its_pairs_passed(
     config = str(write_config(text))
     with options(config, str(tmp_path / "out")), settings.planning():
         dataset = Dataset(config=config, name="dissent")
-        assert dataset.record().extraction["least confidence"] == least
+        assert dataset.record().extraction["minimum confidence"] == least
 
 
 def test_planning_writes_nothing(write_config: Callable[[str], Path], tmp_path: Path) -> None:

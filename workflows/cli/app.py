@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -111,7 +112,7 @@ def extract(
     ] = "own",
     min_confidence: Annotated[
         float | None,
-        typer.Option(help="The lowest confidence of a pair. [default: .75; in the mode recall 0]"),
+        typer.Option(help="Minimum confidence of a pair; by default .75, in the mode recall 0."),
     ] = None,
     text: Annotated[
         str, typer.Option(help="S1 and S2 as written, or tokenised: written or tokenised.")
@@ -124,13 +125,14 @@ def extract(
     patterns: Patterns = None,
     workers: Workers = 1,
     encoding: Annotated[
-        str, typer.Option(help="The encoding of the texts: latin-1, cp1252, ... [default: utf-8]")
+        str, typer.Option(help="Encoding of the texts: latin-1, cp1252, ...; by default utf-8.")
     ] = "",
     option: Options = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing output.")] = False,
 ) -> None:
     """Extract sentence pairs joined by a discourse marker from one or more sources."""
     from extract.commands import extract_to_file
+    from extract.pairs import MEANINGS
 
     for target in (output, rejects):
         refuse_existing(target, force=force)
@@ -153,19 +155,19 @@ def extract(
         workers=workers,
     )
     typer.echo(f"{counts.pairs:,} pairs from {counts.documents:,} documents -> {output}")
-    _echo_counts(counts.markers, 14)
+    _echo_counts(counts.markers)
     rejected = sum(counts.rejects.values())
     typer.echo(f"{rejected:,} candidates rejected")
-    _echo_counts(counts.rejects, 40)
+    _echo_counts(counts.rejects, MEANINGS)
     if foreign := counts.rejects.get("language"):
         typer.echo(f"{foreign:,} candidates are in texts of another language than {language}")
     if not counts.pairs and not rejected:
         typer.echo(f"no sentence has one of the markers of --language {language}")
 
 
-def _echo_counts(counts: dict[str, int], width: int) -> None:
+def _echo_counts(counts: Mapping[str, int], meanings: Mapping[str, str] | None = None) -> None:
     for name in sorted(counts, key=lambda name: -counts[name]):
-        typer.echo(f"  {name:<{width}}{counts[name]:>9,}")
+        typer.echo(f"  {name:<17}{counts[name]:>6,}  {(meanings or {}).get(name, '')}".rstrip())
 
 
 def validate(

@@ -52,7 +52,7 @@ def report(
 def browse(
     dataset: Annotated[str, typer.Argument(help="A dataset's FOLDER, or OWNER/NAME on the Hub.")],
     to: Annotated[
-        Path | None, typer.Option(help="The page's folder. [default: build/browse/NAME]")
+        Path | None, typer.Option(help="The page's folder; by default build/browse/NAME.")
     ] = None,
     config: Annotated[str, typer.Option(help="One configuration.")] = "",
     kind: Annotated[str, typer.Option(help="What its rows are, if it does not say so.")] = "",

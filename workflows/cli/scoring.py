@@ -26,7 +26,7 @@ def score(
     files: Annotated[list[str], typer.Argument(help="Text or JSONL files; `-` reads from stdin.")],
     model: Annotated[
         str,
-        typer.Option(help="A coherence scorer: folder or Hub id. [default: the shipped scorer]"),
+        typer.Option(help="A coherence scorer: folder or Hub id; by default the shipped one."),
     ] = "",
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the effect of each sentence on the score.")
