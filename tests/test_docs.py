@@ -213,8 +213,8 @@ def test_tables_of_settings_are_those_of_builders_and_recipes() -> None:
 
 def test_every_field_of_a_pair_is_explained() -> None:
     page = (ROOT / "docs/reference/extraction.md").read_text(encoding="utf-8")
-    section = page.partition("## The format of a pair\n")[2].partition("\n## ")[0]
+    section = page.partition("## A pair\n")[2].partition("\n## ")[0]
     rows = [row.partition(" |")[0] for row in section.splitlines() if row.startswith("| `")]
-    assert re.findall(r"`(\w+)`", "".join(rows)) == PAIRS.names
-    printed = re.findall(r"^(\w+) +\S", section.partition(">>> for")[2], re.MULTILINE)
-    assert [name for name in printed if name in PAIRS.names] == PAIRS.names
+    explained = re.findall(r"`(\w+)`", "".join(rows))
+    printed = re.findall(r'^ "(\w+)": ', section, re.MULTILINE)
+    assert sorted([*explained, "marker"]) == sorted(printed) == sorted(PAIRS.names)
