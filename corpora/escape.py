@@ -38,13 +38,18 @@ def markdown(value: object) -> str:
     return _MARKS.sub(escaped, line(value))
 
 
+def cell(value: object) -> str:
+    """A value in a table of Markdown."""
+    return f"{value:,}" if isinstance(value, int) else markdown(value)
+
+
 def table(head: str, rows: Iterable[Sequence[object]], numbers: Collection[str] = ()) -> str:
     """A table of Markdown, its columns named in `head`; "" without rows.
 
     The columns named in `numbers` are set to the right.
     """
     columns = head.split(", ")
-    cells = [[f"{x:,}" if isinstance(x, int) else markdown(x) for x in row] for row in rows]
+    cells = [[*map(cell, row)] for row in rows]
     rule = ["---:" if column in numbers else "---" for column in columns]
     lines = (f"| {' | '.join(line)} |" for line in (columns, rule, *cells))
     return "\n".join(lines) if cells else ""

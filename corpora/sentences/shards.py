@@ -16,7 +16,7 @@ from corpora.store.documents import (
     SPLIT,
     SPLIT_SENTENCES,
     documents_of,
-    layer_column,
+    plain,
     row_groups,
     shards_of,
 )
@@ -37,7 +37,8 @@ def split_documents(documents: Path, folder: Path, splitter: str = "rules") -> i
         with replacing(path) as partial, pq.ParquetWriter(partial, schema, **PARQUET) as writer:
             for batch in row_groups(shard):
                 split = [split_document(document, splitter) for document in documents_of(batch)]
-                column = layer_column([document.sentences for document in split], SPLIT_SENTENCES)
+                sentences = [plain(document.sentences) for document in split]
+                column = pa.array(sentences, SPLIT.field(SPLIT_SENTENCES).type)
                 columns = [*(batch[name] for name in DOCUMENTS.names), column]
                 writer.write_table(pa.Table.from_arrays(columns, schema=schema))
     lengths = (

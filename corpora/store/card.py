@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
+from functools import partial
 from itertools import pairwise
-from string import Template
 from typing import Any
 
 from pydantic import BaseModel
 
-from corpora.escape import fenced, line, markdown, table, yaml
+from corpora.escape import cell, fenced, line, markdown, table, yaml
 from corpora.licences import shown
 
 EXAMPLES = 2
@@ -51,81 +50,31 @@ def render(
     What a setting means is said by the field of the `builder`; `audit` is Markdown.
     """
     from huggingface_hub import DatasetCardData
+    from jinja2 import Environment, PackageLoader
 
-    configs, stage, licence = manifest["configs"], manifest["stage"], manifest["licence"]
-    sources = [
-        (source_name(s), s.get("revision") or s.get("sha256", "")[:16], shown(s.get("licence", "")))
-        for s in manifest["sources"]
-    ]
-    verdict = "may" if licence["redistributable"] else "**may not**"
-    reason = f": {licence['reason']}" if licence["reason"] else ""
-    made_by = [f"stage `{stage['name']}`, version {stage['version']}, hash `{stage['hash']}`"]
-    made_by += [f"parser `{manifest['parser']}`"] if manifest["parser"] else []
-    made_by += [
-        f"{name} `{str(value)[:16]}`" for name, value in stage.get("extraction", {}).items()
-    ]
-    made_by += [f"{library} {version}" for library, version in manifest["versions"].items()]
-    # What the builder used, defaults included; what the stage was given, if it does not say.
-    settings = manifest["details"].get("settings", stage["settings"])
     fields = {} if builder is None else builder.model_fields
-    meanings = {name: " ".join((field.description or "").split()) for name, field in fields.items()}
-    meanings["seed"] = "The seed of every random stream."
-    default = any(config["default"] for config in configs.values())
-    loading = f'"{manifest["name"]}"' + ("" if default else f', "{next(iter(configs))}"')
-    counts = [
-        (config, split, entry["rows"], entry["distinct"], len(entry["shards"]))
-        for config, body in configs.items()
-        for split, entry in body["splits"].items()
-    ]
-    overlap = [
-        (config, pair, n)
-        for config, pairs in manifest["overlap"].items()
-        for pair, n in pairs.items()
-    ]
-    values = [
-        (name, json.dumps(value, ensure_ascii=False), meanings.get(name, ""))
-        for name, value in sorted(settings.items())
-    ]
-    template = resources.files("corpora").joinpath("templates", "dataset.md")
-    return Template(template.read_text(encoding="utf-8")).substitute(
+    environment = Environment(
+        loader=PackageLoader("corpora"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"markdown": markdown, "cell": cell, "line": line, "table": table}
+    environment.filters |= {"fenced": fenced, "source_name": source_name, "licence": shown}
+    environment.filters["json"] = partial(json.dumps, ensure_ascii=False)
+    return environment.get_template("dataset.md").render(
+        manifest,
+        card=card,
+        audit=audit,
         front_matter=yaml(DatasetCardData(**front_matter(manifest, card)).to_dict()),
-        title=markdown(stage["title"]) or card.title,
-        summary="\n\n".join(filter(None, (markdown(stage["description"]), card.summary))),
-        method=card.method,
-        loading=f"load_dataset({loading})  # configurations: {', '.join(configs)}",
-        fields=table("column, meaning", card.fields.items()),
-        counts=table("configuration, split, rows, distinct, files", counts),
-        configurations="\n".join(
-            f"- `{name}`: {card.configurations[name]}"
-            for name in configs
-            if name in card.configurations
-        ),
-        labels=_labels(configs),
-        notes=_list(manifest["notes"]),
-        groups=table(
-            "split, books, files or documents",
-            [(split, ", ".join(names)) for split, names in manifest["groups"].items()],
-        ),
-        publisher=_publisher(stage["publisher"]),
-        examples=_examples(configs),
-        rejects=table("reason, left out", manifest["rejects"].items()) or "Nothing was left out.",
-        extraction=_extraction(manifest["extraction_rejects"]),
-        audit=audit or "Not audited.",
-        overlap=table("configuration, splits, distinct texts in both", overlap) or "None.",
-        sources=table("source, revision, licence", sources) or "No source was named.",
-        credits=_credits(manifest),
-        build=_folded("The build file", fenced(stage["build"], "toml")) if stage["build"] else "",
-        licence=f"{licence['id']}, from sources under {', '.join(licence['sources'])}. "
-        f"It {verdict} be passed on{reason}.",
-        command=line(stage["command"]) or "(not recorded)",
-        settings=table("setting, value, meaning", values),
-        stage="; ".join(made_by),
-        limits=_list(card.limits),
-        citation="\n\n".join(
-            fenced(text.strip(), "bibtex")
-            for text in (stage["publisher"].get("citation", ""), card.citation)
-            if text.strip()
-        ),
+        credits=[*_credits(manifest["sources"])],
+        examples=[*_examples(manifest["configs"])],
+        # What the builder used, defaults included; what the stage was given, if it does not say.
+        settings=manifest["details"].get("settings", manifest["stage"]["settings"]),
+        meanings={
+            name: " ".join((field.description or "").split()) for name, field in fields.items()
+        }
+        | {"seed": "The seed of every random stream."},
     )
 
 
@@ -186,74 +135,27 @@ def source_name(source: Mapping[str, Any]) -> str:
     return f"{source['name']} ({spec})" if source.get("name") else str(spec)
 
 
-def _labels(configs: Mapping[str, Any]) -> str:
-    blocks = []
-    for config, body in configs.items():
-        splits = body["splits"]
-        for column, names in next(iter(splits.values()))["labels"].items():
-            rows = [(name, *(e["labels"][column][name] for e in splits.values())) for name in names]
-            shown = table(", ".join(["label", *splits]), rows)
-            blocks.append(f"`{config}`, column `{column}`:\n\n{shown}")
-    return "\n\n".join(blocks) or "No labels."
-
-
-def _examples(configs: Mapping[str, Any]) -> str:
+def _examples(configs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Two rows of each configuration with other columns than those before it, with labels by
     their names."""
-    blocks: list[str] = []
-    shown: list[set[str]] = []
+    seen: list[set[str]] = []
     for config, body in configs.items():
-        if {*body["features"]} in shown:
+        if {*body["features"]} in seen:
             continue
-        shown.append({*body["features"]})
+        seen.append({*body["features"]})
         rows = [row for entry in body["splits"].values() for row in entry["examples"]]
         for key, feature in body["features"].items():
             if "names" in feature:
                 rows = [{**row, key: feature["names"][row[key]]} for row in rows]
-        texts = json.dumps(rows[:EXAMPLES], ensure_ascii=False, indent=1)
-        blocks.append(f"`{config}`:\n\n{fenced(texts, 'json')}")
-    return "\n\n".join(blocks)
+        yield config, json.dumps(rows[:EXAMPLES], ensure_ascii=False, indent=1)
 
 
-def _credits(manifest: Mapping[str, Any]) -> str:
-    """What is said of the sources, and the documents with an author or an address."""
-    about = []
-    for source in manifest["sources"]:
+def _credits(sources: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """What is said of the sources."""
+    for source in sources:
         title, authors = source.get("title", ""), ", ".join(source.get("authors", ()))
         parts = [f"*{title}*" if title else "", authors, source.get("url", "")]
         said = [", ".join(filter(None, parts)), source.get("description", "")]
         said += [f"To be had: {source['get']}" if source.get("get") else ""]
         if text := ". ".join(part.rstrip(". ") for part in said if part):
-            about.append(f"**{source_name(source)}**: {text}.")
-    blocks = [_list(about)] if about else []
-    if named := manifest["attribution"]:
-        keys = ("title", "author", "url", "licence")
-        rows = [
-            [work[key] or work["id"] * (key == "title") for key in keys] for work in named["first"]
-        ]
-        head = f"{named['documents']:,} documents behind the rows have an author or an address; "
-        head += "`attribution.parquet` lists them"
-        head += f", here are the first {len(rows)}" if named["documents"] > len(rows) else ""
-        blocks.append(f"{head}.\n\n{_folded('Documents', table(', '.join(keys), rows))}")
-    return "\n\n".join(blocks)
-
-
-def _publisher(said: Mapping[str, str]) -> str:
-    names = {"name": "Published by", "contact": "contact"}
-    parts = [f"{names[key]} {markdown(said[key])}" for key in names if said.get(key)]
-    return f"{', '.join(parts)}." if parts else ""
-
-
-def _extraction(rejects: Sequence[tuple[str, int, str]]) -> str:
-    """The candidates that the extraction of pairs rejected, the most frequent reason first."""
-    rows = sorted(rejects, key=lambda row: (-row[1], row[0]))
-    shown = table("reason, candidates, meaning", rows)
-    return f"### Rejected by the extraction\n\n{shown}" if rows else ""
-
-
-def _folded(title: str, text: str) -> str:
-    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
-
-
-def _list(items: Iterable[str]) -> str:
-    return "\n".join(f"- {markdown(item)}" for item in items) or "Nothing."
+            yield f"**{source_name(source)}**: {text}."

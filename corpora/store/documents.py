@@ -8,8 +8,8 @@ size of documents. Memory holds one row group.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, fields
-from itertools import chain, islice, pairwise
+from dataclasses import fields
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,7 @@ PARQUET: dict[str, Any] = {
     "write_page_checksum": True,
 }
 
-_ABOUT = ("id", "group", "source", "licence", "language", "title", "url", "author", "split")
-_LABELS = (*_ABOUT, "text")
+_TEXTS = ("id", "group", "source", "licence", "language", "title", "url", "author", "split", "text")
 _LAYERS: dict[str, type] = {
     "sections": Sections,
     "paragraphs": Spans,
@@ -44,35 +43,30 @@ _LAYERS: dict[str, type] = {
     "rst": RstTree,
 }
 _STRINGS = pa.list_(pa.string())
-_SPAN_LIST = pa.list_(pa.list_(pa.int32(), 2))
-_RELATION = pa.struct(
-    {
-        "kind": pa.string(),
-        "connective": pa.string(),
-        "connective_spans": _SPAN_LIST,
-        "arg1_spans": _SPAN_LIST,
-        "arg2_spans": _SPAN_LIST,
-        "senses": _STRINGS,
-        "where": pa.string(),
-    }
-)
+_TYPES = {
+    "str": pa.string(),
+    "list[int]": pa.list_(pa.int32()),
+    "list[str]": _STRINGS,
+    "tuple[str, ...]": _STRINGS,
+    "tuple[Span, ...]": pa.list_(pa.list_(pa.int32(), 2)),
+}
+"""Arrow's types of the columns of layers and relations."""
 
 
-def _layer_type(layer: type) -> pa.DataType:
-    kinds = {"list[int]": pa.list_(pa.int32()), "list[str]": _STRINGS}
-    return pa.struct([(field.name, kinds[str(field.type)]) for field in fields(layer)])
+def _struct(record: type) -> pa.DataType:
+    return pa.struct([(field.name, _TYPES[str(field.type)]) for field in fields(record)])
 
 
 DOCUMENTS = pa.schema(
     [
-        *(pa.field(name, pa.string(), nullable=False) for name in _LABELS),
+        *(pa.field(name, pa.string(), nullable=False) for name in _TEXTS),
         pa.field("categories", _STRINGS, nullable=False),
-        *(pa.field(name, _layer_type(layer)) for name, layer in _LAYERS.items()),
-        pa.field("relations", pa.list_(_RELATION)),
+        *(pa.field(name, _struct(layer)) for name, layer in _LAYERS.items()),
+        pa.field("relations", pa.list_(_struct(Relation))),
     ]
 )
 SPLIT_SENTENCES = "split_sentences"
-SPLIT = DOCUMENTS.append(pa.field(SPLIT_SENTENCES, _layer_type(Spans)))
+SPLIT = DOCUMENTS.append(pa.field(SPLIT_SENTENCES, _struct(Spans)))
 """The schema of documents that a splitter has been over: its sentences stand beside the source's
 own, and its name in the schema's metadata."""
 
@@ -121,23 +115,16 @@ def document_batch(documents: Sequence[Document]) -> pa.RecordBatch:
     for field in DOCUMENTS:
         values = [getattr(document, field.name) for document in documents]
         if field.name in _LAYERS:
-            columns.append(layer_column(values, field.name))
-            continue
-        if field.name == "relations":
-            values = [None if row is None else [*map(asdict, row)] for row in values]
+            values = [*map(plain, values)]
+        elif field.name == "relations":
+            values = [None if row is None else [*map(plain, row)] for row in values]
         columns.append(pa.array(values, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=DOCUMENTS)
 
 
-def layer_column(rows: list[Any], name: str) -> pa.StructArray:
-    """The column of a layer, null where a document does not have it."""
-    kind = SPLIT.field(name).type
-    missing = pa.array([row is None for row in rows])
-    children = [
-        pa.array([None if row is None else getattr(row, f.name) for row in rows], f.type)
-        for f in kind
-    ]
-    return pa.StructArray.from_arrays(children, fields=list(kind), mask=missing)
+def plain(layer: Any) -> dict[str, Any] | None:
+    """The columns of a layer as Arrow takes them; None for none."""
+    return None if layer is None else {f.name: getattr(layer, f.name) for f in fields(layer)}
 
 
 def iter_documents(folder: Folders) -> Iterator[Document]:
@@ -207,33 +194,13 @@ def documents_of(batch: pa.RecordBatch) -> Iterator[Document]:
 
     Sentences are the splitter's where the batch has them.
     """
-    columns: dict[str, list[Any]] = {n: batch.column(n).to_pylist() for n in _LABELS}
-    columns["categories"] = [tuple(row) for row in batch.column("categories").to_pylist()]
-    for name, layer in _LAYERS.items():
-        split = name == "sentences" and SPLIT_SENTENCES in batch.schema.names
-        columns[name] = _layers(batch.column(SPLIT_SENTENCES if split else name), layer)
-    columns["relations"] = [
-        None if rows is None else [Relation(**_frozen(row)) for row in rows]
-        for rows in batch.column("relations").to_pylist()
-    ]
-    for row in zip(*columns.values(), strict=True):
-        yield Document(**dict(zip(columns, row, strict=True)))
-
-
-def _layers(column: pa.StructArray, layer: type) -> list[Any]:
-    """A struct column as objects of `layer`, `None` where the struct is null."""
-    valid = column.is_valid().to_pylist()
-    if not any(valid):
-        return [None] * len(valid)
-    parts = []
-    for field in fields(layer):
-        lists = column.field(field.name)
-        # Faster than `to_pylist` of lists, which makes scalars first.
-        integers = pa.types.is_integer(lists.values.type)
-        flat = lists.values.to_numpy().tolist() if integers else lists.values.to_pylist()
-        parts.append([flat[start:end] for start, end in pairwise(lists.offsets.to_pylist())])
-    rows = zip(*parts, strict=True)
-    return [layer(*row) if ok else None for ok, row in zip(valid, rows, strict=True)]
+    for row in batch.to_pylist():
+        row["sentences"] = row.pop(SPLIT_SENTENCES, None) or row["sentences"]
+        for name, layer in _LAYERS.items():
+            row[name] = None if row[name] is None else layer(**row[name])
+        if row["relations"] is not None:
+            row["relations"] = [Relation(**_frozen(one)) for one in row["relations"]]
+        yield Document(**{**row, "categories": tuple(row["categories"])})
 
 
 def _frozen(value: Any) -> Any:

@@ -81,6 +81,7 @@ class Stage:
         return self.name.rsplit("/", 1)[-1]
 
 
+@dataclass
 class DatasetFolder:
     """Writes one dataset into `folder`, the partial folder that `staged` yields.
 
@@ -97,33 +98,27 @@ class DatasetFolder:
             manifest = dataset.finish()
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        name: str,
-        stage: Stage,
-        card: cards.Card,
-        *,
-        builder: type[Declared] | None = None,
-        documents: Sequence[Path] = (),
-        extraction_rejects: Sequence[tuple[str, int, str]] = (),
-        rows_per_shard: int = 1_048_576,
-        rows_per_group: int = 16_384,
-    ) -> None:
-        self.folder, self.name, self.stage, self.card = folder, name, stage, card
-        self.builder, self.documents = builder, documents
-        self.extraction_rejects = extraction_rejects
-        self.rows_per_shard, self.rows_per_group = rows_per_shard, rows_per_group
-        self.rejects: Counter[str] = Counter()
-        self.licences: Counter[str] = Counter()
-        self.languages: set[str] = set()
-        self.notes: list[str] = []
-        self.details: dict[str, Any] = {}
-        self.shares: Shares | None = None
-        """The shares of the splits that were asked for, where they are not sizes."""
-        self._writers: dict[tuple[str, str], SplitWriter] = {}
-        self._texts: dict[str, tuple[str, ...]] = {}
-        cleared(folder, keep=CANDIDATES)
+    folder: Path
+    name: str
+    stage: Stage
+    card: cards.Card
+    builder: type[Declared] | None = None
+    documents: Sequence[Path] = ()
+    extraction_rejects: Sequence[tuple[str, int, str]] = ()
+    rows_per_shard: int = 1_048_576
+    rows_per_group: int = 16_384
+    rejects: Counter[str] = field(default_factory=Counter)
+    licences: Counter[str] = field(default_factory=Counter)
+    languages: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+    shares: Shares | None = None
+    """The shares of the splits that were asked for, where they are not sizes."""
+    _writers: dict[tuple[str, str], SplitWriter] = field(default_factory=dict)
+    _texts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        cleared(self.folder, keep=CANDIDATES)
 
     def __enter__(self) -> DatasetFolder:
         return self
@@ -347,25 +342,20 @@ class DatasetFolder:
 
     def _overlap(self, engine: Engine, config: str) -> dict[str, int]:
         """Distinct texts in more than one split of a configuration, by pair of splits."""
-
-        def texts(writer: SplitWriter) -> str:
-            columns = (
-                f'unnest("{name}")' if _is_list(writer, name) else f'"{name}"'
-                for name in self._texts[config]
-            )
-            parts = (f"select {column} as text from {_rows(writer)}" for column in columns)
-            return " union all ".join(parts)
-
-        overlap = {}
+        columns, overlap = self._texts[config], {}
         own = [writer for (name, _), writer in self._writers.items() if name == config]
         for one, two in combinations(own, 2):
             # The smaller of the two is held in memory, the other one passes by.
-            few, many = sorted((two, one), key=lambda writer: writer.rows)
+            few, many = (
+                f"select unnest({_texts(writer, columns)}) as text from {_rows(writer)}"
+                for writer in sorted((two, one), key=lambda writer: writer.rows)
+            )
             query = f"""
-                with many as ({texts(many)}), few as (select distinct text from ({texts(few)}))
+                with many as ({many}), few as (select distinct text from ({few}))
                 select count(distinct text) from many join few using (text)
             """
-            overlap[f"{one.split}/{two.split}"] = int(engine.value(query)) if few.rows else 0
+            filled = one.rows and two.rows
+            overlap[f"{one.split}/{two.split}"] = int(engine.value(query)) if filled else 0
         return overlap
 
 
@@ -374,8 +364,11 @@ def _rows(writer: SplitWriter) -> str:
     return parquet(writer.folder / f"{writer.split}-*.parquet")
 
 
-def _is_list(writer: SplitWriter, column: str) -> bool:
-    return bool(pa.types.is_list(writer.schema.field(column).type))
+def _texts(writer: SplitWriter, columns: Iterable[str]) -> str:
+    """The list of the texts that a row has in these columns, as a query names it."""
+    fields = map(writer.schema.field, columns)
+    lists = (f'"{f.name}"' if pa.types.is_list(f.type) else f'["{f.name}"]' for f in fields)
+    return f"flatten([{', '.join(lists)}])"
 
 
 def _distinct(engine: Engine, writer: SplitWriter) -> int:
@@ -383,12 +376,9 @@ def _distinct(engine: Engine, writer: SplitWriter) -> int:
 
     Of a configuration without texts those count that differ in its first column.
     """
-    if not writer.rows:
-        return 0
-    columns = writer.texts or writer.schema.names[:1]
-    lists = (f'"{name}"' if _is_list(writer, name) else f'["{name}"]' for name in columns)
-    texts = f"list_sort(flatten([{', '.join(lists)}]))"
-    return int(engine.value(f"select count(distinct hash({texts})) from {_rows(writer)}"))
+    texts = _texts(writer, writer.texts or writer.schema.names[:1])
+    query = f"select count(distinct hash(list_sort({texts}))) from {_rows(writer)}"
+    return int(engine.value(query)) if writer.rows else 0
 
 
 _DOCUMENTS = """
