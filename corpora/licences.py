@@ -1,19 +1,20 @@
 """The licence of a derived dataset, and whether it may be passed on.
 
-The table says what each licence allows; `combine` gives the licence of a dataset made from sources
-under several of them. This is a cautious reading for engineers, not legal advice.
+The table (`licences.toml`) says what each licence allows; `combine` gives the licence of a dataset
+made from sources under several of them. This is a cautious reading for engineers, not legal advice.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from corpora.errors import chosen
 
 UNKNOWN = "unknown"
-MIXED = "mixed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,56 +52,23 @@ class Combined:
         return f"{self.id}: {verdict}" + (f" ({self.reason})" if self.reason else "")
 
 
-_US = "in the public domain in the United States; other countries may still protect it"
-_NC = "for non-commercial use only"
-_ND = "CC-BY-ND-4.0 forbids passing on derived works, and a dataset is one"
-_LDC = "the LDC User Agreement forbids passing on its texts and what contains them"
-_REQUEST = "its owner gives it out on request only (e.g. ROCStories, BookCorpus)"
-_UNKNOWN = "the licence of a source is unknown: name it in the build file (`licence = ...`)"
-_MIXED = "its documents are under different licences: give each document its own"
-_ALIKE = {"share_alike": True}
-_CLOSED = {"redistributable": False}
-_ROWS: tuple[tuple[str, str, int, str, dict[str, bool]], ...] = (
-    ("CC0-1.0", "cc0-1.0", 0, "", {}),
-    ("PDM-1.0", "pddl", 0, "", {}),
-    ("public-domain-us", "other", 1, _US, {}),
-    ("MIT", "mit", 1, "", {}),
-    ("BSD-2-Clause", "bsd-2-clause", 1, "", {}),
-    ("BSD-3-Clause", "bsd-3-clause", 1, "", {}),
-    ("Apache-2.0", "apache-2.0", 1, "", {}),
-    ("ODC-By-1.0", "odc-by", 2, "", {}),
-    ("CC-BY-2.0", "cc-by-2.0", 2, "", {}),
-    ("CC-BY-2.5", "cc-by-2.5", 2, "", {}),
-    ("CC-BY-3.0", "cc-by-3.0", 2, "", {}),
-    ("CC-BY-4.0", "cc-by-4.0", 2, "", {}),
-    ("CC-BY-SA-2.5", "other", 4, "", _ALIKE),  # the Hub's list has no 2.5
-    ("CC-BY-SA-3.0", "cc-by-sa-3.0", 4, "", _ALIKE),
-    ("CC-BY-SA-4.0", "cc-by-sa-4.0", 4, "", _ALIKE),
-    ("ODbL-1.0", "odbl", 4, "", _ALIKE),
-    ("GFDL-1.3", "gfdl", 4, "", _ALIKE),
-    ("CC-BY-NC-4.0", "cc-by-nc-4.0", 3, _NC, {}),
-    ("CC-BY-NC-SA-4.0", "cc-by-nc-sa-4.0", 5, _NC, _ALIKE),
-    ("CC-BY-ND-4.0", "other", 9, _ND, _CLOSED),
-    ("LDC", "other", 9, _LDC, _CLOSED),
-    ("research-only", "other", 9, _REQUEST, _CLOSED),
-    (UNKNOWN, "other", 9, _UNKNOWN, _CLOSED),
-    (MIXED, "other", 9, _MIXED, _CLOSED),
-)
+_ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+TABLE = {id: Licence(id, **row) for id, row in _ROWS.items()}
 
-TABLE = {id: Licence(id, hub, rank, why, **flags) for id, hub, rank, why, flags in _ROWS}
+
+def _row(id: str) -> Licence | None:
+    folded = {key.lower(): row for key, row in TABLE.items()}
+    return folded.get((id or UNKNOWN).lower().replace("_", "-"))
 
 
 def get(id: str) -> Licence:
     """The row of a licence id, letter case and `_` aside; raises `ConfigError` if none."""
-    folded = {key.lower(): row for key, row in TABLE.items()}
-    row = folded.get((id or UNKNOWN).lower().replace("_", "-"))
-    return row or TABLE[chosen("licence", id, sorted(TABLE))]
+    return _row(id) or TABLE[chosen("licence", id, sorted(TABLE))]
 
 
 def known(ids: Iterable[str]) -> list[str]:
     """The ids, unknown for those that are not in the table: anybody may have written them."""
-    folded = {key.lower() for key in TABLE}
-    return [id if id.lower().replace("_", "-") in folded else UNKNOWN for id in ids]
+    return [id if id and _row(id) else UNKNOWN for id in ids]
 
 
 def of_card(metadata: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from functools import cache
 from itertools import chain
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -31,28 +32,8 @@ from corpora.readers.source import (
 R = TypeVar("R", bound=Reader)
 Place = tuple[str, Record | BadRecord]
 """The place of a record, and the record."""
-FieldName = str | None
-"""The field of a role; default: one of the usual names (`FIELDS`)."""
-
-FIELDS: dict[str, tuple[str, ...]] = {
-    "id": ("id", "document", "doc", "doc_id", "chapter_id"),
-    "group": ("group", "book"),
-    "title": ("title", "chapter"),
-    "text": ("text", "sentence", "content"),
-    "author": ("author", "authors"),
-    "licence": ("licence", "license"),
-    "language": ("language", "lang"),
-    "turns": ("turns", "messages"),
-    "speaker": ("speaker", "nick"),
-    "conversation": ("conversation", "thread"),
-    **{name: (name,) for name in ("url", "categories", "paragraphs", "paragraph", "sentences")},
-    **{name: (name,) for name in ("sections", "abstract")},
-}
-"""The usual names of the fields; the first one found in the first record is used."""
-
-RUN_ID = ("document", "doc", "doc_id", "chapter_id", "id")
-"""As `FIELDS["id"]` if a document is a run of records: their own `id` is the last choice."""
-
+ABOUT = {"licence": ("licence", "license"), "language": ("language", "lang")}
+"""Roles whose options are not names of fields: the usual names."""
 LINES_PER_DOCUMENT = 2_000
 
 
@@ -78,6 +59,13 @@ class Roles(dict[str, Any]):
         return str(self.record)
 
 
+def role(description: str, *usual: str) -> Any:
+    """An option that names the field of a role; by default it is the first of the `usual` names
+    that the first record has, or has the name of the role."""
+    extra: Any = {"usual": usual}
+    return Field(None, description=f"Field {description}.", json_schema_extra=extra)
+
+
 class RecordReader(Reader):
     """A source of records with roles of fields: shared by JSON Lines, Parquet and the Hub."""
 
@@ -87,36 +75,27 @@ class RecordReader(Reader):
     """
     document_lines: Annotated[Whole, Field(ge=1)] | None = None
     """With the layout `lines`: maximum sentences of a document (default 2,000)."""
-    id: FieldName = None
-    """Field with the document's id."""
-    group: FieldName = None
-    """Field with the group that splits keep together, such as a book."""
-    title: FieldName = None
-    """Field with the title."""
-    text: FieldName = None
-    """Field with the text."""
-    url: FieldName = None
-    """Field with the address."""
-    author: FieldName = None
-    """Field with the author, or a list of them."""
-    categories: FieldName = None
-    """Field with a list of categories."""
-    paragraphs: FieldName = None
-    """Field with a list of paragraphs."""
-    paragraph: FieldName = None
-    """Field that marks a record as a paragraph."""
-    sentences: FieldName = None
-    """Field with a list of sentences."""
-    sections: FieldName = None
-    """Field with a list of sections: heading, level, paragraphs."""
-    abstract: FieldName = None
-    """Field with the text before the sections."""
-    turns: FieldName = None
-    """Field with a list of turns: speaker, conversation, text."""
-    speaker: FieldName = None
-    """Field with the speaker of a turn."""
-    conversation: FieldName = None
-    """Field with the name or number of a turn's conversation."""
+    id: str | None = role("with the document's id", "id", "document", "doc", "doc_id", "chapter_id")
+    group: str | None = role(
+        "with the group that splits keep together, such as a book", "group", "book"
+    )
+    title: str | None = role("with the title", "title", "chapter")
+    text: str | None = role("with the text", "text", "sentence", "content")
+    url: str | None = role("with the address")
+    author: str | None = role("with the author, or a list of them", "author", "authors")
+    categories: str | None = role("with a list of categories")
+    paragraphs: str | None = role("with a list of paragraphs")
+    paragraph: str | None = role("that marks a record as a paragraph")
+    sentences: str | None = role("with a list of sentences")
+    sections: str | None = role("with a list of sections: heading, level, paragraphs")
+    abstract: str | None = role("with the text before the sections")
+    turns: str | None = role(
+        "with a list of turns: speaker, conversation, text", "turns", "messages"
+    )
+    speaker: str | None = role("with the speaker of a turn", "speaker", "nick")
+    conversation: str | None = role(
+        "with the name or number of a turn's conversation", "conversation", "thread"
+    )
 
     _lines = model_validator(mode="after")(lines_have_the_layout)
 
@@ -139,7 +118,8 @@ class RecordReader(Reader):
         single = layout == "turns" and "turns" not in has
         if not self.id and (single or layout == "paragraph"):
             # Of the records of a run their own `id` is the last choice.
-            names["id"] = next((field for field in RUN_ID if field in first), RUN_ID[0])
+            own, *others = _usual()["id"]
+            names["id"] = next((name for name in (*others, own) if name in first), others[0])
         rows: Iterator[tuple[str, Roles | BadRecord]] = (
             (here, record if isinstance(record, BadRecord) else Roles(record, names))
             for here, record in chain([(where, first)], records)
@@ -166,8 +146,8 @@ class RecordReader(Reader):
         Raises `InputError` if `first` lacks a given field, which is usually a misspelling.
         """
         names = {}
-        for role, usual in FIELDS.items():
-            own = None if role in ("licence", "language") else getattr(self, role)
+        for role, usual in _usual().items():
+            own = getattr(self, role) if role not in ABOUT else None
             if own and own not in first and role not in ("speaker", "conversation"):
                 raise InputError(
                     f"{role} = {own!r} is not a field of the first record",
@@ -176,6 +156,14 @@ class RecordReader(Reader):
                 )
             names[role] = own or next((field for field in usual if field in first), usual[0])
         return names
+
+
+@cache
+def _usual() -> dict[str, tuple[str, ...]]:
+    """The usual names of the field of each role."""
+    extra = ((name, field.json_schema_extra) for name, field in RecordReader.model_fields.items())
+    roles: Any = {name: said["usual"] or (name,) for name, said in extra if isinstance(said, dict)}
+    return {**ABOUT, **roles}
 
 
 def _detected(record: Record, has: AbstractSet[str], where: str) -> str:

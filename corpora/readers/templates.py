@@ -7,7 +7,9 @@ gives a reference shows nothing. All others are unknown: `GAP`.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 GAP = "\ufdd0"
 """Stands for something missing that a reader of the article sees. No text has this code."""
@@ -101,84 +103,30 @@ def _measured(values: Values, named: Named) -> str:
     return f"{grouped(values[0])}{power} {unit}".strip()
 
 
-def _first(values: Values, named: Named) -> str:
-    return named.get("text") or named.get("lt") or values[0]
-
-
-def _last(values: Values, named: Named) -> str:
-    return named.get("text") or values[-1]
-
-
-def _joined(values: Values, named: Named) -> str:
-    return f"{values[0]} {values[1]}"
-
-
-def _block(values: Values, named: Named) -> str:
-    return f"\n\n{_first(values, named)}\n\n"
-
-
-def _after(sign: str) -> Show:
-    """Shows a sign before the first value, as in `£5`."""
-    return lambda values, named: sign + values[0]
-
-
-def _years(sign: str) -> Show:
-    """Shows a sign before one year or two, as in `r. 1850–1860`, or alone: `{{circa}} 1850`."""
-    return lambda values, named: (sign + "–".join(values[:2])).strip()
-
-
-def _sign(text: str) -> Show:
-    return lambda values, named: text
-
-
-_KINDS: tuple[tuple[str, Show], ...] = (
-    ("convert/cvt", _converted),
-    ("val", _measured),
-    ("frac/fraction/sfrac", _fraction),
-    ("as of/asof", _as_of),
-    (
-        "date/start date/end date/birth date/death date/start-date/end-date/birth-date/death-date"
-        "/birth date and age/death date and age/start date and age/end date and age/dts/dob"
-        "/birth-date and age/birth year/death year",
-        _date,
-    ),
-    (
-        "nowrap/nobr/nowr/abbr/tooltip/small/smaller/big/larger/em/strong/smallcaps/sc/sc2/vanchor"
-        "/visible anchor/ill/interlanguage link/flag/flagu/flagcountry/noitalic/nihongo/not a typo"
-        "/proper name/as written/bold/italic/citation needed span/linktext/sub/sup",
-        _first,
-    ),
-    ("lang/transl/transliteration/resize/color/font color/script/rtl-lang", _last),
-    ("ship/oldstyledate/oldstyledatedy", _joined),
-    ("quote/blockquote/cquote/block quote/quotation", _block),
-    ("ndash/en dash/–", _sign("–")),
-    ("mdash/em dash/—", _sign("—")),
-    ("snd/snds/spnd/sndash/spaced ndash/spaced en dash", _sign(" – ")),
-    ("spaced mdash/spaced em dash", _sign(" — ")),
-    ("nbsp/nbs/space/spaces/thinsp/thin space/hairsp/pad", _sign(" ")),
-    ("wbr/zwsp/-", _sign("")),
-    ("·/dot/middot", _sign("·")),
-    ("okina", _sign("ʻ")),
-    ("'", _sign("'")),
-    ("'s", _sign("'s")),
-    ("!", _sign("|")),
-    ("=", _sign("=")),
-    ("circa/c./ca/ca.", _years("c. ")),
-    ("floruit/fl./fl", _years("fl. ")),
-    ("reign/r.", _years("r. ")),
-    ("née/nee", _after("née ")),
-    ("b.", _years("b. ")),
-    ("d.", _years("d. ")),
-    ("us$/usd/us dollar", _after("US$")),
-    ("£/gbp/pound sterling", _after("£")),
-    ("€/eur/euro", _after("€")),
-    ("₹/inr/indian rupee", _after("₹")),
-    ("¥/jpy", _after("¥")),
-    ("a$/au$/aud", _after("A$")),
-    ("ca$/cad", _after("CA$")),
-    *((ship, _after(f"{ship.upper()} ")) for ship in ("hms", "uss", "ss", "rms", "hmas", "hmcs")),
-)
-_SHOWN = {name: show for names, show in _KINDS for name in names.split("/")}
+_FUNCTIONS: dict[str, Show] = {
+    "converted": _converted,
+    "measured": _measured,
+    "fraction": _fraction,
+    "as_of": _as_of,
+    "date": _date,
+    "first": lambda values, named: named.get("text") or named.get("lt") or values[0],
+    "last": lambda values, named: named.get("text") or values[-1],
+    "joined": lambda values, named: f"{values[0]} {values[1]}",
+    "block": lambda values, named: f"\n\n{_FUNCTIONS['first'](values, named)}\n\n",
+}
+_KINDS: dict[str, Callable[[str], Show]] = {
+    "shows": _FUNCTIONS.__getitem__,
+    "sign": lambda text: lambda values, named: text,
+    "years": lambda text: lambda values, named: (text + "–".join(values[:2])).strip(),
+    "before": lambda text: lambda values, named: text + values[0],
+}
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_SHOWN = {
+    name: _KINDS[kind](text)
+    for kind, table in _TABLES.items()
+    for text, names in table.items()
+    for name in names
+}
 
 
 def shown(name: str) -> Show | str:
