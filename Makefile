@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discorpora needs Python 3.11 or newer; set PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet -c constraints.txt torch
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dedup,dev,eval,fetch,report,stanza,wikipedia]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dedup,dev,eval,report,stanza,wikipedia]'
 	touch $(STAMP)
 
 run: $(STAMP)    ## build everything from the embedded sample, then show what was built
@@ -107,7 +107,7 @@ lock: $(STAMP)   ## requirements.lock, with hashes, from pyproject.toml and cons
 	    '# pip install --require-hashes -r requirements.lock; `make lock` writes it again.' \
 	    '--extra-index-url https://download.pytorch.org/whl/cpu' > requirements.lock
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-annotate --no-header \
-	    --no-emit-index-url --no-emit-find-links -c constraints.txt --extra dedup,eval,fetch,report,wikipedia \
+	    --no-emit-index-url --no-emit-find-links -c constraints.txt --extra dedup,eval,report,wikipedia \
 	    --output-file build/requirements.lock pyproject.toml
 	cat build/requirements.lock >> requirements.lock
 

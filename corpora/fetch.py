@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from corpora.errors import ConfigError, InputError, chosen, require
-from corpora.store.atomic import write_json
+from corpora.errors import ConfigError, InputError, chosen
+from corpora.store.atomic import sha256, write_json
 
-EXTRA = "fetch"
 ATTEMPTS = 5
 WAIT = 1.0
 """Seconds before the second attempt; twice as long before each further one."""
@@ -77,104 +76,73 @@ def fetch(
     `source.json` beside the files names licence, revision and address.
 
     Raises `ConfigError` for an unknown name, `InputError` without network, for an answer that is
-    not a file, and for bytes with another checksum (they are removed); `DiscorporaError` without
-    the extra `fetch`.
+    not a file, and for bytes with another checksum (they are removed).
     """
+    import requests
+
     sources = known_sources() if sources is None else sources
     source, target = sources[chosen("source", name, sources)], folder / name
-    pooch = require("pooch", EXTRA, "to fetch a source")
-    pooch.get_logger().setLevel("WARNING")
     for file in source.files:
         if Path(file.path).is_absolute() or ".." in Path(file.path).parts or "\\" in file.path:
             raise ConfigError(f"the path {file.path!r} leads out of its folder", where=name)
-        address = source.address(file)
-        download = _Resuming(target / file.path, file.size, attempts, wait)
+        path, address = target / file.path, source.address(file)
+        if path.is_file() and sha256(path) == file.sha256:
+            continue
+        part = path.with_name(f".{path.name}.part")
         try:
-            pooch.retrieve(
-                address, f"sha256:{file.sha256}", fname=file.path, path=target, downloader=download
-            )
-        except InputError:
-            raise
-        except (OSError, ValueError) as error:
-            raise _explained(error, address, file.path, name) from None
+            path.parent.mkdir(parents=True, exist_ok=True)
+            for attempt in range(1, attempts + 1):
+                try:
+                    _download(address, part, file.size)
+                    break
+                except requests.RequestException as error:
+                    status = None if error.response is None else error.response.status_code
+                    if attempt == attempts or status not in (None, *_BUSY):
+                        raise
+                time.sleep(wait * 2 ** (attempt - 1))
+            if part.stat().st_size > file.size or sha256(part) != file.sha256:
+                part.unlink()
+                message = f"{address} does not have the expected sha256 and {file.size:,} bytes"
+                hint = "run it again; if the error remains, the file was changed at its origin"
+                raise InputError(f"{message} ({file.path}); it was removed", where=name, hint=hint)
+            part.replace(path)
+        except requests.HTTPError as error:
+            assert error.response is not None
+            message = f"the server answers {error.response.status_code} for {address}"
+            hint = "the file may have moved: fetch it by hand, and tell the maintainers"
+            raise InputError(message, where=name, hint=hint) from None
+        except requests.RequestException as error:
+            message = f"cannot fetch {address}: {type(error).__name__}"
+            hint = "check the network and run it again: downloaded parts are kept"
+            raise InputError(message, where=name, hint=hint) from None
+        except OSError as error:
+            message = f"cannot write {error.filename or file.path}: {error.strerror or error}"
+            hint = "check the permission to write there and the free space"
+            raise InputError(message, where=name, hint=hint) from None
     about = {"name": name, "revision": source.revision, "licence": source.licence}
     write_json(target / "source.json", {**about, "kind": source.kind, "url": source.url})
     return target
 
 
-def _explained(error: Exception, address: str, path: str, name: str) -> InputError:
+def _download(url: str, part: Path, size: int) -> None:
+    """One attempt to complete `part`, which is longer than `size` where the answer is.
+
+    Raises `requests.ConnectionError` if fewer bytes come than expected.
+    """
     import requests
 
-    # What pooch raises itself: the checksum.
-    message = f"{address} does not have the expected sha256 ({path}); it was removed"
-    hint = "run it again; if the error remains, the file was changed at its origin"
-    if isinstance(error, requests.HTTPError) and error.response is not None:
-        message = f"the server answers {error.response.status_code} for {address}"
-        hint = "the file may have moved: fetch it by hand, and tell the maintainers"
-    elif isinstance(error, requests.RequestException):
-        message = f"cannot fetch {address}: {type(error).__name__}"
-        hint = "check the network and run it again: downloaded parts are kept"
-    elif isinstance(error, OSError):
-        message = f"cannot write {error.filename or path}: {error.strerror or error}"
-        hint = "check the permission to write there and the free space"
-    return InputError(message, where=name, hint=hint)
-
-
-@dataclass(slots=True)
-class _Resuming:
-    """A downloader for pooch that resumes an earlier attempt, which pooch's own cannot.
-
-    Bytes are collected in a hidden file beside the target; when it has the announced size, pooch
-    checks and moves it.
-    """
-
-    target: Path
-    size: int
-    attempts: int
-    wait: float
-
-    def __call__(
-        self, url: str, output_file: str | Path, pooch: object, check_only: bool = False
-    ) -> None:
-        import requests
-
-        part = self.target.with_name(f".{self.target.name}.part")
-        for attempt in range(1, self.attempts + 1):
-            try:
-                self._download(url, part)
-                break
-            except requests.RequestException as error:
-                status = None if error.response is None else error.response.status_code
-                if attempt == self.attempts or status not in (None, *_BUSY):
-                    raise
-            time.sleep(self.wait * 2 ** (attempt - 1))
-        part.replace(output_file)
-
-    def _download(self, url: str, part: Path) -> None:
-        """One attempt; raises `requests.ConnectionError` if fewer bytes come than announced."""
-        import requests
-
-        have = part.stat().st_size if part.is_file() else 0
-        if have == self.size:
-            return
-        headers = {"Accept-Encoding": "identity"}
-        if have:
-            headers["Range"] = f"bytes={have}-"
-        with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as response:
-            response.raise_for_status()
-            ranged = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
-            resumed = response.status_code == 206 and ranged
-            with part.open("ab" if resumed else "wb") as file:
-                for chunk in response.iter_content(_CHUNK):
-                    file.write(chunk)
-                    if file.tell() > self.size:
-                        break
-                have = file.tell()
-        if have > self.size:
-            part.unlink()
-            raise InputError(
-                f"{url} has more than the {self.size:,} bytes expected; it was removed",
-                hint="the file was changed at its origin",
-            )
-        if have < self.size:
-            raise requests.ConnectionError(f"{url} ended too early")
+    have = part.stat().st_size if part.is_file() else 0
+    if have >= size:
+        return
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as response:
+        response.raise_for_status()
+        ranged = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+        with part.open("ab" if response.status_code == 206 and ranged else "wb") as file:
+            for chunk in response.iter_content(_CHUNK):
+                file.write(chunk)
+                if file.tell() > size:
+                    break
+            have = file.tell()
+    if have < size:
+        raise requests.ConnectionError(f"{url} ended too early")

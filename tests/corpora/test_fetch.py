@@ -12,13 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from corpora import errors
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.fetch import RemoteFile, RemoteSource, fetch, known_sources
 from corpora.licences import TABLE
 from corpora.readers import READERS
-
-pytest.importorskip("pooch")
 
 CONTENT = {"a.txt": b"The pier was mended. " * 9_000, "part/b.txt": b"It rained.\n"}
 HALF = len(CONTENT["a.txt"]) // 2
@@ -143,7 +140,7 @@ def test_a_refusal_is_final(status: int, server: Server, tmp_path: Path) -> None
 
 def test_other_bytes_are_refused_and_removed(server: Server, tmp_path: Path) -> None:
     server.content["a.txt"] = CONTENT["a.txt"].replace(b"mended", b"melted")
-    with pytest.raises(InputError, match=r"does not have the expected sha256 \(a\.txt\)"):
+    with pytest.raises(InputError, match=r"does not have the expected sha256 .* \(a\.txt\)"):
         bring(server, tmp_path)
     assert not [path for path in (tmp_path / "pier").rglob("*") if path.is_file()]
     server.content = dict(CONTENT)
@@ -152,7 +149,7 @@ def test_other_bytes_are_refused_and_removed(server: Server, tmp_path: Path) -> 
 
 def test_a_file_without_end_is_refused(server: Server, tmp_path: Path) -> None:
     server.content["a.txt"] += b"x" * 500_000
-    with pytest.raises(InputError, match="more than the 189,000 bytes expected"):
+    with pytest.raises(InputError, match="does not have the expected sha256 and 189,000 bytes"):
         bring(server, tmp_path)
     assert not list((tmp_path / "pier").glob("*a.txt*"))
 
@@ -211,14 +208,3 @@ def test_the_real_files_are_those_of_the_list(discorpora_data: Path) -> None:
                 path = path.replace(theirs, ours)
             data = (discorpora_data / folders[name] / path).read_bytes()
             assert (len(data), hashlib.sha256(data).hexdigest()) == (file.size, file.sha256)
-
-
-def test_without_the_extra_the_message_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(name: str) -> None:
-        raise ModuleNotFoundError(name=name)
-
-    monkeypatch.setattr(errors, "import_module", missing)
-    with pytest.raises(DiscorporaError, match=r"pip install 'discorpora\[fetch\]'"):
-        fetch("irc", tmp_path)

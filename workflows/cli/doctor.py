@@ -18,7 +18,6 @@ from workflows.cli.common import Json, Output, print_json
 FOR = {
     "stanza": "the parsers stanza:LANG, also for other languages than English",
     "wikipedia": "reading Wikipedia dumps",
-    "fetch": "discorpora fetch",
     "slurm": "builds on a Slurm cluster",
     "ray": "builds on a Ray cluster",
     "dedup": "finding near-duplicates",
