@@ -7,9 +7,7 @@ space, which is enough to map spans from one to the other.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +30,12 @@ def align(source: str, target: str, *, where: str) -> OffsetMap:
     Unicode, and the zero-width space, word joiner and byte-order mark. Linear in the texts. Raises
     `InputError`, which names `where`, the offsets and both contexts, at a mismatch.
     """
-    kept, codes = _visible(source)
-    other_kept, other = _visible(target)
-    shared = min(len(codes), len(other))
-    different = np.append(np.flatnonzero(codes[:shared] != other[:shared]), shared)[0]
-    if different < shared or len(codes) != len(other):
-        here = int(np.append(kept, len(source))[different])
-        there = int(np.append(other_kept, len(target))[different])
+    kept, other = _visible(source), _visible(target)
+    pairs = enumerate(zip(kept, other, strict=False))
+    shared = min(len(kept), len(other))
+    different = next((n for n, (i, j) in pairs if source[i] != target[j]), shared)
+    if different < shared or len(kept) != len(other):
+        here, there = [*kept, len(source)][different], [*other, len(target)][different]
         raise InputError(
             f"the two texts differ at offset {here} ({_context(source, here)}) "
             f"and {there} ({_context(target, there)})",
@@ -47,7 +44,7 @@ def align(source: str, target: str, *, where: str) -> OffsetMap:
             "check that both come from the same release of the corpus",
         )
     rank = np.searchsorted(kept, np.arange(len(source) + 1))
-    return np.append(other_kept, len(target))[rank]
+    return np.array([*other, len(target)])[rank]
 
 
 def map_spans(offsets: OffsetMap, spans: Iterable[Span]) -> list[Span]:
@@ -64,17 +61,9 @@ def map_spans(offsets: OffsetMap, spans: Iterable[Span]) -> list[Span]:
     return moved
 
 
-def _visible(text: str) -> tuple[OffsetMap, NDArray[np.uint32]]:
-    """The offsets of a text's visible characters, and these characters."""
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    offsets = np.flatnonzero(~np.isin(codes, _white())).astype(np.int64)
-    return offsets, codes[offsets]
-
-
-@cache
-def _white() -> NDArray[np.uint32]:
-    spaces = [c for c in range(sys.maxunicode + 1) if chr(c).isspace()]
-    return np.array(spaces + [ord(c) for c in _INVISIBLE], dtype=np.uint32)
+def _visible(text: str) -> list[int]:
+    """The offsets of a text's visible characters."""
+    return [at for at, c in enumerate(text) if not c.isspace() and c not in _INVISIBLE]
 
 
 def _context(text: str, at: int) -> str:

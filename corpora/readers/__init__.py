@@ -49,17 +49,8 @@ READERS = Registry(
         "sample": f"{_FOLDER}.rows:Sample",
     },
 )
-BARE = {
-    "text": (".txt", ".txt.gz"),
-    "jsonl": (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"),
-    "parquet": (".parquet",),
-    "conllu": (".conllu", ".conllu.gz"),
-    "wikipedia": (".xml", ".xml.bz2", ".xml.gz"),
-    "rst": (".out.dis", ".dis", ".rs3", ".rs4"),
-    "peerread": (".pdf.json",),
-    "cnn": (".story", ".story.gz"),
-}
-"""The kinds of bare paths by suffix, without importing every reader."""
+BARE = ("text", "jsonl", "parquet", "conllu", "wikipedia", "rst", "peerread", "cnn")
+"""The kinds of bare paths, by their suffixes."""
 
 _OWN = re.compile(rf"(?P<reference>{REFERENCE.pattern}):(?P<target>.*)", re.DOTALL)
 """`package.module:Class:PATH` or `FILE.py:Class:PATH`."""
@@ -100,13 +91,12 @@ def opened(
     """
     kind, target = parse_spec(spec)
     given = dict(options or {})
-    # The default name has no folders of this machine.
-    parts = [part for part in Path(target).parts if not glob.has_magic(part)]
-    own = str(given.pop("name", ""))
+    name = str(given.pop("name", ""))
     reader = kind.of(given, f"source {kind.name}")
     files = kind.find(target)
-    last = "".join(parts[-1:]) if files else target  # a dataset of the Hub has no files here
-    name = own or f"{kind.name}:{last}"
+    if not name:  # without folders of this machine; a dataset of the Hub has no files here
+        parts = [part for part in Path(target).parts if not glob.has_magic(part)]
+        name = f"{kind.name}:{''.join(parts[-1:]) if files else target}"
     return reader, Source(kind.name, target, files, reader.language, name, on_bad or fail)
 
 
@@ -125,7 +115,7 @@ def parse_spec(spec: str) -> tuple[type[Reader], str]:
 def split_spec(spec: str) -> tuple[str, str]:
     """The kind of a source spec, or the reference of its reader, and its path or id.
 
-    Raises `InputError` for a spec without a kind; nothing is imported.
+    Raises `InputError` for a spec without a kind.
     """
     kind, colon, target = spec.partition(":")
     if colon and kind in READERS:
@@ -138,8 +128,8 @@ def split_spec(spec: str) -> tuple[str, str]:
         raise InputError(
             f"unknown kind of source {kind!r} in {spec!r}", hint=nearest(kind, READERS) + kinds
         )
-    for bare, suffixes in BARE.items():
-        if spec.endswith(suffixes):
+    for bare in BARE:
+        if spec.endswith(READERS.find(bare).suffixes):
             return bare, spec
     raise InputError(f"{spec!r} has no kind of source", hint=f"write kind:PATH; {kinds}")
 
@@ -169,15 +159,12 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
     if source.good:
         return
     passed = ", ".join(f"{what} ({n:,})" for what, n in sorted(source.skipped.items()) if n)
-    hint = (
-        f"skipped: {passed}"
-        if passed
-        else "the source is empty, or in another format than its kind"
-    )
+    empty = "the source is empty, or in another format than its kind"
+    hint = f"skipped: {passed}" if passed else empty
     message = "there is no document in it"
     if first := source.first_bad:
         many = f"all {source.bad} records are bad, the first one"
-        message += f": {many if source.bad > 1 else 'its only record is bad'}"
-        message += f": {first.where}: {first.reason}"
+        many = many if source.bad > 1 else "its only record is bad"
+        message += f": {many}: {first.where}: {first.reason}"
         hint = f"fix it, or check that it has the format that {source.kind!r} reads"
     raise InputError(message, where=spec, hint=hint)

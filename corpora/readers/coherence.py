@@ -148,8 +148,12 @@ def read_pairs(path: Path, on_bad: OnBad = fail) -> Iterator[CoherencePair]:
     `InputError` for a pickle with anything but plain values (`load_plain`), and for annotations
     that do not fit the records.
     """
+    records: Iterable[tuple[str, Any]] = json_rows(path)
+    if path.name.endswith(PICKLES):
+        pairs = enumerate(_pickled(path, "a list of pairs"), 1)
+        records = ((f"{path}:{number}", record) for number, record in pairs)
     coders, count = _votes_beside(path), 0
-    for count, (where, record) in enumerate(_records(path), 1):
+    for count, (where, record) in enumerate(records, 1):
         votes = tuple(coder[count - 1] for coder in coders if count <= len(coder))
         name = f"{path.name.partition('.')[0]}-{count - 1:04d}"
         # A list of a pickle may contain itself: it is never printed.
@@ -198,19 +202,14 @@ def _pickled(path: Path, expected: str) -> list[Any]:
 def _votes_beside(path: Path) -> list[list[int]]:
     """For each annotator the votes, in the order of the records of `path`; none without a file."""
     expected = "a list of votes for each annotator"
-    coders = [coder for beside in annotations_of(path) for coder in _pickled(beside, expected)]
-    # What is not a list has no votes, which are then too few.
-    lists = [coder if isinstance(coder, list | tuple) else [] for coder in coders]
     return [
-        [_VOTES.get(v, -1) if isinstance(v, str | int) else -1 for v in coder] for coder in lists
+        # What is not a list has no votes, which are then too few.
+        [_VOTES.get(v, -1) if isinstance(v, str | int) else -1 for v in coder]
+        if isinstance(coder, list | tuple)
+        else []
+        for beside in annotations_of(path)
+        for coder in _pickled(beside, expected)
     ]
-
-
-def _records(path: Path) -> Iterable[tuple[str, Any]]:
-    if not path.name.endswith(PICKLES):
-        return json_rows(path)
-    pairs = enumerate(_pickled(path, "a list of pairs"), 1)
-    return ((f"{path}:{number}", record) for number, record in pairs)
 
 
 def _bounded(sentences: tuple[str, ...], field: ValidationInfo) -> tuple[str, ...]:
@@ -242,16 +241,13 @@ class _Record(Fields):
 def _pairs(record: Any, name: str, where: str, votes: tuple[int, ...]) -> list[CoherencePair]:
     """The pairs of a record; `name` is its id if it has none, `votes` those beside its file."""
     of = _Record.of(record)
-    negatives = of.negs if of.neg is None else (of.neg,)
-    expect(negatives, "not a pair: expected 'neg', or a list 'negs'")
     id = name if of.id is None else of.id
-    about = (where, str(of.reference_file)[:512], tuple(of.prompt))
+    negatives = {f"{id}:{number}": negative for number, negative in enumerate(of.negs)}
     if of.neg is not None:
-        return [CoherencePair(id, id, of.pos, of.neg, *about, votes or of.votes)]
-    return [
-        CoherencePair(f"{id}:{number}", id, of.pos, negative, *about, votes)
-        for number, negative in enumerate(negatives)
-    ]
+        negatives, votes = {id: of.neg}, votes or of.votes
+    expect(negatives, "not a pair: expected 'neg', or a list 'negs'")
+    about = (where, str(of.reference_file)[:512], tuple(of.prompt), votes)
+    return [CoherencePair(key, id, of.pos, neg, *about) for key, neg in negatives.items()]
 
 
 class _Expert(Fields):

@@ -11,7 +11,7 @@ import pytest
 
 from corpora import declared
 from corpora.errors import BadRecord, ConfigError
-from corpora.readers import BARE, READERS, open_source, parse_spec
+from corpora.readers import open_source, parse_spec
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "sources.md"
 
@@ -61,7 +61,3 @@ def test_a_reader_that_is_not_there_is_named(tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError, match=words):
             parse_spec(spec)
-
-
-def test_the_suffixes_of_bare_paths_are_those_of_their_readers() -> None:
-    assert {kind: READERS.find(kind).suffixes for kind in BARE} == BARE

@@ -78,15 +78,15 @@ def _look(spec: str) -> Guess:
     Raises `InputError` for a source that cannot be read.
     """
     from corpora.licences import UNKNOWN
-    from corpora.readers import BARE, open_source
+    from corpora.readers import BARE, READERS, open_source
 
     folder = Path(spec).expanduser()
     if folder.is_dir():
         kinds = Counter(
             kind
             for file in folder.rglob("*")
-            for kind, suffixes in BARE.items()
-            if file.name.endswith(suffixes)
+            for kind in BARE
+            if file.name.endswith(READERS.find(kind).suffixes)
         )
         spec = f"{kinds.most_common(1)[0][0]}:{spec}" if kinds else f"text:{spec}"
     refused: list[BadRecord] = []  # the build counts them, and stops if there are too many
