@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from corpora.document import PARAGRAPH_BREAK, Document, Sections, Spans, Tokens
@@ -16,7 +18,6 @@ from corpora.errors import BadRecord
 from corpora.readers.files import DOCUMENT_LIMIT, LINES_LIMIT, TOO_LONG, Refused, expect, read_lines
 from corpora.readers.source import Reader, Source
 
-_NUMBERS = [str(number) for number in range(1, 513)]
 _CAPTION = re.compile(r"\s*caption\b.*\((\d{1,3}) s\)\s*$")
 """How many sentences a caption has, in a block of `newpar_block`."""
 _RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
@@ -44,7 +45,7 @@ class Conllu(Reader):
         for number, building in enumerate(_of_file(path, stem, source)):
             document = building.document()
             if document is not None:
-                document.licence = self.licence_of(building.genre)
+                document.licence = self.licence_of(building.meta.get("genre", ""))
             for ready in filter(None, (held, document) if number else ()):
                 ready.group = stem
                 yield ready
@@ -55,58 +56,61 @@ class Conllu(Reader):
 
 def _of_file(path: Path, stem: str, source: Source) -> Iterator[_Building]:
     """The complete documents of a file."""
-    building = _Building(stem, f"{path}:1", path, source)
+    building = _Building(stem, f"{path}:1", source)
     comments: list[str] = []
     lines: list[str] = []
-    count = number = held = 0
-    for number, line in enumerate(read_lines(path), 1):
-        held += len(line) if isinstance(line, str) else 0
-        if held > DOCUMENT_LIMIT or building.lines + len(lines) + len(comments) > LINES_LIMIT:
-            building.refuse(f"{path}:{number}", TOO_LONG)
-            comments, lines, held = [], [], 0  # of what follows nothing is kept
+    count = size = 0
+    for number, line in enumerate(chain(read_lines(path), [""]), 1):
+        where = f"{path}:{number}"
+        size += len(line) if isinstance(line, str) else 0
+        if size > DOCUMENT_LIMIT or building.lines + len(lines) + len(comments) > LINES_LIMIT:
+            building.refuse(where, TOO_LONG)
+            comments, lines, size = [], [], 0  # of what follows nothing is kept
         if isinstance(line, BadRecord):
             building.refuse(line.where, line.reason, line.value)
         elif not line or line.isspace():
-            building.add(comments, lines, number)
-            comments, lines, held = [], [], 0
+            building.add(comments, lines, path, number - len(lines))
+            comments, lines, size = [], [], 0
         elif line[0] != "#":
             lines.append(line)
         elif lines:
-            building.refuse(f"{path}:{number}", "comment: between the words of a sentence", line)
+            building.refuse(where, "comment: between the words of a sentence", line)
         elif line.startswith("# newdoc"):
-            if building.begun or count:
+            if count or building.begun:
                 yield building
             count += 1
             name = line.partition("=")[2].strip() or f"{stem}:{count:06d}"
-            building = _Building(name, f"{path}:{number}", path, source)
+            building = _Building(name, where, source)
         else:
             comments.append(line)
-    building.add(comments, lines, number + 1)
-    if building.begun or count:
+    if count or building.begun:
         yield building
 
 
+@dataclass(slots=True)
 class _Building:
     """A document that grows sentence by sentence."""
 
-    def __init__(self, name: str, where: str, path: Path, source: Source) -> None:
-        self.name, self.where, self.path, self.source = name, where, path, source
-        self.meta: dict[str, str] = {}
-        self.pieces: list[str] = []
-        self.at = self.lines = 0
-        self.glued = self.refused = False
-        self.paragraphs, self.sentences, self.tokens = Spans(), Spans(), Tokens()
-        self.headings: list[bool] = []
-        self.captions, self.in_caption = Spans(), 0
-        self.sentence_ids: set[str] = set()
+    name: str
+    where: str
+    source: Source
+    meta: dict[str, str] = field(default_factory=dict)
+    pieces: list[str] = field(default_factory=list)
+    at: int = 0
+    lines: int = 0
+    glued: bool = False
+    refused: bool = False
+    paragraphs: Spans = field(default_factory=Spans)
+    sentences: Spans = field(default_factory=Spans)
+    tokens: Tokens = field(default_factory=Tokens)
+    headings: list[bool] = field(default_factory=list)
+    captions: Spans = field(default_factory=Spans)
+    in_caption: int = 0
+    sentence_ids: set[str] = field(default_factory=set)
 
     @property
     def begun(self) -> bool:
         return bool(self.pieces) or self.refused or bool(self.meta)
-
-    @property
-    def genre(self) -> str:
-        return self.meta.get("genre", "")
 
     def refuse(self, where: str, reason: str, value: str = "") -> None:
         """Reject the document, once, and keep nothing of it."""
@@ -116,8 +120,8 @@ class _Building:
             reason = f"{reason} (document {self.name!r})"
             self.source.refuse(BadRecord(where, reason, value[:200]))
 
-    def add(self, comments: list[str], lines: list[str], after: int) -> None:
-        """Add the sentence of `lines`, the last of which is the one before line `after`."""
+    def add(self, comments: list[str], lines: list[str], path: Path, first: int) -> None:
+        """Add the sentence of `lines`, which begin at line `first` of the file."""
         if self.refused:
             return
         self.lines += len(comments) + len(lines)
@@ -135,8 +139,7 @@ class _Building:
                 self.meta[key.removeprefix("meta::")] = value
             elif key == "sent_id":
                 if value in self.sentence_ids:
-                    where = f"{self.path}:{after - len(lines)}"
-                    self.refuse(where, f"sentence id: {value!r} comes twice")
+                    self.refuse(f"{path}:{first}", f"sentence id: {value!r} comes twice")
                 self.sentence_ids.add(value)
         if not lines or self.refused:
             return
@@ -147,7 +150,7 @@ class _Building:
             text, self.glued = add_sentence(lines, at, self.tokens)
         except Refused as refusal:
             line = int(refusal.where or 0)
-            self.refuse(f"{self.path}:{after - len(lines) + line}", str(refusal), lines[line])
+            self.refuse(f"{path}:{first + line}", str(refusal), lines[line])
             return
         self.pieces += [gap, text] if self.pieces else [text]
         self.at = at + len(text)
@@ -169,7 +172,7 @@ class _Building:
             self.refuse(self.where, "no text: a document without a sentence")
         if self.refused:
             return None
-        text = "".join(self.pieces)
+        text, genre = "".join(self.pieces), self.meta.get("genre", "")
         return Document(
             id=self.name,
             text=text,
@@ -177,7 +180,7 @@ class _Building:
             title=self.meta.get("title", ""),
             url=self.meta.get("sourceURL", ""),
             author=self.meta.get("author", ""),
-            categories=(self.genre,) if self.genre else (),
+            categories=(genre,) if genre else (),
             sections=self._sections(text) if any(self.headings) or self.captions else None,
             paragraphs=self.paragraphs,
             sentences=self.sentences,
@@ -220,29 +223,18 @@ def add_sentence(lines: list[str], at: int, tokens: Tokens) -> tuple[str, bool]:
     """
     rows = [line.split("\t") for line in lines]
     for index, row in enumerate(rows):
-        if len(row) != 10:
-            raise Refused(f"columns: {len(row)}, expected 10 separated by tabs", str(index))
+        expect(len(row) == 10, f"columns: {len(row)}, expected 10 separated by tabs", str(index))
     numbers = [row[0] for row in rows]
-    if len(_NUMBERS) < len(rows):
-        _NUMBERS.extend(str(n) for n in range(len(_NUMBERS) + 1, len(rows) + 1))
-    if numbers == _NUMBERS[: len(rows)]:
-        words = rows
-        units = [(row[1], row[9], 1) for row in rows]
-    else:
-        words, units = _words_and_units(rows)
+    words, units = _words_and_units(rows)
     columns = list(zip(*words, strict=True))
     form = list(columns[1])
     if not all(form):
         raise Refused("form: a word without one", str(numbers.index(words[form.index("")][0])))
     text, glued, start, end = _laid_out(form, units, at)
     tokens.head.extend(_heads(columns[6], numbers, len(tokens)))
-    for column, values in (
-        (tokens.upos, columns[3]),
-        (tokens.xpos, columns[4]),
-        (tokens.feats, columns[5]),
-        (tokens.deprel, columns[7]),
-    ):
-        column.extend(["" if v == "_" else v for v in values] if "_" in values else values)
+    for name, values in zip(("upos", "xpos", "feats", "_", "deprel"), columns[3:8], strict=True):
+        if name != "_":
+            getattr(tokens, name).extend("" if value == "_" else value for value in values)
     tokens.form.extend(form)
     tokens.start.extend(start)
     tokens.end.extend(end)
@@ -285,13 +277,11 @@ def _laid_out(
     end: list[int] = []
     space = False
     for surface, misc, count in units:
-        if count == 1:
-            start.append(at)
-            end.append(at + len(surface))
-        else:
-            _place(form[len(start) : len(start) + count], surface, at, start, end)
+        for first, last in _place(form[len(start) : len(start) + count], surface):
+            start.append(at + first)
+            end.append(at + last)
         at += len(surface)
-        space = misc == "_" or (misc != "SpaceAfter=No" and "SpaceAfter=No" not in misc.split("|"))
+        space = "SpaceAfter=No" not in misc.split("|")
         pieces.append(surface)
         if space:
             pieces.append(" ")
@@ -301,30 +291,27 @@ def _laid_out(
     return "".join(pieces), not space, start, end
 
 
-def _place(words: list[str], surface: str, at: int, start: list[int], end: list[int]) -> None:
-    """The spans of a multiword token's words: their own if they make up its form in order."""
+def _place(words: list[str], surface: str) -> list[tuple[int, int]]:
+    """The spans of a unit's words in its form: their own if they make it up in order."""
     spans: list[tuple[int, int]] = []
     after = 0
     for word in words:
         place = surface.find(word, after)
         if place < 0:
-            spans = [(0, len(surface))] * len(words)
-            break
+            return [(0, len(surface))] * len(words)
         after = place + len(word)
         spans.append((place, after))
-    start.extend(at + a for a, _ in spans)
-    end.extend(at + b for _, b in spans)
+    return spans
 
 
 def _heads(column: tuple[str, ...], numbers: list[str], base: int) -> list[int]:
     """The heads as token indices of the document, -1 for a root, checked to be a forest."""
     count = len(column)
-
-    known = {"0", *_NUMBERS[:count]}
-    if not known.issuperset(column):
-        bad = next(place for place, head in enumerate(column) if head not in known)
-        said = f"{column[bad][:40]!r} of word {bad + 1}, but the sentence has {count} words"
-        raise Refused(f"head: {said}", str(numbers.index(str(bad + 1))))
+    known = set(map(str, range(count + 1)))
+    for word, head in enumerate(column, 1):
+        if head not in known:
+            said = f"{head[:40]!r} of word {word}, but the sentence has {count} words"
+            raise Refused(f"head: {said}", str(numbers.index(str(word))))
     expect("0" in column, "no root: every word has a head", "0")
     heads = list(map(int, column))
     marks = [-1] + [0] * count
