@@ -23,9 +23,8 @@ from corpora.readers.conllu import Conllu
 from corpora.readers.fields import Fields, Filled, Record, Text, Texts
 from corpora.readers.files import LINES_LIMIT, TOO_LONG, Refused, expect, read_lines, read_whole
 from corpora.readers.records import Place, as_document
-from corpora.readers.rows import JSON_LINES, json_rows, json_value, parquet_rows
+from corpora.readers.rows import JSON_LINES, json_rows, json_value, parquet_rows, table_rows
 from corpora.readers.source import Encoded, Reader, Source, rows_of
-from corpora.readers.stories import table_rows
 from corpora.sentences import split
 from corpora.splits import split_of
 from corpora.store.manifest import label_names

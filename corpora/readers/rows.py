@@ -1,10 +1,14 @@
-"""`jsonl:`, `parquet:`, `hub:`, rows with a field mapping; and `sample:`, the embedded corpus."""
+"""`jsonl:`, `parquet:`, `hub:`, `sample:` (the embedded corpus): rows with a field mapping.
+
+The rows of JSON Lines, CSV and Parquet for all readers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from corpora.document import Document
 from corpora.errors import BadRecord, InputError, chosen, expanded, unreadable
@@ -125,6 +129,54 @@ def json_value(text: str) -> Any:
         return parsed(text)
     except InputError as error:
         raise Refused(error.message) from None
+
+
+def table_rows(
+    path: Path,
+    columns: Sequence[str],
+    *,
+    encoding: str = "utf-8",
+    hint: str = "",
+    quoted: bool = True,
+    header: Sequence[str] = (),
+) -> Iterator[tuple[str, dict[str, str] | BadRecord]]:
+    """The rows of a CSV file, or of a TSV file (its header has tabs), each with `file:line`.
+
+    A record is one line: a quote that is not closed on its line invalidates only that record.
+    Without `quoted`, fields are separated by tabs and a quote is text. Blank lines are left out.
+    `header` is for a file without one. Raises `InputError` with `hint` if the header lacks one of
+    `columns`.
+    """
+    delimiter = "," if quoted else "\t"
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    for number, line in enumerate(read_lines(path, encoding), 1):
+        where = f"{path}:{number}"
+        if isinstance(line, str) and not line.strip():
+            continue
+        try:
+            good = taken(line)
+            delimiter = delimiter if header or "\t" not in good else "\t"
+            reader = csv.reader([good], delimiter=delimiter, quoting=quoting, strict=True)
+            cells = next(reader)
+            counted = not header or len(cells) == len(header)
+            expect(counted, f"wrong number of fields: {len(cells)}, the header has {len(header)}")
+        except (csv.Error, Refused) as error:
+            reason = f"not CSV: {error}" if isinstance(error, csv.Error) else str(error)
+            if not header:
+                raise InputError(reason, where=where, hint=hint) from None
+            bad = line if isinstance(line, BadRecord) else BadRecord(where, reason, line[:200])
+            yield where, bad
+            continue
+        if header:
+            yield where, dict(zip(header, cells, strict=True))
+            continue
+        header = [cell.strip() for cell in cells]
+        if missing := [column for column in columns if column not in header]:
+            raise InputError(
+                f"no column {', '.join(missing)} in the header {good[:100]!r}",
+                where=where,
+                hint=hint or f"the first line must name the columns {', '.join(columns)}",
+            )
 
 
 def parquet_rows(path: Path) -> Iterator[Place]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from corpora.document import Document
-from corpora.errors import BadRecord, InputError
-from corpora.readers.files import expect, read_lines
+from corpora.readers.coherence import CoherencePair
+from corpora.readers.files import expect
 from corpora.readers.records import as_document
+from corpora.readers.rows import table_rows
 from corpora.readers.source import Encoded, OnBad, Source, fail, rows_of
 
 Row = dict[str, str]
@@ -42,17 +41,6 @@ class RocStories(Encoded):
         yield from rows_of(rows, build, source.refuse)
 
 
-@dataclass(frozen=True, slots=True)
-class ClozeStory:
-    """A story without its end, and its two endings."""
-
-    id: str
-    context: tuple[str, ...]
-    right: str
-    wrong: str
-    where: str
-
-
 class StoryCloze(Encoded):
     """The Story Cloze Test, CSV: four sentences, two endings."""
 
@@ -66,30 +54,31 @@ class StoryCloze(Encoded):
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """A document for each story, or two in the group of the story."""
         for story in read_storycloze(path, source.refuse, encoding=self.encoding):
-            ends = {f"{story.id}/right": story.right, f"{story.id}/wrong": story.wrong}
+            ends = {f"{story.id}/right": story.pos, f"{story.id}/wrong": story.neg}
             if self.ending != "both":
                 ends = {story.id: ends[f"{story.id}/{self.ending}"]}
             with source.refusing(story.where):
-                for id, end in ends.items():
-                    record = {"group": story.id, "sentences": [*story.context, end]}
+                for id, sentences in ends.items():
+                    record = {"group": story.id, "sentences": list(sentences)}
                     yield as_document(record, source, id)
 
 
 def read_storycloze(
     path: Path, on_bad: OnBad = fail, *, encoding: str = "utf-8"
-) -> Iterator[ClozeStory]:
+) -> Iterator[CoherencePair]:
     """The stories of a Story Cloze file with both endings, for the pairwise test set.
 
     A bad row goes to `on_bad`; by default the first one raises `InputError`.
     """
 
-    def build(row: Row, where: str) -> Iterator[ClozeStory]:
+    def build(row: Row, where: str) -> Iterator[CoherencePair]:
         answer = row[_ANSWER].strip()
         reason = f"no answer: {_ANSWER} is {answer[:20]!r}, expected 1 or 2"
         expect(answer in ("1", "2"), reason)
-        right, wrong = _texts(row, _QUIZ)[:: 1 if answer == "1" else -1]
-        id, context = row["InputStoryid"].strip(), tuple(_texts(row, _CONTEXT))
-        yield ClozeStory(id, context, right, wrong, where)
+        ends = _texts(row, _QUIZ)[:: 1 if answer == "1" else -1]
+        id, context = row["InputStoryid"].strip(), _texts(row, _CONTEXT)
+        pos, neg = ((*context, end) for end in ends)
+        yield CoherencePair(id, id, pos, neg, where)
 
     columns = ("InputStoryid", *_CONTEXT, *_QUIZ, _ANSWER)
     hint = "the test of 2018 hides its answers; a file of ROCStories is read with rocstories:"
@@ -101,52 +90,3 @@ def _texts(row: Row, columns: Sequence[str]) -> list[str]:
     for column in columns:
         expect(row[column].strip(), f"no text: {column} is empty")
     return [row[column].strip() for column in columns]
-
-
-def table_rows(
-    path: Path,
-    columns: Sequence[str],
-    *,
-    encoding: str = "utf-8",
-    hint: str = "",
-    quoted: bool = True,
-    header: Sequence[str] = (),
-) -> Iterator[tuple[str, Row | BadRecord]]:
-    """The rows of a CSV file, or of a TSV file (its header has tabs), each with `file:line`.
-
-    A record is one line: a quote that is not closed on its line invalidates only that record.
-    Without `quoted`, fields are separated by tabs and a quote is text. Blank lines are left out.
-    `header` is for a file without one. Raises `InputError` with `hint` if the header lacks one of
-    `columns`.
-    """
-    delimiter = "," if quoted else "\t"
-    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
-    for number, line in enumerate(read_lines(path, encoding), 1):
-        where = f"{path}:{number}"
-        if isinstance(line, BadRecord):
-            if not header:
-                raise InputError(line.reason, where=where, hint=hint)
-            yield where, line
-            continue
-        if not line.strip():
-            continue
-        delimiter = delimiter if header or "\t" not in line else "\t"
-        reason, cells = "", list[str]()
-        try:
-            reader = csv.reader([line], delimiter=delimiter, quoting=quoting, strict=True)
-            cells = next(reader)
-        except csv.Error as error:
-            reason = f"not CSV: {error}"
-        if not header:
-            header = [cell.strip() for cell in cells]
-            if missing := [column for column in columns if column not in header]:
-                raise InputError(
-                    f"no column {', '.join(missing)} in the header {line[:100]!r}",
-                    where=where,
-                    hint=hint or f"the first line must name the columns {', '.join(columns)}",
-                )
-            continue
-        if not reason and len(cells) != len(header):
-            reason = f"wrong number of fields: {len(cells)}, the header has {len(header)}"
-        row = dict(zip(header, cells, strict=False))
-        yield where, BadRecord(where, reason, line[:200]) if reason else row

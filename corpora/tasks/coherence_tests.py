@@ -86,8 +86,7 @@ def _pairs(path: Path, source: Source) -> Iterator[Test]:
 def _stories(path: Path, reader: StoryCloze, source: Source) -> Iterator[Test]:
     for story in read_storycloze(path, source.refuse, encoding=reader.encoding):
         source.good += 1
-        pos, neg = ((*story.context, end) for end in (story.right, story.wrong))
-        yield _test(story.id, story.id, pos, neg)
+        yield _test(story.id, story.id, story.pos, story.neg)
 
 
 def _summaries(

@@ -143,7 +143,7 @@ def test_a_cloze_story_ends_rightly_or_both_ways(cloze: Path) -> None:
     assert [(d.id, d.group) for d in both[:2]] == [("s1/right", "s1"), ("s1/wrong", "s1")]
     assert both[1].sentence_texts()[-1] == "She sold bread."
     first, _ = read_storycloze(cloze)
-    assert (first.context, first.right) == (tuple(STORY[:4]), STORY[4])
+    assert first.pos == tuple(STORY)
     with pytest.raises(ConfigError, match=r"ending = 'left': .*'right'"):
         list(open_source(f"storycloze:{cloze}", {"ending": "left"}))
 
