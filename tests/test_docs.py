@@ -218,3 +218,15 @@ def test_every_field_of_a_pair_is_explained() -> None:
     explained = re.findall(r"`(\w+)`", "".join(rows))
     printed = re.findall(r'^ "(\w+)": ', section, re.MULTILINE)
     assert sorted([*explained, "marker"]) == sorted(printed) == sorted(PAIRS.names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_and_tests_that_a_page_names_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    roots = "corpora|extract|zoo|workflows|docs|tests"
+    for path, name in re.findall(rf"`((?:{roots})/[\w/.-]+\.\w+)(?:::(\w+))?", text):
+        if not re.search(
+            "[A-Z]{2}", Path(path).parent.name + Path(path).stem
+        ):  # NAME stands for one
+            assert (ROOT / path).is_file(), path
+            assert not name or f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), name
