@@ -163,7 +163,8 @@ def table_rows(
         except (csv.Error, Refused) as error:
             reason = f"not CSV: {error}" if isinstance(error, csv.Error) else str(error)
             if not header:
-                raise InputError(reason, where=where, hint=hint) from None
+                message = f"no column names in the header: {reason}"
+                raise InputError(message, where=where, hint=hint) from None
             bad = line if isinstance(line, BadRecord) else BadRecord(where, reason, line[:200])
             yield where, bad
             continue
