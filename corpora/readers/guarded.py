@@ -66,19 +66,17 @@ class GuardedXml:
         self._fed += len(piece)
         try:
             self._parser.Parse(piece, self._done)
-            gap = self._fed - self._last_tag
-            self._expect(gap <= GAP_LIMIT, f"more than {GAP_LIMIT >> 20} MiB between two tags")
         except BadXml:
             raise
         except (LookupError, ValueError, expat.ExpatError) as error:  # also unknown encodings
-            said = str(error)[:80]
-            if isinstance(error, expat.ExpatError):
-                said = expat.ErrorString(error.code)
+            said = expat.ErrorString(error.code) if isinstance(error, expat.ExpatError) else error
             raise BadXml(
-                f"not well-formed XML: {said}",
+                f"not well-formed XML: {str(said)[:80]}",
                 where=f"{self._path}:{self._parser.ErrorLineNumber}",
                 hint="the file is truncated, damaged, or not XML",
             ) from None
+        gap = self._fed - self._last_tag
+        self._expect(gap <= GAP_LIMIT, f"more than {GAP_LIMIT >> 20} MiB between two tags")
         return piece
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -139,21 +137,20 @@ def load_plain(path: Path) -> Any:
     Raises `InputError` for anything else, with its name and offset in the file, and for a file that
     is larger than `SIZE_LIMIT`, truncated, or not a pickle.
     """
-    what, where = "not a complete pickle", str(path)
+    what = "cannot read"
     try:
         if path.stat().st_size > SIZE_LIMIT:
-            raise InputError(f"too large: more than {SIZE_LIMIT >> 20} MiB", where=where)
+            raise InputError(f"too large: more than {SIZE_LIMIT >> 20} MiB", where=str(path))
         data = path.read_bytes()
+        what = "not a complete pickle"
         _check(data, path)
         what = "a damaged pickle"
         return _PlainUnpickler(io.BytesIO(data), encoding="utf-8").load()
     except InputError:
         raise
     except Exception as error:  # a damaged pickle can raise anything
-        said, hint = f"{what}: {type(error).__name__}: {error}"[:200], DAMAGED
-        if isinstance(error, OSError):
-            said, hint = f"cannot read: {error.strerror or error}", ""
-        raise InputError(said, where=where, hint=hint) from None
+        said = f"{what}: {type(error).__name__}: {error}"[:200]
+        raise InputError(said, where=str(path), hint=DAMAGED) from None
 
 
 def _check(data: bytes, path: Path) -> None:
@@ -289,12 +286,8 @@ def _unsigned(file: io.BufferedReader) -> int:
     raise OverflowError
 
 
-def _byte(file: io.BufferedReader) -> int:
-    return file.read(1)[0]
-
-
 _VALUES: dict[int, Callable[[io.BufferedReader], Any]] = {
-    **dict.fromkeys((1, 2, 3), _byte),  # a truth value in a list, a byte
+    **dict.fromkeys((1, 2, 3), lambda file: file.read(1)[0]),  # a truth value in a list, a byte
     **dict.fromkeys((4, 5, 6), _integer),
     7: lambda file: file.read(8),  # a double
     8: _bytes,

@@ -17,7 +17,6 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from corpora.document import Document, Relation, Span, Spans
 from corpora.errors import BadRecord, InputError, expanded
@@ -189,16 +188,18 @@ def parse_rows(text: str, name: str) -> Iterator[Relation | BadRecord]:
     for number, part in _blocks(lines) if in_blocks else pipes:
         where = f"{name}:{number}"
         try:
-            row = _block_row(part) if in_blocks else _pipe_row(part[0])
+            kind, spans, arg1, arg2, connective, senses = (
+                _block_row(part) if in_blocks else _pipe_row(part[0])
+            )
             expected = f"expected one of {', '.join(KINDS)}"
-            expect(row.kind in KINDS, f"unknown relation type: {row.kind[:40]!r}, {expected}")
+            expect(kind in KINDS, f"unknown relation type: {kind[:40]!r}, {expected}")
             yield Relation(
-                row.kind,
-                "" if row.connective.strip() == "_" else " ".join(row.connective.lower().split()),
-                parse_spans(row.connective_spans),
-                parse_spans(row.arg1),
-                parse_spans(row.arg2),
-                tuple(filter(None, map(str.strip, row.senses))),
+                kind,
+                "" if connective.strip() == "_" else " ".join(connective.lower().split()),
+                parse_spans(spans),
+                parse_spans(arg1),
+                parse_spans(arg2),
+                tuple(filter(None, map(str.strip, senses))),
                 where,
             )
         except Refused as refusal:
@@ -219,15 +220,8 @@ def parse_spans(value: str) -> tuple[Span, ...]:
     return tuple(sorted(spans))
 
 
-class _Row(NamedTuple):
-    """A relation as its file has it."""
-
-    kind: str
-    connective_spans: str
-    arg1: str
-    arg2: str
-    connective: str
-    senses: list[str]
+_Row = tuple[str, str, str, str, str, list[str]]
+"""Kind, spans of connective, arg1 and arg2, connective, and senses, as a file has them."""
 
 
 def _pipe_row(line: str) -> _Row:
@@ -236,7 +230,7 @@ def _pipe_row(line: str) -> _Row:
     expect(len(fields) in _COLUMNS, f"{len(fields)} fields separated by '|', {expected}")
     ones, connectives, senses = ([fields[c] for c in some] for some in _COLUMNS[len(fields)])
     kind, spans, arg1, arg2 = ones
-    return _Row(kind.strip(), spans, arg1, arg2, next(filter(str.strip, connectives), ""), senses)
+    return kind.strip(), spans, arg1, arg2, next(filter(str.strip, connectives), ""), senses
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
@@ -279,4 +273,4 @@ def _block_row(block: list[str]) -> _Row:
     connective = rows[0][0] if named and rows else ""
     senses = [sense for row in rows for sense in (row[1:] if named else row)]
     spans = head[0] if kind in ("Explicit", "AltLex", "AltLexC") and head else ""
-    return _Row(kind, spans, sections["Arg1"][0], sections["Arg2"][0], connective, senses)
+    return kind, spans, sections["Arg1"][0], sections["Arg2"][0], connective, senses

@@ -175,9 +175,8 @@ def parse_dis(text: str, path: Path) -> tuple[Node, list[str]]:
     has no role, no span and no leaf number, or leaves are not numbered 1 to n.
     """
     text = _NOISE.sub("", text)
-    stack: list[_Open] = []
+    stack = [_Open(f"{path}:1")]  # what holds the root, then the open brackets
     texts: dict[int, str] = {}
-    root: Node | None = None
     line, at = 1, 0
     for token in _TOKEN.finditer(text):
         line += text.count("\n", at, token.start())
@@ -186,32 +185,29 @@ def parse_dis(text: str, path: Path) -> tuple[Node, list[str]]:
         if bracket == "(":
             stack.append(_Open(where))
             # Every level of the tree is one bracket, with one more for a node's attributes.
-            shallow = len(stack) <= NESTING_LIMIT + 1
+            shallow = len(stack) <= NESTING_LIMIT + 2
             expect(shallow, f"too deep: brackets nested more than {NESTING_LIMIT}", where)
-        elif not stack:
+        elif len(stack) == 1:
             raise Refused(f"not a tree: {(word or bracket or quoted)[:40]!r}", where)
         elif bracket:
             done = stack.pop()
-            what = "a second root" if root else f"expected a root, not {done.head[:40]!r}"
-            fits = stack or (root is None and done.head in ROLES)
-            expect(fits, f"not a tree: {what}", done.where)
-            if done.head not in ROLES:
-                stack[-1].fields[done.head] = done.values
-            elif stack:
+            if done.head in ROLES:
                 stack[-1].children.append(done.closed(texts))
             else:
-                root = done.closed(texts)
+                stack[-1].fields[done.head] = done.values
+            whole = len(stack) > 1 or (len(stack[0].children) == 1 and not stack[0].fields)
+            expect(whole, f"not a tree: expected one root, not {done.head[:40]!r}", done.where)
         elif word and not stack[-1].head:
             stack[-1].head = word
         else:
             stack[-1].values.append(word or quoted)
-    for open_ in stack[-1:]:
+    holder, *unclosed = stack
+    for open_ in unclosed[-1:]:
         raise Refused(f"not a tree: the bracket {open_.head!r} is not closed", open_.where)
+    expect(holder.children, "no text: the file has no tree", holder.where)
     numbered = sorted(texts) == list(range(1, len(texts) + 1))
-    expect(numbered, "bad tree: leaves are not numbered from 1 on without a gap", f"{path}:1")
-    if root is None:
-        raise Refused("no text: the file has no tree", f"{path}:1")
-    return root, [texts[number] for number in sorted(texts)]
+    expect(numbered, "bad tree: leaves are not numbered from 1 on without a gap", holder.where)
+    return holder.children[0], [texts[number] for number in sorted(texts)]
 
 
 @dataclass(slots=True)
