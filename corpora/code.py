@@ -13,7 +13,6 @@ import sys
 from contextlib import suppress
 from functools import cache
 from importlib import metadata
-from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -47,23 +46,20 @@ def code_hash(module: str) -> str:
 
 @cache
 def _path_of(module: str) -> Path | None:
-    """The file of a module; None for other names, such as an imported class."""
+    """The file of a module; None for other names, such as an imported class.
+
+    Parent packages are not imported: planning may not load torch.
+    """
     loaded = sys.modules.get(module)
     if loaded is not None:
         return Path(loaded.__file__) if loaded.__file__ else None
-    spec = _spec_of(module) if module else None
-    place = spec.origin if spec is not None else None
-    return Path(place) if place and place.endswith(".py") else None
-
-
-def _spec_of(module: str) -> ModuleSpec | None:
-    """Like `find_spec`, but without importing parent packages: planning may not load torch."""
-    parent = module.rpartition(".")[0]
-    if not parent:
-        return find_spec(module)
-    above = _spec_of(parent)
-    folders = above.submodule_search_locations if above is not None else None
-    return None if folders is None else PathFinder.find_spec(module, folders)
+    room, *parts = module.split(".")
+    spec = find_spec(room) if room else None
+    if spec is None or spec.submodule_search_locations is None:
+        return Path(spec.origin) if spec and spec.origin and not parts else None
+    places = [Path(folder, *parts) for folder in spec.submodule_search_locations]
+    files = (file for place in places for file in (place.with_suffix(".py"), place / "__init__.py"))
+    return next(filter(Path.is_file, files), None)
 
 
 @cache

@@ -92,33 +92,23 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
     if files:
         return sorted(files)
     if not target:
-        problem = f"{kind}: needs a path"
-        hint = f"write {kind}:PATH with a file, a folder or a glob"
+        problem, hint = f"{kind}: needs a path", f"write {kind}:PATH with a file, folder or glob"
     elif path.is_dir():
         problem = f"no {' or '.join(f'*{suffix}' for suffix in suffixes)} in folder {str(path)!r}"
         names = sorted(entry.name for entry in path.iterdir())
-        hint = f"it holds {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
-        if not names:
-            hint = f"the folder is empty; {kind}: expects files"
-        elif any(name.endswith((".html", ".htm", ".xhtml")) for name in names):
+        hint = f"it holds {', '.join(names[:5]) or 'nothing'}{', ...' if len(names) > 5 else ''}"
+        if any(name.endswith((".html", ".htm", ".xhtml")) for name in names):
             hint += f"; convert HTML to text first: {TO_TEXT}.txt FILE.html"
     else:
         problem = f"{'no file matches' if magic else 'no such file or folder:'} {target!r}"
-        hint = _where_it_ends(path)
-    raise InputError(problem, hint=hint)
-
-
-def _where_it_ends(path: Path) -> str:
-    """Which part of a path exists, and the names nearest to the first missing part."""
-    parent, missing = path.absolute(), ""
-    while not parent.exists() and parent != parent.parent:
-        parent, missing = parent.parent, parent.name
-    if not parent.is_dir():
-        return f"{str(parent)!r} is a file, not a folder"
-    if glob.has_magic(missing):
-        return f"looked in {str(parent)!r}"
-    near = nearest(missing, (entry.name for entry in parent.iterdir()))
-    return f"looked in {str(parent)!r}, which has no {missing!r}; {near}".removesuffix("; ").strip()
+        steps = [*reversed(path.absolute().parents), path.absolute()]
+        missing = next((step for step in steps if not step.exists()), path)
+        if missing.parent.is_file():
+            hint = f"{str(missing.parent)!r} is a file, not a folder"
+        else:
+            near = nearest(missing.name, (entry.name for entry in missing.parent.iterdir()))
+            hint = f"looked in {str(missing.parent)!r}, which has no {missing.name!r}; {near}"
+    raise InputError(problem, hint=hint.strip("; "))
 
 
 @contextmanager
