@@ -100,6 +100,15 @@ class Site:
     categories: set[str] = field(default_factory=lambda: {"category"})
     file_prefixes: set[str] = field(default_factory=lambda: {"file", "image", "media"})
 
+    def read(self, info: Any) -> None:
+        """Take over what the dump says of itself."""
+        self.name, base = info.dbname or "", info.base or ""
+        web = base.startswith(("http://", "https://"))
+        self.pages = base.rpartition("/")[0] if web else ""
+        for space in info.namespaces or ():
+            prefixes = {14: self.categories, 6: self.file_prefixes}.get(space.id, set())
+            prefixes.add((space.name or "").lower())
+
 
 class Wikipedia(Reader):
     """MediaWiki XML dumps, as a stream."""
@@ -121,79 +130,60 @@ class Wikipedia(Reader):
         packages of the extra `wikipedia`.
         """
         parser = require("mwparserfromhell", EXTRA, "to read wikitext")
-        for where, page, site in _pages(path, source):
-            with source.refusing(where, page.title):
-                if kind := page.skipped():
-                    source.skipped[kind] += 1
+        mwxml = require("mwxml", EXTRA, "to read a Wikipedia dump")
+        elements = require("mwxml.element_iterator", EXTRA, "to read a Wikipedia dump")
+        xml = GuardedXml(read_chunks(path), path)
+        root = elements.ElementIterator.from_file(xml)
+        if root.tag != "mediawiki":
+            raise InputError(
+                f"no MediaWiki dump: its root is <{root.tag}>",
+                where=str(path),
+                hint="wikipedia: reads pages-articles dumps of https://dumps.wikimedia.org",
+            )
+        site = Site(language=root.attr("{http://www.w3.org/XML/1998/namespace}lang") or "en")
+        structure = TypeError, AttributeError, ValueError, KeyError, AssertionError
+        for element in root:
+            where, page, text = f"{path}:{xml.lines.popleft()}", None, ""
+            try:
+                if element.tag == "siteinfo":
+                    site.read(mwxml.SiteInfo.from_element(element))
+                elif element.tag == "page":
+                    page = mwxml.Page.from_element(element)
+                    for revision in page:  # of a history only the last one is held in memory
+                        text = revision.text or ""
                 else:
-                    yield _document(page, site, parser, source)
+                    source.skipped[f"<{element.tag}>"] += 1
+            except InputError:
+                raise
+            except (mwxml.errors.MalformedXML, *structure) as error:
+                source.refuse(BadRecord(where, f"bad page: {error}"[:200]))
+                page = None
+            element.clear()
+            # mwxml empties the elements that it has read but leaves them in the root, which would
+            # fill memory.
+            root.element.clear()
+            if page is not None:
+                with source.refusing(where, page.title):
+                    if kind := _skipped(page, text):
+                        source.skipped[kind] += 1
+                    else:
+                        yield _document(page, text, site, parser, source)
 
 
-def _pages(path: Path, source: Source) -> Iterator[tuple[str, _Page, Site]]:
-    """The pages of a dump with their line; those that `mwxml` cannot read are rejected."""
-    mwxml = require("mwxml", EXTRA, "to read a Wikipedia dump")
-    elements = require("mwxml.element_iterator", EXTRA, "to read a Wikipedia dump")
-    xml = GuardedXml(read_chunks(path), path)
-    root = elements.ElementIterator.from_file(xml)
-    if root.tag != "mediawiki":
-        raise InputError(
-            f"no MediaWiki dump: its root is <{root.tag}>",
-            where=str(path),
-            hint="wikipedia: reads pages-articles dumps of https://dumps.wikimedia.org",
-        )
-    site = Site(language=root.attr("{http://www.w3.org/XML/1998/namespace}lang") or "en")
-    structure = TypeError, AttributeError, ValueError, KeyError, AssertionError
-    for element in root:
-        where = f"{path}:{xml.lines.popleft()}"
-        try:
-            if element.tag == "siteinfo":
-                info = mwxml.SiteInfo.from_element(element)
-                site.name, base = info.dbname or "", info.base or ""
-                web = base.startswith(("http://", "https://"))
-                site.pages = base.rpartition("/")[0] if web else ""
-                for space in info.namespaces or ():
-                    prefixes = {14: site.categories, 6: site.file_prefixes}.get(space.id, set())
-                    prefixes.add((space.name or "").lower())
-            elif element.tag == "page":
-                yield where, _Page(mwxml.Page.from_element(element)), site
-            else:
-                source.skipped[f"<{element.tag}>"] += 1
-        except InputError:
-            raise
-        except (mwxml.errors.MalformedXML, *structure) as error:
-            source.refuse(BadRecord(where, f"bad page: {error}"[:200]))
-        element.clear()
-        # mwxml empties the elements that it has read but leaves them in the root, which would fill
-        # memory.
-        root.element.clear()
+def _skipped(page: Any, text: str) -> str:
+    """Why a page is not an article, or ""."""
+    if page.namespace != 0:
+        return "other namespace"
+    if page.redirect is not None or _REDIRECT.match(text):
+        return "redirect"
+    titled = (page.title or "").endswith("(disambiguation)")
+    return "disambiguation" if titled or _DISAMBIGUATION.search(text) else ""
 
 
-class _Page:
-    """Title, id, namespace and last text of a page, taken before the stream goes on."""
-
-    def __init__(self, page: Any) -> None:
-        self.id, self.title, self.namespace = page.id, page.title, page.namespace
-        self.redirect = page.redirect is not None
-        self.text = ""
-        for revision in page:
-            # An older revision of a history dump is overwritten: only one is held in memory.
-            self.text = revision.text or ""
-
-    def skipped(self) -> str:
-        """Why a page is not an article, or ""."""
-        if self.namespace != 0:
-            return "other namespace"
-        if self.redirect or _REDIRECT.match(self.text):
-            return "redirect"
-        titled = (self.title or "").endswith("(disambiguation)")
-        return "disambiguation" if titled or _DISAMBIGUATION.search(self.text) else ""
-
-
-def _document(page: _Page, site: Site, parser: Any, source: Source) -> Document:
-    within = len(page.text) <= PAGE_LIMIT
-    expect(within, f"too long: more than {PAGE_LIMIT:,} characters of wikitext")
+def _document(page: Any, text: str, site: Site, parser: Any, source: Source) -> Document:
+    expect(len(text) <= PAGE_LIMIT, f"too long: more than {PAGE_LIMIT:,} characters of wikitext")
     expect(page.id is not None and page.title, "bad page: it has no id or no title")
-    text = _PARAGRAPH_TAG.sub("\n\n", page.text.translate(_OWN_CODES))
+    text = _PARAGRAPH_TAG.sub("\n\n", text.translate(_OWN_CODES))
     closed = unclosed(text, UNCLOSED_LIMIT) <= UNCLOSED_LIMIT
     expect(closed, f"not wikitext: more than {UNCLOSED_LIMIT} brackets or tags are not closed")
     try:

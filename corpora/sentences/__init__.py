@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import partial
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -18,8 +16,6 @@ from corpora.errors import chosen
 from corpora.sentences.abbreviations import GENERIC, LANGUAGES
 from corpora.sentences.rules import Rules
 
-Splitter = Callable[[str, Spans, str], Spans]
-
 _CJK_END = re.compile(r"(?<![。！？!?…])[。！？!?…]++[”’」』）)》\"]*+\s*+")
 _LINE_END = re.compile(r"\n")
 
@@ -27,10 +23,33 @@ _LINE_END = re.compile(r"\n")
 def split(text: str, paragraphs: Spans, splitter: str = "rules", language: str = "en") -> Spans:
     """The sentence spans of `text`: within paragraphs, in order, without outer white space.
 
-    `splitter` is a name of `SPLITTERS`; `language` an ISO 639-1 code. Raises `ConfigError` for
-    an unknown splitter.
+    `rules` knows the stops of the script and the word lists of the language; with `lines` every
+    line of a paragraph is a sentence. `language` is an ISO 639-1 code. A bare date with its stop at
+    the start of a diary entry (`16th.`, `“4 May.`) is not a sentence: it is left out, or joined to
+    the next sentence if it opens a quotation. Raises `ConfigError` for an unknown splitter.
     """
-    return SPLITTERS[known_splitter(splitter)](text, paragraphs, language)
+    code = language.partition("-")[0].lower()
+    words = LANGUAGES.get(code, GENERIC)
+    stop = _LINE_END if known_splitter(splitter) == "lines" else _CJK_END
+    rules = None if stop is _LINE_END or code in ("zh", "ja") else Rules(text, words)
+    sentences = Spans()
+    for start, end in paragraphs:
+        ends = (
+            [match.end() for match in stop.finditer(text, start, end)]
+            if rules is None
+            else (rules.boundaries(start, end))
+        )
+        for place in (*ends, end):
+            bare = text[start:place].strip()
+            if rules and len(bare) < _LONGEST_DATE and _is_date(bare, words.calendar):
+                if bare[0] not in _QUOTES:
+                    start = place
+                continue
+            if bare:
+                first = start + text[start:place].index(bare[0])
+                sentences.add(first, first + len(bare))
+            start = place
+    return sentences
 
 
 def known_splitter(name: str) -> str:
@@ -53,53 +72,9 @@ def split_document(document: Document, splitter: str = "rules") -> Document:
     return document.with_sentences(split(document.text, paragraphs, splitter, document.language))
 
 
-def by_rules(text: str, paragraphs: Spans, language: str) -> Spans:
-    """Sentences by the stops of the script and the word lists of the language."""
-    code = language.partition("-")[0].lower()
-    if code in ("zh", "ja"):
-        return _cut(text, paragraphs, partial(_ends, _CJK_END, text))
-    words = LANGUAGES.get(code, GENERIC)
-    return _cut(text, paragraphs, Rules(text, words).boundaries, words.calendar)
-
-
-def by_lines(text: str, paragraphs: Spans, language: str) -> Spans:
-    """Every line of a paragraph is a sentence."""
-    return _cut(text, paragraphs, partial(_ends, _LINE_END, text))
-
-
-def _ends(pattern: re.Pattern[str], text: str, start: int, end: int) -> list[int]:
-    return [match.end() for match in pattern.finditer(text, start, end)]
-
-
-def _cut(
-    text: str,
-    paragraphs: Spans,
-    ends: Callable[[int, int], list[int]],
-    calendar: frozenset[str] = frozenset(),
-) -> Spans:
-    """The parts of each paragraph up to its `ends`, without outer white space.
-
-    A bare date with its stop at the start of a diary entry (`16th.`, `“4 May.`) is not a sentence:
-    it is left out, or joined to the next sentence if it opens a quotation.
-    """
-    sentences = Spans()
-    for start, end in paragraphs:
-        for place in (*ends(start, end), end):
-            bare = text[start:place].strip()
-            if calendar and len(bare) < _LONGEST_DATE and _is_date(bare, calendar):
-                if bare[0] not in _QUOTES:
-                    start = place
-                continue
-            if bare:
-                first = start + text[start:place].index(bare[0])
-                sentences.add(first, first + len(bare))
-            start = place
-    return sentences
-
-
 def _is_date(text: str, calendar: frozenset[str]) -> bool:
     """Whether `text` is only a day of a month, with optional year, week day or feast."""
-    match = _DATE.fullmatch(text)
+    match = _DATE.fullmatch(text) if calendar else None
     if match is None:
         return False
     words = match[1].lower().replace(".", " ").replace(",", " ").split()
@@ -116,4 +91,4 @@ _DATE = re.compile(
 )
 
 
-SPLITTERS: dict[str, Splitter] = {"rules": by_rules, "lines": by_lines, "source": by_rules}
+SPLITTERS = ("rules", "lines", "source")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from functools import cached_property
 
 from corpora.sentences.abbreviations import Language
 
@@ -63,7 +64,6 @@ class Rules:
 
     def __init__(self, text: str, words: Language) -> None:
         self.text, self.words = text, words
-        self._casual: bool | None = None
         self.marks = _marks(text)
 
     def boundaries(self, start: int, end: int) -> list[int]:
@@ -82,12 +82,10 @@ class Rules:
             places = sorted({*places, *inside})
         return places
 
-    @property
+    @cached_property
     def casual(self) -> bool:
         """Whether the writer uses no capitals: `i dont know`."""
-        if self._casual is None:
-            self._casual = _CASUAL.search(self.text) is not None
-        return self._casual
+        return _CASUAL.search(self.text) is not None
 
     def _next_sentence(self, match: re.Match[str], begin: int, end: int) -> int:
         """The start of the next sentence if one ends at these stops, else 0."""
@@ -146,8 +144,11 @@ class Rules:
             return False
         if at - begin < 9 and _LIST_MARK.fullmatch(text, begin, at):
             return True
-        if (len(before) == 1 or before.isdigit()) and self._late_list_mark(at):
-            return True
+        if len(before) == 1 or before.isdigit():
+            # A list mark after a colon: `the following: 1. Be ready`.
+            starts = (max(0, at - width) for width in (3, 4, 5))
+            if any(_LATE_LIST_MARK.fullmatch(text, start, at) for start in starts):
+                return True
         word, first = before.lower(), text[after]
         if word not in words.abbreviations or (word in words.proper and before[0].islower()):
             if "." in word:
@@ -165,13 +166,6 @@ class Rules:
             return True
         return word in words.ending and not self._starts(after)
 
-    def _late_list_mark(self, at: int) -> bool:
-        """Whether a list mark after a colon ends at `at`: `the following: 1. Be ready`."""
-        return any(
-            _LATE_LIST_MARK.fullmatch(self.text, max(0, at - width), at) is not None
-            for width in (3, 4, 5)
-        )
-
     def _starts(self, after: int) -> bool:
         """Whether the word after an abbreviation probably begins a sentence."""
         first = self.text[after]
@@ -181,11 +175,9 @@ class Rules:
         if word is None or not first.isupper():
             return False
         initial = len(word[0]) == 1 and self.text[word.end() : word.end() + 1] == "."
-        return not initial and (word[0].lower() in self.words.starters or self._after_i(after))
-
-    def _after_i(self, after: int) -> bool:
-        """Whether the word before is the pronoun: `"So do I. Take mine."`"""
-        return self.text[max(0, after - 5) : after].split()[-1:] == ["I."]
+        # The word before may be the pronoun: `"So do I. Take mine."`
+        after_i = self.text[max(0, after - 5) : after].split()[-1:] == ["I."]
+        return not initial and (word[0].lower() in self.words.starters or after_i)
 
     def _lower_case_begins(
         self, stops: str, closers: str, before: str, begin: int, after: int
