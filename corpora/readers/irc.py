@@ -11,9 +11,17 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from corpora.document import Document, Turns
-from corpora.errors import BadRecord, InputError
-from corpora.readers.files import LINES_LIMIT, TOO_LONG, expect, find_files, read_lines
-from corpora.readers.source import OnBad, Reader, Source, Whole, clean, joined
+from corpora.errors import InputError
+from corpora.readers.files import (
+    LINES_LIMIT,
+    TOO_LONG,
+    Refused,
+    expect,
+    find_files,
+    read_lines,
+    taken,
+)
+from corpora.readers.source import OnBad, Reader, Source, Whole, clean, joined, refusing
 
 LOG, ANNOTATION = ".ascii.txt", ".annotation.txt"
 CONTEXT = 1000
@@ -107,43 +115,32 @@ def read_log(log: Path, on_bad: OnBad) -> list[Message]:
     messages: list[Message] = []
     for number, line in enumerate(read_lines(log)):
         message = Message(number, "", "")
-        if isinstance(line, BadRecord):
-            on_bad(line)
-        elif said := _SAID.match(line) or _ACTION.match(line):
-            message = Message(number, said[1], clean(said[2] or ""))
-        elif system := _SYSTEM.match(line):
-            message = Message(number, "", clean(system[1]))
-        elif line.strip():
-            reason = "not a message: expected '[hh:mm] <nick> text' or '=== text'"
-            on_bad(BadRecord(f"{log}:{number + 1}", reason, line[:200]))
+        with refusing(on_bad, f"{log}:{number + 1}", line):
+            text = taken(line)
+            if said := _SAID.match(text) or _ACTION.match(text):
+                message = Message(number, said[1], clean(said[2] or ""))
+            elif system := _SYSTEM.match(text):
+                message = Message(number, "", clean(system[1]))
+            elif text.strip():
+                raise Refused("not a message: expected '[hh:mm] <nick> text' or '=== text'")
         expect(len(messages) < LINES_LIMIT, TOO_LONG, str(log))
         messages.append(message)
     annotation = annotation_of(log)
-    if annotation.is_file():
-        first: dict[int, int] = {}  # a forest over linked messages; a root is its first message
-        for ends in _links(annotation, len(messages), on_bad):
+    first: dict[int, int] = {}  # a forest over linked messages; a root is its first message
+    for row, line in enumerate(read_lines(annotation) if annotation.is_file() else (), 1):
+        with refusing(on_bad, f"{annotation}:{row}", line):
+            if not (text := taken(line)).strip():
+                continue
+            if not (link := _LINK.match(text)):
+                raise Refused("bad link: expected two message numbers, as in '1002 1003 -'")
+            ends = int(link[1]), int(link[2])
+            only = f"bad link: the log has only the messages 0 to {len(messages) - 1}"
+            expect(max(ends) < len(messages), only)
             low, high = sorted(_root(first, number) for number in ends)
             first[high] = low
-        for number in first:
-            messages[number].conversation = _root(first, number)
+    for number in first:
+        messages[number].conversation = _root(first, number)
     return messages
-
-
-def _links(annotation: Path, messages: int, on_bad: OnBad) -> Iterator[tuple[int, int]]:
-    """The numbers of each pair of linked messages."""
-    for row, line in enumerate(read_lines(annotation), 1):
-        if isinstance(line, BadRecord):
-            on_bad(line)
-            continue
-        link = _LINK.match(line)
-        ends = (int(link[1]), int(link[2])) if link else (0, 0)
-        if link and max(ends) < messages:
-            yield ends
-        elif line.strip():
-            reason = "expected two message numbers, as in '1002 1003 -'"
-            if link:
-                reason = f"the log has only the messages 0 to {messages - 1}"
-            on_bad(BadRecord(f"{annotation}:{row}", f"bad link: {reason}", line[:200]))
 
 
 def _root(parents: dict[int, int], number: int) -> int:
