@@ -57,13 +57,12 @@ class DiscorporaError(ValueError):
 
     def __str__(self) -> str:
         text = ": ".join(part for part in (self.where, self.message) if part)
-        return f"{text}\n  {self._hint()}" if self.hint else text
-
-    def _hint(self) -> str:
-        """The hint as the place writes settings: keys of TOML, or flags."""
+        hint = self.hint  # as the place writes settings: keys of TOML, or flags
         if _TOML.search(self.where):
-            return as_toml(self.hint)
-        return as_flags(self.hint) if self.where == COMMAND_LINE else self.hint
+            hint = as_toml(hint)
+        elif self.where == COMMAND_LINE:
+            hint = as_flags(hint)
+        return f"{text}\n  {hint}" if hint else text
 
     def with_flags(self) -> DiscorporaError:
         """The same error of a command whose settings are flags."""

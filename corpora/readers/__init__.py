@@ -100,12 +100,6 @@ def opened(
     return reader, Source(kind.name, target, files, reader.language, name, on_bad or fail)
 
 
-def source_files(spec: str) -> list[Path]:
-    """The files of `spec`, sorted; none for a dataset of the Hub."""
-    reader, target = parse_spec(spec)
-    return reader.find(target)
-
-
 def parse_spec(spec: str) -> tuple[type[Reader], str]:
     """The reader of a source spec, and its path or id. Only that reader is imported."""
     kind, target = split_spec(spec)

@@ -12,7 +12,6 @@ from corpora.sentences import split_document
 from corpora.store.atomic import replacing
 from corpora.store.documents import (
     DOCUMENTS,
-    PARQUET,
     SPLIT,
     SPLIT_SENTENCES,
     documents_of,
@@ -20,6 +19,7 @@ from corpora.store.documents import (
     row_groups,
     shards_of,
 )
+from corpora.store.rows import PARQUET
 
 
 def split_documents(documents: Path, folder: Path, splitter: str = "rules") -> int:

@@ -26,7 +26,7 @@ from corpora.schemas import INT8, STRING, schema
 from corpora.splits import MIN_GROUPS, SPLITS, TOLERANCE, Shares
 from corpora.splits.stratification import Codes, Served, Table, stratified
 from corpora.store.atomic import replacing
-from corpora.store.documents import PARQUET
+from corpora.store.rows import PARQUET
 
 VERSION = 2
 """Raised when `divide` puts the same documents elsewhere."""

@@ -20,18 +20,13 @@ import pyarrow.parquet as pq
 from corpora.document import Document, Relation, RstTree, Sections, Spans, Tokens, Turns
 from corpora.errors import InputError
 from corpora.store.atomic import replacing
-from corpora.store.rows import readable
+from corpora.store.rows import PARQUET, readable
 
 Folders = Path | Sequence[Path]
 
 DOCS_PER_SHARD = 256
 _DOCS_PER_GROUP = 64
 _CHARS_PER_GROUP = 8 << 20
-PARQUET: dict[str, Any] = {
-    "compression": "zstd",
-    "compression_level": 3,
-    "write_page_checksum": True,
-}
 
 _TEXTS = ("id", "group", "source", "licence", "language", "title", "url", "author", "split", "text")
 _LAYERS: dict[str, type] = {

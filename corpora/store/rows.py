@@ -17,6 +17,12 @@ import pyarrow.parquet as pq
 from corpora.errors import InputError, unreadable
 from corpora.store.atomic import replacing, sha256
 
+PARQUET: dict[str, Any] = {
+    "compression": "zstd",
+    "compression_level": 3,
+    "write_page_checksum": True,
+}
+"""How all files are written."""
 CLASS_NAMES = b"discorpora:class_names"
 ROWS_IN_CACHE = 512
 """How many dictionaries are visited once a column."""
@@ -76,9 +82,7 @@ def open_parquet(
     return pq.ParquetWriter(
         path,
         schema.with_metadata(about),
-        compression="zstd",
-        compression_level=3,
-        write_page_checksum=True,
+        **PARQUET,
         use_dictionary=others if texts else True,
         write_statistics=others if texts else True,
     )

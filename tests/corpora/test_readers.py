@@ -15,7 +15,7 @@ import pytest
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.licences import TABLE
-from corpora.readers import READERS, open_source, parse_spec, source_files
+from corpora.readers import READERS, open_source, parse_spec
 from corpora.readers.rows import SAMPLE
 from corpora.readers.source import SeenIds
 
@@ -37,7 +37,7 @@ def test_gzipped_files_and_globs(tmp_path: Path) -> None:
         with gzip.open(tmp_path / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
             file.write(json.dumps({"id": name, "text": f"Text of {name}."}))
     assert [d.id for d in open_source(f"jsonl:{tmp_path}/*.gz")] == ["a", "b"]
-    assert source_files(f"jsonl:{tmp_path}") == sorted(tmp_path.iterdir())
+    assert READERS.find("jsonl").find(str(tmp_path)) == sorted(tmp_path.iterdir())
 
 
 def test_a_mark_in_a_path_says_below_which_folder_ids_begin(tmp_path: Path) -> None:
@@ -198,7 +198,8 @@ def test_every_file_that_a_reader_opens_is_a_file_of_the_source(
         opened.clear()
         options = {"context": 0} if spec.startswith("irc") else {}
         assert list(open_source(spec, options))
-        assert opened == set(source_files(spec)) and len(opened) == number
+        reader, target = parse_spec(spec)
+        assert opened == set(reader.find(target)) and len(opened) == number
     assert {path.name for path in opened} == {path.name for path in SAMPLE.glob("*.jsonl")}
 
 

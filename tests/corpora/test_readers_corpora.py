@@ -10,7 +10,7 @@ import pytest
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
-from corpora.readers import open_source, source_files
+from corpora.readers import open_source, opened
 from corpora.readers.coherence import read_pairs
 from corpora.readers.discoeval import TASKS, read_discoeval
 from corpora.readers.irc import read_log
@@ -53,7 +53,8 @@ def test_a_chat_log_has_conversations(tmp_path: Path) -> None:
     assert ("dan", 4, "waves") in rows and skipped["system message"] == 2
     (whole,) = open_source(spec, {"context": 0, "system": True})
     assert whole.turns is not None and whole.turns.speaker.count("") == 2
-    assert [path.name for path in source_files(spec)] == ["pond.annotation.txt", "pond.ascii.txt"]
+    files = opened(spec)[1].files
+    assert [path.name for path in files] == ["pond.annotation.txt", "pond.ascii.txt"]
 
 
 def test_a_conversation_can_be_a_document() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from corpora import code
 from corpora.errors import DiscorporaError, InputError
-from corpora.readers import READERS, open_source, source_files
+from corpora.readers import READERS, open_source, parse_spec
 from corpora.store.atomic import partial_path
 from corpora.store.documents import iter_documents
 from tests.corpora.test_bad_input import KINDS
@@ -103,7 +103,8 @@ def test_a_reader_opens_no_file_that_it_does_not_declare(
 ) -> None:
     place = tmp_path / "in"
     spec = files_of(name, place)
-    declared = set(source_files(spec))
+    reader, target = parse_spec(spec)
+    declared = set(reader.find(target))
     given = dict(KINDS[name].options) if name in KINDS else {"context": 0} if name == "logs" else {}
     opened.clear()
     assert list(open_source(spec, given))
