@@ -109,14 +109,8 @@ class Registry(Generic[D]):
         self.group = f"discorpora.{what.replace(' ', '_')}s"
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.names())
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.names()
-
-    def names(self) -> list[str]:
         """The built-in names, then those of installed plug-ins."""
-        return [*self.own, *sorted(self._plugins())]
+        return iter([*self.own, *sorted(self._plugins())])
 
     def find(self, name: str) -> type[D]:
         """The class called `name`, or referred to by `package.module:Class` or `FILE.py:Class`.
@@ -130,8 +124,8 @@ class Registry(Generic[D]):
             raise ConfigError(f"{reference!r} names no class", hint=f"write {reference}:Class")
         if not REFERENCE.fullmatch(reference):
             raise ConfigError(
-                f"no {self.what} {name!r}; {nearest(name, self.names())}".rstrip("; "),
-                hint=f"the {self.what}s are: {', '.join(self.names())}; a custom one is "
+                f"no {self.what} {name!r}; {nearest(name, self)}".rstrip("; "),
+                hint=f"the {self.what}s are: {', '.join(self)}; a custom one is "
                 "package.module:Class or FILE.py:Class",
             )
         found = _attribute(reference)
@@ -238,15 +232,15 @@ def refusal(
     errors = error.errors()
     # Every member of a union reports errors: at the first place, the deepest counts.
     start = _keys(table, errors[0])
-    alike = [each for each in errors if _keys(table, each)[: len(start)] == start]
-    first = max(alike, key=lambda each: len(_keys(table, each)))
+    keyed = [(_keys(table, each), each) for each in errors]
+    alike = [(keys, each) for keys, each in keyed if keys[: len(start)] == start]
+    keys, first = max(alike, key=lambda pair: len(pair[0]))
     cause = first.get("ctx", {}).get("error")
-    keys = _keys(table, first)
     place = where if isinstance(where, str) else where(keys)
     inside = 2 if entries and len(keys) > 2 and isinstance(keys[1], int) else 0
     key = ".".join(map(str, keys[inside:]))
     if isinstance(cause, ConfigError):  # a validator of the class itself
-        said = f"{cause.where}: {cause.message}" if cause.where else cause.message
+        said = ": ".join(filter(None, (cause.where, cause.message)))
         said = f"{key}: {said}" if key and not said.startswith(key) else said
         return ConfigError(said, where=place, hint=cause.hint)
     if first["type"] == "extra_forbidden":
@@ -282,13 +276,13 @@ _EXPECTED = {
 
 def _expected(first: Mapping[str, Any]) -> str:
     """The expected value of a field, in plain words."""
-    kind, about = str(first["type"]), first.get("ctx", {})
-    if kind == "literal_error":
+    about = first.get("ctx", {})
+    if first["type"] == "literal_error":
         literals = re.findall(r"'([^']*)'", str(about["expected"]))
         return f"{nearest(str(first['input']), literals)}expected {about['expected']}"
-    text = next((text for start, text in _EXPECTED.items() if kind.startswith(start)), "")
-    if text:
-        return f"expected {text.format(**about)}"
+    for start, text in _EXPECTED.items():
+        if first["type"].startswith(start):
+            return f"expected {text.format(**about)}"
     return str(first["msg"]).removeprefix("Value error, ")
 
 

@@ -37,9 +37,8 @@ _LINK = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})\s*-?\s*$")
 class Message:
     """One line of a log. `speaker` is empty for a system message; `conversation` -1 if unknown."""
 
-    number: int
-    speaker: str
-    text: str
+    speaker: str = ""
+    text: str = ""
     conversation: int = -1
 
 
@@ -114,13 +113,13 @@ def read_log(log: Path, on_bad: OnBad) -> list[Message]:
     """
     messages: list[Message] = []
     for number, line in enumerate(read_lines(log)):
-        message = Message(number, "", "")
+        message = Message()
         with refusing(on_bad, f"{log}:{number + 1}", line):
             text = taken(line)
             if said := _SAID.match(text) or _ACTION.match(text):
-                message = Message(number, said[1], clean(said[2] or ""))
+                message = Message(said[1], clean(said[2] or ""))
             elif system := _SYSTEM.match(text):
-                message = Message(number, "", clean(system[1]))
+                message = Message(text=clean(system[1]))
             elif text.strip():
                 raise Refused("not a message: expected '[hh:mm] <nick> text' or '=== text'")
         expect(len(messages) < LINES_LIMIT, TOO_LONG, str(log))
