@@ -249,9 +249,9 @@ def test_the_real_conversations_are_the_gold_clusters(discorpora_data: Path) -> 
     for name, clusters in gold.items():
         found: dict[int, set[int]] = {}
         messages = read_log(folder / f"{name}.ascii.txt", lambda bad: pytest.fail(bad.reason))
-        for message in messages:
-            if message.conversation >= 0 and message.number >= 1000:
-                found.setdefault(message.conversation, set()).add(message.number)
+        for number, message in enumerate(messages):
+            if message.conversation >= 0 and number >= 1000:
+                found.setdefault(message.conversation, set()).add(number)
         assert {frozenset(numbers) for numbers in found.values()} == clusters
         said += sum(any(messages[i].text for i in cluster) for cluster in clusters)
     conversations = open_source(f"irc:{folder}", {"layout": "conversation", "system": True})
