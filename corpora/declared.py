@@ -18,8 +18,19 @@ from functools import cache
 from importlib import import_module, metadata, util
 from inspect import cleandoc
 from pathlib import Path
-from types import ModuleType
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, get_args, get_origin
+from types import ModuleType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
@@ -336,13 +347,16 @@ def type_name(hint: Any) -> str:
     names = {int: "whole number", float: "number", bool: "true or false", str: "text"}
     if hint in names:
         return names[hint]
-    arguments = [argument for argument in get_args(hint) if argument is not Ellipsis]
+    arguments = [argument for argument in get_args(hint) if argument not in (..., None, "")]
+    if get_origin(hint) is Annotated:
+        return type_name(arguments[0])
     if get_origin(hint) is Literal:
         return ", ".join(map(str, arguments))
     if get_origin(hint) in (tuple, list):
         return f"list of: {type_name(arguments[0])}" if arguments else "list"
+    if get_origin(hint) in (Union, UnionType):
+        kinds = (type_name(a) for a in arguments if a is not type(None))
+        return " or ".join(filter(None, kinds))
     if get_origin(hint) is not None and isinstance(get_origin(hint), type):
         return "table" if issubclass(get_origin(hint), Mapping) else str(hint)
-    if arguments:
-        return " or ".join(type_name(a) for a in arguments if a is not type(None))
     return getattr(hint, "__name__", str(hint))

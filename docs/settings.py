@@ -1,9 +1,11 @@
 """The tables of settings in docs/reference, made from the declarations of builders and recipes.
 
-python docs/settings.py        # writes the tables between `<!-- settings: NAMES -->` marks
+python docs/settings.py        # writes the tables below the marks `<!-- settings: NAMES -->`
 
-NAMES are builders (`sp, bso`), shipped recipes (`conpono/full, conpono/small`), the class of
-`zoo.declared` with settings that recipes share (`StepRecipe`), or a build file's table (`Source`).
+Below `<!-- keys: CLASS -->` are the keys of a table of a build file (`workflows.tables`), below
+`<!-- reasons: MODE -->` the reasons of candidates that extraction rejects (`extract.pairs`).
+NAMES are builders (`sp, bso`), shipped recipes (`conpono/full, conpono/small`), or the class of
+`zoo.declared` with settings that recipes share (`StepRecipe`).
 """
 
 from __future__ import annotations
@@ -15,14 +17,17 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
+from corpora.declared import type_name
 from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Builder
-from workflows import tables as build_tables
+from extract import clauses, standalone
+from extract.pairs import MEANINGS
+from workflows import tables
 from zoo import declared
 from zoo.presets import read_preset
 
 FOLDER = Path(__file__).parent / "reference"
-MARKED = re.compile(r"(<!-- settings: ([\w/, ]+) -->\n\n)(?:\|.*\n)*")
+MARKED = re.compile(r"(<!-- (settings|keys|reasons): ([\w/, ]+) -->\n\n)(?:\|.*\n)*\n*")
 SHARED = (declared.Recipe, declared.StepRecipe, declared.BackboneRecipe)
 """Their settings have a table each; a recipe's table has them only where it changes them."""
 LONGEST_LIST = 5
@@ -39,7 +44,30 @@ def pages() -> list[Path]:
 
 def written(text: str) -> str:
     """A page with its tables made anew."""
-    return MARKED.sub(lambda found: found[1] + table(found[2].split(", ")), text)
+    made = {"settings": lambda names: table(names.split(", ")), "keys": keys, "reasons": reasons}
+    return MARKED.sub(lambda found: f"{found[1]}{made[found[2]](found[3])}\n", text)
+
+
+def keys(name: str) -> str:
+    """The keys of a table of a build file; those that are tables themselves are left out."""
+    lines = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    kind = getattr(tables, name)
+    inherited_last = sorted(kind.model_fields, key=lambda key: key not in kind.__annotations__)
+    for key in inherited_last:
+        field = kind.model_fields[key]
+        if field.description:
+            shown = _cell(_defaults({key: field})[key])
+            meaning = _meaning(field).replace("|", "&#124;")
+            lines.append(f"| `{key}` | {type_name(field.annotation)} | {shown} | {meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def reasons(name: str) -> str:
+    """Why extraction rejects candidates: only in the mode `standalone`, or in `every` mode."""
+    own = {*standalone.REASONS, *clauses.REFUSALS} - {"s1_empty", "s2_empty"}
+    some = {key: text for key, text in MEANINGS.items() if (key in own) == (name == "standalone")}
+    lines = [f"| `{reason}` | {meaning} |" for reason, meaning in some.items()]
+    return "\n".join(["| reason | meaning |", "|---|---|", *lines]) + "\n"
 
 
 def table(names: Sequence[str]) -> str:
@@ -77,10 +105,6 @@ def settings_of(name: str) -> tuple[Fields, Values]:
         kind = getattr(declared, name)
         above = [base.model_fields for base in SHARED[: SHARED.index(kind)]]
         fields = {k: f for k, f in kind.model_fields.items() if not any(k in a for a in above)}
-        return fields, _defaults(fields)
-    if hasattr(build_tables, name):
-        fields = getattr(build_tables, name).model_fields
-        fields = {key: field for key, field in fields.items() if field.description}
         return fields, _defaults(fields)
     every = BUILDERS.find(name).model_fields
     fields = {key: every[key] for key in every if key not in Builder.model_fields}

@@ -53,30 +53,31 @@ class Pair:
 
 
 MEANINGS = {
-    "multiword": "part of a longer connective that is not among the markers (so that)",
-    "no_pattern": "no row of the pattern table is for this marker",
-    "marker_relation": "the marker has a relation that joins no clauses (after lunch)",
-    "marker_place": "the marker is at the wrong place in its clause (so cold)",
-    "s2_head": "the marker is in a phrase, not in a clause (cats and dogs)",
-    "s1_head": "there is no clause, or no sentence before, to join to",
-    "order": "the two clauses are in an order that the marker does not allow",
-    "s1_empty": "S1 has no words",
-    "s2_empty": "S2 has no words",
-    "s1_no_clause": "S1 is no imperative and lacks a finite verb or a subject of its own",
-    "s2_no_clause": "S2 is no imperative and lacks a finite verb or a subject of its own",
-    "previous": "the previous sentence is no whole statement of the same speaker",
-    "construction": "a construction without a discourse relation (as tall as he is)",
-    "speech": "the sides are of two speakers, or of speech and narration",
+    "multiword": 'the word is part of a longer connective that is not a marker ("so that")',
+    "no_pattern": "the table has no pattern for the marker",
+    "marker_relation": 'no pattern of the marker allows its dependency label ("after lunch")',
+    "marker_place": 'the marker is at the wrong place in its clause ("so cold", "so can he")',
+    "s2_head": 'the marker is in a phrase, not in a clause that a pattern allows ("cats and dogs")',
+    "s1_head": 'there is no clause ("peel and chop the onions"), or no sentence before, to join to',
+    "order": 'the pattern does not allow this order of the clauses ("So we stayed, she slept")',
+    "s1_empty": "S1 has nothing but punctuation",
+    "s2_empty": "S2 has nothing but punctuation",
+    "confidence": "the confidence is below `min_confidence`",
+    "language": "the document is clearly not in the language of the table",
+    "sentence_too_long": "a sentence, not a candidate: over 5,000 characters or 500 tokens (with "
+    "stanza: gold tokens, or words at white space), so it was not parsed",
+    "s1_no_clause": "S1 lacks a finite verb or an overt subject, and is not an imperative",
+    "s2_no_clause": "S2 lacks a finite verb or an overt subject, and is not an imperative",
+    "previous": "the previous sentence is not a whole statement of the same speaker",
+    "construction": 'the pattern says `standalone = false` ("as tall as he is")',
     "apart": "words between S1 and the marker belong to neither side",
+    "speech": "the sides are of two speakers, or of speech and narration",
+    "s1_lost_word": 'S1 lost a word that changes its sense ("if", "neither")',
+    "s2_lost_word": 'S2 lost a word that changes its sense ("if", "neither")',
     "s1_fragment": "S1 is a relative clause or an indirect question, or breaks off",
     "s2_fragment": "S2 is a relative clause or an indirect question, or breaks off",
-    "s1_lost_word": "S1 lost a word that changes its sense (if, neither)",
-    "s2_lost_word": "S2 lost a word that changes its sense (if, neither)",
-    "confidence": "the confidence is below the minimum",
-    "language": "the document is not in the language of the pattern table",
-    "sentence_too_long": "a sentence that is too long to parse",
 }
-"""The reasons of rejects, by name."""
+"""Why candidates are rejected, by the name of the reason; the last ten only in `standalone`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,15 +16,15 @@ class PairShape(Table):
     """Settings of pairs in any language: the table `[extract]` of a build file."""
 
     markers: str = "all15"
-    """Markers, and sets of markers, separated by commas."""
+    """Markers and sets of markers, separated by commas: `all15`, `because,but,so`."""
     mode: Mode = "standalone"
     """`standalone`: both sides can stand alone as sentences (DisSent, section 2); `recall`: all."""
     subjects: Literal["own", "restored", "shared"] = "own"
     """In the mode `standalone`: each side has its own subject (`own`), S2 gets a copy of a subject
     that it shares with the previous conjunct (`restored`), or may lack it (`shared`)."""
     min_confidence: float | None = Field(default=None, ge=0, le=1)
-    """Pairs of lower confidence are rejected (`extract.confidence`); None: .75 in the mode
-    `standalone`, 0 in `recall`."""
+    """Pairs of lower confidence are rejected; by default .75 in the mode `standalone`, 0 in
+    `recall`."""
     text: Literal["written", "tokenised"] = "written"
     """The author's text, or tokens separated by spaces."""
     patterns: tuple[str, ...] = ()

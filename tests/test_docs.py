@@ -205,7 +205,15 @@ def test_tables_of_settings_are_those_of_builders_and_recipes() -> None:
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     names = {page.stem for page in module.pages()}
-    assert names == {"build-file", "coherence", "conpono", "criteria", "datasets", "recipes"}
+    assert names == {
+        "build-file",
+        "coherence",
+        "conpono",
+        "criteria",
+        "datasets",
+        "extraction",
+        "recipes",
+    }
     for page in module.pages():
         text = page.read_text(encoding="utf-8")
         assert module.written(text) == text, f"{page.name}: run: python docs/settings.py"

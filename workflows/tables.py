@@ -65,6 +65,12 @@ def _gold(value: str) -> str:
     return value
 
 
+def _contact(value: str) -> str:
+    if value and not re.fullmatch(r"https?://\S+|[^\s@]+@[^\s@]+", value):
+        raise ConfigError(f"{value!r}: expected a mail address, or a URL with https://")
+    return value
+
+
 Name = Annotated[str, AfterValidator(_name)]
 """A name that is also a folder's."""
 ParserName = Annotated[str, AfterValidator(_parser)]
@@ -97,7 +103,7 @@ class Source(Table):
     get: str = ""
     """How to obtain it; `plan` prints this if it is absent."""
     title: str = ""
-    """For the cards, as are the next three."""
+    """The title of the work. This key and the next three are for the cards only."""
     url: str = ""
     """Its address."""
     authors: tuple[str, ...] = ()
@@ -124,17 +130,17 @@ class Publisher(Table):
 
     name: str = ""
     """A person or institution."""
-    contact: str = ""
-    """A mail address or URL."""
+    contact: Annotated[str, AfterValidator(_contact)] = ""
+    """A mail address, or a URL with https://."""
     citation: str = ""
-    """How to cite the data, in BibTeX; the citation of the method follows it."""
+    """How to cite the data: BibTeX or a sentence; the citation of the method follows it."""
 
 
 class Sentences(Table):
-    """`[sentences]`"""
+    """`[sentences]`: how texts are split into sentences."""
 
     splitter: SplitterName = "rules"
-    """The sentence splitter, for texts without sentences of their own."""
+    """`rules`, `source` (the source's own sentences) or `lines`."""
 
 
 class Splits(Table):
@@ -170,7 +176,7 @@ class Splits(Table):
 
 
 class Parse(Table):
-    """`[parse]`"""
+    """`[parse]`: how sentences are parsed."""
 
     parser: ParserName = "embedded"
     """`embedded`, `gold`, `spacy:NAME` or `stanza:LANG`."""

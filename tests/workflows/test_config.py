@@ -240,6 +240,18 @@ def test_the_title_of_a_dataset_is_for_its_card_alone(tmp_path: Path, graph: Cal
     assert "dataset sp" in changed and not any("dissent" in name for name in changed)
 
 
+def test_the_contact_of_a_publisher_is_an_address(tmp_path: Path) -> None:
+    from workflows.config import load_build
+
+    config = tmp_path / "one.toml"
+    for contact in ("ada@example.org", "https://example.org/ada"):
+        config.write_text(f'{TINY}\n[publisher]\ncontact = "{contact}"\n', encoding="utf-8")
+        assert load_build(str(config)).publisher.contact == contact
+    config.write_text(TINY + '\n[publisher]\ncontact = "Ada"\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match="expected a mail address, or a URL"):
+        load_build(str(config))
+
+
 def test_parses_depend_on_the_markers_and_their_table(
     tmp_path: Path, graph: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
