@@ -25,14 +25,12 @@ from extract.pairs import Pair, PairColumns, Reject, SpanColumn
 from extract.parse import BoolArray, Ints, ParsedDocument, Parser
 from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
-from extract.patterns.compiled import CompiledPatterns
 from extract.pool import by_words
 from extract.prefilter import Prefilter
 from extract.settings import PairSettings
-from extract.standalone import REASONS as STANDALONE
 from extract.standalone import Judge
 from extract.text import texts_of
-from extract.trees import Batch
+from extract.trees import Batch, CompiledPatterns
 
 BATCH_TOKENS = 120_000
 CHUNK_WORDS = 20_000
@@ -182,7 +180,7 @@ class Extractor:
         rejected candidates by reason; `on_reject` is called with each.
         """
         patterns = self._compiled(parses[0])
-        batch = Batch.of(documents, parses, patterns)
+        batch = Batch(documents, parses, patterns)
 
         def refuse(matches: Matches, why: Ints, reasons: Sequence[str]) -> None:
             for number, n in enumerate(np.bincount(why, minlength=1).tolist()):
@@ -207,11 +205,11 @@ class Extractor:
         if self.settings.mode == "standalone":
             own = ["finite"] if patterns.table.pro_drop else ["finite", "subject"]
             needs = ["statement"] if self.settings.subjects == "shared" else own
-            judge = Judge(batch, patterns.mask(needs))
+            judge = Judge(batch, needs)
         restore = self.settings.subjects == "restored"
         sides = sides_of(batch, matches, judge, restore=restore)
         refused = sides.refused > 0
-        refuse(matches.take(refused), sides.refused[refused], (*REFUSALS, *STANDALONE))
+        refuse(matches.take(refused), sides.refused[refused], REFUSALS)
         matches, sides = matches.take(~refused), sides.take(~refused)
         if self.model is None:
             return self._columns(batch, matches, sides, None)
@@ -241,8 +239,8 @@ class Extractor:
         ]
         return PairColumns(
             documents=batch.documents,
-            markers=[s.name for s in batch.patterns.sequences],
-            patterns=[row.pattern.id for row in batch.patterns.rows],
+            markers=batch.patterns.names,
+            patterns=[row.id for row in batch.patterns.table.patterns],
             language=self.settings.language,
             doc=doc,
             sentence=batch.row_sentence[rows],
@@ -306,7 +304,7 @@ def _foreign(batch: Batch) -> BoolArray:
     n = len(batch.documents)
     document = batch.row_doc[batch.row]
     words = np.bincount(document, minlength=n)
-    frequent = np.bincount(document[batch.patterns.frequent[batch.form]], minlength=n)
+    frequent = np.bincount(document[batch.listed("frequent")], minlength=n)
     known = bool(batch.patterns.table.frequent)
     return known & (words >= FEW_WORDS) & (frequent < FREQUENT * words)
 
@@ -331,7 +329,7 @@ def _rejects(batch: Batch, matches: Matches, reasons: Sequence[str]) -> Iterator
     """The candidates as `Reject` objects."""
     rows = batch.row[matches.first].tolist()
     starts, ends = batch.start[matches.first], batch.end[matches.first + matches.length - 1]
-    names = [batch.patterns.sequences[s].name for s in matches.sequence.tolist()]
+    names = [batch.patterns.names[s] for s in matches.sequence.tolist()]
     spans = zip(starts.tolist(), ends.tolist(), strict=True)
     for row, name, reason, span in zip(rows, names, reasons, spans, strict=True):
         document = batch.documents[batch.row_doc[row]].id

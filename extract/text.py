@@ -59,8 +59,8 @@ def texts_of(batch: Batch, doc: Ints, column: SpanColumn, text: str, asks: BoolA
         ]
     blank = " " if table.spaces else ""
     start, end = column.start.tolist(), column.end.tolist()
-    clausal = batch.labelled("subject") | batch.tagged("verb")
-    clausal |= batch.labelled("subordinator") | batch.tagged("coordinating")
+    clausal = batch.labelled("subject") | batch.labelled("subordinator")
+    clausal |= batch.tagged("verb") | batch.tagged("coordinating")
     texts: list[str] = []
     rows = zip(doc.tolist(), pairwise(column.offsets.tolist()), stops, strict=True)
     for d, (a, b), stop in rows:
