@@ -1,4 +1,4 @@
-"""Parsed documents as flat arrays, and the protocol that every parser follows."""
+"""Parsed documents as flat arrays, the protocol of parsers, and documents in groups for them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from corpora.document import Document
 
 STRINGS_LIMIT = 200_000
 """A parser starts a new table after this many strings, so memory does not grow with the corpus."""
+
+LETTERS_A_WORD = 10
+"""Characters that count as a word if spaces are rarer; English prose has 5 to 8 for each space."""
 
 IntArray = NDArray[np.int32]
 Ints = NDArray[np.signedinteger[Any]]
@@ -83,3 +86,20 @@ class Parser(Protocol):
     def scheme(self) -> str: ...
 
     def parse(self, documents: Iterable[Document]) -> Iterator[ParsedDocument]: ...
+
+
+def by_words(documents: Iterable[Document], words: int) -> Iterator[list[Document]]:
+    """Documents in groups of about `words` words; the groups depend only on the documents.
+
+    Words are counted by spaces, or by length for scripts without spaces and for one word a line.
+    """
+    group: list[Document] = []
+    filled = 0
+    for document in documents:
+        group.append(document)
+        filled += max(document.text.count(" ") + 1, len(document.text) // LETTERS_A_WORD)
+        if filled >= words:
+            yield group
+            group, filled = [], 0
+    if group:
+        yield group
