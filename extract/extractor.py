@@ -24,7 +24,7 @@ from extract.clauses import REFUSALS, Sides, sides_of
 from extract.confidence import load_model, threshold
 from extract.match import PREVIOUS, REASONS, Matches, find_candidates, match_rows
 from extract.pairs import ORDERS, POSITIONS, Pair, Reject, SpanColumn
-from extract.parse import BoolArray, ParsedDocument, Parser, by_words
+from extract.parse import BoolArray, ParsedDocument, Parser, by_words, grouped
 from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
 from extract.prefilter import Prefilter
@@ -83,7 +83,7 @@ class PairColumns:
                 licence=document.licence,
                 language=patterns.table.language,
                 sentence=int(batch.row_sentence[row]),
-                marker=patterns.sequences[matches.sequence[i]].name,
+                marker=patterns.names[matches.sequence[i]],
                 marker_spans=tuple(marker_spans),
                 s1_spans=tuple(s1_spans),
                 s2_spans=tuple(s2_spans),
@@ -208,9 +208,9 @@ class Extractor:
         """The pairs and rejects of one sentence, in order."""
         text = f"{previous} {sentence}" if previous else sentence
         start = len(text) - len(sentence)
-        spans = (
-            Spans([0, start], [len(previous), len(text)]) if previous else Spans([0], [len(text)])
-        )
+        spans = Spans([0, start], [len(previous), len(text)])
+        if not previous:
+            spans = Spans([0], [len(text)])
         document = Document(id="", text=text, language=self.settings.language, sentences=spans)
         columns, refused = self._extract([document], list(self.parser.parse([document])))
         results: list[Pair | Reject] = [*_rejects(columns.batch, refused), *columns.pairs()]
@@ -230,30 +230,30 @@ class Extractor:
         batch = Batch(documents, parses, patterns)
         refused: Refused = []
         matches = find_candidates(batch)
-        asked = patterns.wanted[matches.sequence]
+
+        def refuse(failed: BoolArray, reasons: NDArray[np.str_]) -> Matches:
+            """Keep the failed candidates with their reasons; returns the others."""
+            refused.append((matches.take(failed), reasons[failed].tolist()))
+            return matches.take(~failed)
+
         foreign = _foreign(batch)[batch.row_doc[batch.row[matches.first]]]
-        for marked, reason in ((foreign, "language"), (~asked & ~foreign, "multiword")):
-            refused.append((matches.take(marked), [reason] * int(marked.sum())))
-        matches = matches.take(asked & ~foreign)
+        unasked = ~patterns.wanted[matches.sequence]
+        matches = refuse(foreign | unasked, np.where(foreign, "language", "multiword"))
         match_rows(batch, matches, whole_clauses=settings.mode != "recall")
-        failed = matches.row < 0
-        refused.append((matches.take(failed), [REASONS[k] for k in matches.stage[failed].tolist()]))
-        matches = matches.take(~failed)
+        matches = refuse(matches.row < 0, np.array(REASONS)[matches.stage])
         judge = None
         if settings.mode == "standalone":
             needs = ["finite"] if patterns.table.pro_drop else ["finite", "subject"]
             judge = Judge(batch, ["statement"] if settings.subjects == "shared" else needs)
         sides = sides_of(batch, matches, judge, restore=settings.subjects == "restored")
         failed = sides.refused > 0
-        reasons = [REFUSALS[k] for k in sides.refused[failed].tolist()]
-        refused.append((matches.take(failed), reasons))
-        matches, sides = matches.take(~failed), sides.take(~failed)
+        matches, sides = refuse(failed, np.array(REFUSALS)[sides.refused]), sides.take(~failed)
         sure = None
         if self.model is not None:
             sure = self.model.confidences(batch, matches, sides.spans)
-            doubtful = sure < self.threshold
-            refused.append((matches.take(doubtful), ["confidence"] * int(doubtful.sum())))
-            matches, sides, sure = matches.take(~doubtful), sides.take(~doubtful), sure[~doubtful]
+            failed = sure < self.threshold
+            matches = refuse(failed, np.full(len(failed), "confidence"))
+            sides, sure = sides.take(~failed), sure[~failed]
         doc = batch.row_doc[batch.row[matches.first]]
         s1, s2 = (
             texts_of(batch, doc, spans, settings.text, asks)
@@ -303,16 +303,8 @@ def batches(
     items: Iterable[tuple[Document, ParsedDocument]], tokens: int = BATCH_TOKENS
 ) -> Iterator[list[tuple[Document, ParsedDocument]]]:
     """Documents with their parses, in groups of about `tokens` tokens that share a string table."""
-    group: list[tuple[Document, ParsedDocument]] = []
-    filled = 0
-    for document, parsed in items:
-        if group and (filled >= tokens or parsed.strings is not group[0][1].strings):
-            yield group
-            group, filled = [], 0
-        group.append((document, parsed))
-        filled += len(parsed.head)
-    if group:
-        yield group
+    for _, same in itertools.groupby(items, key=lambda item: item[1].strings):
+        yield from grouped(same, lambda item: len(item[1].head), tokens)
 
 
 def _rejects(batch: Batch, refused: Refused) -> Iterator[Reject]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ STRINGS_LIMIT = 200_000
 LETTERS_A_WORD = 10
 """Characters that count as a word if spaces are rarer; English prose has 5 to 8 for each space."""
 
+Item = TypeVar("Item")
 IntArray = NDArray[np.int32]
 Ints = NDArray[np.signedinteger[Any]]
 """Results of array functions: integers of any width."""
@@ -93,12 +94,21 @@ def by_words(documents: Iterable[Document], words: int) -> Iterator[list[Documen
 
     Words are counted by spaces, or by length for scripts without spaces and for one word a line.
     """
-    group: list[Document] = []
+
+    def size(document: Document) -> int:
+        return max(document.text.count(" ") + 1, len(document.text) // LETTERS_A_WORD)
+
+    return grouped(documents, size, words)
+
+
+def grouped(items: Iterable[Item], size: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
+    """Items in order in groups, each closed when its sizes sum up to `least`."""
+    group: list[Item] = []
     filled = 0
-    for document in documents:
-        group.append(document)
-        filled += max(document.text.count(" ") + 1, len(document.text) // LETTERS_A_WORD)
-        if filled >= words:
+    for item in items:
+        group.append(item)
+        filled += size(item)
+        if filled >= least:
             yield group
             group, filled = [], 0
     if group:
