@@ -24,19 +24,16 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import PrivateAttr
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from spacy.language import Language
 
 from corpora.document import Document
 from corpora.errors import DiscorporaError
@@ -45,10 +42,8 @@ from corpora.store.atomic import write_json, write_text
 from extract import embedded
 from extract.confidence import Model, features
 from extract.extractor import Extractor
-from extract.match import Matches
-from extract.pairs import Pair, SpanColumn
+from extract.pairs import Pair
 from extract.parsers.spacy import SpacyParser
-from extract.trees import Batch
 from extract.validate.strict import DICE
 
 log = logging.getLogger("extract.calibrate")
@@ -82,15 +77,11 @@ def write_folds(options: argparse.Namespace) -> None:
         write_text(options.output / f"train-{number}.conllu", "".join(others))
 
 
-@dataclass
-class FoldParser(SpacyParser):
+def fold_parser(folder: Path) -> SpacyParser:
     """The embedded parser as trained in `folder` by `zoo.parser.train`."""
-
-    folder: Path = field(default=embedded.PATH, kw_only=True)
-
-    @cached_property
-    def nlp(self) -> Language:  # type: ignore[override]
-        return embedded.load(self.folder)
+    parser = SpacyParser()
+    parser.nlp = embedded.load(folder)
+    return parser
 
 
 @dataclass
@@ -107,32 +98,19 @@ class Rows:
         self.right += other.right
 
 
-class Observer(Model):
-    """A stand-in for a model: gives every pair probability 1 and stores the features."""
-
-    bias: float = 0.0
-    numbers: dict[str, float] = {}
-    markers: dict[str, float] = {}
-    patterns: dict[str, float] = {}
-    _seen: list[dict[str, float]] = PrivateAttr(default_factory=list)
-
-    def confidences(
-        self, batch: Batch, matches: Matches, spans: tuple[SpanColumn, SpanColumn]
-    ) -> NDArray[np.float32]:
-        columns = features(batch, matches, spans)
-        table = np.stack(list(columns.values()), axis=1).tolist()
-        self._seen += [dict(zip(columns, row, strict=True)) for row in table]
-        return np.ones(len(matches), dtype=np.float32)
-
-
 def observed(
     documents: Iterable[Document], mode: str, model: Model | None = None, **settings: Any
 ) -> Rows:
-    """All pairs of some documents: with their features, or with the confidence of a `model`."""
+    """All pairs of some documents with their features; `model` gives their confidence."""
     extractor = Extractor(mode=mode, min_confidence=0, **settings)
-    observer = Observer()
-    extractor.model = model or observer
-    return Rows(list(extractor.pairs(documents)), observer._seen)
+    extractor.model = model or extractor.model
+    rows = Rows()
+    for found in extractor.columns(documents):
+        columns = features(found.batch, found.matches, found.sides.spans)
+        table = np.stack(list(columns.values()), axis=1).tolist()
+        rows.values += [dict(zip(columns, row, strict=True)) for row in table]
+        rows.pairs += found.pairs()
+    return rows
 
 
 def against_gold(
@@ -194,26 +172,17 @@ def rated(votes: Mapping[tuple[str, str], bool], novels: Sequence[str]) -> Rows:
     return chosen
 
 
-def design(rows: Rows, names: Sequence[str]) -> Array:
-    """A table [rows, names]: features, and 1 for the row's marker and pattern."""
-    place = {name: column for column, name in enumerate(names)}
-    table = np.zeros((len(rows.pairs), len(names)))
-    for row, (pair, values) in enumerate(zip(rows.pairs, rows.values, strict=True)):
-        for name in (f"marker {pair.marker}", f"pattern {pair.pattern}"):
-            if name in place:
-                table[row, place[name]] = 1.0
-        for name, value in values.items():
-            table[row, place[name]] = value
-    return table
-
-
 def fitted(rows: Rows) -> tuple[dict[str, Any], dict[str, float]]:
     """The weights of a model, and its scores in cross-validation over documents."""
-    kinds = Counter(f"marker {pair.marker}" for pair in rows.pairs)
-    kinds.update(f"pattern {pair.pattern}" for pair in rows.pairs)
+    columns = [
+        {**values, f"marker {pair.marker}": 1.0, f"pattern {pair.pattern}": 1.0}
+        for pair, values in zip(rows.pairs, rows.values, strict=True)
+    ]
+    kinds = Counter(name for column in columns for name in column if " " in name)
     common = sorted(kind for kind, count in kinds.items() if count >= RAREST)
     names = [*rows.values[0], *common]
-    table, right = design(rows, names), np.array(rows.right)
+    table = np.array([[column.get(name, 0.0) for name in names] for column in columns])
+    right = np.array(rows.right)
     groups = [pair.doc for pair in rows.pairs]
     folds = list(GroupKFold(FOLDS).split(table, right, groups))
     model = make_pipeline(
@@ -239,11 +208,14 @@ def fitted(rows: Rows) -> tuple[dict[str, Any], dict[str, float]]:
     return {"bias": round(bias, 4), **parts}, measures(right, sure)
 
 
+def share_of(right: NDArray[np.bool_]) -> dict[str, float]:
+    return {"right": round(float(right.mean()), 3), "pairs": len(right)}
+
+
 def measures(right: NDArray[np.bool_], sure: Array) -> dict[str, float]:
     share = right.mean()
     return {
-        "pairs": len(right),
-        "right": round(float(share), 3),
+        **share_of(right),
         "mean confidence": round(float(sure.mean()), 3),
         "Brier": round(float(brier_score_loss(right, sure)), 4),
         "Brier of the share": round(float(share * (1 - share)), 4),
@@ -259,7 +231,7 @@ def fit(options: argparse.Namespace) -> None:
         rows = Rows()
         read = votes if mode == "standalone" else EMPTY
         for number in range(FOLDS):
-            parser = FoldParser(folder=options.folds / f"parser-{number}" / PIPELINE)
+            parser = fold_parser(options.folds / f"parser-{number}" / PIPELINE)
             rows.extend(
                 against_gold(options.folds / f"held-{number}.conllu", mode, parser, votes=read)
             )
@@ -280,31 +252,17 @@ def score(options: argparse.Namespace) -> None:
     for mode in MODES:
         rows = Rows()
         for path in options.treebank:
-            rows.extend(against_gold(path, mode, FoldParser(), Model.of(models[mode])))
+            rows.extend(against_gold(path, mode, SpacyParser(), Model.of(models[mode])))
         sure = np.array([pair.confidence for pair in rows.pairs])
         right = np.array(rows.right)
         bins = np.minimum((sure * 10).astype(int), 9)
-        report[mode] = {
-            **measures(right, sure),
-            "reliability": [
-                {
-                    "confidence": round(float(sure[bins == b].mean()), 3),
-                    "right": round(float(right[bins == b].mean()), 3),
-                    "pairs": int((bins == b).sum()),
-                }
-                for b in range(10)
-                if (bins == b).any()
-            ],
-            "curve": [
-                {
-                    "min_confidence": t / 20,
-                    "pairs": int((sure >= t / 20).sum()),
-                    "right": round(float(right[sure >= t / 20].mean()), 3),
-                }
-                for t in range(20)
-                if (sure >= t / 20).any()
-            ],
-        }
+        reliability, curve = [], []
+        for b in np.unique(bins):
+            mean = round(float(sure[bins == b].mean()), 3)
+            reliability.append({"confidence": mean, **share_of(right[bins == b])})
+        for least in (t / 20 for t in range(20) if (sure >= t / 20).any()):
+            curve.append({"min_confidence": least, **share_of(right[sure >= least])})
+        report[mode] = {**measures(right, sure), "reliability": reliability, "curve": curve}
     write_json(options.output, report)
 
 

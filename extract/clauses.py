@@ -36,7 +36,12 @@ from extract.trees import Batch
 if TYPE_CHECKING:
     from extract.standalone import Judge
 
-REFUSALS = ("", "s1_empty", "s2_empty", "s1_no_clause", "s2_no_clause")
+REFUSALS = (
+    *("", "s1_empty", "s2_empty", "s1_no_clause", "s2_no_clause"),
+    *("previous", "construction", "speech", "apart", "s1_fragment", "s2_fragment"),
+    *("s1_lost_word", "s2_lost_word"),
+)
+"""Why a match was rejected, "" for a pair; all but the first five come from `standalone`."""
 SEPARATING = " \t\n\r.,;:-–—…•*/。，、；："
 LEADING = re.compile(r"(?:[\s,;–—…•。，、；：]|[.:*/-]{2,}|[.:*/-](?=\s|$))*")
 """Not at the start of a sentence, except a single mark that begins its first word (".NET")."""
@@ -53,8 +58,8 @@ Runs = tuple[Ints, Marks, Ints, Ints]
 class Sides:
     """S1 and S2 of matches: their full `spans`, and the spans of their texts.
 
-    `refused` is why a match was rejected: an index into `REFUSALS`, 0 for a pair. `asks` marks
-    the sides that are questions, `added` is what S2's text got from S1's clause.
+    `refused` indexes `REFUSALS`. `asks` marks the sides that are questions, `added` is what S2's
+    text got from S1's clause.
     """
 
     spans: tuple[SpanColumn, SpanColumn]
@@ -76,67 +81,61 @@ class Sides:
 
 
 def sides_of(
-    batch: Batch,
-    matches: Matches,
-    judge: Judge | None = None,
-    *,
-    restore: bool = False,
+    batch: Batch, matches: Matches, judge: Judge | None = None, *, restore: bool = False
 ) -> Sides:
     """Both sides of every match, and whether they may be a pair.
 
-    Both sides need a text. With `judge`, both heads must also be `whole`, and it may reject more:
-    its first reason is for a previous sentence that is not in its `previous`.
+    Both sides need a text. With `judge`, both heads must also be `whole`, and it may reject more.
     With `restore`, S2 may lack its subject if the subject can be copied.
     """
-    every = np.arange(len(batch))
+    n = len(matches)
     rows = batch.row[matches.first]
     size = batch.offsets[rows + 1] - batch.offsets[rows]
-    block = np.cumsum(size, dtype=np.int64) // WORDS_AT_ONCE
-    bounds = [*np.flatnonzero(np.diff(block, prepend=-1)).tolist(), len(rows)]
+    number = np.cumsum(size, dtype=np.int64) // WORDS_AT_ONCE
+    bounds = [*np.flatnonzero(np.diff(number, prepend=-1)).tolist(), n]
     whole: list[Runs] = []
     spoken: list[Runs] = []
-    judged = np.zeros(len(matches), dtype=np.int8)
-    asks = np.zeros((2, len(matches)), dtype=bool)
+    judged, asks = np.zeros(n, dtype=np.int8), np.zeros((2, n), dtype=bool)
     for first, last in pairwise(bounds):
-        part = Block(batch, matches.take(np.arange(first, last)), first)
-        side = part.sides()
-        whole.append(part.runs(np.where(side > 2, side - 2, side)))
+        block = Block(batch, matches.take(slice(first, last)), first)
+        side = block.sides()
+        whole.append(block.runs(np.where(side > 2, side - 2, side)))
         if judge is not None:
-            side, reason, questions = judge.judge(part, side)
-            judged[first:last] = reason + len(REFUSALS)
-            judged[first:last][reason < 0] = 0
-            asks[:, first:last] = questions
-        spoken.append(part.runs(np.where(side > 2, 0, side)) if (side > 2).any() else whole[-1])
-    before = _sentences_before(batch, matches)
-    spans = _columns(batch, len(matches), whole, before)
-    if judge is not None:
-        statements = judge.previous(matches)
-        before = _trimmed(batch, matches, statements)
-        looking = np.flatnonzero((matches.s1 == PREVIOUS) & (judged == 0))
-        judged[[i for i in looking.tolist() if i not in statements]] = len(REFUSALS)
-    copies = judge.restored(matches) if judge is not None and restore else {}
-    owner = np.array([i for i, pieces in copies.items() for _ in pieces], dtype=np.int32)
-    pieces = np.array([span for spans in copies.values() for span in spans], dtype=np.int32)
-    start, end = pieces.reshape(-1, 2).T
-    added = SpanColumn.of(np.bincount(owner, minlength=len(matches)), start, end)
-    texts = _columns(batch, len(matches), spoken, before)
-    texts = texts[0], added.followed_by(texts[1])
-    s1, s2 = _clauses(batch, matches, batch.has(every, batch.patterns.mask(("statement",))))
+            judged[first:last], asks[:, first:last] = judge.judge(block, side)
+        spoken.append(block.runs(np.where(side > 2, 0, side)))
+    sentences: dict[int, Sequence[Span]] = {}
+    for i in np.flatnonzero(matches.s1 == PREVIOUS).tolist():
+        layer = batch.document(matches.first[i]).sentences
+        assert layer is not None
+        sentences[i] = [layer[int(batch.row_sentence[rows[i]]) - 1]]
+    spans = _columns(batch, n, whole, _trimmed(batch, matches, sentences))
+    copies: dict[int, list[Span]] = {}
+    s1, s2 = _clauses(batch, matches, batch.tagged("statement"))
     has_clauses = s1 & s2
-    strict = judge is not None
     if judge is not None:
+        statements = judge.previous(matches, sentences)
+        lost = [i for i in sentences if i not in statements and not judged[i]]
+        judged[lost] = REFUSALS.index("previous")
+        sentences = statements
+        copies = judge.restored(matches) if restore else {}
         s1, s2 = _clauses(batch, matches, judge.whole)
         s1 |= matches.s1 == PREVIOUS  # `judge.previous` decides
         has_clauses |= s1 & s2
-        s2 |= added.counts > 0
-    why = [spans[0].counts == 0, spans[1].counts == 0, strict & ~s1, strict & ~s2, judged > 0]
+    else:
+        s1 = s2 = np.ones(n, dtype=bool)
+    owner, start, end = _flat(copies)
+    added = SpanColumn.of(np.bincount(owner, minlength=n), start, end)
+    s2 = s2 | (added.counts > 0)
+    texts = _columns(batch, n, spoken, _trimmed(batch, matches, sentences))
+    texts = texts[0], added.followed_by(texts[1])
+    why = [spans[0].counts == 0, spans[1].counts == 0, ~s1, ~s2, judged > 0]
     why += [texts[0].counts == 0, texts[1].counts == 0]
     refused = np.select(why, [1, 2, 3, 4, judged, 1, 2], 0).astype(np.int8)
     return Sides(spans, texts, (asks[0], asks[1]), added, has_clauses, refused)
 
 
 def _columns(
-    batch: Batch, n: int, parts: Sequence[Runs], before: tuple[Ints, Ints, Ints]
+    batch: Batch, n: int, parts: Sequence[Runs], before: Mapping[int, Sequence[Span]]
 ) -> tuple[SpanColumn, SpanColumn]:
     """The runs of S1 and of S2 as spans; `before` are those of S1 in the previous sentence."""
     empty: Any = (np.empty(0, dtype=np.int32),) * 4
@@ -145,43 +144,39 @@ def _columns(
     )
     start, end = batch.start[first], batch.end[last]
     ours, theirs = side == 1, side == 2
-    owner = np.concatenate([match[ours], before[0]])
+    owner, starts, ends = _flat(before)
+    owner = np.concatenate([match[ours], owner])
     order = np.argsort(owner, kind="stable")
-    s1_start = np.concatenate([start[ours], before[1]])[order]
-    s1_end = np.concatenate([end[ours], before[2]])[order]
+    starts = np.concatenate([start[ours], starts])[order]
+    ends = np.concatenate([end[ours], ends])[order]
     return (
-        SpanColumn.of(np.bincount(owner, minlength=n), s1_start, s1_end),
+        SpanColumn.of(np.bincount(owner, minlength=n), starts, ends),
         SpanColumn.of(np.bincount(match[theirs], minlength=n), start[theirs], end[theirs]),
     )
 
 
-def _sentences_before(batch: Batch, matches: Matches) -> tuple[Ints, Ints, Ints]:
-    """The matches with S1 in the previous sentence; its start and end without the stop."""
-    spans: dict[int, list[Span]] = {}
-    for i in np.flatnonzero(matches.s1 == PREVIOUS).tolist():
-        row = batch.row[matches.first[i]]
-        sentences = batch.documents[batch.row_doc[row]].sentences
-        if sentences is not None:
-            spans[i] = [sentences[int(batch.row_sentence[row]) - 1]]
-    return _trimmed(batch, matches, spans)
+def _flat(spans: Mapping[int, Sequence[Span]]) -> tuple[Ints, Ints, Ints]:
+    """The spans of matches as columns: which match, start, end."""
+    rows = [(i, *span) for i, pieces in spans.items() for span in pieces]
+    owner, start, end = np.array(rows, dtype=np.int32).reshape(-1, 3).T
+    return owner, start, end
 
 
 def _trimmed(
     batch: Batch, matches: Matches, spans: Mapping[int, Sequence[Span]]
-) -> tuple[Ints, Ints, Ints]:
-    """Spans of matches as columns, without the separators at either end."""
-    trimmed: list[tuple[int, int, int]] = []
+) -> dict[int, list[Span]]:
+    """The spans of matches without the separators at either end."""
+    trimmed: dict[int, list[Span]] = {}
     for i, pieces in spans.items():
-        text = batch.documents[batch.row_doc[batch.row[matches.first[i]]]].text
+        text = batch.document(matches.first[i]).text
         for start, end in pieces:
             piece = text[start:end]
             opening = LEADING.match(piece)
             left = start + (opening.end() if opening else 0)
             right = start + len(piece.rstrip(SEPARATING))
             if right > left:
-                trimmed.append((i, left, right))
-    owner, starts, ends = np.array(trimmed, dtype=np.int32).reshape(-1, 3).T
-    return owner, starts, ends
+                trimmed.setdefault(i, []).append((left, right))
+    return trimmed
 
 
 def _clauses(batch: Batch, matches: Matches, whole: BoolArray) -> tuple[BoolArray, BoolArray]:
@@ -214,11 +209,29 @@ class Block:
         self.match = np.repeat(np.arange(len(rows), dtype=np.int32), size)
         here = np.arange(len(self.match), dtype=np.int32)
         self.token = here - np.repeat(self.shift, size)
-        self.head, self.label = batch.head[self.token], batch.label[self.token]
-        self.words = ~self.labelled("punctuation")
+        self.head = batch.head[self.token]
+        self.words = ~batch.labelled("punctuation")[self.token]
+        self.subordinate = batch.patterns.subordinates[matches.row]
+        """By match, whether its marker is the subordinator of S2."""
 
-    def labelled(self, name: str) -> BoolArray:
-        return self.batch.patterns.classes[name][self.label]
+    def any(self, places: BoolArray | Ints) -> BoolArray:
+        """By match, whether one of its places is marked."""
+        flag = np.zeros(len(self.matches), dtype=bool)
+        flag[self.match[places]] = True
+        return flag
+
+    def first_words(self, marked: BoolArray) -> Ints:
+        """The place of the first marked word of each match that has one."""
+        places = np.flatnonzero(marked & self.words)
+        return places[np.diff(self.match[places], prepend=-1) > 0]
+
+    def ends(self, marked: BoolArray) -> tuple[Ints, Ints]:
+        """By match, the first and last marked word; -1 if there is none."""
+        places = np.flatnonzero(marked & self.words)
+        first, last = np.full((2, len(self.matches)), -1, dtype=np.int32)
+        first[self.match[places[::-1]]] = self.token[places[::-1]]
+        last[self.match[places]] = self.token[places]
+        return first, last
 
     def sides(self) -> Marks:
         """For each position the side of its nearest marked ancestor; 3 and 4 are muted."""
@@ -231,8 +244,7 @@ class Block:
             marked[children] = True
             side[children] = value
             opener[children] = opens
-        subordinate = self.batch.patterns.subordinates[matches.row]
-        opener[(matches.first + shift)[subordinate]] = 2
+        opener[(matches.first + shift)[self.subordinate]] = 2
         same = np.flatnonzero(matches.s1 >= 0)
         s1, s2 = matches.s1[same] + shift[same], matches.s2 + shift
         marked[s1] = marked[s2] = True
@@ -243,7 +255,7 @@ class Block:
         own = marker[(side[marker] == 0) | (side[marker] > 2)]
         marked[own], side[own] = True, 0
         pointer[marked] = here[marked]
-        stray = self.labelled("stray") & ~marked
+        stray = self.batch.labelled("stray")[self.token] & ~marked
         stray &= (self.head == matches.token[self.match]) & (self.token > self.head)
         pointer[stray] = s2[self.match[stray]]
         for _ in range(MAX_DOUBLINGS):
@@ -260,31 +272,30 @@ class Block:
         """Children of the two heads that the row mutes or drops, and modifiers of a subordinator.
         Returns them with their mark, and the side (1 or 2) that they open as a muted subordinator.
         """
-        batch, patterns = self.batch, self.batch.patterns
+        batch = self.batch
         s1, s2 = self.matches.s1[self.match], self.matches.s2[self.match]
         children = np.flatnonzero(((self.head == s1) | (self.head == s2)) & (self.head >= 0))
         match, token, head = self.match[children], self.token[children], self.head[children]
-        label = self.label[children]
         owner = (head == s2[children]).astype(np.int8)
         other = np.where(owner == 1, s1[children], s2[children])
         place = (token > head).astype(np.int8)
         place[(token > head) & (other > head) & (token > other)] = 2
-        kind = batch.has(token, patterns.bits["clause"]).astype(np.int8)
-        kind[batch.has(token, patterns.bits["subject"])] = 2
-        where = (self.matches.row[match], owner, place, kind, label)
-        modifier = patterns.classes["modifier"][label]
+        kind = batch.tagged("clause")[token].astype(np.int8)
+        kind[batch.tagged("subject")[token]] = 2
+        where = (self.matches.row[match], owner, place, kind, batch.label[token])
+        modifier = batch.labelled("modifier")[token]
         yield children[modifier], 5 + owner[modifier], 0
         # A subordinator introduces from before the subject, copula, auxiliary and object.
         clause = match * 2 + owner
         first_core = np.full(2 * len(self.matches), len(batch), dtype=np.int32)
-        core = np.flatnonzero(patterns.classes["core"][label])[::-1]
+        core = np.flatnonzero(batch.labelled("core")[token])[::-1]
         first_core[clause[core]] = token[core]
         introduces = (token < head) & (token < first_core[clause])
-        subordinator = patterns.classes["subordinator"][label]
-        muted = patterns.mute[where] & (introduces | ~subordinator)
-        subordinator &= patterns.named[batch.form[token]]
-        yield children[muted], 3 + owner[muted], (subordinator * (1 + owner))[muted]
-        yield children[patterns.drop[where]], 0, 0
+        subordinator = batch.labelled("subordinator")[token]
+        muted = batch.patterns.lost("mute")[where] & (introduces | ~subordinator)
+        opens = (subordinator & batch.listed("named")[token]) * (1 + owner)
+        yield children[muted], 3 + owner[muted], opens[muted]
+        yield children[batch.patterns.lost("drop")[where]], 0, 0
 
     def give_last_mark(self, side: Marks) -> None:
         """Give a "?" or "!" after S2 to S2 if S2 is coordinate with S1, not inside S1.
@@ -293,21 +304,18 @@ class Block:
         second is the question. S1 keeps the mark if S1 is a question itself, and a subordinate
         clause leaves it to the clause that it belongs to.
         """
-        batch, patterns, match = self.batch, self.batch.patterns, self.match
+        batch, match = self.batch, self.match
         marks = np.flatnonzero((side == 1) & ~self.words)
-        marks = marks[patterns.terminal[batch.form[self.token[marks]]]]
-        marks = marks[~patterns.subordinates[self.matches.row[match[marks]]]]
+        marks = marks[batch.listed("terminal")[self.token[marks]]]
+        marks = marks[~self.subordinate[match[marks]]]
         spoken = np.flatnonzero(self.words)
         at = np.searchsorted(spoken, marks) - 1
         marks, before = marks[at >= 0], spoken[at[at >= 0]]
         marks = marks[(match[before] == match[marks]) & np.isin(side[before], (2, 4, 6))]
-        if len(marks) == 0:
-            return
-        auxiliary, subject = batch.leftmost_child("auxiliary"), batch.leftmost_child("subject")
         s1 = self.matches.s1[match[marks]]
-        asks = (auxiliary[s1] < subject[s1]) & (subject[s1] < len(batch))
-        own = np.flatnonzero((side == 1) & self.words)
-        opening = self.token[own[np.searchsorted(match[own], match[marks])]]
+        subject = batch.leftmost_child("subject")[s1]
+        asks = (batch.leftmost_child("auxiliary")[s1] < subject) & (subject < len(batch))
+        opening = self.ends(side == 1)[0][match[marks]]
         asks |= batch.tagged("interrogative")[opening]
         side[marks[~asks]] = 2
 
@@ -323,8 +331,7 @@ class Block:
         fits, begins = np.zeros((2, int(run[-1]) + 1), dtype=bool)
         fits[run[before]] = True
         for number in (1, 2):
-            spoken = np.flatnonzero((plain == number) & self.words)
-            begins[run[spoken[np.diff(self.match[spoken], prepend=-1) > 0]]] = True
+            begins[run[self.first_words(plain == number)]] = True
         return np.where(modifier & (fits & begins)[run], side - 2, plain).astype(np.int8)
 
     def begins(self, side: Marks | None = None) -> BoolArray:
@@ -355,10 +362,9 @@ class Block:
 
         Runs of punctuation are left out, except the mark that ends the sentence.
         """
-        forms, patterns = self.batch.form[self.token], self.batch.patterns
         run = np.cumsum(self.begins(side)) - 1
-        separator = patterns.separator[forms]  # whatever label a parser gave it
-        word = (self.words & ~separator) | patterns.terminal[forms]
+        separator = self.batch.listed("separator")[self.token]  # whatever label a parser gave it
+        word = (self.words & ~separator) | self.batch.listed("terminal")[self.token]
         alive = np.zeros(int(run[-1]) + 1 if len(run) else 0, dtype=bool)
         alive[run[word & (side > 0)]] = True
         content = np.flatnonzero(alive[run] & ~separator)

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from corpora.document import Document
-from corpora.errors import ConfigError, InputError, expanded
+from corpora.errors import ConfigError, InputError, expanded, unreadable
 from corpora.progress import track
 from corpora.readers import READERS, open_source, parse_spec, split_spec
 from corpora.readers.pdtb import read_gold
@@ -208,10 +208,8 @@ def score(
 
 def _read_ids(path: Path) -> set[str]:
     """The document ids of a file: the last column of each line."""
-    if not path.is_file():
-        raise InputError("there is no such file of document ids", where=str(path))
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text: {error}", where=str(path)) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise unreadable(error, path, "write one document id a line") from error
     return {line.split()[-1] for line in lines if line.strip()}

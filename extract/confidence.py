@@ -53,8 +53,8 @@ class Model(Table):
         score = np.full(len(matches), self.bias)
         for name, values in features(batch, matches, spans).items():
             score += self.numbers.get(name, 0.0) * values
-        markers = [self.markers.get(s.name, 0.0) for s in batch.patterns.sequences]
-        patterns = [self.patterns.get(row.pattern.id, 0.0) for row in batch.patterns.rows]
+        markers = [self.markers.get(name, 0.0) for name in batch.patterns.names]
+        patterns = [self.patterns.get(row.id, 0.0) for row in batch.patterns.table.patterns]
         score += np.array(markers)[matches.sequence] + np.array(patterns)[matches.row]
         return (1 / (1 + np.exp(-score))).astype(np.float32)
 
@@ -92,13 +92,13 @@ def features(
     Lengths, distances and counts are `log(1 + n)`, all others 0 or 1.
     """
     tokens = _Tokens(batch, matches)
-    patterns = batch.patterns
+    comma, clause_break = batch.listed("comma"), batch.listed("clause_break")
     word = ~batch.labelled("punctuation")
     flags = {
         "words": word,
-        "clauses": batch.has(np.arange(len(batch)), patterns.bits["clause"]) & word,
-        "commas": patterns.comma[batch.form],
-        "breaks": patterns.clause_break[batch.form],
+        "clauses": batch.tagged("clause") & word,
+        "commas": comma,
+        "breaks": clause_break,
         "parataxis": batch.labelled("main_clause") & (batch.head >= 0),
         "oddities": _oddities(batch),
     }
@@ -124,14 +124,14 @@ def features(
     uncovered = counts["sentence_words"] - counts["s2_words"] - ~back * counts["s1_words"]
     counts["words_of_neither"] = np.maximum(uncovered, 0)
     values = {name: np.log1p(np.maximum(n, 0).astype(np.float64)) for name, n in counts.items()}
-    mark = batch.form[np.maximum(matches.first - 1, 0)]
+    mark = np.maximum(matches.first - 1, 0)
     inside = matches.first > begin
     other = {
         "previous": back,
         "s2_before_s1": (s2_first < s1_first) & ~back,
-        "comma_before": inside & patterns.comma[mark],
-        "break_before": inside & patterns.clause_break[mark],
-        "quotes": _per_row(batch, patterns.quote[batch.form])[row],
+        "comma_before": inside & comma[mark],
+        "break_before": inside & clause_break[mark],
+        "quotes": batch.rows_with(batch.listed("quote"))[row],
         "no_mark_between": (s2_first < s1_first) & ~back & word[np.maximum(s1_first - 1, 0)],
         "same_tag": ~back & (tokens.xpos[s1] == tokens.xpos[matches.s2]),
     }
@@ -160,10 +160,7 @@ class _Tokens:
     def __init__(self, batch: Batch, matches: Matches) -> None:
         self.document = batch.row_doc[batch.row[matches.first]].astype(np.int64) << 32
         self.keys = (batch.row_doc[batch.row].astype(np.int64) << 32) + batch.start
-        upos, self.xpos = (
-            np.concatenate([getattr(parse, name) for parse in batch.parses])
-            for name in ("upos", "xpos")
-        )
+        upos, self.xpos = batch.column("upos"), batch.column("xpos")
         strings = batch.patterns.strings
         codes = {kind: [strings.code(tag) for tag in tags] for kind, tags in KINDS.items()}
         self.kinds = {kind: np.append(np.isin(upos, tags), False) for kind, tags in codes.items()}
@@ -200,7 +197,7 @@ def _oddities(batch: Batch) -> BoolArray:
     by_head = subjects[np.argsort(batch.head[subjects], kind="stable")]
     odd = np.zeros(len(batch), dtype=bool)
     odd[by_head[1:][np.diff(batch.head[by_head]) == 0]] = True
-    depends = batch.head > np.arange(len(batch))
+    depends = batch.head > batch.tokens
     odd |= depends & subject[below] & (batch.labelled("case") | batch.labelled("auxiliary"))
     return odd | (depends & batch.labelled("subordinator") & (batch.head[below] < 0))
 
@@ -212,10 +209,3 @@ def _depth(batch: Batch, tokens: Ints) -> Ints:
         depth += at >= 0
         at = np.where(at >= 0, batch.head[at], -1)
     return depth
-
-
-def _per_row(batch: Batch, flag: BoolArray) -> BoolArray:
-    """The sentences that have a marked token."""
-    rows = np.zeros(len(batch.row_doc), dtype=bool)
-    rows[batch.row[flag]] = True
-    return rows

@@ -8,6 +8,8 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +23,15 @@ from corpora.sentences import split
 from extract.clauses import REFUSALS, Sides, sides_of
 from extract.confidence import load_model, threshold
 from extract.match import PREVIOUS, REASONS, Matches, find_candidates, match_rows
-from extract.pairs import Pair, PairColumns, Reject, SpanColumn
-from extract.parse import BoolArray, Ints, ParsedDocument, Parser
+from extract.pairs import ORDERS, POSITIONS, Pair, Reject, SpanColumn
+from extract.parse import BoolArray, ParsedDocument, Parser, by_words, grouped
 from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
-from extract.patterns.compiled import CompiledPatterns
-from extract.pool import by_words
 from extract.prefilter import Prefilter
 from extract.settings import PairSettings
-from extract.standalone import REASONS as STANDALONE
 from extract.standalone import Judge
 from extract.text import texts_of
-from extract.trees import Batch
+from extract.trees import Batch, CompiledPatterns
 
 BATCH_TOKENS = 120_000
 CHUNK_WORDS = 20_000
@@ -41,6 +40,62 @@ FEW_WORDS = 30
 FREQUENT = 0.1
 """Minimum share of frequent words: English prose has .3 to .5, German .02."""
 OnReject = Callable[[Reject], object]
+Refused = list[tuple[Matches, list[str]]]
+"""Rejected candidates with a reason for each."""
+
+
+@dataclass(slots=True)
+class PairColumns:
+    """The pairs of one batch as columns: their matches, sides, texts and confidences."""
+
+    batch: Batch
+    matches: Matches
+    sides: Sides
+    s1: list[str]
+    s2: list[str]
+    confidence: NDArray[np.float32] | None
+    """None for a language without a model."""
+
+    def __len__(self) -> int:
+        return len(self.matches)
+
+    def pairs(self) -> Iterator[Pair]:
+        """The pairs as objects, in the order of the text."""
+        batch, matches, sides = self.batch, self.matches, self.sides
+        patterns = batch.patterns
+        # The marker's spans: one, or two for a correlative.
+        first = np.stack([matches.first, matches.second], axis=1).ravel()
+        length = np.stack([matches.length, matches.second_length], axis=1).ravel()
+        start, end = batch.start[first[length > 0]], batch.end[(first + length - 1)[length > 0]]
+        markers = SpanColumn.of(1 + (matches.second_length > 0), start, end)
+        # "but if he sings, we stay": the "but" is in S1's span, its text begins after S2.
+        begin, s2 = sides.spoken[0], sides.spans[1]
+        s1_first = begin.start[begin.offsets[:-1]] < s2.start[s2.offsets[:-1]]
+        columns = (markers, *sides.spans, sides.added)
+        for i, spans in enumerate(zip(*(column.lists() for column in columns), strict=True)):
+            row = batch.row[matches.first[i]]
+            document = batch.documents[batch.row_doc[row]]
+            marker_spans, s1_spans, s2_spans, added = spans
+            yield Pair(
+                doc=document.id,
+                group=document.group,
+                source=document.source,
+                licence=document.licence,
+                language=patterns.table.language,
+                sentence=int(batch.row_sentence[row]),
+                marker=patterns.names[matches.sequence[i]],
+                marker_spans=tuple(marker_spans),
+                s1_spans=tuple(s1_spans),
+                s2_spans=tuple(s2_spans),
+                s1=self.s1[i],
+                s2=self.s2[i],
+                position=POSITIONS[int(matches.s1[i] == PREVIOUS)],
+                order=ORDERS[int(s1_first[i])],
+                has_clauses=bool(sides.has_clauses[i]),
+                pattern=patterns.table.patterns[matches.row[i]].id,
+                s2_added=" ".join(document.text[a:b] for a, b in added),
+                confidence=None if self.confidence is None else float(self.confidence[i]),
+            )
 
 
 class Extractor:
@@ -83,18 +138,10 @@ class Extractor:
         if not isinstance(parser, str) and workers > 1:
             raise ConfigError("several workers need a parser by its name, not an object")
         self.workers, self.gold_tokens = workers, gold_tokens
-        self.gold_sentences = (
-            gold_sentences
-            or gold_tokens
-            or (parser if isinstance(parser, str) else parser.name) == "gold"
-        )
-        self._again = {
-            **self.settings.model_dump(),
-            "parser": parser,
-            "gold_sentences": gold_sentences,
-            "gold_tokens": gold_tokens,
-            **parser_settings,
-        }
+        name = parser if isinstance(parser, str) else parser.name
+        self.gold_sentences = gold_sentences or gold_tokens or name == "gold"
+        again = {"parser": parser, "gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
+        self._again = tuple({**self.settings.model_dump(), **again, **parser_settings}.items())
         self.markers = resolve_markers(self.settings.markers, language, self.settings.patterns)
         self.model = load_model(language, mode)
         self.threshold = threshold(language, mode, min_confidence)
@@ -132,20 +179,20 @@ class Extractor:
     def extract(
         self, documents: Sequence[Document], parses: Sequence[ParsedDocument]
     ) -> PairColumns:
-        """The pairs of parsed documents.
+        """The pairs of parsed documents, whose parses share one string table.
 
         Rejects come document by document in the order of the text.
         """
-        if self.on_reject is None:
-            return self._extract(documents, parses, self.reject_counts, None)
-        rejects: list[Reject] = []
-        columns = self._extract(documents, parses, self.reject_counts, rejects.append)
-        for reject in rejects:
-            self._waiting[reject.doc].append(reject)
-        for document in documents:
-            mine = self._waiting.pop(document.id, [])
-            for reject in sorted(mine, key=lambda r: (r.span, r.marker, r.reason)):
-                self.on_reject(reject)
+        columns, refused = self._extract(documents, parses)
+        for _, reasons in refused:
+            self.reject_counts.update(reasons)
+        if self.on_reject is not None:
+            for reject in _rejects(columns.batch, refused):
+                self._waiting[reject.doc].append(reject)
+            for document in documents:
+                mine = self._waiting.pop(document.id, [])
+                for reject in sorted(mine, key=lambda r: (r.span, r.marker, r.reason)):
+                    self.on_reject(reject)
         return columns
 
     def pairs_in(self, sentence: str, previous: str = "", marker: str | None = None) -> list[Pair]:
@@ -161,104 +208,58 @@ class Extractor:
         """The pairs and rejects of one sentence, in order."""
         text = f"{previous} {sentence}" if previous else sentence
         start = len(text) - len(sentence)
-        spans = (
-            Spans([0, start], [len(previous), len(text)]) if previous else Spans([0], [len(text)])
-        )
+        spans = Spans([0, start], [len(previous), len(text)])
+        if not previous:
+            spans = Spans([0], [len(text)])
         document = Document(id="", text=text, language=self.settings.language, sentences=spans)
-        results: list[Pair | Reject] = []
-        parses = list(self.parser.parse([document]))
-        columns = self._extract([document], parses, Counter(), results.append)
-        results.extend(columns.pairs())
+        columns, refused = self._extract([document], list(self.parser.parse([document])))
+        results: list[Pair | Reject] = [*_rejects(columns.batch, refused), *columns.pairs()]
         return sorted((r for r in results if _begin(r) >= start), key=_begin)
 
     def _extract(
-        self,
-        documents: Sequence[Document],
-        parses: Sequence[ParsedDocument],
-        counts: Counter[str],
-        on_reject: OnReject | None,
-    ) -> PairColumns:
-        """All pairs of some documents, whose parses share one string table.  `counts` counts
-        rejected candidates by reason; `on_reject` is called with each.
-        """
-        patterns = self._compiled(parses[0])
-        batch = Batch.of(documents, parses, patterns)
-
-        def refuse(matches: Matches, why: Ints, reasons: Sequence[str]) -> None:
-            for number, n in enumerate(np.bincount(why, minlength=1).tolist()):
-                if n:
-                    counts[reasons[number]] += n
-            if on_reject is not None:
-                for reject in _rejects(batch, matches, [reasons[k] for k in why.tolist()]):
-                    on_reject(reject)
-
+        self, documents: Sequence[Document], parses: Sequence[ParsedDocument]
+    ) -> tuple[PairColumns, Refused]:
+        """The pairs of some documents, and the rejected candidates with a reason for each."""
+        settings = self.settings
+        if self._patterns is None or self._patterns.strings is not parses[0].strings:
+            table = load_patterns(settings.language, self.parser.scheme, settings.patterns)
+            self._patterns = CompiledPatterns(
+                table, self.markers, parses[0].strings, modified=settings.mode == "standalone"
+            )
+        patterns = self._patterns
+        batch = Batch(documents, parses, patterns)
+        refused: Refused = []
         matches = find_candidates(batch)
-        asked = patterns.wanted[matches.sequence]
-        foreign = _foreign(batch)[batch.row_doc[batch.row[matches.first]]]
-        for marked, reason in ((foreign, "language"), (~asked & ~foreign, "multiword")):
-            others = matches.take(marked)
-            refuse(others, np.zeros(len(others), np.int32), [reason])
-        matches = matches.take(asked & ~foreign)
-        match_rows(batch, matches, whole_clauses=self.settings.mode != "recall")
-        failed = matches.row < 0
-        refuse(matches.take(failed), matches.stage[failed], REASONS)
-        matches = matches.take(~failed)
-        judge = None
-        if self.settings.mode == "standalone":
-            own = ["finite"] if patterns.table.pro_drop else ["finite", "subject"]
-            needs = ["statement"] if self.settings.subjects == "shared" else own
-            judge = Judge(batch, patterns.mask(needs))
-        restore = self.settings.subjects == "restored"
-        sides = sides_of(batch, matches, judge, restore=restore)
-        refused = sides.refused > 0
-        refuse(matches.take(refused), sides.refused[refused], (*REFUSALS, *STANDALONE))
-        matches, sides = matches.take(~refused), sides.take(~refused)
-        if self.model is None:
-            return self._columns(batch, matches, sides, None)
-        sure = self.model.confidences(batch, matches, sides.spans)
-        doubtful = sure < self.threshold
-        others = matches.take(doubtful)
-        refuse(others, np.zeros(len(others), np.int32), ["confidence"])
-        return self._columns(batch, matches.take(~doubtful), sides.take(~doubtful), sure[~doubtful])
 
-    def _columns(
-        self, batch: Batch, matches: Matches, sides: Sides, sure: NDArray[np.float32] | None
-    ) -> PairColumns:
-        rows = batch.row[matches.first]
-        doc = batch.row_doc[rows]
-        (s1, s2), text = sides.spans, self.settings.text
-        # "but if he sings, we stay": the "but" is in S1's span, its text begins after S2.
-        begin = sides.spoken[0]
-        # The marker's spans: one, or two for a correlative.
-        first = np.stack([matches.first, matches.second], axis=1).ravel()
-        length = np.stack([matches.length, matches.second_length], axis=1).ravel()
-        last = (first + length - 1)[length > 0]
-        counts = (1 + (matches.second_length > 0)).astype(np.int32)
-        written = [d.text for d in batch.documents]
-        copies = [
-            " ".join(written[d][a:b] for a, b in spans)
-            for d, spans in zip(doc.tolist(), sides.added.lists(), strict=True)
-        ]
-        return PairColumns(
-            documents=batch.documents,
-            markers=[s.name for s in batch.patterns.sequences],
-            patterns=[row.pattern.id for row in batch.patterns.rows],
-            language=self.settings.language,
-            doc=doc,
-            sentence=batch.row_sentence[rows],
-            marker=matches.sequence,
-            pattern=matches.row,
-            previous=matches.s1 == PREVIOUS,
-            s1_first=begin.start[begin.offsets[:-1]] < s2.start[s2.offsets[:-1]],
-            has_clauses=sides.has_clauses,
-            marker_spans=SpanColumn.of(counts, batch.start[first[length > 0]], batch.end[last]),
-            s1_spans=s1,
-            s2_spans=s2,
-            s1=texts_of(batch, doc, sides.spoken[0], text, sides.asks[0]),
-            s2=texts_of(batch, doc, sides.spoken[1], text, sides.asks[1]),
-            s2_added=copies,
-            confidence=sure,
+        def refuse(failed: BoolArray, reasons: NDArray[np.str_]) -> Matches:
+            """Keep the failed candidates with their reasons; returns the others."""
+            refused.append((matches.take(failed), reasons[failed].tolist()))
+            return matches.take(~failed)
+
+        foreign = _foreign(batch)[batch.row_doc[batch.row[matches.first]]]
+        unasked = ~patterns.wanted[matches.sequence]
+        matches = refuse(foreign | unasked, np.where(foreign, "language", "multiword"))
+        match_rows(batch, matches, whole_clauses=settings.mode != "recall")
+        matches = refuse(matches.row < 0, np.array(REASONS)[matches.stage])
+        judge = None
+        if settings.mode == "standalone":
+            needs = ["finite"] if patterns.table.pro_drop else ["finite", "subject"]
+            judge = Judge(batch, ["statement"] if settings.subjects == "shared" else needs)
+        sides = sides_of(batch, matches, judge, restore=settings.subjects == "restored")
+        failed = sides.refused > 0
+        matches, sides = refuse(failed, np.array(REFUSALS)[sides.refused]), sides.take(~failed)
+        sure = None
+        if self.model is not None:
+            sure = self.model.confidences(batch, matches, sides.spans)
+            failed = sure < self.threshold
+            matches = refuse(failed, np.full(len(failed), "confidence"))
+            sides, sure = sides.take(~failed), sure[~failed]
+        doc = batch.row_doc[batch.row[matches.first]]
+        s1, s2 = (
+            texts_of(batch, doc, spans, settings.text, asks)
+            for spans, asks in zip(sides.spoken, sides.asks, strict=True)
         )
+        return PairColumns(batch, matches, sides, s1, s2, sure), refused
 
     def _with_sentences(self, document: Document) -> Document:
         if self.gold_sentences and document.sentences is not None:
@@ -278,21 +279,8 @@ class Extractor:
             return get_parser(parser, **settings)
         table = load_patterns(self.settings.language, "ud", self.settings.patterns)
         settings.setdefault("prefilter", Prefilter(self.markers, table, self.settings.looks_back))
-        if self.gold_tokens:
-            settings["gold_tokens"] = True
+        settings.setdefault("gold_tokens", self.gold_tokens)
         return get_parser(parser, on_skip=self._skipped, **settings)
-
-    def _compiled(self, parsed: ParsedDocument) -> CompiledPatterns:
-        if self._patterns is None or self._patterns.strings is not parsed.strings:
-            language, files = self.settings.language, self.settings.patterns
-            table = load_patterns(language, self.parser.scheme, files)
-            self._patterns = CompiledPatterns(
-                table,
-                self.markers,
-                parsed.strings,
-                modified=self.settings.mode == "standalone",
-            )
-        return self._patterns
 
     def _skipped(self, reject: Reject) -> None:
         """A sentence that the parser skipped, to be reported with its document's rejects."""
@@ -306,7 +294,7 @@ def _foreign(batch: Batch) -> BoolArray:
     n = len(batch.documents)
     document = batch.row_doc[batch.row]
     words = np.bincount(document, minlength=n)
-    frequent = np.bincount(document[batch.patterns.frequent[batch.form]], minlength=n)
+    frequent = np.bincount(document[batch.listed("frequent")], minlength=n)
     known = bool(batch.patterns.table.frequent)
     return known & (words >= FEW_WORDS) & (frequent < FREQUENT * words)
 
@@ -315,40 +303,32 @@ def batches(
     items: Iterable[tuple[Document, ParsedDocument]], tokens: int = BATCH_TOKENS
 ) -> Iterator[list[tuple[Document, ParsedDocument]]]:
     """Documents with their parses, in groups of about `tokens` tokens that share a string table."""
-    group: list[tuple[Document, ParsedDocument]] = []
-    filled = 0
-    for document, parsed in items:
-        if group and (filled >= tokens or parsed.strings is not group[0][1].strings):
-            yield group
-            group, filled = [], 0
-        group.append((document, parsed))
-        filled += len(parsed.head)
-    if group:
-        yield group
+    for _, same in itertools.groupby(items, key=lambda item: item[1].strings):
+        yield from grouped(same, lambda item: len(item[1].head), tokens)
 
 
-def _rejects(batch: Batch, matches: Matches, reasons: Sequence[str]) -> Iterator[Reject]:
-    """The candidates as `Reject` objects."""
-    rows = batch.row[matches.first].tolist()
-    starts, ends = batch.start[matches.first], batch.end[matches.first + matches.length - 1]
-    names = [batch.patterns.sequences[s].name for s in matches.sequence.tolist()]
-    spans = zip(starts.tolist(), ends.tolist(), strict=True)
-    for row, name, reason, span in zip(rows, names, reasons, spans, strict=True):
-        document = batch.documents[batch.row_doc[row]].id
-        yield Reject(reason, name, span, document, int(batch.row_sentence[row]))
+def _rejects(batch: Batch, refused: Refused) -> Iterator[Reject]:
+    """The rejected candidates as objects."""
+    for matches, reasons in refused:
+        starts, ends = batch.start[matches.first], batch.end[matches.first + matches.length - 1]
+        spans = zip(starts.tolist(), ends.tolist(), strict=True)
+        rows = batch.row[matches.first].tolist()
+        for row, number, reason, span in zip(rows, matches.sequence, reasons, spans, strict=True):
+            name, document = batch.patterns.names[number], batch.documents[batch.row_doc[row]]
+            yield Reject(reason, name, span, document.id, int(batch.row_sentence[row]))
 
 
-_EXTRACTORS: dict[str, Extractor] = {}
-"""This process's extractor; a worker makes it once."""
+@cache
+def _extractor(settings: tuple[tuple[str, Any], ...]) -> Extractor:
+    """A worker's extractor, made once."""
+    return Extractor(**dict(settings))
 
 
 def _extract_chunk(
-    settings: dict[str, Any], documents: list[Document]
+    settings: tuple[tuple[str, Any], ...], documents: list[Document]
 ) -> tuple[list[Pair], list[Reject]]:
-    extractor = _EXTRACTORS.get(repr(settings))
-    if extractor is None:
-        extractor = _EXTRACTORS[repr(settings)] = Extractor(**settings)
     rejects: list[Reject] = []
+    extractor = _extractor(settings)
     extractor.on_reject = rejects.append
     return list(extractor.pairs(documents)), rejects
 

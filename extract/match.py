@@ -8,16 +8,15 @@ token and no parse per marker (DisSent, section 4.2 and appendix A.1, made decla
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from extract.parse import BoolArray, Ints
-from extract.patterns.compiled import Row, WordSequence
+from extract.patterns.table import Pattern
 from extract.trees import Batch
 
-Test = Callable[[Ints], BoolArray]
 PREVIOUS = -2
 """Stands for the head of S1 if S1 is the previous sentence."""
 MAX_DEPTH = 1000
@@ -55,49 +54,56 @@ class Matches:
     def __len__(self) -> int:
         return len(self.first)
 
-    def take(self, keep: BoolArray | Ints) -> Matches:
+    def take(self, keep: BoolArray | slice) -> Matches:
         return Matches(*(getattr(self, column.name)[keep] for column in fields(self)))
 
     def marker_tokens(self) -> tuple[Ints, Ints]:
         """Every token of every marker: the number of its candidate, and the token."""
-        which, tokens = [], []
-        for start, length in ((self.first, self.length), (self.second, self.second_length)):
-            begin = np.cumsum(length) - length
-            which.append(np.repeat(np.arange(len(self)), length))
-            tokens.append(np.arange(int(length.sum())) + np.repeat(start - begin, length))
-        return np.concatenate(which), np.concatenate(tokens)
+        start = np.concatenate([self.first, self.second])
+        length = np.concatenate([self.length, self.second_length])
+        begin = np.cumsum(length) - length
+        which = np.repeat(np.tile(np.arange(len(self)), 2), length)
+        return which, np.arange(int(length.sum())) + np.repeat(start - begin, length)
 
 
 def find_candidates(batch: Batch) -> Matches:
     """Every occurrence; a token belongs to at most one (correlatives first, then the longest)."""
-    sequences = batch.patterns.sequences
-    by_word = _positions(batch)
-    claimed = np.zeros(len(batch) + 1, dtype=bool)
+    hits = np.flatnonzero(batch.word)
+    hits = hits[np.argsort(batch.word[hits], kind="stable")]
+    present, begin = np.unique(batch.word[hits], return_index=True)
+    tokens_of = dict(zip(present.tolist(), np.split(hits, begin[1:]), strict=False))
+    free = np.ones(len(batch), dtype=bool)
 
-    def free(words: tuple[int, ...]) -> Ints:
-        """Where the words are adjacent and no other candidate has one of them."""
-        starts = _starts(batch, by_word, words)
-        return starts[~claimed[_tokens(starts, words)].any(axis=1)]
+    def places(words: Sequence[int]) -> Ints:
+        """Where the words are adjacent in one sentence and no other candidate has one of them."""
+        starts = tokens_of.get(words[0], np.empty(0, dtype=np.intp))
+        for k, word in enumerate(words):
+            starts = starts[starts + k < len(batch)]
+            here = (batch.word[starts + k] == word) & free[starts + k]
+            starts = starts[here & (batch.row[starts + k] == batch.row[starts])]
+        return starts
 
-    columns: list[Ints] = []
-    for number, sequence in enumerate(sequences):
-        first = free(sequence.words)
+    found: list[Ints] = []
+    for number, sequence in enumerate(batch.patterns.sequences):
+        words = batch.patterns.numbers(sequence.words.split())
+        later = batch.patterns.numbers(sequence.second.split())
+        first = places(words)
         if sequence.last_deprels:
-            labels = batch.patterns.last_labels[number]
-            first = first[labels[batch.label[first + len(sequence.words) - 1]]]
+            labels = batch.patterns.labels(sequence.last_deprels)
+            first = first[labels[batch.label[first + len(words) - 1]]]
         second = np.full(len(first), -1, dtype=np.int32)
-        if sequence.second:
-            first, second = _correlated(batch, sequence, first, free(sequence.second))
-        claimed[_tokens(first, sequence.words)] = True
-        claimed[_tokens(second, sequence.second)] = True
-        columns.append(np.stack([np.full(len(first), number, dtype=np.int32), first, second]))
-    table = np.concatenate(columns, axis=1)
-    number, first, second = table[:, np.argsort(table[1], kind="stable")]
-    length = np.array([len(s.words) for s in sequences], dtype=np.int32)[number]
-    second_length = np.array([len(s.second) for s in sequences], dtype=np.int32)[number]
-    later = np.array([s.like_second for s in sequences], dtype=bool)[number]
-    lead = np.where(later, second, first)
-    token = _head_token(batch, lead, np.where(later, second_length, length))
+        if later:
+            first, second = _correlated(batch, len(words), first, places(later))
+        for start, part in ((first, words), (second, later)):
+            free[start[:, None] + np.arange(len(part))] = False
+        second_is_lead = bool(later) and sequence.second == sequence.like
+        shape = (number, len(words), len(later), second_is_lead)
+        found.append(np.stack([first, second, *(np.full(len(first), n) for n in shape)]))
+    table = np.concatenate(found, axis=1).astype(np.int32)
+    table = table[:, np.argsort(table[0], kind="stable")]
+    first, second, number, length, second_length, second_is_lead = table
+    lead = np.where(second_is_lead, second, first)
+    token = _head_token(batch, lead, np.where(second_is_lead, second_length, length))
     row, s2, s1 = np.full((3, len(first)), -1, dtype=np.int32)
     stage = np.zeros(len(first), dtype=np.int32)
     return Matches(
@@ -105,32 +111,7 @@ def find_candidates(batch: Batch) -> Matches:
     )
 
 
-def _positions(batch: Batch) -> dict[int, Ints]:
-    """The tokens of each word that occurs in a marker, in the order of the text."""
-    hits = np.flatnonzero(batch.word)
-    hits = hits[np.argsort(batch.word[hits], kind="stable")]
-    present, begin = np.unique(batch.word[hits], return_index=True)
-    return dict(zip(present.tolist(), np.split(hits, begin[1:]), strict=False))
-
-
-def _starts(batch: Batch, by_word: dict[int, Ints], words: tuple[int, ...]) -> Ints:
-    """Where the words are adjacent in one sentence."""
-    starts = by_word.get(words[0], np.empty(0, dtype=np.intp))
-    for k, word in enumerate(words[1:], start=1):
-        starts = starts[starts + k < len(batch)]
-        here = (batch.word[starts + k] == word) & (batch.row[starts + k] == batch.row[starts])
-        starts = starts[here]
-    return starts
-
-
-def _tokens(starts: Ints, words: tuple[int, ...]) -> Ints:
-    """The tokens [starts, words] of the sequence at each start."""
-    return starts[:, None] + np.arange(len(words))
-
-
-def _correlated(
-    batch: Batch, sequence: WordSequence, first: Ints, second: Ints
-) -> tuple[Ints, Ints]:
+def _correlated(batch: Batch, length: int, first: Ints, second: Ints) -> tuple[Ints, Ints]:
     """Pairs of a first and a later second part in one sentence whose clauses are linked.
 
     "if ... then": the clause of "then" governs that of "if"; "not only ... but": the conjunct
@@ -140,13 +121,14 @@ def _correlated(
     for token in second.tolist():
         by_row[int(batch.row[token])].append(token)
     head, pairs = batch.head, []
-    governor = head[_head_token(batch, first, np.full(len(first), len(sequence.words)))]
+    governor = head[_head_token(batch, first, np.full(len(first), length))]
     for token, a in zip(first.tolist(), governor.tolist(), strict=True):
-        for other in by_row.get(int(batch.row[token]), ()):
+        candidates = by_row[int(batch.row[token])]
+        for other in candidates:
             b = int(head[other])
             if other > token and a >= 0 and b >= 0 and (a == b or head[a] == b or head[b] == a):
                 pairs.append((token, other))
-                by_row[int(batch.row[token])].remove(other)
+                candidates.remove(other)
                 break
     columns = np.array(pairs, dtype=np.int32).reshape(-1, 2)
     return columns[:, 0], columns[:, 1]
@@ -171,171 +153,165 @@ def match_rows(batch: Batch, matches: Matches, whole_clauses: bool = False) -> N
     With `whole_clauses`, S1 of a subordinate clause is the nearest clause above that is finite or
     has a subject, whatever the row says: clauses in between could not stand alone.
     """
-    matcher = _Matcher(batch, matches, whole_clauses)
-    for marker, rows in batch.patterns.rows_of.items():
-        which = np.flatnonzero(batch.patterns.uses[marker][matches.sequence])
-        for row in rows:
-            if len(which) == 0:
-                break
-            matcher.try_row(row, which)
-            which = which[matches.row[which] < 0]
+    heads = _Heads(batch, whole_clauses)
+    for number, row in enumerate(batch.patterns.table.patterns):
+        which = np.flatnonzero(
+            batch.patterns.users[row.marker][matches.sequence] & (matches.row < 0)
+        )
+        if len(which) == 0:
+            continue
+        _reached(matches, which, 1)
+        which = which[heads.marker_fits(row, matches, which)]
+        _reached(matches, which, 2)
+        if len(which) == 0:
+            continue
+        s2 = heads.s2(row, matches.token[which])
+        fits = (s2 >= 0) & heads.marker_is_placed(row, matches, which, s2)
+        which, s2 = which[fits], s2[fits]
+        _reached(matches, which, 3)
+        fits = heads.s2_fits(row, s2)
+        which, s2 = which[fits], s2[fits]
+        _reached(matches, which, 4)
+        s1 = heads.s1(row, matches.token[which], s2)
+        fits = heads.s1_fits(row, matches.lead[which], s1, s2)
+        which, s2, s1 = which[fits], s2[fits], s1[fits]
+        _reached(matches, which, 5)
+        if row.order != "any":
+            fits = (s1 < s2) == (row.order == "s1_first")
+            which, s2, s1 = which[fits], s2[fits], s1[fits]
+        matches.row[which], matches.s2[which], matches.s1[which] = number, s2, s1
 
 
-class _Matcher:
-    """Arrays that several rows need, computed once for a batch."""
+def _reached(matches: Matches, which: Ints, stage: int) -> None:
+    matches.stage[which] = np.maximum(matches.stage[which], stage)
 
-    def __init__(self, batch: Batch, matches: Matches, whole_clauses: bool) -> None:
-        self.batch, self.matches, self.whole_clauses = batch, matches, whole_clauses
-        self.patterns = batch.patterns
-        self.conjunct_before = batch.previous_conjunct()
-        self.first_core = batch.leftmost_child("core")
-        self.first_subject = batch.leftmost_child("subject")
-        tokens = np.arange(len(batch), dtype=np.int32)
-        self.whole = batch.has(tokens, self.patterns.mask(("finite", "subject")))
-        that = batch.labelled("subordinator") & self.patterns.listed["complementizer"][batch.form]
-        self.complement = batch.with_child(that & (batch.head > tokens))
+
+class _Heads:
+    """The heads of both clauses by the rules of a row, and whether these have what it asks for."""
+
+    def __init__(self, batch: Batch, whole_clauses: bool) -> None:
+        self.batch, self.whole_clauses = batch, whole_clauses
+        self.pro_drop = batch.patterns.table.pro_drop
+        that = batch.labelled("subordinator") & batch.listed("complementizer")
+        self.complement = batch.with_child(that & (batch.head > batch.tokens))
         self.complement_before = _last_before(self.complement)
-        self.asks = np.zeros(len(batch.row_doc), dtype=bool)
-        self.asks[batch.row[batch.patterns.asking[batch.form]]] = True
         content = ~batch.labelled("punctuation")
         self.content_before = _last_before(content)
         self.opening = _last_before(content & ~batch.labelled("opener"))
+        self.asks = batch.rows_with(batch.listed("asking"))
+        finite, subject = batch.tagged("finite"), batch.tagged("subject")
+        self.no_clause = ~batch.tagged("clause")
+        whole = finite | subject | batch.tagged("statement") | batch.tagged("imperative")
+        self.no_sentence = self.no_clause | ~whole
+        self.full_conjunct = batch.labelled("conjunct") & finite & subject
 
-    def try_row(self, row: Row, which: Ints) -> None:
-        """Narrow `which` condition by condition, and record how far each candidate got."""
-        batch, matches, pattern = self.batch, self.matches, row.pattern
+    def under(self, labels: tuple[str, ...], tokens: Ints) -> BoolArray:
+        """Whether the tokens have one of the labels."""
+        return self.batch.patterns.labels(labels)[self.batch.label[tokens]]
 
-        def reached(stage: int) -> None:
-            matches.stage[which] = np.maximum(matches.stage[which], stage)
+    def worded(self, words: tuple[str, ...], tokens: Ints) -> BoolArray:
+        """Whether the tokens are one of the words."""
+        return self.batch.patterns.words(words)[self.batch.word[tokens]]
 
-        reached(1)
+    def marker_fits(self, row: Pattern, matches: Matches, which: Ints) -> BoolArray:
         token = matches.token[which]
-        fits = row.labels["deprels"][batch.label[token]] & batch.has(token, row.bits["tags"])
-        after = np.minimum(token + 1, len(batch) - 1)
-        fits &= ~row.words["not_before"][batch.word[after]]
-        if pattern.after_words:
-            fits &= row.words["after_words"][batch.word[np.maximum(matches.first[which] - 1, 0)]]
-        which = which[fits]
-        reached(2)
-        if len(which) == 0:
-            return
-        s2 = self.s2_head(row, matches.token[which])
-        placed = (s2 >= 0) & self.placed(row, which, s2)
-        if pattern.uninverted:
-            placed &= ~self.inverted(which, s2)
-        which, s2 = which[placed], s2[placed]
-        reached(3)
-        fits = (
-            batch.has(s2, row.bits["s2_needs"], row.bits["s2_lacks"])
-            & row.labels["s2_deprels"][batch.label[s2]]
-        )
-        if pattern.s2_words:
-            fits &= row.words["s2_words"][batch.word[s2]]
-        if pattern.compared:
-            fits &= self.compares(row)[batch.head[s2]] & (batch.head[s2] >= 0)
-        which, s2 = which[fits], s2[fits]
-        reached(4)
-        if len(which) == 0:
-            return
-        s1 = self.s1_head(row, matches.token[which], s2)
-        fits = self.s1_fits(row, matches.lead[which], s1, s2)
-        which, s2, s1 = which[fits], s2[fits], s1[fits]
-        reached(5)
-        if pattern.order != "any":
-            ordered = (s1 < s2) == (pattern.order == "s1_first")
-            which, s2, s1 = which[ordered], s2[ordered], s1[ordered]
-        matches.row[which], matches.s2[which], matches.s1[which] = row.index, s2, s1
+        fits = self.under(row.deprels, token) & self.batch.has(token, row.tags)
+        if row.not_before:
+            fits &= ~self.worded(row.not_before, np.minimum(token + 1, len(self.batch) - 1))
+        if row.after_words:
+            fits &= self.worded(row.after_words, np.maximum(matches.first[which] - 1, 0))
+        return fits
 
-    def placed(self, row: Row, which: Ints, s2: Ints) -> BoolArray:
+    def marker_is_placed(self, row: Pattern, matches: Matches, which: Ints, s2: Ints) -> BoolArray:
         """Whether the marker is where the row requires it, relative to S2's head."""
-        place, first = row.pattern.place, self.matches.lead[which]
-        if place == "initial":
-            return self.opening[first] < self.batch.offsets[self.batch.row[first]]
-        if place == "edge":
-            return (first < s2) & (first < self.first_core[np.maximum(s2, 0)])
-        if place == "after_governor":
-            return first > self.batch.head[self.matches.token[which]]
-        if place in ("before", "after"):
-            return (first < s2) == (place == "before")
-        return np.ones(len(first), dtype=bool)
+        batch, first = self.batch, matches.lead[which]
+        placed = np.ones(len(which), dtype=bool)
+        if row.place == "initial":
+            placed = self.opening[first] < batch.offsets[batch.row[first]]
+        elif row.place == "edge":
+            placed = (first < s2) & (first < batch.leftmost_child("core")[s2])
+        elif row.place == "after_governor":
+            placed = first > batch.head[matches.token[which]]
+        elif row.place != "any":
+            placed = (first < s2) == (row.place == "before")
+        if row.uninverted:
+            # S2's verb or auxiliary follows the marker, and its subject comes after it: "so do I"
+            # is said of another subject, "so" is a pro-form. Questions are inverted anyway.
+            first = matches.first[which]
+            verb = np.minimum(first + matches.length[which], len(batch) - 1)
+            auxiliary = batch.labelled("auxiliary")[verb]
+            auxiliary &= (batch.head[verb] == s2) | (batch.head[verb] == first)
+            subject = batch.leftmost_child("subject")[s2]
+            turned = (subject > verb) & (subject < len(batch)) & ~self.asks[batch.row[first]]
+            placed &= ~(((verb == s2) | auxiliary) & turned)
+        return placed
 
-    def inverted(self, which: Ints, s2: Ints) -> BoolArray:
-        """Whether S2's verb or auxiliary follows the marker, and its subject comes after it.
-
-        "So do I" is said of another subject: "so" is a pro-form. Questions are inverted anyway.
-        """
-        batch = self.batch
-        first = self.matches.first[which]
-        verb = np.minimum(first + self.matches.length[which], len(batch) - 1)
-        auxiliary = self.patterns.classes["auxiliary"][batch.label[verb]]
-        auxiliary &= (batch.head[verb] == s2) | (batch.head[verb] == first)
-        subject = self.first_subject[np.maximum(s2, 0)]
-        turned = (subject > verb) & (subject < len(batch)) & ~self.asks[batch.row[first]]
-        return ((verb == s2) | auxiliary) & turned
-
-    def compares(self, row: Row) -> BoolArray:
-        """The words of `compared`, the tokens that these modify from the left, and their heads.
-
-        The clause of "as tall as he is" depends on "tall", or in a parse on the verb above it.
-        """
-        named = row.words["compared"][self.batch.word] & ~self.batch.labelled("subordinator")
-        words = np.flatnonzero(named)
-        heads = self.batch.head[words]
-        heads = heads[heads > words]
-        above = self.batch.head[heads]
-        flag = np.zeros(len(self.batch), dtype=bool)
-        flag[words] = flag[heads] = flag[above[above >= 0]] = True
-        return flag
-
-    def s2_head(self, row: Row, token: Ints) -> Ints:
+    def s2(self, row: Pattern, token: Ints) -> Ints:
         """S2's head, -1 if there is none."""
-        head, choice = self.batch.head[token], row.pattern.s2
-        if choice == "self":
+        batch, head = self.batch, self.batch.head[token]
+        if row.s2 == "self":
             return token
-        if choice == "complement":
-            labels = row.labels["s2_deprels"]
-            return self.batch.child_beside(token, token, labels[self.batch.label], after=True)
-        if choice == "right_conjunct":
-            conjunct = self.batch.labelled("conjunct")
-            return self.batch.child_beside(token, head, conjunct, after=True)
-        if choice == "edge_clause":
+        if row.s2 == "complement":
+            return batch.child_beside(token, token, batch.under(row.s2_deprels), after=True)
+        if row.s2 == "right_conjunct":
+            return batch.child_beside(token, head, batch.labelled("conjunct"), after=True)
+        if row.s2 == "edge_clause":
             # From the head up through the subject, object or adverbial that it is in, as long as
             # these precede the predicate: the clause whose first phrase the marker modifies.
-            dependent = self.labelled(self.patterns.classes["dependent"])
-            top = self.ascend(head, lambda t: dependent(t) & (self.batch.head[t] > t))
+            top = self.ascend(head, batch.labelled("dependent") & (batch.head > batch.tokens))
             return np.where((top != head) & (top > token), top, -1)
         return head
 
-    def s1_head(self, row: Row, token: Ints, s2: Ints) -> Ints:
+    def s2_fits(self, row: Pattern, s2: Ints) -> BoolArray:
+        batch = self.batch
+        fits = batch.has(s2, row.s2_needs, row.s2_lacks)
+        if row.s2_deprels:
+            fits &= self.under(row.s2_deprels, s2)
+        if row.s2_words:
+            fits &= self.worded(row.s2_words, s2)
+        if row.compared:
+            # The words, the tokens that these modify from the left, and their heads: the clause of
+            # "as tall as he is" depends on "tall", or in a parse on the verb above it.
+            named = self.worded(row.compared, batch.tokens) & ~batch.labelled("subordinator")
+            modified = batch.with_child(named & (batch.head > batch.tokens))
+            compares = named | modified | batch.with_child(modified)
+            fits &= compares[batch.head[s2]] & (batch.head[s2] >= 0)
+        return fits
+
+    def s1(self, row: Pattern, token: Ints, s2: Ints) -> Ints:
         """S1's head, -1 if there is none, `PREVIOUS` for the previous sentence."""
-        head, choice = self.batch.head, row.pattern.s1
-        if choice == "previous":
-            linked = self.batch.row_linked[self.batch.row[s2]]
-            return np.where(linked, PREVIOUS, -1).astype(np.int32)
-        if choice == "sibling":
-            return self.batch.sibling_before(s2, self.patterns.classes["reported_clause"])
-        if choice == "conjunct":
-            s1 = self.with_subject(self.conjunct_before[s2], s2)
+        batch, head = self.batch, self.batch.head
+        if row.s1 == "previous":
+            return np.where(batch.row_linked[batch.row[s2]], PREVIOUS, -1).astype(np.int32)
+        if row.s1 == "sibling":
+            reported = batch.labelled("reported_clause")
+            before = batch.child_beside(s2, head[s2], reported, after=False)
+            return np.where(reported[s2], before, -1)
+        if row.s1 == "conjunct":
+            s1 = self.with_subject(batch.previous_conjunct()[s2], s2)
             if self.whole_clauses:
                 s1 = self.complement_alike(s1, s2)
-        elif choice == "marker_head":
+        elif row.s1 == "marker_head":
             s1 = self.with_subject(head[token], s2)
         else:
             s1 = head[s2]
-        if row.pattern.alike:
+        if row.alike:
             # Conjuncts are alike: if S2 is finite, the finite clause above.
-            finite = self.having("finite")
-            above = self.ascend(s1, lambda t: ~finite(t))
-            return np.where((s1 >= 0) & finite(s2) & finite(above), above, s1)
-        climbed = self.labelled(row.labels["climb"])
-        if choice not in ("clause", "sentence"):
-            s1 = self.ascend(s1, climbed)
-            return self.last_conjunct(s1, s2) if choice == "parent" and self.whole_clauses else s1
-        clause = self.having("clause")
-        if choice == "clause" and not self.whole_clauses:
-            return self.ascend(s1, lambda t: ~clause(t) | climbed(t))
-        whole = self.having("finite", "subject", "statement", "imperative")
-        s1 = self.ascend(s1, lambda t: ~clause(t) | ~whole(t) | climbed(t))
+            finite = batch.tagged("finite")
+            above = self.ascend(s1, ~finite)
+            return np.where((s1 >= 0) & finite[s2] & finite[above], above, s1)
+        through = batch.under(row.climb)
+        if row.s1 not in ("clause", "sentence"):
+            s1 = self.ascend(s1, through)
+            if row.s1 != "parent" or not self.whole_clauses:
+                return s1
+            # A clause that is joined without a conjunction continues the clause right before it:
+            # S1's last conjunct before S2 that is a clause with its own subject.
+            last = batch.child_beside(s2, s1, self.full_conjunct, after=False)
+            return np.where(last > s1, last, s1)
+        if row.s1 == "clause" and not self.whole_clauses:
+            return self.ascend(s1, through | self.no_clause)
+        s1 = self.ascend(s1, through | self.no_sentence)
         return self.with_subject(s1, s2) if self.whole_clauses else s1
 
     def complement_alike(self, s1: Ints, s2: Ints) -> Ints:
@@ -351,15 +327,6 @@ class _Matcher:
             above = np.where((above >= 0) & (above != s1), self.batch.head[above], above)
         return np.where(unlike & (above == s1), below, s1)
 
-    def last_conjunct(self, s1: Ints, s2: Ints) -> Ints:
-        """S1's head, or its last conjunct before S2 that is a clause with its own subject.
-
-        A clause that is joined without a conjunction continues the clause right before it.
-        """
-        wanted = self.batch.labelled("conjunct") & self.whole
-        last = self.batch.child_beside(s2, s1, wanted, after=False)
-        return np.where(last > s1, last, s1)
-
     def with_subject(self, s1: Ints, s2: Ints) -> Ints:
         """S1's head, or if S2 has its own subject, the earlier conjunct whose subject S1 shares.
 
@@ -367,43 +334,34 @@ class _Matcher:
         would lack the shared subject. Imperatives share no subject, nor do verbs that need none
         (`pro_drop`).
         """
-        if self.patterns.table.pro_drop:
+        if self.pro_drop:
             return s1
-        subject, statement = self.having("subject"), self.having("statement")
+        subject, statement = self.batch.tagged("subject"), self.batch.tagged("statement")
         top = s1.copy()
-        sharing = np.flatnonzero((s1 >= 0) & subject(s2) & statement(s1))
-        while len(sharing := sharing[~subject(top[sharing])]):
-            top[sharing] = self.conjunct_before[top[sharing]]
+        sharing = np.flatnonzero((s1 >= 0) & subject[s2] & statement[s1])
+        while len(sharing := sharing[~subject[top[sharing]]]):
+            top[sharing] = self.batch.previous_conjunct()[top[sharing]]
         return top
 
-    def s1_fits(self, row: Row, first: Ints, s1: Ints, s2: Ints) -> BoolArray:
-        if row.pattern.s1 == "previous":
+    def s1_fits(self, row: Pattern, first: Ints, s1: Ints, s2: Ints) -> BoolArray:
+        if row.s1 == "previous":
             return s1 == PREVIOUS
-        batch, label = self.batch, self.batch.label[s1]
-        fits = (s1 >= 0) & batch.has(s1, row.bits["s1_needs"], row.bits["s1_lacks"])
-        fits &= row.labels["s1_deprels"][label] & ~row.labels["s1_not"][label]
-        if row.pattern.apart:
-            bits = self.patterns.bits
-            events = batch.has(s1, bits["finite"])
-            events &= batch.has(s2, bits["finite"] | bits["complement"])
+        fits = (s1 >= 0) & self.batch.has(s1, row.s1_needs, row.s1_lacks)
+        fits &= ~self.under(row.s1_not, s1)
+        if row.s1_deprels:
+            fits &= self.under(row.s1_deprels, s1)
+        if row.apart:
+            finite, complement = self.batch.tagged("finite"), self.batch.tagged("complement")
+            events = finite[s1] & finite[s2] & complement[s2]
             fits &= events | (self.content_before[first] != s1)
         return fits
 
-    def having(self, *names: str) -> Test:
-        """Marks the tokens that have one of the properties."""
-        bits = self.patterns.mask(names)
-        return lambda tokens: (self.batch.traits[tokens] & bits) != 0
-
-    def labelled(self, labels: BoolArray) -> Test:
-        """Marks the tokens that have one of the labels."""
-        return lambda tokens: labels[self.batch.label[tokens]]
-
-    def ascend(self, tokens: Ints, through: Test) -> Ints:
+    def ascend(self, tokens: Ints, through: BoolArray) -> Ints:
         """Each token's nearest ancestor, or itself, that `through` does not mark."""
         tokens = tokens.copy()
         passing = np.flatnonzero(tokens >= 0)
         for _ in range(MAX_DEPTH):
-            passing = passing[through(tokens[passing]) & (self.batch.head[tokens[passing]] >= 0)]
+            passing = passing[through[tokens[passing]] & (self.batch.head[tokens[passing]] >= 0)]
             if len(passing) == 0:
                 break
             tokens[passing] = self.batch.head[tokens[passing]]

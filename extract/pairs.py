@@ -1,15 +1,13 @@
-"""What extraction yields: a `Pair`, or a `Reject` with its reason; many pairs as columns."""
+"""What extraction yields: a `Pair`, or a `Reject` with its reason; and columns of spans."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from corpora.document import Document, Span
+from corpora.document import Span
 from extract.parse import BoolArray, Ints
 
 POSITIONS = ("same_sentence", "previous_sentence")
@@ -126,60 +124,3 @@ class SpanColumn:
         """The rows as Python lists of `(start, end)`."""
         flat = list(zip(self.start.tolist(), self.end.tolist(), strict=True))
         return [flat[a:b] for a, b in pairwise(self.offsets.tolist())]
-
-
-@dataclass(slots=True)
-class PairColumns:
-    """The pairs of one batch as parallel columns, in the order of the text.
-
-    `language` is that of the pattern table; `confidence` is None if it has no model. `doc`
-    indexes `documents`; `marker` and `pattern` index `markers` and `patterns`.
-    """
-
-    documents: Sequence[Document]
-    markers: Sequence[str]
-    patterns: Sequence[str]
-    language: str
-    doc: Ints
-    sentence: Ints
-    marker: Ints
-    pattern: Ints
-    previous: BoolArray
-    s1_first: BoolArray
-    has_clauses: BoolArray
-    marker_spans: SpanColumn
-    s1_spans: SpanColumn
-    s2_spans: SpanColumn
-    s1: list[str]
-    s2: list[str]
-    s2_added: list[str]
-    confidence: NDArray[np.float32] | None
-
-    def __len__(self) -> int:
-        return len(self.doc)
-
-    def pairs(self) -> Iterator[Pair]:
-        """The rows as `Pair` objects."""
-        spans = (self.marker_spans.lists(), self.s1_spans.lists(), self.s2_spans.lists())
-        for i, (marker, s1, s2) in enumerate(zip(*spans, strict=True)):
-            document = self.documents[self.doc[i]]
-            yield Pair(
-                doc=document.id,
-                group=document.group,
-                source=document.source,
-                licence=document.licence,
-                language=self.language,
-                sentence=int(self.sentence[i]),
-                marker=self.markers[self.marker[i]],
-                marker_spans=tuple(marker),
-                s1_spans=tuple(s1),
-                s2_spans=tuple(s2),
-                s1=self.s1[i],
-                s2=self.s2[i],
-                position=POSITIONS[int(self.previous[i])],
-                order=ORDERS[int(self.s1_first[i])],
-                has_clauses=bool(self.has_clauses[i]),
-                pattern=self.patterns[self.pattern[i]],
-                s2_added=self.s2_added[i],
-                confidence=None if self.confidence is None else float(self.confidence[i]),
-            )

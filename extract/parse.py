@@ -1,10 +1,10 @@
-"""Parsed documents as flat arrays, and the protocol that every parser follows."""
+"""Parsed documents as flat arrays, the protocol of parsers, and documents in groups for them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,10 @@ from corpora.document import Document
 STRINGS_LIMIT = 200_000
 """A parser starts a new table after this many strings, so memory does not grow with the corpus."""
 
+LETTERS_A_WORD = 10
+"""Characters that count as a word if spaces are rarer; English prose has 5 to 8 for each space."""
+
+Item = TypeVar("Item")
 IntArray = NDArray[np.int32]
 Ints = NDArray[np.signedinteger[Any]]
 """Results of array functions: integers of any width."""
@@ -83,3 +87,29 @@ class Parser(Protocol):
     def scheme(self) -> str: ...
 
     def parse(self, documents: Iterable[Document]) -> Iterator[ParsedDocument]: ...
+
+
+def by_words(documents: Iterable[Document], words: int) -> Iterator[list[Document]]:
+    """Documents in groups of about `words` words; the groups depend only on the documents.
+
+    Words are counted by spaces, or by length for scripts without spaces and for one word a line.
+    """
+
+    def size(document: Document) -> int:
+        return max(document.text.count(" ") + 1, len(document.text) // LETTERS_A_WORD)
+
+    return grouped(documents, size, words)
+
+
+def grouped(items: Iterable[Item], size: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
+    """Items in order in groups, each closed when its sizes sum up to `least`."""
+    group: list[Item] = []
+    filled = 0
+    for item in items:
+        group.append(item)
+        filled += size(item)
+        if filled >= least:
+            yield group
+            group, filled = [], 0
+    if group:
+        yield group

@@ -27,12 +27,19 @@ class Prefilter:
 
     def __init__(self, markers: Sequence[str], table: PatternTable, previous: bool = False) -> None:
         self.markers, self.previous = tuple(markers), previous
-        self._any = _regex([first_part(marker) for marker in markers], table)
-        looking = [(m, places) for m in markers if (places := _places(m, table))]
-        anywhere = [m for m, places in looking if places != {"initial"}]
-        self._anywhere = _regex([first_part(m) for m in anywhere], table) if anywhere else None
-        at_start = [first_part(m) for m, _ in looking]
-        self._at_start = _regex(at_start, table) if at_start else None
+        like = {m.name: m.like for m in table.multiwords}
+        places = {
+            marker: {
+                row.place
+                for row in table.patterns
+                if row.s1 == "previous" and row.marker == (like.get(marker) or marker)
+            }
+            for marker in markers
+        }
+        """By marker, the places in the sentence that rows that look back require."""
+        self._any = _regex(markers, table)
+        self._at_start = _regex([m for m in markers if places[m]], table)
+        self._anywhere = _regex([m for m in markers if places[m] - {"initial"}], table)
 
     def choose(self, document: Document) -> IntArray:
         """The numbers of the sentences to parse, increasing.
@@ -56,32 +63,20 @@ class Prefilter:
     def _looks_back(self, document: Document, sentence: int) -> bool:
         assert document.sentences is not None
         start, end = document.sentences[sentence]
-        if self._anywhere and self._anywhere.search(document.text, start, end):
-            return True
         opening = OPENING.match(document.text, start, end)
-        return bool(self._at_start and opening and self._at_start.search(opening[0]))
+        at_start = opening and self._at_start.search(opening[0])
+        return bool(at_start or self._anywhere.search(document.text, start, end))
 
 
-def first_part(marker: str) -> str:
-    """The first adjacent words of a marker (`if` of `if ... then`)."""
-    return marker.split(" ... ")[0]
+def _regex(markers: Sequence[str], table: PatternTable) -> re.Pattern[str]:
+    """The first adjacent words of any marker (`if` of `if ... then`), longest first.
 
-
-def _places(marker: str, table: PatternTable) -> set[str]:
-    """The places in the sentence that rows of `marker` that look back require."""
-    like = {m.name: m.like for m in table.multiwords}.get(marker) or marker
-    return {p.place for p in table.patterns if p.marker == like and p.s1 == "previous"}
-
-
-def _regex(words: Sequence[str], table: PatternTable) -> re.Pattern[str]:
-    """One alternation of the words, longest first; at word borders if the language has them.
-
-    Accents may be one character or two (NFC, NFD): readers keep a text as it is.
-
-    `_` is not a letter here: it marks emphasis (`_But_`), and tokenizers split it off.
+    They begin and end at word borders if the language has them. Accents may be one character or
+    two (NFC, NFD): readers keep a text as it is. `_` is not a letter here: it marks emphasis
+    (`_But_`), and tokenizers split it off.
     """
+    words = [marker.split(" ... ")[0] for marker in markers]
     spellings = {unicodedata.normalize(form, word) for word in words for form in ("NFC", "NFD")}
     escaped = {re.escape(word).replace(r"\ ", r"\s+") for word in spellings}
-    choices = sorted(escaped, key=lambda word: (-len(word), word))
-    body = "|".join(choices)
+    body = "|".join(sorted(escaped, key=lambda word: (-len(word), word))) or "(?!)"
     return re.compile(rf"(?<![^\W_])(?:{body})(?![^\W_])" if table.spaces else body, re.IGNORECASE)

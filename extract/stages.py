@@ -8,29 +8,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.processes import in_order
+from corpora.schemas import PAIRS, pairs_to_batch
 from corpora.store.atomic import write_json
+from corpora.store.rows import write_parquet
 from extract.extractor import Extractor, batches
-from extract.pairs import POSITIONS, Reject
-from extract.parse import ParsedDocument
+from extract.pairs import Reject
+from extract.parse import ParsedDocument, Parser, by_words
 from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
-from extract.pool import WHOLE, Part, by_words
 from extract.prefilter import Prefilter
 from extract.settings import ExtractSettings, PairSettings, ParseSettings
 from extract.shards import (
     PairCounts,
-    PairFacts,
     ParseCounts,
     ParseFacts,
     Rejects,
     iter_parses,
-    write_pairs,
     write_parses,
 )
 
@@ -49,6 +51,20 @@ __all__ = [
 
 PARSE_VERSION = 4
 EXTRACT_VERSION = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which shards a worker of several makes: number `rank`, `rank + of`, `rank + 2 of`, ..."""
+
+    rank: int = 0
+    of: int = 1
+
+    def has(self, shard: int) -> bool:
+        return shard % self.of == self.rank
+
+
+WHOLE = Part()
 
 
 def parse(
@@ -126,7 +142,7 @@ def extract(
             continue
         if not path.is_file():
             _extract_shard(settings, pairs, path)
-        shards.append(PairFacts.read(path).counts.model_dump())
+        shards.append(PairCounts.read(path).model_dump())
     for left in parsed:
         raise InputError(
             f"there is a parse of document {left.doc!r}, but no such document",
@@ -138,14 +154,22 @@ def extract(
     return counts
 
 
-_PARSERS: dict[ParseSettings, Any] = {}
-"""The parsers that this process has loaded; a worker loads each once."""
+@cache
+def _parser(settings: ParseSettings) -> Any:
+    """A process's parser, loaded once."""
+    check_language(settings.parser, settings.language)
+    if settings.parser == "gold":
+        return get_parser("gold")
+    prefilter = None
+    if settings.prefilter:
+        markers = resolve_markers(settings.markers, settings.language, settings.patterns)
+        table = load_patterns(settings.language, "ud", settings.patterns)
+        prefilter = Prefilter(markers, table, settings.previous)
+    return get_parser(settings.parser, prefilter=prefilter, gold_tokens=settings.gold_tokens)
 
 
 def _parse_shard(settings: ParseSettings, documents: list[Document], path: Path) -> None:
-    parser = _PARSERS.get(settings)
-    if parser is None:
-        parser = _PARSERS[settings] = _make_parser(settings)
+    parser = _parser(settings)
     skipped: Counter[str] = Counter()
     parser.on_skip = lambda reject: skipped.update([reject.reason])
     parses = list(parser.parse(documents))
@@ -160,54 +184,27 @@ def _parse_shard(settings: ParseSettings, documents: list[Document], path: Path)
     write_parses(path, parses, ParseFacts(counts=counts, scheme=parser.scheme, markers=markers))
 
 
-def _make_parser(settings: ParseSettings) -> Any:
-    check_language(settings.parser, settings.language)
-    if settings.parser == "gold":
-        return get_parser("gold")
-    prefilter = None
-    if settings.prefilter:
-        markers = resolve_markers(settings.markers, settings.language, settings.patterns)
-        table = load_patterns(settings.language, "ud", settings.patterns)
-        prefilter = Prefilter(markers, table, settings.previous)
-    return get_parser(settings.parser, prefilter=prefilter, gold_tokens=settings.gold_tokens)
-
-
 def _extract_shard(
-    settings: ExtractSettings, pairs: list[tuple[Document, ParsedDocument]], path: Path
+    settings: ExtractSettings, parsed: list[tuple[Document, ParsedDocument]], path: Path
 ) -> None:
-    reasons, refused = Counter[str](), Counter[str]()
-
-    def on_reject(reject: Reject) -> None:
-        reasons[reject.reason] += 1
-        refused[reject.marker] += 1
-
+    rejects: list[Reject] = []
+    parser = cast("Parser", SimpleNamespace(name="stored", scheme=settings.scheme))
     shaping = settings.model_dump(include=set(PairSettings.model_fields))
-    extractor = Extractor(parser=_Stored(settings.scheme), on_reject=on_reject, **shaping)
-    columns = [extractor.extract([d for d, _ in b], [p for _, p in b]) for b in batches(pairs)]
-    markers, positions = Counter[str](), Counter[str]()
-    for batch in columns:
-        markers.update(batch.markers[i] for i in batch.marker.tolist())
-        positions.update(POSITIONS[previous] for previous in batch.previous.tolist())
+    extractor = Extractor(parser=parser, on_reject=rejects.append, **shaping)
+    columns = (extractor.extract([d for d, _ in b], [p for _, p in b]) for b in batches(parsed))
+    pairs = [pair for batch in columns for pair in batch.pairs()]
+    refused = {
+        "markers": Counter(reject.marker for reject in rejects),
+        "reasons": Counter(reject.reason for reject in rejects),
+    }
     counts = PairCounts(
-        documents=len(pairs),
-        markers=markers,
-        pairs=sum(map(len, columns)),
-        positions=positions,
-        rejects=Rejects(markers=refused, reasons=reasons),
+        documents=len(parsed),
+        markers=Counter(pair.marker for pair in pairs),
+        pairs=len(pairs),
+        positions=Counter(pair.position for pair in pairs),
+        rejects=Rejects(**refused),
     )
-    write_pairs(path, columns, PairFacts(counts=counts))
-
-
-class _Stored:
-    """Stands for the parser of stored parses: it knows only their scheme."""
-
-    name = "stored"
-
-    def __init__(self, scheme: str) -> None:
-        self.scheme = scheme
-
-    def parse(self, documents: Iterable[Document]) -> Iterator[ParsedDocument]:
-        raise TypeError("the parses are stored; pass them to Extractor.extract")
+    write_parquet(path, [pairs_to_batch(pairs)], PAIRS, counts.metadata())
 
 
 def _next(parses: Iterator[ParsedDocument], group: list[Document]) -> Iterator[ParsedDocument]:

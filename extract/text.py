@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -46,76 +46,48 @@ def texts_of(batch: Batch, doc: Ints, column: SpanColumn, text: str, asks: BoolA
 
     A question ends in a question mark if its own end is not in the text.
     """
-    table = batch.patterns.table
-    question = QUESTIONS.get(table.stop, "?")
-    stops = [question if asking else table.stop for asking in asks.tolist()]
+    table, strings = batch.patterns.table, batch.patterns.strings.strings
+    question, blank = QUESTIONS.get(table.stop, "?"), " " if table.spaces else ""
     sources = [document.text for document in batch.documents]
-    sizes = [len(parse.head) for parse in batch.parses]
-    bounds = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-    if text == "tokenised":
-        return [
-            tokenised(list(_forms(batch, sources[d], bounds[d], bounds[d + 1], spans)), stop)
-            for d, spans, stop in zip(doc.tolist(), column.lists(), stops, strict=True)
-        ]
-    blank = " " if table.spaces else ""
-    start, end = column.start.tolist(), column.end.tolist()
-    clausal = batch.labelled("subject") | batch.tagged("verb")
-    clausal |= batch.labelled("subordinator") | batch.tagged("coordinating")
+    bounds = np.cumsum([0, *(len(parse.head) for parse in batch.parses)]).tolist()
+    clausal = batch.labelled("subject") | batch.labelled("subordinator")
+    clausal |= batch.tagged("verb") | batch.tagged("coordinating")
+
+    def tokens(document: int, span: Span) -> slice:
+        """The tokens of a document that begin inside the span."""
+        begin, end = bounds[document], bounds[document + 1]
+        first, last = np.searchsorted(batch.start[begin:end], span)
+        return slice(begin + first, begin + last)
+
+    def opens(document: int, span: Span) -> bool:
+        """Whether a stretch has no clausal token: it can only open a clause ("For example")."""
+        return not clausal[tokens(document, span)].any()
+
     texts: list[str] = []
-    rows = zip(doc.tolist(), pairwise(column.offsets.tolist()), stops, strict=True)
-    for d, (a, b), stop in rows:
-        # Most rows have one span, which needs no object.
-        spans = list(zip(start[a:b], end[a:b], strict=True)) if b > a + 1 else ()
-        if spans:
-            here = slice(bounds[d], bounds[d + 1])
-            opens = partial(_opens_clause, batch.start[here], clausal[here])
-            joined = _joined(sources[d], spans, blank, opens)
-        else:
-            joined = sources[d][start[a] : end[a]]
-        texts.append(_finished(joined, stop))
+    for d, spans, asking in zip(doc.tolist(), column.lists(), asks.tolist(), strict=True):
+        stop = question if asking else table.stop
+        if text == "written":
+            texts.append(written(sources[d], spans, stop, blank, partial(opens, d)))
+            continue
+        codes = [code for span in spans for code in batch.form[tokens(d, span)].tolist()]
+        # A previous sentence that was not parsed has no tokens: white space separates its words.
+        words = [word for start, end in spans for word in sources[d][start:end].split()]
+        texts.append(tokenised([strings[code] for code in codes] or words, stop))
     return texts
 
 
-def _opens_clause(starts: Ints, clausal: BoolArray, span: Span) -> bool:
-    """Whether a stretch has no clausal token: it can only open a clause ("For example")."""
-    first, last = np.searchsorted(starts, span)
-    return not clausal[first:last].any()
-
-
-def _forms(batch: Batch, source: str, begin: int, end: int, spans: Sequence[Span]) -> Iterator[str]:
-    """The forms of the tokens of one document that begin inside the spans.
-
-    A previous sentence that was not parsed has no tokens: white space separates its words.
-    """
-    strings = batch.patterns.strings.strings
-    bounds = [begin + np.searchsorted(batch.start[begin:end], span) for span in spans]
-    if any(first < last for first, last in bounds):
-        for first, last in bounds:
-            yield from (strings[code] for code in batch.form[first:last].tolist())
-    else:
-        for first, last in spans:
-            yield from source[first:last].split()
-
-
-def written(text: str, spans: Sequence[Span], stop: str = ".", blank: str = " ") -> str:
+def written(
+    text: str,
+    spans: Sequence[Span],
+    stop: str = ".",
+    blank: str = " ",
+    opens: Callable[[Span], bool] = lambda _: False,
+) -> str:
     """The author's own text under `spans`: white space folded, first letter capital, a final stop.
 
-    Quotes are paired. A bracket or `_` of emphasis at either end whose partner is outside is
-    removed, as is a citation after the stop (`[28]`).
-    """
-    return _finished(_joined(text, spans, blank), stop)
-
-
-def tokenised(forms: Sequence[str], stop: str = ".") -> str:
-    """The tokens separated by spaces, first letter capital, ` .` at the end, as in the paper."""
-    text = _raised(" ".join(forms))
-    return text if _ends(text) else f"{text} {stop}"
-
-
-def _joined(
-    text: str, spans: Sequence[Span], blank: str, opens: Callable[[Span], bool] = lambda _: False
-) -> str:
-    """The parts joined by spaces, without one before a closing mark; quotes stay closed.
+    Parts are joined by `blank`, without one before a closing mark. Quotes are paired. A bracket or
+    `_` of emphasis at either end whose partner is outside is removed, as is a citation after the
+    stop (`[28]`).
 
     The marker and commas between parts are left out, which could also remove a closing quote: in
     "“Well, then,” said he" the parts are "“Well" and "said he". A comma stays after a first word
@@ -123,32 +95,35 @@ def _joined(
     that `opens` the clause ("For example, [if you ask,] he will go").
     """
     joined, begin = text[slice(*spans[0])], spans[0][0]
-    for (_, end), (start, stop) in pairwise(spans):
+    for (_, end), (start, last) in pairwise(spans):
         gap = text[end:start]
         closed = _CLOSED.search(gap)
-        keeps = TAGGED.match(gap) is not None
-        keeps |= " " not in joined and INTERJECTED.fullmatch(gap) is not None
-        keeps |= ENCLOSED.fullmatch(gap) is not None and opens((begin, end))
         if closed and joined.count(PARTNERS[closed[1]]) > joined.count(closed[1]):
             joined += closed[0]
-        elif keeps:
+        elif (
+            TAGGED.match(gap)
+            or (" " not in joined and INTERJECTED.fullmatch(gap))
+            or (ENCLOSED.fullmatch(gap) and opens((begin, end)))
+        ):
             joined += ","
-        part = text[start:stop]
+        part = text[start:last]
         joined += part if part[:1] in TERMINAL else blank + part
-    return joined
-
-
-def _finished(joined: str, stop: str) -> str:
     if "  " in joined or not joined.isprintable():
         joined = " ".join(joined.split()) or stop
     if item := NUMBERED.match(joined):
         joined = joined[item.end() :]
-    first, last = joined[0], joined[-1]
-    if first in MARKS or last in MARKS or PAIRED.search(joined):
+    first, final = joined[0], joined[-1]
+    if first in MARKS or final in MARKS or PAIRED.search(joined):
         return _raised(_with_paired_quotes(_CITED.sub("", joined), stop))
     if not first.isupper():
         joined = _raised(joined)
-    return joined if last in TERMINAL else joined + stop
+    return joined if final in TERMINAL else joined + stop
+
+
+def tokenised(forms: Sequence[str], stop: str = ".") -> str:
+    """The tokens separated by spaces, first letter capital, ` .` at the end, as in the paper."""
+    text = _raised(" ".join(forms))
+    return text if _ends(text) else f"{text} {stop}"
 
 
 def _with_paired_quotes(text: str, stop: str) -> str:
@@ -160,11 +135,9 @@ def _with_paired_quotes(text: str, stop: str) -> str:
     a closing quote it replaces a separator: "“There is your bird,”" ends in "bird.”", "he called it
     “home”" in "“home”.".
     """
-    for _ in range(8):
-        shorter = _strip_once(text)
-        if shorter == text or not shorter:
-            break
-        text = shorter
+    shorter = _strip_once(text)
+    while shorter and shorter != text:
+        text, shorter = shorter, _strip_once(shorter)
     text, closing = _paired(_EMPTY.sub("", text) or text)
     if _ends(text):
         return text + closing
@@ -205,39 +178,32 @@ def _strip_once(text: str) -> str:
 
 
 def _paired(text: str) -> tuple[str, str]:
-    """The text without unopened closing marks, and the marks that close those left open."""
+    """The text without unopened closing marks, and the marks that close those left open.
+
+    A bracket opens after a space (the one in ":(" does not), a straight quote by its neighbours.
+    Unpaired marks stay in "12\" pipe", "1) this" and ":)".
+    """
     opened: list[str] = []
     kept, done = "", 0
     for match in PAIRED.finditer(text):
         mark, at = match[0], match.start()
         before, after = text[max(at - 1, 0) : at], text[at + 1 : at + 2]
-        if _opens(mark, before, after, opened):
+        if mark in BRACKETS:
+            opens = not before.strip()
+        elif mark == '"' and mark not in opened:
+            closes = before.strip() and (after.isspace() or after in CLOSING)
+            opens = bool(after) and not closes
+        else:
+            opens = mark in QUOTES and mark not in opened
+        goes = before == " " if mark in BRACKETS.values() else mark not in BRACKETS
+        if opens:
             opened.append((QUOTES | BRACKETS)[mark])
         elif mark in opened:
             while opened.pop() != mark:
                 pass
-        elif _goes(mark, before):
+        elif goes and not (mark == '"' and before.isdigit()):
             kept, done = (kept + text[done:at]).rstrip(" "), at + 1
     return kept + text[done:], "".join(reversed(opened))
-
-
-def _opens(mark: str, before: str, after: str, opened: list[str]) -> bool:
-    """Whether a mark opens; for a straight quote, its neighbours decide.
-
-    A bracket opens after a space; the one in ":(" does not.
-    """
-    if mark in BRACKETS:
-        return not before.strip()
-    if mark != '"' or mark in opened:
-        return mark in QUOTES and mark not in opened
-    return bool(after) and not (before.strip() and (after.isspace() or after in CLOSING))
-
-
-def _goes(mark: str, before: str) -> bool:
-    """Whether an unpaired mark is removed: not in "12\" pipe", "1) this" and ":)"."""
-    if mark in BRACKETS.values():
-        return before == " "
-    return mark not in BRACKETS and not (mark == '"' and before.isdigit())
 
 
 def _raised(text: str) -> str:

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from corpora.document import Document
 from corpora.errors import InputError
 from extract.pairs import Reject
-from extract.parse import ParsedDocument
-from extract.pool import by_words
+from extract.parse import ParsedDocument, by_words
 from extract.prefilter import Prefilter
 
 

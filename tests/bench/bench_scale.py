@@ -69,7 +69,7 @@ def write(books: Path, size: int, path: Path) -> int:
 
 def measured(books: Path, size: int) -> dict[str, Any]:
     """Of each stage: processor seconds, peak of memory in MiB, MiB on the disk."""
-    from extract.pool import by_words
+    from extract.parse import by_words
     from workflows.settings import options
     from workflows.tasks import BuildAll
 

@@ -9,7 +9,7 @@ import pytest
 
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError
-from extract import Extractor, Pair, Reject, clauses, match, standalone
+from extract import Extractor, Pair, Reject, clauses, match
 from extract.pairs import MEANINGS
 from extract.parsers.gold import GoldParser
 
@@ -168,7 +168,7 @@ def test_the_order_is_that_of_the_texts() -> None:
 
 
 def test_every_reason_of_a_reject_has_a_meaning_and_stands_in_the_reference() -> None:
-    reasons = {*match.REASONS, *clauses.REFUSALS[1:], *standalone.REASONS}
+    reasons = {*match.REASONS, *clauses.REFUSALS[1:]}
     reasons |= {"multiword", "confidence", "language", "sentence_too_long"}
     assert reasons == set(MEANINGS)
     page = Path(__file__).parents[2] / "docs" / "reference" / "extraction.md"

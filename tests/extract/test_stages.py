@@ -17,7 +17,7 @@ from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.processes import in_order
 from corpora.sentences import split
 from extract import Extractor
-from extract.pool import by_words
+from extract.parse import by_words
 from extract.stages import (
     ExtractSettings,
     ParseSettings,
