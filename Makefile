@@ -91,7 +91,7 @@ scorer: $(STAMP) ## make and measure the shipped coherence scorer again (half an
 	$(BIN)/python -m zoo.coherence.ship ship build/scorer/model --texts build/scorer/texts \
 	    --unseen build/scorer/held --output build/scorer/shipped
 
-# PAIRS: the dataset `dissent` of novels, of which the last three are the test split.
+# PAIRS: the folder of a dataset `dissent`; docs/results/zoo-dissent.md says which was used.
 predictor: $(STAMP) ## make and measure the shipped marker predictor again (two minutes)
 	rm -rf build/predictor
 	$(BIN)/python -m zoo.dissent.ship $(PAIRS) --backbone zoo/coherence/shipped --output build/predictor

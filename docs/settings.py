@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from corpora.declared import type_name
 from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Builder
-from extract import clauses, standalone
+from extract.clauses import REFUSALS
 from extract.pairs import MEANINGS
 from workflows import tables
 from zoo import declared
@@ -64,7 +64,7 @@ def keys(name: str) -> str:
 
 def reasons(name: str) -> str:
     """Why extraction rejects candidates: only in the mode `standalone`, or in `every` mode."""
-    own = {*standalone.REASONS, *clauses.REFUSALS} - {"s1_empty", "s2_empty"}
+    own = {*REFUSALS} - {"s1_empty", "s2_empty"}
     some = {key: text for key, text in MEANINGS.items() if (key in own) == (name == "standalone")}
     lines = [f"| `{reason}` | {meaning} |" for reason, meaning in some.items()]
     return "\n".join(["| reason | meaning |", "|---|---|", *lines]) + "\n"

@@ -150,7 +150,8 @@ class Hub:
         by hand because the client retries only some requests, and none after a conflict.
         """
         settings = self.settings
-        for attempt in range(1, settings.attempts + 1):
+        attempts = max(1, settings.attempts)
+        for attempt in range(1, attempts + 1):
             try:
                 return function()
             except DiscorporaError:
@@ -164,10 +165,10 @@ class Hub:
             elif wait > settings.longest_wait:
                 hint = f"the Hub asks to wait {wait:.0f} s: publish again after that"
             if passing:
-                message += f" (try {attempt} of {settings.attempts})"
+                message += f" (try {attempt} of {attempts})"
             if not passing or wait > settings.longest_wait:
                 break
-            if attempt < settings.attempts:
+            if attempt < attempts:
                 log.warning("%s; next try in %.1f s", message, wait)
                 time.sleep(wait)
         # Not in the handler, so that it does not carry the client's exception.

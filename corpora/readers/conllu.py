@@ -1,7 +1,7 @@
 """`conllu:` CoNLL-U treebanks: text, paragraphs, headings, gold sentences and gold trees.
 
 The text is rebuilt from the forms and `SpaceAfter=No`; `# text` comments, enhanced dependencies and
-the rest of MISC (GUM's `PDTB=` is a gold label) are never read. Written by hand because it is five
+the rest of MISC (GUM's `PDTB=` is a gold label) are never read. Written by hand because it is three
 times as fast as the package `conllu`.
 """
 

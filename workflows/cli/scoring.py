@@ -194,6 +194,8 @@ def predict_marker(
         trust_code()
     if s2 and not s1.strip():
         raise InputError("the first sentence is empty", hint='give "S1" "S2"')
+    if s2 and Path(s1).is_dir():
+        raise InputError("a folder, not a sentence", where=s1, hint="a model is named by --model")
     if not s2 and not Path(s1).is_file():
         raise InputError(
             "neither two sentences nor a file of pairs",
