@@ -23,8 +23,9 @@ class Card:
 
     `summary` is what it is, `method` how a row comes about (with the paper's section),
     `fields` maps column names to their meaning, `configurations` those that there may be, where
-    there are several, to what they hold; `limits` are known limits, `citation` BibTeX,
-    `languages` what is said where no document says its own.
+    there are several, to what they hold; `reasons` says why the builder rejects candidates, in one
+    line each; `limits` are known limits, `citation` BibTeX, `languages` what is said where no
+    document says its own.
     """
 
     title: str
@@ -34,6 +35,7 @@ class Card:
     citation: str
     limits: Sequence[str] = ()
     configurations: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
     tags: Sequence[str] = ()
     task_categories: Sequence[str] = ("text-classification",)
     languages: Sequence[str] = ("en",)

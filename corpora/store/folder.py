@@ -296,20 +296,21 @@ class DatasetFolder:
                 f"{'; '.join(missed)}. All rows of a document are in one split: {why}."
             )
 
-    def _groups(self, engine: Engine, configs: Mapping[str, Any]) -> dict[str, list[str]]:
-        """By split the groups (books) of its rows, or the documents, if there are few of them.
+    def _groups(self, engine: Engine, configs: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+        """By split the rows of each group (book), or of each document, if there are few of them.
 
         A note warns of an evaluation split with fewer than `audit.FEWEST_UNITS`.
         """
         config = next((name for name in configs if configs[name]["default"]), next(iter(configs)))
         entry = configs[config]
         column = next((name for name in ("group", "doc") if name in entry["features"]), "")
-        groups: dict[str, list[str]] = {}
+        groups: dict[str, dict[str, int]] = {}
         for split, body in entry["splits"].items() if column else ():
             if body["rows"]:
                 rows = parquet(self.folder / config / f"{split}-*.parquet")
-                query = f'select distinct "{column}" from {rows} order by 1 limit {SHOWN}'
-                groups[split] = [str(name) for (name,) in engine.rows(query)]
+                query = f'select "{column}", count(*) from {rows} group by 1 order by 1'
+                found = engine.rows(f"{query} limit {SHOWN}")
+                groups[split] = {str(name): number for name, number in found}
                 if split in SPLITS[1:] and len(groups[split]) < audit.FEWEST_UNITS:
                     what = "books or files" if column == "group" else "documents"
                     self.note(

@@ -1,4 +1,5 @@
-"""The prose of the builders' cards: a TOML file beside each module, citations in `cards.bib`."""
+"""The prose of the builders' cards: a TOML file beside each module; common reasons of rejected
+candidates in `cards.toml`, citations in `cards.bib`."""
 
 from __future__ import annotations
 
@@ -16,11 +17,18 @@ CITATIONS = Path(__file__).with_suffix(".bib")
 def card_beside(module: str, name: str) -> Card:
     """The table `name` of the TOML file beside a module, given by its `__file__`.
 
-    Lines of a text are joined. `cites` are keys of `cards.bib`, in the order of the card.
+    Lines of a text are joined. `reasons` are added to the common ones. `cites` are keys of
+    `cards.bib`, in the order of the card.
     """
-    table = _joined(tomllib.loads(Path(module).with_suffix(".toml").read_text("utf-8"))[name])
+    table = _read(Path(module).with_suffix(".toml"))[name]
     keys = table.pop("cites")
+    table["reasons"] = REASONS | table.get("reasons", {})
     return Card(**table, citation="\n".join(map(_citations().__getitem__, keys)))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    joined: dict[str, Any] = _joined(tomllib.loads(path.read_text("utf-8")))
+    return joined
 
 
 def _joined(value: Any) -> Any:
@@ -34,3 +42,7 @@ def _citations() -> dict[str, str]:
     """The entries by their keys."""
     entries = CITATIONS.read_text("utf-8").strip().split("\n\n")
     return {re.split("[{,]", entry, maxsplit=2)[1]: entry for entry in entries}
+
+
+REASONS = _read(Path(__file__).with_suffix(".toml"))
+"""Why several builders reject candidates."""

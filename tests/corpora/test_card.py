@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -26,6 +29,7 @@ CARD = Card(
     citation="@misc{test, title = {A $test}}",
     limits=("It is small.",),
     tags=("testing",),
+    reasons={"too_long": "over 60 | words"},
 )
 SOURCE = {"spec": "jsonl:novels/*.jsonl", "revision": "c0ffee", "licence": "CC-BY-SA-3.0"}
 
@@ -130,7 +134,7 @@ def test_a_card_says_which_book_is_in_which_split_who_publishes_and_what_was_rej
     assert "  the card lacks title or url of the sources: jsonl:novels/*.jsonl" in said
     assert not [line for line in said if "publisher" in line]
     text = (tmp_path / "d" / "README.md").read_text(encoding="utf-8")
-    assert "| train | emma, jane |" in text and "| test | dune |" in text
+    assert "| train | emma (1), jane (1) |" in text and "| test | dune (1) |" in text
     assert r"Published by A \| B, contact me@example.org." in text
     assert text.index("@misc{own}") < text.index("@misc{test")
     assert text.index(r"| speech | 1,200 | two \| speakers |") < text.index("| order | 3 |")
@@ -142,7 +146,7 @@ def test_the_text_answers_the_questions_of_a_user(card):
         "| all | train | 2 | 2 | 1 |",
         "| but | 1 | 0 |",
         '"label": "but"',
-        "| too_long | 1,234 |",
+        "| too_long | 1,234 | over 60 \\| words |",
         "| all | train/test | 1 |",
         "| jsonl:novels/*.jsonl | c0ffee | CC-BY-SA-3.0 |",
         "must stay under CC-BY-SA-3.0",
@@ -185,6 +189,16 @@ def test_a_card_says_what_each_column_and_each_setting_means(name):
     assert all(field.description for field in builder.model_fields.values())
     several = {*builder.gives} if len(builder.gives) > 1 else set()
     assert {*builder.card.configurations} == several
+
+
+def test_each_reason_of_a_rejected_candidate_has_a_meaning():
+    tasks = Path(__file__).parents[2] / "corpora" / "tasks"
+    code = "".join(path.read_text(encoding="utf-8") for path in tasks.rglob("*.py"))
+    named = {*re.findall(r'(?:reject\(|return )"([a-z]+_\w+)"', code)}
+    named |= {"marker_not_in_set", "no_clauses", "too_short", "too_long", "unlike_lengths"}
+    assert len(named) > 40
+    every = {name for each in BUILDERS for name in BUILDERS.find(each).card.reasons}
+    assert named <= every
 
 
 def test_the_documents_of_the_rows_are_named(tmp_path, make_document):
