@@ -211,5 +211,5 @@ def _read_ids(path: Path) -> set[str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise unreadable(error, path, "write one document id a line") from error
+        raise unreadable(error, path, "write one document id a line, in UTF-8") from error
     return {line.split()[-1] for line in lines if line.strip()}

@@ -314,7 +314,7 @@ def test_a_list_of_documents_that_is_no_text(
     arguments = ("validate", "sample:stories", "--gold", f"pdtb:{gold}")
     assert run(monkeypatch, *arguments, "--documents", tmp_path / "ids") == 1
     message = capfd.readouterr().err
-    assert str(tmp_path / "ids") in message and "not UTF-8" in message
+    assert str(tmp_path / "ids") in message and "in UTF-8" in message
 
 
 def test_the_version_needs_no_command(
