@@ -21,7 +21,7 @@ run: $(STAMP)    ## build everything from the embedded sample, then show what wa
 	@$(BIN)/discorpora status
 
 test: $(STAMP)   ## the test suite (CI), a file on each of two cores at a time
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 nightly: $(STAMP) ## the test suite with the crash, fuzz and scale campaigns
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[audit]'

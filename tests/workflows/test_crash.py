@@ -80,7 +80,7 @@ def check_kills(
 
     assert dataset_bytes(killed) == dataset_bytes(calm)
     assert metrics(killed) == metrics(calm)
-    assert len(metrics(calm)) == 2
+    assert metrics(calm)
     assert not list(killed.rglob("*.partial"))
 
 
@@ -90,8 +90,9 @@ def test_a_killed_build_goes_on_to_the_same_result(
 ) -> None:
     few = TINY.replace(', "sp"', "").replace(', "bso"', "")
     few = few.replace("[datasets.sp]\n[datasets.bso]\n", "")
-    config = write_config(few + MODELS)
-    check_kills(config, run_luigi, tmp_path, seed=20261120, kills=4, workers=1)
+    one_model = MODELS.partition("[models.coherence-contrastive]")[0]
+    config = write_config(few + one_model)
+    check_kills(config, run_luigi, tmp_path, seed=20261120, kills=3, workers=1)
 
 
 @pytest.mark.nightly
