@@ -346,3 +346,4 @@ def test_a_build_says_that_groups_are_divided(
     text = f'name = "tiny"\n[[sources]]\nname = "b"\n{source}datasets = ["sp"]\n[datasets.sp]\n'
     done = run_luigi(write_config(text), task="Divide")
     assert "such as chapters of a book, are in several splits" in done.stderr
+    assert "few documents to divide: 1 in validation, 1 in test" in done.stderr

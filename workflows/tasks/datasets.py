@@ -13,7 +13,7 @@ from typing import Any, cast
 import luigi
 
 from corpora.errors import ConfigError, InputError
-from corpora.splits import SPLITS
+from corpora.splits import MIN_GROUPS, SPLITS
 from corpora.splits.division import VERSION as DIVISION_VERSION
 from corpora.splits.division import Division, divide
 from corpora.splits.prescribed import prescribed_splits, read_table, table_hash
@@ -149,13 +149,20 @@ class Divide(StageTask):
                 hint=f"documents are named by their ids, such as {example!r}",
             )
         shares = zip(SPLITS, self.build.splits.shares.parts, strict=True)
-        for split in (split for split, share in shares if share and not divided.documents[split]):
-            if divided.kept:
-                raise InputError(
-                    f"leaves the split {split!r} without documents",
-                    where=self.table,
-                    hint=f"give it some there, or set {split} = 0 in [splits]",
-                )
+        asked = {split: divided.documents[split] for split, share in shares if share}
+        for split in (split for split, number in asked.items() if divided.kept and not number):
+            raise InputError(
+                f"leaves the split {split!r} without documents",
+                where=self.table,
+                hint=f"give it some there, or set {split} = 0 in [splits]",
+            )
+        few = [f"{number} in {split}" for split, number in asked.items() if number < MIN_GROUPS]
+        if few and not splits and not self.table:
+            log.warning(
+                "few documents to divide: %s. Of long texts, give each chapter as a document: the "
+                "splits then have the shares of [splits], and scores hold for more than one text",
+                ", ".join(few),
+            )
         if divided.by == "document" and not self.prescribed:
             log.warning(
                 "documents of one group, such as chapters of a book, are in several splits (%s); "
