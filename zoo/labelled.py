@@ -129,7 +129,7 @@ def load(
             'empty_classes = "warn"',
         )
     if none:
-        notes.append(f"labels without a training row: {', '.join(none)}")
+        notes.append(f"labels without a training row, never predicted: {', '.join(none)}")
     return Labelled(data, texts, names, tables, notes, none)
 
 

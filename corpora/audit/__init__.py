@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from corpora.audit.data import Configuration, built
 from corpora.audit.features import KINDS
-from corpora.audit.rules import SEED, Reached, divided, nearly_equal, reached, too_few
+from corpora.audit.rules import ALIKE, SEED, Reached, divided, nearly_equal, reached, too_few
 from corpora.escape import table
 from corpora.store.engine import Engine
 
@@ -231,11 +231,13 @@ def rendered(found: Mapping[str, Audited]) -> str:
             "sampled with a fixed seed). *accuracy*: rows with the right label, in per cent; "
             "*balanced*: the mean over labels, so that each label counts alike. Intervals of rules "
             f"are at 95 %, over documents, printed from {FEWEST_UNITS} scored documents on. "
-            "*chance*: always the most frequent label (accuracy), or one of the labels at random "
-            "(balanced). "
+            "*chance*: always the most frequent label (accuracy), or one of the labels of the "
+            "scored rows at random (balanced). "
             + "; ".join(f"*{rule}*: {what}" for rule, what in RULES.items() if rule in fitted)
             + ". Released data: the same rules on files that others published. Below each table: "
-            "the most frequent labels, and duplicates if there are any, with intervals over rows."
+            "the most frequent labels (chance: an equal share of all labels), and duplicates if "
+            f"there are any (nearly equal: {ALIKE:.0%} of the words of both are shared), with "
+            "intervals over rows."
         )
     for name, one in found.items():
         how = " (each quarter of the rows is scored once)" if one.divisions > 1 else ""

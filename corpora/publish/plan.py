@@ -106,9 +106,10 @@ class Publication:
             return []
         absent = [key for key in PUBLISHER if not self.manifest.stage.publisher.get(key)]
         lines = [f"  the card lacks, from [publisher]: {', '.join(absent)}"] if absent else []
-        bare = [line(s.name or s.spec) for s in self.manifest.sources if not (s.title or s.url)]
-        if bare:
-            lines.append(f"  the card lacks title or url of the sources: {', '.join(bare)}")
+        for key in ("title", "url"):
+            bare = [line(s.name or s.spec) for s in self.manifest.sources if not getattr(s, key)]
+            if bare:
+                lines.append(f"  the card lacks, from [[sources]]: {key} of {', '.join(bare)}")
         return lines
 
     def require_licence(self) -> None:

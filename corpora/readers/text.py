@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from corpora.document import Document
-from corpora.errors import InputError, expanded
+from corpora.errors import ConfigError, InputError, expanded
 from corpora.readers.fields import Fields
 from corpora.readers.fields import Text as TextField
 from corpora.readers.files import TO_TEXT, Refused, find_files, read_lines, read_whole, taken
@@ -46,6 +46,15 @@ _HIGHLIGHT = "@highlight"
 _CUT = ' (or set document_lines with layout = "lines")'
 
 
+def _line_pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        said = f"{text!r} is not a regular expression: {error}"
+        raise ConfigError(said, hint='such as chapters = "CHAPTER [IVXLC]+[.]?"') from None
+    return text
+
+
 class Text(Encoded):
     """Plain text, a document per file."""
 
@@ -56,6 +65,8 @@ class Text(Encoded):
     """`paragraphs`: blank lines separate paragraphs. `lines`: every line is also a sentence."""
     document_lines: Annotated[Whole, Field(ge=1)] | None = None
     """With the layout `lines`: maximum sentences of a document."""
+    chapters: Annotated[str, AfterValidator(_line_pattern)] = ""
+    """A regular expression: each line that it matches is a heading, and begins a document."""
     group: Literal["file", "folder"] = "file"
     """What splits keep together: the documents of a file, or of its folder."""
 
@@ -80,11 +91,22 @@ class Text(Encoded):
             source.warned = True
             said = f"{path} is HTML: its tags will be read as words"
             log.warning("%s: %s\n  convert it first: %s.txt FILE", source.name, said, TO_TEXT)
-        blocks = blocks_of(whole.split("\n"))
-        text, sentences = joined([" ".join(block) for block in blocks])[0], None
-        if self.layout == "lines":
-            text, sentences = with_sentences(blocks)
-        yield source.document(stem, text, group=group, sentences=sentences)
+        parts: list[tuple[str, list[str]]] = [("", [])]
+        for line in whole.split("\n"):
+            if self.chapters and re.fullmatch(self.chapters, line.strip()):
+                parts.append((line.strip(), []))
+            else:
+                parts[-1][1].append(line)
+        # Headings without text are those of a table of contents.
+        parts = [part for part in parts if any(map(str.strip, part[1]))] or parts[:1]
+        for number, (title, lines) in enumerate(parts, 1 if parts[0][0] else 0):
+            blocks = blocks_of(lines)
+            text, sentences = joined([" ".join(block) for block in blocks])[0], None
+            if self.layout == "lines":
+                text, sentences = with_sentences(blocks)
+            name = f"{stem}/{number}" if self.chapters else stem
+            with source.refusing(path, title):
+                yield source.document(name, text, group=group, title=title, sentences=sentences)
 
 
 class Cnn(Encoded):

@@ -131,7 +131,7 @@ def test_a_card_says_which_book_is_in_which_split_who_publishes_and_what_was_rej
             data.count_licences(pa.array([SOURCE["licence"]]))
         data.finish("all")
     said = plan_publication(tmp_path / "d", "me/d").lines()
-    assert "  the card lacks title or url of the sources: jsonl:novels/*.jsonl" in said
+    assert "  the card lacks, from [[sources]]: title of jsonl:novels/*.jsonl" in said
     assert not [line for line in said if "publisher" in line]
     text = (tmp_path / "d" / "README.md").read_text(encoding="utf-8")
     assert "| train | emma (1), jane (1) |" in text and "| test | dune (1) |" in text

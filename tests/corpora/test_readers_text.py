@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from corpora.document import Document
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 
 
@@ -75,3 +75,24 @@ def test_chapters_of_a_folder_are_a_group(tmp_path: Path) -> None:
     assert by_file == {name: name for name in by_file}
     with pytest.raises(ConfigError, match=r"source text: group = 'foldr': did you mean 'folder'"):
         groups(novels, group="foldr")
+
+
+def test_a_book_is_cut_at_its_headings(tmp_path: Path) -> None:
+    path = tmp_path / "emma.txt"
+    contents = "CHAPTER I\nCHAPTER II\n\n"
+    book = f"Emma, a novel.\n\n{contents}CHAPTER I\n\nIt rained.\n\n  CHAPTER II  \nWe left.\n"
+    path.write_text(book, encoding="utf-8")
+    options = {"chapters": "CHAPTER [IVXLC]+"}
+    documents = list(open_source(f"text:{path}", options))
+    assert [(d.id, d.group, d.title, d.text) for d in documents] == [
+        ("emma/0", "emma", "", "Emma, a novel."),
+        ("emma/1", "emma", "CHAPTER I", "It rained."),
+        ("emma/2", "emma", "CHAPTER II", "We left."),
+    ]
+    (whole,) = open_source(f"text:{path}", {"chapters": "PART .*"})
+    assert whole.id == "emma/0" and "CHAPTER I" in whole.text
+    path.write_text(contents, encoding="utf-8")
+    with pytest.raises(InputError, match="no text"):
+        list(open_source(f"text:{path}", options))
+    with pytest.raises(ConfigError, match=r"'\(' is not a regular expression"):
+        list(open_source(f"text:{path}", {"chapters": "("}))

@@ -146,8 +146,8 @@ def _said_of(found: dict[str, Any] | None, measured: Any) -> str:
         return f"{said}; the accuracy of such marks was not measured for this model"
     right, wrong = 100 * found["right"], 100 * measured.marked_coherent
     return (
-        f"{said}. On held-out texts such a mark was correct for {right:.0f} % of those with an "
-        f"intruder; {wrong:.0f} % of the coherent ones had a mark too"
+        f"{said}. Of such marks in {measured.texts} texts with an intruder ({measured.of}), "
+        f"{right:.0f} % were on the intruder; {wrong:.0f} % of coherent texts have a mark too"
     )
 
 

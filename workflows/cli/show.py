@@ -32,6 +32,7 @@ def plan(config: Config = "sample", output: Output = "build", as_json: Json = Fa
 
     A dataset or model without a source is skipped; inputs from the network are not missing.
     """
+    from corpora.licences import UNKNOWN
     from workflows import engines
     from workflows.tasks import Train
     from workflows.tasks.build import missing_inputs
@@ -72,7 +73,7 @@ def plan(config: Config = "sample", output: Output = "build", as_json: Json = Fa
         _print_plan(stages)
         for what in skipped:
             typer.echo(f"skipped: no source for {what}")
-        named = {source.name for source in task.all_sources if source.licence}
+        named = {source.name for source in task.all_sources if source.licence != UNKNOWN}
         unnamed = [s.name for s in task.build.sources if s.datasets and s.name not in named]
         if unnamed:
             typer.echo(

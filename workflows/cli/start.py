@@ -28,7 +28,8 @@ LOOKED_AT = 20
 """Documents that are read to see what a source holds."""
 
 NO_LICENCE = (
-    '# licence = "CC0-1.0"  # name the licence of the texts: without one nothing may be published'
+    '# licence = "CC0-1.0"  # or CC-BY-4.0, public-domain-us, PDM-1.0 (public domain everywhere), '
+    "...: without one nothing may be published"
 )
 TEMPLATE = Path(__file__).parent.with_name("templates") / "build.toml"
 
@@ -138,6 +139,7 @@ def _write(path: Path, guesses: list[Guess]) -> None:
         own = _datasets(guess.spec)
         datasets |= {name: "dc" if name == "dc_chat" else name for name in own}
         text += source.substitute(
+            file=path,
             name=toml_value(slug + f"-{number}" * (slug in slugs[:number])),
             spec=toml_value(guess.spec),
             licence=f"licence = {toml_value(guess.licence)}" if guess.licence else NO_LICENCE,

@@ -159,8 +159,11 @@ def amounts(stage: str, manifest: dict[str, Any]) -> tuple[int | None, str, int 
     elif stage == "pairs":
         rejects = sum(counts["rejects"].get("reasons", {}).values())
     elif stage == "dataset":
-        splits = [s for entry in manifest["configs"].values() for s in entry["splits"].values()]
-        rows, rejects = sum(s["rows"] for s in splits), sum(manifest.get("rejects", {}).values())
+        configs = manifest["configs"].values()
+        # Most other configurations are parts of the default one, or made from it.
+        whole = [entry for entry in configs if entry.get("default")] or configs
+        rows = sum(s["rows"] for entry in whole for s in entry["splits"].values())
+        rejects = sum(manifest.get("rejects", {}).values())
     elif stage == "model":  # the data's rows in results that do not count their examples
         rows = manifest.get("trained_on", manifest["dataset"]["rows"].get("train"))
     return rows, unit, rejects

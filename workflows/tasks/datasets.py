@@ -159,8 +159,8 @@ class Divide(StageTask):
         few = [f"{number} in {split}" for split, number in asked.items() if number < MIN_GROUPS]
         if few and not splits and not self.table:
             log.warning(
-                "few documents to divide: %s. Of long texts, give each chapter as a document: the "
-                "splits then have the shares of [splits], and scores hold for more than one text",
+                "few documents to divide: %s. Cut books into chapters (option `chapters` of "
+                "text:, or a file for each): the splits then have their shares",
                 ", ".join(few),
             )
         if divided.by == "document" and not self.prescribed:

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -242,11 +242,10 @@ def ship(options: argparse.Namespace) -> None:
     scores = model.score(list(dict.fromkeys(tuple(row["pos"]) for row in known)))
     reference = Reference.among("held-out novels and articles of the validation split", scores)
     write_json(folder / REFERENCE, asdict(reference))
-    breaks = measured_breaks(model, known)
+    marked = {name: marks(model, rows) for name, rows in unseen.items()}
+    breaks = measured_breaks(marks(model, known), [*marked.values()])
     write_json(folder / BREAKS, asdict(breaks))
-    metrics["breaks"] = {
-        name: judged_breaks(model, rows, breaks.least) for name, rows in unseen.items()
-    }
+    metrics["breaks"] = {name: judged_breaks(own, breaks.least) for name, own in marked.items()}
     size = sum(path.stat().st_size for path in folder.iterdir())
     results = {
         "recipe": "zoo.coherence.ship",
@@ -318,12 +317,19 @@ def told_apart(model: Scorer, rows: Sequence[Row]) -> dict[str, Any]:
     return found
 
 
-def marks(model: Any, rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The margins of intruded texts, whether the mark is right, and the margins of coherent texts.
+class Marks(NamedTuple):
+    """The marks of some intruded texts and of their coherent forms."""
 
-    At most `MARKED` texts, spread over the rows. The margin of a text is 0 if leaving out any
-    sentence lowers its score.
-    """
+    margins: np.ndarray
+    """Of the intruded texts; 0 where leaving out any sentence lowers the score."""
+    right: np.ndarray
+    """Whether the marked sentence is the intruder."""
+    coherent: np.ndarray
+    """The margins of the coherent forms."""
+
+
+def marks(model: Any, rows: Sequence[Row]) -> Marks:
+    """The marks of at most `MARKED` texts, spread over the rows."""
 
     def mark(sentences: list[str]) -> tuple[int, float]:
         gains = np.array([effect.left_out for effect in explain(model, sentences)][1:], float)
@@ -335,17 +341,18 @@ def marks(model: Any, rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray, np.n
     found = [mark(row["neg"]) for row in some]
     right = [place == row["position"] for (place, _), row in zip(found, some, strict=True)]
     margins = np.array([margin for _, margin in found])
-    return margins, np.array(right), np.array([mark(row["pos"])[1] for row in some])
+    return Marks(margins, np.array(right), np.array([mark(row["pos"])[1] for row in some]))
 
 
-def measured_breaks(model: Any, rows: Sequence[Row]) -> Breaks:
-    """How good a model's marks are; a fifth of the coherent texts reach the minimum margin."""
-    margins, right, coherent = marks(model, rows)
-    least = max(float(np.quantile(coherent, 0.8)), 1e-6)
+def measured_breaks(known: Marks, unseen: Sequence[Marks]) -> Breaks:
+    """How good the marks are: the minimum margin is that of a fifth of the `known` coherent texts,
+    all shares are those of the `unseen` texts."""
+    least = max(float(np.quantile(known.coherent, 0.8)), 1e-6)
+    margins, right, coherent = map(np.concatenate, zip(*unseen, strict=True))
     steps = np.unique([least, *np.quantile(margins, np.linspace(0, 0.95, 20))])
     steps = steps[steps >= least]
     return Breaks(
-        of="held-out intruded texts of the validation split",
+        of="novels and articles that the scorer has not seen",
         texts=len(margins),
         least=least,
         marked_coherent=float((coherent >= least).mean()),
@@ -354,16 +361,15 @@ def measured_breaks(model: Any, rows: Sequence[Row]) -> Breaks:
     )
 
 
-def judged_breaks(model: Any, rows: Sequence[Row], least: float) -> dict[str, Any]:
-    """On other texts: the share with a mark, and the share of correct marks."""
-    margins, right, coherent = marks(model, rows)
+def judged_breaks(found: Marks, least: float) -> dict[str, Any]:
+    """The share of texts with a mark, and the share of correct marks."""
     shares = {
-        "marked": margins >= least,
-        "right_of_marked": right[margins >= least],
-        "right_of_all": right,
-        "marked_coherent": coherent >= least,
+        "marked": found.margins >= least,
+        "right_of_marked": found.right[found.margins >= least],
+        "right_of_all": found.right,
+        "marked_coherent": found.coherent >= least,
     }
-    return {"texts": len(margins), **{name: float(own.mean()) for name, own in shares.items()}}
+    return {"texts": len(found.right), **{name: float(own.mean()) for name, own in shares.items()}}
 
 
 def card_of(metrics: dict[str, Any], reference: Reference, size: int, years: float) -> str:

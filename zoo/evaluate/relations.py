@@ -53,12 +53,14 @@ class DisSent(Suite):
         rows = classifier.rows(one, two, gold)
         predicted = predict(classifier.model, rows, request.batch_size)
         about, units = data.describe(), numbered(len(gold))
+        said = sorted({classifier.labels[label] for label in predicted.tolist()})
         return Result(
             model={"name": Path(request.model).name, "type": classifier.model_type},
             dataset=about,
             protocol={"limit": request.limit},
             examples=len(rows),
             metrics=report(gold, predicted, classifier.labels, request.seed),
+            notes=[f"the model predicts {said[0]!r} for every row"] if len(said) == 1 else [],
             outcomes=[
                 Outcomes(f"{about['config']} F1", units, gold=gold, predicted=predicted),
                 Outcomes(f"{about['config']} accuracy", units, right=gold == predicted),
