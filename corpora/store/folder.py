@@ -212,6 +212,7 @@ class DatasetFolder:
         self._note_shares(configs)
         if default is not None:
             configs[default if default in configs else next(iter(configs))]["default"] = True
+        self._note_labels(configs)
         with Engine(self.folder) as engine:
             for (config, split), writer in self._writers.items():
                 if config in configs:
@@ -291,10 +292,20 @@ class DatasetFolder:
             split = self.details.get("split", {})
             reasons = [split] if "reason" in split else split.values()
             why = "; ".join(dict.fromkeys(one["reason"] for one in reasons))
-            self.note(
+            self.notes.insert(
+                0,
                 f"Shares of the rows in {', '.join(SPLITS)}: asked for were {asked} %; there are "
-                f"{'; '.join(missed)}. All rows of a document are in one split: {why}."
+                f"{'; '.join(missed)}. All rows of a document are in one split: {why}.",
             )
+
+    def _note_labels(self, configs: Mapping[str, Any]) -> None:
+        """Say which labels of the default configuration have no row in a split with rows."""
+        for entry in (entry for entry in configs.values() if entry["default"]):
+            for split, body in entry["splits"].items():
+                for column, numbers in body["labels"].items():
+                    none = [f"`{name}`" for name, number in numbers.items() if not number]
+                    if body["rows"] and none:
+                        self.note(f"`{split}` has no row with the {column} {', '.join(none)}.")
 
     def _groups(self, engine: Engine, configs: Mapping[str, Any]) -> dict[str, dict[str, int]]:
         """By split the rows of each group (book), or of each document, if there are few of them.

@@ -172,7 +172,7 @@ class Dissent(Builder):
                 f"{joined:,} of them ({joined / copied:.0%}), which the copy alone gives away."
             )
         cap = self.balanced_cap or min(counts.values(), default=0)
-        dataset.note(f"`balanced` has at most {cap:,} pairs of each marker.")
+        dataset.note(f"Maximum number of pairs of each marker in `balanced`: {cap:,}.")
         dataset.details["balanced_cap"] = cap
         for pairs in taken.engine.batches(_IN_ORDER, {"cap": cap}, ROWS_PER_BATCH):
             dataset.count_licences(pairs["licence"])
