@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import glob
 import re
 from collections import Counter
@@ -38,9 +37,9 @@ _BAD_ID = re.compile(
 
 def _known_encoding(name: str) -> str:
     try:
-        if codecs.lookup(name).decode(b"\n")[0] == "\n":
+        if b"\n".decode(name) == "\n":
             return name
-    except (LookupError, UnicodeError):
+    except (LookupError, ValueError):
         pass
     raise ConfigError(
         f"no encoding {name!r} (of those that contain ASCII)",

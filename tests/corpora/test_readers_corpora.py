@@ -174,6 +174,8 @@ def test_the_journal_has_a_sentence_a_line(tmp_path: Path) -> None:
     (document,) = open_source(spec, {"encoding": "latin-1"})
     assert document.sentence_texts() == ["The mill closed.", "Its café stayed.", "Prices rose."]
     assert (document.id, document.licence, len(paragraphs(document))) == ("00/wsj_0001", "LDC", 2)
+    with pytest.raises(ConfigError, match="no encoding 'rot13'"):
+        next(open_source("wsj:x", {"encoding": "rot13"}))
     with pytest.raises(ConfigError, match="no encoding 'latin-eleven'"):
         list(open_source(spec, {"encoding": "latin-eleven"}))
 

@@ -82,6 +82,14 @@ def test_results_that_do_not_belong_together(tmp_path: Path) -> None:
         compare_results(*judged)
     for content, message in (
         (b'{"metrics": {}}', "metrics.confusion: is no confusion"),
+        (
+            b'{"metrics": {"confusion": {"classes": ["a"], "gold_by_predicted": [[1, 2]]}}}',
+            "1 rows",
+        ),
+        (
+            b'{"metrics": {"confusion": {"classes": [], "gold_by_predicted": []}}}',
+            "is no confusion",
+        ),
         (b"[1]", "is no result"),
         (b"\xff", "is not JSON"),
     ):

@@ -25,6 +25,7 @@ FACTS = (
     *("headline_name", "headline", "parameters", "trained_on", "counts", "rejects"),
 )
 """What of a manifest, and of results beside it, is shown."""
+MOST_ROWS = 1_000_000
 INLINE, TEXTS, LONGEST = 12, 6, 300
 """The most values of a nested entry, texts of a list, and characters of a text that are shown."""
 
@@ -44,7 +45,9 @@ def inspect(
             metavar="DATASET", help="A dataset, stage or model FOLDER, a FILE, or OWNER/NAME."
         ),
     ],
-    rows: Annotated[int, typer.Option("-n", "--rows", min=0, help="Rows to show.")] = 5,
+    rows: Annotated[
+        int, typer.Option("-n", "--rows", min=0, max=MOST_ROWS, help="Rows to show.")
+    ] = 5,
     config: Annotated[
         str, typer.Option("--config", "--table", help="A dataset's configuration.")
     ] = "",

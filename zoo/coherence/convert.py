@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import AutoModel
 
 from corpora.code import versions
-from corpora.errors import InputError
+from corpora.errors import InputError, unreadable
 from corpora.store.atomic import MANIFEST, sha256, staged, write_json
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.loading import load_config, load_tokenizer
@@ -78,12 +78,9 @@ def read_state(checkpoint: Path) -> dict[str, Tensor]:
     try:
         state = torch.load(checkpoint, map_location="cpu", weights_only=True)
     except (OSError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        raise InputError(
-            f"cannot be read as weights only: {str(error).splitlines()[0]}",
-            where=str(checkpoint),
-            hint="it must be a state dict (torch.save(model.state_dict(), ...)); a pickled model "
-            "is rejected, because loading one can run any code",
-        ) from error
+        hint = "it must be a state dict (torch.save(model.state_dict(), ...)); a pickled model is "
+        hint += "rejected, because loading one can run any code"
+        raise unreadable(error, checkpoint, hint) from error
     if isinstance(state, Mapping) and "state_dict" in state:
         state = state["state_dict"]
     if not isinstance(state, Mapping) or not all(isinstance(v, Tensor) for v in state.values()):

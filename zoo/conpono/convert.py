@@ -14,7 +14,7 @@ import torch
 from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoModel, BertConfig, BertTokenizer
 
-from corpora.errors import ConfigError, InputError, nearest, require
+from corpora.errors import ConfigError, InputError, nearest, require, unreadable
 from corpora.outside import read_json
 from corpora.store.atomic import MANIFEST, staged, write_json
 from zoo.conpono.modeling import ConponoModel
@@ -94,11 +94,8 @@ def open_checkpoint(checkpoint: Path) -> Any:
     try:
         return tensorflow.train.load_checkpoint(str(checkpoint))
     except (ValueError, tensorflow.errors.OpError) as error:
-        raise InputError(
-            f"no TensorFlow checkpoint: {str(error).splitlines()[0]}",
-            where=str(checkpoint),
-            hint="give the path without .index or .data-00000-of-00001, or the folder",
-        ) from error
+        hint = "give a checkpoint's path without .index or .data-00000-of-00001, or its folder"
+        raise unreadable(error, checkpoint, hint) from error
 
 
 def read_config(path: Path) -> BertConfig:

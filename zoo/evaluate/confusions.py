@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from corpora.errors import InputError
 from corpora.outside import record_of
@@ -105,8 +105,15 @@ HINT = "make it with: discorpora evaluate dissent --model MODEL --data DATA --js
 class Confusion(BaseModel):
     """Counts by gold class (rows) and predicted class."""
 
-    classes: tuple[str, ...]
+    classes: Annotated[tuple[str, ...], Field(min_length=1)]
     gold_by_predicted: tuple[tuple[Annotated[int, Field(ge=0)], ...], ...]
+
+    @model_validator(mode="after")
+    def _is_square(self) -> Self:
+        sizes = [len(self.gold_by_predicted), *map(len, self.gold_by_predicted)]
+        if {*sizes} != {len(self.classes)}:
+            raise ValueError(f"expected {len(self.classes)} rows of as many counts")
+        return self
 
 
 @dataclass(frozen=True)

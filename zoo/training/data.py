@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from corpora.errors import ConfigError, InputError, nearest
+from corpora.errors import ConfigError, InputError, nearest, unreadable
 from corpora.splits import SPLITS as SPLITS
 from corpora.store import manifest as manifests
 from corpora.store.atomic import MANIFEST
@@ -313,11 +313,8 @@ def _open_folder(folder: Path, config: str, names: Mapping[str, str], streamed: 
                     [pq.read_table(file, page_checksum_verification=True) for file in files]
                 )
         except (pa.ArrowException, OSError) as error:
-            raise InputError(
-                f"cannot be read: {str(error).splitlines()[0]}",
-                where=", ".join(map(str, files)),
-                hint="the folder was damaged after it was built: remove it and build it again",
-            ) from error
+            hint = "the folder was damaged after it was built: remove it and build it again"
+            raise unreadable(error, ", ".join(map(str, files)), hint) from error
     name, revision = str(manifest.get("name", folder.name)), _stage_hash(manifest)
     return Dataset(name, config, revision, splits, manifest, names)
 
