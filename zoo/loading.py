@@ -262,13 +262,22 @@ def _shapes(name: str, folder: Path) -> dict[str, tuple[int, ...]]:
 def _check_sizes(
     config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], path: Path
 ) -> None:
-    """Refuse a number that no model has, and more layers or labels than the weights have rows."""
+    """Refuse a number that no model has, and more layers or labels than the weights have rows.
+
+    Also a rate of dropout, or a switch of transformers' outputs, that fails only when it is used.
+    """
     rows = max((size for shape in shapes.values() for size in shape), default=1)
     for key, value in config.items():
         if isinstance(value, Mapping):
             _check_sizes(value, shapes, path)
         counted = re.search("layer|label|block|group", key) and not key.endswith("_id")
         most = max(rows, len(shapes)) if counted else SIZE
+        rate = re.search("dropout|pdrop", key) and isinstance(value, float) and not 0 <= value <= 1
+        switch = key in ("output_attentions", "output_hidden_states") and value not in (True, False)
+        if rate or switch:
+            expected = "a rate between 0 and 1" if rate else "true or false"
+            problem = f"{key} = {str(value)[:40]!r}: expected {expected}"
+            raise InputError(problem, where=str(path), hint=AGAIN)
         if isinstance(value, int) and abs(value) > most:
             raise InputError(
                 f"{key} = {value:.6g}, and the weights have {len(shapes)} parts of {rows} rows at "

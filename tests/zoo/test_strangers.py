@@ -6,6 +6,7 @@ import json
 import shutil
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,11 +110,13 @@ def test_an_index_that_names_files_outside_is_refused(
         {"max_position_embeddings": 10**7},
         {"num_labels": 10**7},
         {"intermediate_size": 2**62},
+        {"hidden_dropout_prob": float("nan")},
+        {"output_hidden_states": "x"},
     ],
     ids=str,
 )
-def test_a_size_that_the_weights_have_not_takes_neither_time_nor_memory(
-    size: dict[str, int], tiny_bert: Path, tmp_path: Path
+def test_a_setting_that_no_such_model_has_takes_neither_time_nor_memory(
+    size: dict[str, Any], tiny_bert: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "model"
     shutil.copytree(tiny_bert, folder)
