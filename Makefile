@@ -11,6 +11,7 @@ help:            ## show this list
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discorpora needs Python 3.11 or newer; set PYTHON=python3.11")'
+	@echo "installing the packages into $(VENV): this takes some minutes"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet -c constraints.txt torch
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[dedup,dev,eval,report,stanza,wikipedia]'
