@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -64,7 +65,7 @@ def render(
     environment.filters |= {"markdown": markdown, "cell": cell, "line": line, "table": table}
     environment.filters |= {"fenced": fenced, "source_name": source_name, "licence": shown}
     environment.filters["json"] = partial(json.dumps, ensure_ascii=False)
-    return environment.get_template("dataset.md").render(
+    text = environment.get_template("dataset.md").render(
         manifest,
         card=card,
         audit=audit,
@@ -78,6 +79,7 @@ def render(
         }
         | {"seed": "The seed of every random stream."},
     )
+    return re.sub(r"\n{3,}", "\n\n", text)  # a part without content leaves blank lines
 
 
 def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
