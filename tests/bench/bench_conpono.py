@@ -31,7 +31,7 @@ from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder, Stage
 from zoo.backbones import set_attention
 from zoo.conpono import ConponoModel
-from zoo.conpono.examples import Candidates, Collator, as_tensors
+from zoo.conpono.examples import Candidates, Collator
 from zoo.conpono.segments import Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.training.data import Dataset, batches, open_streamed
@@ -121,7 +121,7 @@ class Way:
         # A CPU may be shared: there the process's own time counts. A GPU works beside it.
         clock = time.perf_counter if device.type == "cuda" else time.process_time
         begin = clock()
-        inputs = as_tensors(self.collator([self.examples[row, epoch] for row in rows]))
+        inputs = self.collator([self.examples[row, epoch] for row in rows])
         fetched = clock()
         inputs = {k: v.to(device) if torch.is_tensor(v) else v for k, v in inputs.items()}
         with torch.autocast(device.type, torch.bfloat16) if self.bf16 else nullcontext():
@@ -135,7 +135,7 @@ class Way:
             self.data += fetched - begin
             self.step += clock() - fetched
             self.real += inputs["real_tokens"]
-            self.slots += len(inputs["slots"])
+            self.slots += inputs["slots"].size(1)
             self.anchors += len(rows)
 
     def figures(self) -> dict[str, Any]:

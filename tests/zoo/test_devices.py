@@ -137,4 +137,4 @@ def test_conpono(vector: Any, attention: str) -> None:
     model = ConponoModel(ConponoConfig(backbone_config=bert(), k=1, vector=vector)).to("meta")
     set_attention(model.backbone, attention)
     plan = np.array([[2, 6, 3, 1]] * 2)  # two blocks
-    trained(model, model.train()(ids(24), ids(2, 6), plan, ids(4), ids(1, 2)).loss)
+    trained(model, model.train()(ids(3, 24), ids(2, 6), plan, ids(4), ids(1, 2)).loss)

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from accelerate.utils import send_to_device
 from torch.utils.data import DataLoader
 
 from corpora.store.atomic import write_text
-from zoo.conpono.examples import Collator, Examples, as_tensors
+from zoo.conpono.examples import Collator, Examples
 from zoo.conpono.modeling import ConponoModel
 from zoo.conpono.segments import KEPT
 from zoo.conpono.training import PARTS
@@ -108,8 +109,8 @@ def held_out(
     model.eval()
     counts = []
     for inputs in DataLoader(examples, batch, collate_fn=collator, num_workers=workers):
-        scores = model(**as_tensors(inputs, model.device)).scores
-        counts.append(hits(scores.float().cpu().numpy(), inputs["labels"]))
+        scores = model(**send_to_device(inputs, model.device)).scores
+        counts.append(hits(scores.float().cpu().numpy(), inputs["labels"].numpy()))
     right, asked = (np.concatenate(part) for part in zip(*counts, strict=True))
     return right, asked
 

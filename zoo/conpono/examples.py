@@ -11,7 +11,7 @@ shorter than 90 % of its longest, so at most a tenth of a block is padding.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,7 +25,6 @@ from zoo.conpono.segments import KEPT, Encoded, Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore
 
 Encoder = Literal["full", "isolated", "uni"]
-CPU = torch.device("cpu")
 TRIES = 100
 """Attempts for each random candidate before the corpus counts as repetitive."""
 
@@ -179,11 +178,10 @@ class Collator:
     def __call__(self, examples: Sequence[Example]) -> dict[str, Any]:
         """The input of `ConponoModel.forward`, `labels [batch, ...]`, and `real_tokens`.
 
-        All values are arrays of 32 bits: a tensor costs a worker, and the process that gets it,
-        more time than the step may wait. `slots [places]` of all blocks: 4 times the id, plus 2 in
-        a second text, plus 1 at a real token; `words [2, masked]`: places in their blocks, labels;
-        `plan [blocks, 4]`: rows, tokens of a row, masked words, and whether there is padding.
-        `order [batch * sequences]` restores the examples' order from the blocks' vectors.
+        `slots [3, places]` of all blocks: the ids, 1 in a second text, 1 at a real token; `words
+        [2, masked]`: places in their blocks, labels; `plan [blocks, 4]`, an array: rows, tokens of
+        a row, masked words, and whether there is padding. `order [batch * sequences]` restores the
+        examples' order from the blocks' vectors.
         """
         ids, mlm, lengths, seconds = (
             np.concatenate([getattr(example, name) for example in examples])
@@ -200,30 +198,17 @@ class Collator:
             real = places < lengths[rows, None]
             sources = np.where(real, begins[rows, None] + places, 0)
             types = real & (places >= seconds[rows, None])
-            slots.append((4 * np.where(real, ids[sources], self.pad_id) + 2 * types + real).ravel())
+            parts = np.stack([np.where(real, ids[sources], self.pad_id), types, real])
+            slots.append(parts.reshape(3, -1))
             labels = np.where(real, mlm[sources], KEPT).ravel()
             masked = np.flatnonzero(labels != KEPT)
             words.append(np.stack([masked, labels[masked]]))
             plan.append((*real.shape, len(masked), not real.all()))
         return {
-            "labels": np.stack([example.labels for example in examples]),
-            "slots": np.concatenate(slots).astype(np.int32),
-            "words": np.concatenate(words, 1).astype(np.int32),
+            "labels": torch.from_numpy(np.stack([example.labels for example in examples])),
+            "slots": torch.from_numpy(np.concatenate(slots, 1)),
+            "words": torch.from_numpy(np.concatenate(words, 1)),
             "plan": np.array(plan),
-            "order": np.argsort(order).astype(np.int32),
+            "order": torch.from_numpy(np.argsort(order)),
             "real_tokens": int(lengths.sum()),
         }
-
-
-def as_tensors(batch: Mapping[str, Any], device: torch.device = CPU) -> dict[str, Any]:
-    """What `Collator` made, as `ConponoModel` takes it: arrays as tensors, but for the plan.
-
-    To a GPU they are copied from pinned memory, so that the process need not wait.
-    """
-
-    def tensor(array: np.ndarray) -> torch.Tensor:
-        made = torch.from_numpy(array)
-        return made if device.type == "cpu" else made.pin_memory().to(device, non_blocking=True)
-
-    arrays = {k: v for k, v in batch.items() if isinstance(v, np.ndarray) and k != "plan"}
-    return {**batch, **{name: tensor(array) for name, array in arrays.items()}}

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch.utils.data import Sampler, SequentialSampler
 
-from zoo.conpono.examples import as_tensors
 from zoo.conpono.modeling import ConponoOutput
 from zoo.training.throughput import Throughput
 from zoo.training.trainer import EpochSampler, ZooTrainer
@@ -42,7 +41,7 @@ class PipelineThroughput(Throughput):
     def count(self, inputs: Mapping[str, Any]) -> None:
         self.examples += len(inputs["labels"])
         self.tokens += inputs["real_tokens"]
-        self.slots += len(inputs["slots"])
+        self.slots += inputs["slots"].size(1)
 
     @property
     def real_share(self) -> float:
@@ -74,9 +73,6 @@ class ConponoTrainer(ZooTrainer):
 
     def _get_eval_sampler(self, eval_dataset: Any) -> Any:
         return SequentialSampler(eval_dataset)
-
-    def _prepare_inputs(self, inputs: Any) -> Any:
-        return super()._prepare_inputs(as_tensors(inputs, self.args.device))
 
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, *args: Any, **kwargs: Any

@@ -36,7 +36,7 @@ from zoo.backbones import set_attention
 from zoo.conpono import modeling
 from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
 from zoo.conpono.conpono import cut_texts, worker_count
-from zoo.conpono.examples import Candidates, Collator, Orderings, as_tensors
+from zoo.conpono.examples import Candidates, Collator, Orderings
 from zoo.conpono.modeling import ConponoModel, Relations, contrast, load_heads
 from zoo.conpono.segments import KEPT, Geometry, Masking, Template
 from zoo.conpono.tokens import token_stores
@@ -47,14 +47,6 @@ from zoo.modeling import save_model
 from zoo.training.data import open_streamed
 from zoo.training.throughput import operations
 from zoo.vocabularies import train_subwords
-
-
-class Tensors(Collator):
-    """A collator whose batches go into the model at once."""
-
-    def __call__(self, examples: Any) -> dict[str, Any]:
-        return as_tensors(super().__call__(examples))
-
 
 Make = Callable[..., Candidates]
 MakeModel = Callable[..., ConponoModel]
@@ -154,10 +146,10 @@ def test_blocks_give_the_vectors_of_single_texts(
             plain.append(out.pooler_output[0] if vector == "cls" else mean)
     vectors = torch.stack(plain).view(4, -1, 32)
     expected = model.relations(vectors)
-    inputs = Tensors(tokenizer.pad_token_id, 1024)(batch)
+    inputs = Collator(tokenizer.pad_token_id, 1024)(batch)
     assert len(inputs["plan"]) > 1
     assert inputs["real_tokens"] == sum(len(example.ids) for example in batch)
-    assert inputs["real_tokens"] / len(inputs["slots"]) > 0.9
+    assert inputs["real_tokens"] / inputs["slots"].size(1) > 0.9
     found = model(**inputs)
     assert torch.allclose(found.scores, expected, atol=1e-5)
     assert found.parts[0, 1].item() > 1
@@ -170,8 +162,8 @@ def test_words_of_esm_are_not_looked_up_before(
     torch.manual_seed(0)
     own = {"position_embedding_type": "absolute", "mask_token_id": 4, "token_dropout": False}
     model = ConponoModel.from_backbone(narrow_words(EsmModel, tokenizer, **own), mlm=False).eval()
-    inputs = Tensors(tokenizer.pad_token_id, block_tokens=1)([candidates()[0]])
-    texts = (inputs["slots"].long() >> 2).split(inputs["plan"][:, 1].tolist())  # one in each block
+    inputs = Collator(tokenizer.pad_token_id, block_tokens=1)([candidates()[0]])
+    texts = inputs["slots"][0].split(inputs["plan"][:, 1].tolist())  # one in each block
     vectors = [model.backbone(input_ids=ids[None]).pooler_output for ids in texts]
     expected = model.relations(torch.cat(vectors)[inputs["order"]][None])
     assert torch.allclose(model(**inputs).scores, expected, atol=1e-6)
@@ -190,7 +182,7 @@ def test_padding_is_hidden_without_asking_the_device(
         lambda module, args, given: shapes.append(given["attention_mask"].shape),
         with_kwargs=True,
     )
-    inputs = Tensors(tokenizer.pad_token_id, block_tokens=1 << 20, shortest=0.1)(
+    inputs = Collator(tokenizer.pad_token_id, block_tokens=1 << 20, shortest=0.1)(
         [candidates()[row] for row in range(2)]
     )
     ((rows, tokens, _, padded),) = inputs["plan"].tolist()
@@ -226,7 +218,7 @@ def test_word_embeddings_may_be_narrower_than_the_states(
 ) -> None:
     model = ConponoModel.from_backbone(narrow_words(kind, tokenizer)).train()
     examples = candidates(mask_rate=0.15)
-    loss = model(**Tensors(tokenizer.pad_token_id, 600)([examples[0]])).parts[0, 1]
+    loss = model(**Collator(tokenizer.pad_token_id, 600)([examples[0]])).parts[0, 1]
     loss.backward()
     assert loss.item() == pytest.approx(math.log(len(tokenizer)), rel=0.1)
     assert model.masked_words.dense.weight.grad.abs().sum() > 0
@@ -312,7 +304,7 @@ def test_what_few_tokens_meet_counts_once_an_example(
     candidates: Make, tiny_model: MakeModel, tokenizer: PreTrainedTokenizerBase
 ) -> None:
     model = tiny_model(k=2)
-    inputs = Tensors(tokenizer.pad_token_id)([candidates()[row] for row in range(2)])
+    inputs = Collator(tokenizer.pad_token_id)([candidates()[row] for row in range(2)])
     encoder = sum(p.numel() for p in model.backbone.encoder.parameters())
     norm = sum(p.numel() for p in model.backbone.embeddings.LayerNorm.parameters())
     parts = (model.relations, model.masked_words, model.backbone.pooler)
@@ -351,9 +343,9 @@ def test_blocks_give_the_gradients_of_the_whole_batch(
     model = tiny_model()
     examples = candidates(mask_rate=0.15)
     batch = [examples[row] for row in range(4)]
-    whole = gradients(model, Tensors(tokenizer.pad_token_id, block_tokens=1 << 20)(batch))
+    whole = gradients(model, Collator(tokenizer.pad_token_id, block_tokens=1 << 20)(batch))
     model.backbone.activation_checkpointing_enable({"use_reentrant": False})
-    inputs = Tensors(tokenizer.pad_token_id, block_tokens=500)(batch)
+    inputs = Collator(tokenizer.pad_token_id, block_tokens=500)(batch)
     assert len(inputs["plan"]) > 5
     parts = gradients(model, inputs)
     assert whole.keys() == parts.keys() == dict(model.named_parameters()).keys()
@@ -370,7 +362,7 @@ def test_words_looked_up_together_give_the_same_gradients(
     """One look-up and one run of the head for all blocks, or one of each a block."""
     model = tiny_model()
     examples = candidates(mask_rate=0.15)
-    inputs = Tensors(tokenizer.pad_token_id, block_tokens=500)([examples[r] for r in range(4)])
+    inputs = Collator(tokenizer.pad_token_id, block_tokens=500)([examples[r] for r in range(4)])
     together = gradients(model, inputs)
     monkeypatch.setattr(modeling, "takes_vectors", lambda backbone: False)
     monkeypatch.setattr(modeling, "WORDS_AT_ONCE", 1)
@@ -385,7 +377,7 @@ def test_recomputing_keeps_dropout_and_forgets_activations(
     model = tiny_model(dropout=0.1)
     examples = candidates(mask_rate=0.15)
     batch = [examples[row] for row in range(4)]
-    inputs = Tensors(tokenizer.pad_token_id, block_tokens=500)(batch)
+    inputs = Collator(tokenizer.pad_token_id, block_tokens=500)(batch)
     kept: list[int] = []
 
     def pack_hook(tensor: torch.Tensor) -> torch.Tensor:
@@ -428,7 +420,7 @@ def test_a_tiny_model_overfits_64_windows(tmp_path: Path, tiny_model: MakeModel)
     examples = Candidates(store, store, template, masking, Geometry(), 8, seed=5)
     assert len(examples) == 64
     drawn = [examples[row] for row in range(64)]
-    collate = Tensors(tokenizer.pad_token_id)
+    collate = Collator(tokenizer.pad_token_id)
     # Weights drawn wider than BERT's: a narrow encoder's vectors else hardly differ at first.
     model = tiny_model(width=64, mlm=False, initializer_range=0.1)
     optimizer = torch.optim.AdamW(model.parameters())
@@ -472,7 +464,7 @@ def test_ordering_baseline_trains_on_pairs(
 ) -> None:
     base = candidates(mask_rate=0.15)
     examples = Orderings(base.store, base.pool, base.template, base.masking, base.geometry, 8)
-    inputs = Tensors(tokenizer.pad_token_id)([examples[0], examples[1]])
+    inputs = Collator(tokenizer.pad_token_id)([examples[0], examples[1]])
     outputs = tiny_model(objective="bso")(**inputs)
     assert outputs.scores.shape == inputs["labels"].shape == (2, 8)
     assert outputs.parts[0, 0].item() == pytest.approx(math.log(2), abs=0.1)
@@ -482,7 +474,7 @@ def test_ordering_baseline_trains_on_pairs(
 def test_no_masked_words_no_loss(
     candidates: Make, tiny_model: MakeModel, tokenizer: PreTrainedTokenizerBase
 ) -> None:
-    inputs = Tensors(tokenizer.pad_token_id)([candidates()[0]])
+    inputs = Collator(tokenizer.pad_token_id)([candidates()[0]])
     model = tiny_model(mlm=False)
     assert model(**inputs).parts[0, 1].item() == 0
     assert not any("masked_words" in name for name, _ in model.named_parameters())
@@ -497,7 +489,7 @@ def test_saved_and_loaded_by_auto_model(
     loaded = AutoModel.from_pretrained(tmp_path).eval()
     assert isinstance(loaded, ConponoModel)
     examples = replace(candidates(mask_rate=0.15), geometry=Geometry(k=3), targets=4)
-    inputs = Tensors(tokenizer.pad_token_id)([examples[0]])
+    inputs = Collator(tokenizer.pad_token_id)([examples[0]])
     found, expected = loaded(**inputs), model(**inputs)
     assert torch.allclose(found.scores, expected.scores, atol=1e-6)
     assert found.parts[0, 1].item() == pytest.approx(expected.parts[0, 1].item())
