@@ -5,15 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any, Self
 
 import torch
+from huggingface_hub.dataclasses import strict
 from tokenizers.processors import Sequence, TemplateProcessing
 from torch import nn
 from transformers import (
+    AutoConfig,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.configuration_utils import SubConfigSpec
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
 
@@ -22,7 +26,7 @@ from corpora.errors import ConfigError, require
 from zoo.attention import FAMILIES, register
 from zoo.declared import BackboneRecipe
 from zoo.loading import load_tokenizer
-from zoo.modeling import load_backbone, uses_bf16
+from zoo.modeling import ZooModel, encoder_from, load_backbone, uses_bf16
 from zoo.modeling_discorpora import Pooling as Pooling
 from zoo.modeling_discorpora import pooled as pooled
 from zoo.vocabularies import train_subwords
@@ -254,3 +258,48 @@ def padding_shows(backbone: PreTrainedModel) -> bool:
     one, two = alone.last_hidden_state, padded.last_hidden_state[:, :TEXT]
     difference = (one - two).abs().max() / one.abs().max().clamp(min=1e-30)
     return difference.item() > max(TOLERANCE, 8 * torch.finfo(one.dtype).eps)
+
+
+@strict
+class BackboneConfig(PretrainedConfig):
+    """The configuration of a model around a backbone, with the backbone's inside it."""
+
+    sub_configs_defaults = {
+        "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
+    }
+
+    backbone_config: PretrainedConfig | dict[str, Any] | None = None
+    pad_token_id: int | None = 0
+
+
+class OverBackbone(ZooModel):
+    """A model around a `backbone`; new linear layers start as BERT's do."""
+
+    config: Any
+    base_model_prefix = "backbone"
+    main_input_name = "input_ids"
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.backbone: PreTrainedModel = encoder_from(config.backbone_config)
+
+    @classmethod
+    def from_backbone(
+        cls,
+        backbone: PreTrainedModel,
+        max_tokens: int = 512,
+        pad_token_id: int | None = 0,
+        **settings: Any,
+    ) -> Self:
+        """A model around `backbone` with new heads; `settings` are fields of its configuration.
+
+        `max_tokens` is lowered to the backbone's limit. Warns of a backbone that does not hide
+        padding.
+        """
+        warn_of_padding(backbone)
+        most = min(max_tokens, max_positions(backbone.config) or max_tokens)
+        settings |= {"max_tokens": most, "pad_token_id": pad_token_id}
+        config: Any = cls.config_class
+        model = cls(config(backbone_config=backbone.config, **settings))
+        model.backbone = backbone
+        return model

@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from corpora.errors import InputError
+from zoo.backbones import max_positions
 from zoo.coherence import CoherenceConfig, CoherenceScorer
 from zoo.coherence.data import candidates, encode_documents, instances, intrusion_tables, pad
-from zoo.coherence.modeling import max_positions
 from zoo.coherence.objectives import ContrastiveMargin
 from zoo.coherence.scoring import score_orders
 from zoo.modeling import config_from, load_backbone, save_model

@@ -121,7 +121,7 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
         recipe.max_tokens,
         tokenizer.pad_token_id,
         recipe.vector,
-        dataset.setting("quotes", "keep"),
+        quotes=dataset.setting("quotes", "keep"),
     )
     set_attention(model.backbone, recipe.attention)
     limit, most = model.config.max_tokens, recipe.max_eval_rows

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -24,24 +25,25 @@ from zoo.training.mapped import Part, Texts, bounds_of, mapped, tokenized
 
 Row = tuple[str, list[list[int]]]
 """A document's id and the orders of its negatives."""
+INTRUDER = "intruder"
+"""The column of a table of documents with a sentence of another text."""
 
 
 @dataclass
 class Documents:
     """The kept sentences of each document, as token ids, by document id.
 
-    A document of the intrusion task has the intruder after its own sentences; an order with the
-    intruder in a sentence's place gives the negative text.
+    If they are `intruded`, each document has an intruder after its own sentences. An order with -1
+    in a sentence's place gives the text with the intruder there.
     """
 
     encoder: TextEncoder
     sentences: Mapping[str, list[np.ndarray]]
-    extra: Mapping[str, int] = field(default_factory=dict)
-    """For a document with an intruder: the intruder's number in the dataset's orders."""
+    intruded: bool = False
 
     def size(self, document: str) -> int:
         """The kept sentences of the document itself."""
-        return len(self.sentences[document]) - (document in self.extra)
+        return len(self.sentences[document]) - self.intruded
 
     def length(self, document: str) -> int:
         """The tokens of all its sentences."""
@@ -62,13 +64,9 @@ class Documents:
         return [self.original(document), *(self.permuted(document, order) for order in orders)]
 
     def kept(self, document: str, order: Sequence[int]) -> list[int]:
-        """`order` over the kept sentences."""
-        size, extra = self.size(document), self.extra.get(document)
-        return [
-            size if index == extra else index
-            for place, index in enumerate(order)
-            if index < size or (index == extra and place < size)
-        ]
+        """`order` over the kept sentences; an intruder takes the place of one of them."""
+        size = self.size(document)
+        return [i for place, i in enumerate(order) if i < size and (i >= 0 or place < size)]
 
     def orders(
         self, document: str, orders: Sequence[Sequence[int]], *, distinct: bool = False
@@ -125,7 +123,7 @@ def mapped_documents(
 ) -> dict[str, Documents]:
     """The documents of each split, tokenised once in a run and mapped from the disk."""
     encoder = TextEncoder(tokenizer, max_tokens)
-    columns = ["sentences", "intruder"][: 1 + ("intruder" in tables["train"].column_names)]
+    columns = [name for name in ("sentences", INTRUDER) if name in tables["train"].column_names]
     folders = tokenized(
         dataset,
         tables,
@@ -143,26 +141,25 @@ def mapped_documents(
 
 
 def _documents(table: pa.Table, encoder: TextEncoder, arrays: Mapping[str, Any]) -> Documents:
-    names, extra = table["id"].to_pylist(), arrays["extra"]
     encoder.cut = int(arrays["cut"].sum())
-    intruded = {names[i]: int(extra[i]) for i in np.flatnonzero(extra >= 0)}
-    return Documents(encoder, Kept(names, arrays["sizes"], arrays["tokens"]), intruded)
+    kept = Kept(table["id"].to_pylist(), arrays["sizes"], arrays["tokens"])
+    return Documents(encoder, kept, INTRUDER in table.column_names)
 
 
 def kept_of(encoder: TextEncoder, quotes: Quotes, rows: pa.RecordBatch | pa.Table) -> Part:
-    """The kept sentences of some documents, how many they are, and the number of an intruder.
+    """The kept sentences of some documents, and how many they are.
 
     A table with the column `intruder` (`intrusion_tables`) gives each document its intruder. The
     same sentences are kept in both texts: those that fit with the intruder in the place of the
     shortest. An intruder that would not fit by itself is cut, like a first sentence.
     """
     kept: list[np.ndarray] = []
-    sizes, extra, first = [], [], encoder.cut
+    sizes, first = [], encoder.cut
     for row in rows.to_pylist():
         ids, before = encoder.sentences(as_sentences(row["sentences"], quotes)), encoder.cut
         own = encoder.kept(ids)
-        if "intruder" in row:
-            [whole] = encoder.sentences([row["intruder"]])
+        if INTRUDER in row:
+            [whole] = encoder.sentences([row[INTRUDER]])
             intruder = whole[: encoder.budget]
             while len(own) > 1:
                 lengths = [len(sentence) for sentence in own]
@@ -172,13 +169,11 @@ def kept_of(encoder: TextEncoder, quotes: Quotes, rows: pa.RecordBatch | pa.Tabl
             lost = len(own) < len(ids) or len(intruder) < len(whole)
             encoder.cut = max(encoder.cut, before + lost)
             own.append(intruder)
-        extra.append(len(ids) if "intruder" in row else -1)
         sizes.append(len(own))
         kept += own
     return {
         "tokens": Texts.of(kept),
         "sizes": np.array(sizes, np.int64),
-        "extra": np.array(extra, np.int64),
         "cut": np.array([encoder.cut - first]),
     }
 
@@ -186,15 +181,13 @@ def kept_of(encoder: TextEncoder, quotes: Quotes, rows: pa.RecordBatch | pa.Tabl
 def intrusion_tables(pairs: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The pairs of the intrusion task as a `documents` table and its orders.
 
-    The order of a pair's negative text has the number of its own sentences (the intruder's) in
-    the place of the sentence that was replaced.
+    The order of a pair's negative text has -1 in the place of the sentence that was replaced.
     """
     documents, orders = [], []
     for row, pair in enumerate(pairs.select(["doc", "position", "pos", "neg"]).to_pylist()):
-        size, place = len(pair["pos"]), pair["position"]
-        name = f"{pair['doc']}#{row}"
-        documents.append({"id": name, "sentences": pair["pos"], "intruder": pair["neg"][place]})
-        order = [size if i == place else i for i in range(size)]
+        name, place = f"{pair['doc']}#{row}", pair["position"]
+        documents.append({"id": name, "sentences": pair["pos"], INTRUDER: pair["neg"][place]})
+        order = [-1 if i == place else i for i in range(len(pair["pos"]))]
         orders.append({"document": name, "orders": [order]})
     return pa.Table.from_pylist(documents), pa.Table.from_pylist(orders)
 
@@ -239,20 +232,16 @@ def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int
     If the cut made a negative equal to the original, the row's others are repeated instead.
     Raises `ConfigError` if the table has fewer negatives a row, `InputError` if no row is left.
     """
-    rows, dropped = [], 0
-    for row in table.select(["document", "orders"]).to_pylist():
-        document, orders = row["document"], row["orders"]
-        if len(orders) < negatives:
-            raise ConfigError(
-                f"a row has {len(orders)} negatives, the recipe needs {negatives}",
-                where=f"document {document}",
-                hint=f"set negatives = {len(orders)}, or build the dataset with more",
-            )
-        usable = documents.orders(document, orders[:negatives])
-        if usable:
-            rows.append((document, [usable[i % len(usable)] for i in range(negatives)]))
-        dropped += not usable
-    return Instances(documents, _some(rows), pad_id, dropped)
+    fewest = pc.min(pc.list_value_length(table["orders"])).as_py()
+    if fewest is not None and fewest < negatives:
+        raise ConfigError(
+            f"a row has {fewest} negatives, the recipe needs {negatives}",
+            where="negatives",
+            hint=f"set negatives = {fewest}, or build the dataset with more",
+        )
+    rows = usable(documents, table, negatives)
+    filled = [(name, [orders[i % len(orders)] for i in range(negatives)]) for name, orders in rows]
+    return Instances(documents, filled, pad_id, table.num_rows - len(rows))
 
 
 def candidates(documents: Documents, table: pa.Table, most: int) -> tuple[list[Row], int, int]:
@@ -261,16 +250,19 @@ def candidates(documents: Documents, table: pa.Table, most: int) -> tuple[list[R
     Returns the rows, how many of them have fewer than `most`, and how many were dropped because no
     negative differs from the document. Raises `InputError` if no row is left.
     """
-    rows: list[Row] = []
-    for row in table.select(["document", "orders"]).to_pylist():
-        usable = documents.orders(row["document"], row["orders"][:most], distinct=True)
-        if usable:
-            rows.append((row["document"], usable))
-    fewer = sum(len(orders) < most for _, orders in rows)
-    return _some(rows), fewer, table.num_rows - len(rows)
+    rows = usable(documents, table, most, distinct=True)
+    return rows, sum(len(orders) < most for _, orders in rows), table.num_rows - len(rows)
 
 
-def _some(rows: list[Row]) -> list[Row]:
+def usable(
+    documents: Documents, table: pa.Table, most: int, *, distinct: bool = False
+) -> list[Row]:
+    """Those rows of which one of the first `most` negatives differs from the document."""
+    given = zip(table["document"].to_pylist(), table["orders"].to_pylist(), strict=True)
+    made = [
+        (name, documents.orders(name, every[:most], distinct=distinct)) for name, every in given
+    ]
+    rows = [(name, orders) for name, orders in made if orders]
     if not rows:
         raise InputError("no training document is left: none has two sentences within max_tokens")
     return rows

@@ -19,15 +19,13 @@ import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor
 from torch.nn.functional import normalize
-from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
-from transformers.configuration_utils import SubConfigSpec
 
 from corpora.prose import Quotes
-from zoo.backbones import pooled
+from zoo.backbones import BackboneConfig, OverBackbone, pooled
 from zoo.coherence.data import pad
 from zoo.coherence.unc_modeling import pad_rows
 from zoo.loading import load_tokenizer
-from zoo.modeling import ZooModel, known_to_auto
+from zoo.modeling import known_to_auto
 from zoo.texts import Text, as_sentences, batches_by_length, check_texts
 
 BATCH_TOKENS = 2048
@@ -36,7 +34,7 @@ YEAR = re.compile(r"\b(1\d\d\d|20[0-3]\d)\b")
 
 
 @strict
-class LinkConfig(PretrainedConfig):
+class LinkConfig(BackboneConfig):
     """The backbone's configuration, the longest sentence in tokens, and the weights of the links.
 
     `reaches`: the weight of the mean cosine of sentences 1, 2, ... apart; `others`: that of all;
@@ -45,11 +43,7 @@ class LinkConfig(PretrainedConfig):
     """
 
     model_type = "discorpora-link-scorer"
-    sub_configs_defaults = {
-        "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
-    }
 
-    backbone_config: PretrainedConfig | dict[str, Any] | None = None
     reaches: tuple[float, ...] | list[float] = (3.0, 1.0)
     others: float = 1.0
     years: float = 0.0
@@ -58,7 +52,7 @@ class LinkConfig(PretrainedConfig):
     stored: str = "float32"
 
 
-class LinkScorer(ZooModel):
+class LinkScorer(OverBackbone):
     """Scores texts by the cosines of their sentences' vectors (means of tokens).
 
     The sum over the distances d of `reaches[d]` times the mean cosine of sentences that far apart,
@@ -67,12 +61,9 @@ class LinkScorer(ZooModel):
     """
 
     config_class = LinkConfig
-    base_model_prefix = "backbone"
-    main_input_name = "input_ids"
 
     def __init__(self, config: LinkConfig) -> None:
         super().__init__(config)
-        self.backbone: PreTrainedModel = AutoModel.from_config(config.backbone_config)
         self.bf16 = False
         """Whether to encode in bfloat16: faster where the hardware has it."""
         self.cut = 0

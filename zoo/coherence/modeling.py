@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
 import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
-from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
-from transformers import initialization as init
-from transformers.configuration_utils import SubConfigSpec
+from transformers import PreTrainedModel
 from transformers.utils.generic import ModelOutput
 
 from corpora.prose import Quotes
-from zoo.backbones import Pooling, max_positions, pooled, stands_last, warn_of_padding
+from zoo.backbones import BackboneConfig, OverBackbone, Pooling, pooled, stands_last
 from zoo.coherence.data import encode_documents, on_device, pad
 from zoo.coherence.scoring import score_orders, score_texts
 from zoo.evaluate.scores import Ranking
 from zoo.loading import load_tokenizer
-from zoo.modeling import ZooModel, encoder_from, known_to_auto
+from zoo.modeling import known_to_auto
 from zoo.texts import Text, TextEncoder, batches_by_length
 
 CPU_TOKENS = 2048
@@ -31,21 +29,16 @@ CPU_TOKENS = 2048
 
 
 @strict
-class CoherenceConfig(PretrainedConfig):
+class CoherenceConfig(BackboneConfig):
     """The backbone's configuration, the position of its [cls] token, and the longest text.
 
     `quotes` is the setting of its training dataset: texts get the same marks.
     """
 
     model_type = "discorpora-coherence-scorer"
-    sub_configs_defaults = {
-        "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
-    }
 
-    backbone_config: PretrainedConfig | dict[str, Any] | None = None
-    pooling: Literal["first", "last", "mean"] = "first"
+    pooling: Pooling = "first"
     max_tokens: int = 600
-    pad_token_id: int | None = 0
     quotes: Quotes = "keep"
 
 
@@ -60,16 +53,13 @@ class ScoreOutput(ModelOutput):
     vectors: Tensor | None = None
 
 
-class CoherenceScorer(ZooModel):
+class CoherenceScorer(OverBackbone):
     """Scores texts: `f(d) = w h_cls + b`."""
 
     config_class = CoherenceConfig
-    base_model_prefix = "backbone"
-    main_input_name = "input_ids"
 
     def __init__(self, config: CoherenceConfig) -> None:
         super().__init__(config)
-        self.backbone: PreTrainedModel = encoder_from(config.backbone_config)
         self.score_head = nn.Linear(self.backbone.config.hidden_size, 1)
         self.bf16 = False
         """Whether to score in bfloat16: faster on suitable hardware, exact to three digits."""
@@ -79,36 +69,19 @@ class CoherenceScorer(ZooModel):
     def from_backbone(
         cls,
         backbone: PreTrainedModel,
-        max_tokens: int,
-        pad_token_id: int,
+        max_tokens: int = 600,
+        pad_token_id: int | None = 0,
         vector: Literal["cls", "mean"] = "cls",
-        quotes: Quotes = "keep",
-    ) -> CoherenceScorer:
-        """A scorer around `backbone` with a new linear layer.
+        **settings: Any,
+    ) -> Self:
+        """As `OverBackbone.from_backbone`.
 
-        `max_tokens` is lowered to the backbone's limit. `vector` is the layer's input: the [cls]
-        token (the last one of a decoder), or the mean of all tokens. Warns of a backbone that does
-        not hide padding.
+        `vector` is the layer's input: the [cls] token (the last one of a decoder), or the mean of
+        all tokens.
         """
-        warn_of_padding(backbone)
-        limit = max_positions(backbone.config)
         at_cls: Pooling = "last" if stands_last(backbone.config) else "first"
-        model = cls(
-            CoherenceConfig(
-                backbone_config=backbone.config,
-                pooling="mean" if vector == "mean" else at_cls,
-                max_tokens=min(max_tokens, limit) if limit else max_tokens,
-                pad_token_id=pad_token_id,
-                quotes=quotes,
-            )
-        )
-        model.backbone = backbone
-        return model
-
-    def _init_weights(self, module: nn.Module) -> None:
-        if module is getattr(self, "score_head", None):
-            init.normal_(module.weight, std=0.02)
-            init.zeros_(module.bias)
+        settings["pooling"] = "mean" if vector == "mean" else at_cls
+        return super().from_backbone(backbone, max_tokens, pad_token_id, **settings)
 
     def forward(
         self,

@@ -129,19 +129,21 @@ def score_texts(
         counts, scores = [1] * len(texts), model.score(sentences)
     else:
         cut = [windows(model.encoder, text) for text in sentences]
-        parts = [model.encoder.assemble(pieces) for text in cut for pieces, _ in text]
-        found = iter(model.score_ids(parts))
+        found = iter(scores_of(model, [pieces for text in cut for pieces, _ in text]))
         counts = [len(text) for text in cut]
         scores = [float(np.mean([next(found) for _ in text])) for text in cut]
-    return [
-        Scored(
-            score,
-            percentile(score, reference) if reference and len(text) > 1 else None,
-            len(text),
-            count,
-        )
-        for score, text, count in zip(scores, sentences, counts, strict=True)
+    percentiles = [
+        percentile(score, reference) if reference and len(text) > 1 else None
+        for score, text in zip(scores, sentences, strict=True)
     ]
+    return list(map(Scored, scores, percentiles, map(len, sentences), counts))
+
+
+def scores_of(model: Model, parts: Sequence[Sequence[Any]]) -> list[float]:
+    """The scores of sentences together: as texts for a scorer of links, as token ids else."""
+    if isinstance(model, LinkScorer):
+        return model.score(parts)
+    return model.score_ids([model.encoder.assemble(pieces) for pieces in parts])
 
 
 def explain(model: Model, text: Text) -> list[SentenceEffect]:
@@ -170,11 +172,7 @@ def explain(model: Model, text: Text) -> list[SentenceEffect]:
             if i + 1 < len(window):
                 swapped = [*window[:i], window[i + 1], window[i], *window[i + 2 :]]
                 variants.append(("swapped", number, swapped))
-    changed = [some for _, _, some in variants]
-    if isinstance(model, LinkScorer):
-        scores = model.score(changed)
-    else:
-        scores = model.score_ids([model.encoder.assemble(some) for some in changed])
+    scores = scores_of(model, [some for _, _, some in variants])
     changes: dict[tuple[str, int], float] = defaultdict(float)
     whole = 0.0
     for (kind, number, _), score in zip(variants, scores, strict=True):
@@ -213,7 +211,8 @@ def find_break(effects: Sequence[SentenceEffect], measured: Breaks | None) -> Br
     place, margin = stands_out(gains)
     if gains[place] <= 0 or margin < (measured.least if measured else UNMEASURED):
         return None
-    return Break(place + 2, margin, measured.right_from(margin) if measured else None)
+    right = float(np.interp(margin, measured.margins, measured.right)) if measured else None
+    return Break(place + 2, margin, right)
 
 
 UNMEASURED = 1.0
@@ -243,9 +242,6 @@ class Breaks:
     margins: Annotated[tuple[FiniteFloat, ...], Field(min_length=1)]
     right: Annotated[tuple[FiniteFloat, ...], Field(min_length=1)]
 
-    def right_from(self, margin: float) -> float:
-        return float(np.interp(margin, self.margins, self.right))
-
 
 def load_breaks(model: str | Path) -> Breaks | None:
     """The measured quality of a model's marks (folder or Hub id), or None."""
@@ -268,14 +264,12 @@ def warn_of_chance(model: str | Path) -> None:
     found = file_of(model, RESULTS)
     accuracy = read_record(Trained, found, DAMAGED) if found else None
     if accuracy and accuracy.ci and accuracy.ci[0] <= 0.5:
-        low, high = (100 * bound for bound in accuracy.ci)
+        percent = [100 * figure for figure in (accuracy.value, *accuracy.ci)]
         log.warning(
             "%s: tells %.0f of 100 test pairs [%.0f, %.0f], which chance does too: its scores say "
             "nothing about a text",
             model,
-            100 * accuracy.value,
-            low,
-            high,
+            *percent,
         )
 
 
@@ -301,8 +295,8 @@ def score_orders(
         name, every = row["document"], row["orders"]
         permuted += [documents.permuted(name, documents.kept(name, order)) for order in every]
         names += [name] * len(every)
-    distinct = {name: place for place, name in enumerate(sorted(set(names)))}
-    at, size = np.array([distinct[name] for name in names], np.int64), len(distinct)
+    distinct, at = np.unique(np.array(names, object), return_inverse=True)
+    size = len(distinct)
     texts = [*(documents.original(name) for name in distinct), *permuted]
     scores = np.array(model.score_ids(texts, batch_tokens))
     lengths = np.array([len(text) for text in texts])

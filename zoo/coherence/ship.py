@@ -14,7 +14,6 @@ that split. Its folder holds weights of four bits.
 from __future__ import annotations
 
 import argparse
-import logging
 import re
 import shutil
 import sys
@@ -22,7 +21,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from string import Template
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +36,7 @@ from corpora.rng import stable_id
 from corpora.schemas import STRING, STRINGS, schema
 from corpora.sentences import split_document
 from corpora.splits.division import Division
-from corpora.store.atomic import read_json, staged, write_json, write_text
+from corpora.store.atomic import read_json, staged, write_json
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder, Stage
 from corpora.tasks.builder import Builder, Target
@@ -46,15 +44,13 @@ from corpora.tasks.intrusion import Intrusion
 from corpora.tasks.permuted import Permuted
 from zoo.coherence.links import LinkConfig, LinkScorer, years_ascend
 from zoo.coherence.scoring import BREAKS, REFERENCE, Breaks, Reference, explain, stands_out
+from zoo.commands import command, leave_shipped, log
 from zoo.compact import pack_folder
 from zoo.evaluate.scorers import Scorer, scores_of
 from zoo.evaluate.scores import ranked
 from zoo.loading import CONFIG, load_tokenizer
 from zoo.modeling import load_backbone, save_model
 from zoo.training.data import evenly, open_dataset
-from zoo.training.job import RESULTS
-
-log = logging.getLogger("zoo")
 
 SEED = 27
 HELD_OUT = {0: "validation", 1: "test"}
@@ -80,13 +76,15 @@ Row = dict[str, Any]
 FITTED, MARKED, JUDGED = 1500, 200, 500
 STRENGTH = 0.1
 """Inverse strength of the L2 penalty, chosen by cross-validation on the training split."""
-TAKEN = {
-    "novels": (4, 1, 1),
-    "gum": (4, 3, 3),
-    "wiki": (4, 3, 4),
-    "sentences": (2, 1, 0),
+BUILT: dict[str, dict[str, Builder]] = {
+    source: {
+        "permuted": Permuted(min_sentences=4, repetitions=permutations),
+        "intruded": Intrusion(min_sentences=4, per_text=intruders),
+    }
+    for source, permutations, intruders in (("novels", 1, 1), ("gum", 3, 3), ("wiki", 3, 4))
 }
-"""By source: minimum sentences, permutations of a text, and intruders in a text."""
+BUILT["sentences"] = {"permuted": Permuted(min_sentences=2, repetitions=1)}
+"""By source, the builders of its pairs."""
 
 
 def sources(options: argparse.Namespace) -> Iterator[tuple[str, Document]]:
@@ -138,13 +136,7 @@ def texts(options: argparse.Namespace) -> None:
     with staged(options.output) as folder, DatasetFolder(folder, "scorer", stage, CARD) as dataset:
         for kind, some in documents.items():
             log.info("%s: %d texts", kind, len(some))
-            fewest, permutations, intruders = TAKEN[kind]
-            builders: dict[str, Builder] = {
-                "permuted": Permuted(min_sentences=fewest, repetitions=permutations),
-            }
-            if intruders:
-                builders["intruded"] = Intrusion(min_sentences=fewest, per_text=intruders)
-            for name, builder in builders.items():
+            for name, builder in BUILT[kind].items():
                 part = options.output.parent / f"{options.output.name}-{kind}-{name}"
                 with staged(part) as place:
                     target = Target(
@@ -246,17 +238,19 @@ def ship(options: argparse.Namespace) -> None:
     breaks = measured_breaks(marks(model, known), [*marked.values()])
     write_json(folder / BREAKS, asdict(breaks))
     metrics["breaks"] = {name: judged_breaks(own, breaks.least) for name, own in marked.items()}
-    size = sum(path.stat().st_size for path in folder.iterdir())
-    results = {
-        "recipe": "zoo.coherence.ship",
-        "seed": SEED,
-        "megabytes": round(size / 1e6, 2),
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "metrics": metrics,
-    }
-    write_json(folder / RESULTS, results)
-    write_text(folder / "README.md", card_of(metrics, reference, size, model.config.years))
-    log.info("%s: %.1f MB", options.output, size / 1e6)
+    figures, marked_table = tables_of(metrics)
+    leave_shipped(
+        folder,
+        "zoo.coherence.ship",
+        SEED,
+        model,
+        metrics,
+        Path(__file__).with_name("shipped.md"),
+        figures=figures,
+        breaks=marked_table,
+        years=f"{model.config.years:.2f}",
+        texts=f"{reference.texts:,}",
+    )
 
 
 def long_rows(*tables: pa.Table) -> list[Row]:
@@ -372,8 +366,8 @@ def judged_breaks(found: Marks, least: float) -> dict[str, Any]:
     return {"texts": len(found.right), **{name: float(own.mean()) for name, own in shares.items()}}
 
 
-def card_of(metrics: dict[str, Any], reference: Reference, size: int, years: float) -> str:
-    """The card, from `shipped.md` with the figures."""
+def tables_of(metrics: dict[str, Any]) -> tuple[str, str]:
+    """The rows of the card's tables: of the figures, and of the marks."""
 
     def row(name: str, part: str, of: dict[str, Any]) -> str:
         value = f"{100 * of['value']:.1f}"
@@ -392,14 +386,7 @@ def card_of(metrics: dict[str, Any], reference: Reference, size: int, years: flo
         f"| {100 * of['right_of_marked']:.0f} | {100 * of['marked_coherent']:.0f} |"
         for name, of in metrics["breaks"].items()
     ]
-    template = Template((Path(__file__).parent / "shipped.md").read_text(encoding="utf-8"))
-    return template.substitute(
-        figures="\n".join(figures),
-        breaks="\n".join(breaks),
-        years=f"{years:.2f}",
-        megabytes=f"{size / 1e6:.1f}",
-        texts=f"{reference.texts:,}",
-    )
+    return "\n".join(figures), "\n".join(breaks)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -415,17 +402,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     three.add_argument("model", type=Path)
     three.add_argument("--texts", type=Path, required=True)
     three.add_argument("--unseen", type=Path, nargs="*", default=[], help="more texts to judge by")
-    for command, run in ((one, texts), (two, scorer), (three, ship)):
-        command.add_argument("--output", type=Path, required=True)
-        command.set_defaults(run=run)
-    options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    try:
-        options.run(options)
-    except (OSError, ValueError) as error:
-        log.error("error: %s", error)
-        return 2
-    return 0
+    for each, run in ((one, texts), (two, scorer), (three, ship)):
+        each.add_argument("--output", type=Path, required=True)
+        each.set_defaults(run=run)
+    return command(lambda options: options.run(options), parser, arguments)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
-from corpora.errors import DiscorporaError, InputError
+from corpora.errors import InputError
 from corpora.rng import stream
+from zoo.commands import command
 from zoo.evaluate.discoeval import DiscoEval
 from zoo.evaluate.discoeval.data import read
 from zoo.evaluate.discoeval.protocol import load, run_task
@@ -128,7 +129,11 @@ def change_of(counts: np.ndarray, base: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the analysis as JSON; errors are one short message."""
+    """Write the analysis as JSON."""
+
+    def run(options: argparse.Namespace) -> None:
+        sys.stdout.write(json.dumps(compare(**vars(options)), indent=2) + "\n")
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("one")
     parser.add_argument("two")
@@ -137,13 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--representation", default=AUTO)
     parser.add_argument("--limit", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
-    try:
-        result = compare(**vars(parser.parse_args(arguments)))
-    except (DiscorporaError, OSError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 2
-    sys.stdout.write(json.dumps(result, indent=2) + "\n")
-    return 0
+    return command(run, parser, arguments)
 
 
 if __name__ == "__main__":

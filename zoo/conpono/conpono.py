@@ -13,7 +13,6 @@ from transformers import PreTrainedTokenizerBase
 from corpora.errors import ConfigError
 from zoo.backbones import (
     backbone_of,
-    max_positions,
     pooling_of,
     set_attention,
     tokenizer_for,
@@ -29,16 +28,16 @@ from zoo.training.data import SPLITS, evenly, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.mapped import rows_of
-from zoo.training.trainer import fit, history, training_arguments
+from zoo.training.trainer import fit, history, training_arguments, validations
 
 if TYPE_CHECKING:
     from zoo.conpono.recipes import Conpono
 
 WORKERS = 4
 """Default number of processes that sample examples while a GPU computes."""
-MODEL = ("objective", "encoder", "k", "anchor_sentences", "target_sentences", "mlm", "vector")
+MODEL = {"objective", "encoder", "k", "anchor_sentences", "target_sentences", "mlm", "vector"}
 """The settings that are also in the model's configuration."""
-VALIDATED = ("eval_accuracy_k", *(f"eval_{part}" for part in PARTS))
+VALIDATED = "|".join(("accuracy_k.*", *PARTS))
 
 
 def train(recipe: Conpono, job: Job) -> None:
@@ -101,12 +100,6 @@ def train(recipe: Conpono, job: Job) -> None:
         write_plot(job.folder / "accuracy.svg", metrics)
 
     # Card: the parts of the loss and the accuracies at each validation, too
-    validations = [
-        {"step": entry["step"]}
-        | {k.removeprefix("eval_"): v for k, v in entry.items() if k.startswith(VALIDATED)}
-        for entry in state.log_history
-        if "eval_loss" in entry
-    ]
     finish(
         job,
         model,
@@ -115,7 +108,7 @@ def train(recipe: Conpono, job: Job) -> None:
         headline=(FIRST[recipe.objective], f"{metrics['test_clean']['accuracy']['value']:.3f}"),
         metrics=metrics,
         data={split: {"examples": len(part)} for split, part in drawn.items()},
-        training={**history(state), "parts": validations},
+        training={**history(state), "parts": validations(state, VALIDATED)},
     )
 
 
@@ -129,18 +122,14 @@ def make_model(recipe: Conpono, job: Job, tokenizer: PreTrainedTokenizerBase) ->
             where="vector",
             hint='set vector = "mean", or use a backbone such as BERT',
         )
-    limit = min(recipe.max_tokens, max_positions(backbone.config) or recipe.max_tokens)
     model = ConponoModel.from_backbone(
-        backbone,
-        max_tokens=limit,
-        pad_token_id=tokenizer.pad_token_id,
-        **{name: getattr(recipe, name) for name in MODEL},
+        backbone, recipe.max_tokens, tokenizer.pad_token_id, **recipe.model_dump(include=MODEL)
     )
+    limit = model.config.max_tokens
     for note in load_heads(model, recipe.backbone) if recipe.backbone else ():
         job.note(note)
     if limit < recipe.max_tokens:
-        said = f"max_tokens lowered from {recipe.max_tokens} to {limit}"
-        job.note(f"{said}: the backbone's limit")
+        job.note(f"max_tokens lowered from {recipe.max_tokens} to {limit}: the backbone's limit")
     set_attention(model.backbone, recipe.attention)
     tokenizer.model_max_length = limit
     if recipe.compile:

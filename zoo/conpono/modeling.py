@@ -12,24 +12,17 @@ import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
-from transformers import (
-    AutoConfig,
-    AutoModelForMaskedLM,
-    PretrainedConfig,
-    PreTrainedModel,
-)
+from transformers import AutoModelForMaskedLM, PretrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.activations import ACT2FN
-from transformers.configuration_utils import SubConfigSpec
 from transformers.utils.generic import ModelOutput
 
 from zoo.attention import FAMILIES
-from zoo.backbones import pooled, warn_of_padding
+from zoo.backbones import BackboneConfig, OverBackbone, pooled
 from zoo.conpono.segments import KEPT
 from zoo.loading import model_type, opening
-from zoo.modeling import ZooModel, encoder_from, known_to_auto
+from zoo.modeling import known_to_auto
 
-STANDARD_DEVIATION = 0.02
 ROBERTA = ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
 BERT = "cls.predictions"
 HEADS = {
@@ -51,18 +44,14 @@ WORDS_AT_ONCE = 2048
 
 
 @strict
-class ConponoConfig(PretrainedConfig):
+class ConponoConfig(BackboneConfig):
     """The backbone's configuration, and the settings of training.
 
     `objective` "bso" is the ordering baseline, which has no W_k.
     """
 
     model_type = "discorpora-conpono"
-    sub_configs_defaults = {
-        "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
-    }
 
-    backbone_config: PretrainedConfig | dict[str, Any] | None = None
     objective: Literal["conpono", "bso"] = "conpono"
     encoder: Literal["full", "isolated", "uni"] = "full"
     k: int = 2
@@ -71,7 +60,6 @@ class ConponoConfig(PretrainedConfig):
     max_tokens: int = 512
     mlm: bool = True
     vector: Literal["cls", "mean"] = "cls"
-    pad_token_id: int | None = 0
 
 
 @dataclass
@@ -161,51 +149,35 @@ class MaskedWords(nn.Module):
         return cross_entropy(logits.float(), labels, reduction="sum")
 
 
-class ConponoModel(ZooModel):
+class ConponoModel(OverBackbone):
     """Identifies the text at distance k from an anchor among candidates.
 
     `backbone` is the encoder that evaluations use.
     """
 
     config_class = ConponoConfig
-    base_model_prefix = "backbone"
     main_input_name = "slots"
 
     def __init__(self, config: ConponoConfig) -> None:
         super().__init__(config)
-        self.backbone: PreTrainedModel = encoder_from(config.backbone_config)
         width = self.backbone.config.hidden_size
         if config.objective == "bso":
             self.ordering = Ordering(width)
         else:
             self.relations = Relations(2 * config.k, width, uni=config.encoder == "uni")
         if config.mlm:
-            embeddings = self.backbone.get_input_embeddings().weight
-            self.masked_words = MaskedWords(self.backbone.config, embeddings.size(1))
+            table: Any = self.get_input_embeddings()
+            self.masked_words = MaskedWords(self.backbone.config, table.weight.size(1))
         self.post_init()
 
-    @classmethod
-    def from_backbone(cls, backbone: PreTrainedModel, **settings: Any) -> ConponoModel:
-        """A model around `backbone` with new heads; `settings` are fields of the configuration.
-
-        Warns of a backbone that does not hide padding.
-        """
-        warn_of_padding(backbone)
-        model = cls(ConponoConfig(backbone_config=backbone.config, **settings))
-        model.backbone = backbone
-        return model
-
     def _init_weights(self, module: nn.Module) -> None:
+        # The ordering head keeps torch's own initialisation.
         if isinstance(module, Relations):
-            init.normal_(module.weight, std=STANDARD_DEVIATION)
-        elif isinstance(module, Ordering):
-            init.normal_(module.linear.weight, std=STANDARD_DEVIATION)
-            init.zeros_(module.linear.bias)
+            init.normal_(module.weight, std=0.02)
         elif isinstance(module, MaskedWords):
-            init.normal_(module.dense.weight, std=STANDARD_DEVIATION)
-            for bias in (module.dense.bias, module.norm.bias, module.bias):
-                init.zeros_(bias)
-            init.ones_(module.norm.weight)
+            init.normal_(module.dense.weight, std=0.02)
+            init.zeros_(module.dense.bias)
+            init.zeros_(module.bias)
 
     def forward(
         self,
@@ -254,13 +226,15 @@ class ConponoModel(ZooModel):
         if takes_vectors(self.backbone):
             looked_up = table(slots[0]).split(sizes)
         parts, masked = slots.split(sizes, 1), words.split(plan[:, 2].tolist(), 1)
+        typed = getattr(self.backbone.config, "type_vocab_size", 0) > 1
+        typed &= "token_type_ids" in signature(self.backbone.forward).parameters
         vectors, losses, held = [], [], []
         for number, (rows, tokens, _, padded) in enumerate(plan.tolist()):
             ids, types, real = parts[number].view(3, rows, tokens)
             inputs: dict[str, Tensor] = {"input_ids": ids}
             if (found := looked_up[number]) is not None:
                 inputs = {"inputs_embeds": found.view(rows, tokens, -1)}
-            if takes_types(self.backbone):
+            if typed:
                 inputs["token_type_ids"] = types
             if padded:
                 inputs["attention_mask"] = mask_of(self.backbone, real)
@@ -293,12 +267,6 @@ class ConponoModel(ZooModel):
             activation = getattr(beside, "pooler_activation", None) or beside.activation
             return activation(pooler(states))
         return pooler(states[:, None])
-
-
-def takes_types(backbone: PreTrainedModel) -> bool:
-    """Whether the backbone distinguishes two texts by `token_type_ids`."""
-    given = "token_type_ids" in signature(backbone.forward).parameters
-    return given and getattr(backbone.config, "type_vocab_size", 0) > 1
 
 
 def takes_vectors(backbone: PreTrainedModel) -> bool:

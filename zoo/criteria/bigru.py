@@ -8,25 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from accelerate.utils import send_to_device
-from torch.utils.data import DataLoader
 
 from corpora.errors import ConfigError
 from corpora.tasks.pretraining import DEEPEST
 from zoo.criteria.data import NOWHERE, Places, open_places, texts
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
-from zoo.evaluate.classification import report
+from zoo.evaluate.classification import batches_of, report
 from zoo.evaluate.scores import of_ratio
 from zoo.training.data import SPLITS, evenly, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
-from zoo.training.trainer import fit, history, trainer_over
+from zoo.training.trainer import fit, history, trainer_over, validations
 from zoo.vocabularies import load_vectors, words_for
 
 if TYPE_CHECKING:
     from zoo.criteria.recipes import Bigru
 
-SIZES = ("embedding_size", "hidden_size", "decoder_size", "bins", "train_embeddings")
+SIZES = {"embedding_size", "hidden_size", "decoder_size", "bins", "train_embeddings"}
 """The settings that are also in the model's configuration."""
 
 
@@ -42,7 +40,7 @@ def train(recipe: Bigru, job: Job) -> None:
         levels=DEEPEST,
         pad_token_id=tokenizer.pad_token_id,
         unk_token_id=tokenizer.unk_token_id,
-        **{name: getattr(recipe, name) for name in SIZES},
+        **recipe.model_dump(include=SIZES),
     )
     places = open_places(recipe, dataset, tokenizer, config)
     for split, part in places.items():
@@ -88,12 +86,6 @@ def train(recipe: Bigru, job: Job) -> None:
     }
 
     # Card, with the losses at each validation
-    validations = [
-        {"step": entry["step"]}
-        | {k.removeprefix("eval_"): v for k, v in entry.items() if k.endswith("_loss")}
-        for entry in state.log_history
-        if "eval_loss" in entry
-    ]
     near = metrics["test"]["nats_a_word"]["next"]
     what = "test, nats a word of the next sentence (by frequency alone)"
     finish(
@@ -108,7 +100,7 @@ def train(recipe: Bigru, job: Job) -> None:
             "truncated": truncated,
             "vocabulary": len(tokenizer),
         },
-        training={**history(state), "validations": validations},
+        training={**history(state), "validations": validations(state, "loss|.*_loss")},
     )
 
 
@@ -127,16 +119,13 @@ def metrics_of(
 
     Intervals of the former are bootstrap intervals over documents.
     """
-    config = model.config
-    model.eval()
-    order = np.argsort(-places.lengths(), kind="stable")
-    found = []
-    for batch in DataLoader(places, batch_size, sampler=order.tolist(), collate_fn=places.collate):
-        outputs = model(**send_to_device(batch, model.device))
-        found.append((outputs.parts.float().cpu().numpy(), outputs.predicted.cpu().numpy()))
-    losses, classes = (
-        np.concatenate(parts)[np.argsort(order)] for parts in zip(*found, strict=True)
-    )
+    config = model.eval().config
+    losses = np.zeros((len(places), len(config.bags) + len(config.classes)), np.float32)
+    classes = np.zeros((len(places), len(config.classes)), np.int64)
+    for rows, batch in batches_of(places, batch_size, model.device):
+        outputs = model(**batch)
+        losses[rows] = outputs.parts.float().cpu().numpy()
+        classes[rows] = outputs.predicted.cpu().numpy()
 
     known = frequency.copy()
     known[[places.pad_id, config.unk_token_id]] = 0

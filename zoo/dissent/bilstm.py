@@ -13,10 +13,9 @@ from transformers import TrainerCallback
 
 from zoo.dissent.data import mapped_pairs
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
-from zoo.evaluate.classification import headline, predict, report
+from zoo.evaluate.classification import leave
 from zoo.labelled import load_for
 from zoo.training.data import SPLITS
-from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import class_accuracy, fit, history, most_probable, trainer_over
 from zoo.vocabularies import load_vectors, words_for
@@ -24,10 +23,9 @@ from zoo.vocabularies import load_vectors, words_for
 if TYPE_CHECKING:
     from zoo.dissent.recipes import Bilstm
 
-SIZES = (
-    *("embedding_size", "hidden_size", "projection_size", "linear_layers", "pooling"),
-    *("train_embeddings", "drop_unknown"),
-)
+SIZES = {"embedding_size", "hidden_size", "projection_size", "linear_layers", "pooling"}
+SIZES |= {"train_embeddings", "drop_unknown"}
+"""The settings that are also in the model's configuration."""
 
 
 def train(recipe: Bilstm, job: Job) -> None:
@@ -48,7 +46,7 @@ def train(recipe: Bilstm, job: Job) -> None:
         BiLstmConfig(
             vocab_size=len(tokenizer),
             pad_token_id=tokenizer.pad_token_id,
-            **{name: getattr(recipe, name) for name in SIZES},
+            **recipe.model_dump(include=SIZES),
             **data.names,
         )
     )
@@ -74,26 +72,17 @@ def train(recipe: Bilstm, job: Job) -> None:
     if not is_main_process():
         return
 
-    # Evaluation
-    metrics = {}
-    for split in SPLITS[1:]:
-        predicted = predict(model, rows[split], recipe.eval_batch_size)
-        metrics[split] = report(rows[split].labels, predicted, data.labels, recipe.seed)
-
-    # Card
-    finish(
+    # Evaluation and card
+    leave(
         job,
+        data,
         model,
         tokenizer,
-        data.data,
-        headline=headline("test", metrics["test"]),
-        metrics=metrics,
-        data={
-            "truncated": truncated,
-            "empty_classes": data.empty_classes,
-            "vocabulary": len(tokenizer),
-        },
+        rows,
+        details={"truncated": truncated, "vocabulary": len(tokenizer)},
         training=history(state),
+        batch_size=recipe.eval_batch_size,
+        splits=SPLITS[1:],
     )
 
 

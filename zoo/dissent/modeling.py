@@ -8,14 +8,13 @@ import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding_bag
-from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
+from transformers import PretrainedConfig
 from transformers import initialization as init
-from transformers.configuration_utils import SubConfigSpec
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from zoo.backbones import Pooling, max_positions, pooled, warn_of_padding
+from zoo.backbones import BackboneConfig, OverBackbone, Pooling, pooled
 from zoo.dissent.data import NgramVocabulary, encode_ngrams, encode_pairs, encode_texts
-from zoo.modeling import ZooModel, encoder_from, known_to_auto, label_count
+from zoo.modeling import ZooModel, known_to_auto, label_count
 from zoo.modeling_discorpora import BackboneModel, BiLstmEncoder, SifEncoder, WordModel
 
 
@@ -177,65 +176,37 @@ class NgramForMarkers(PairModel):
 
 
 @strict
-class PairTransformerConfig(PretrainedConfig):
+class PairTransformerConfig(BackboneConfig):
     """The backbone's configuration, the position of the pair's vector, and the longest pair."""
 
     model_type = "discorpora-dissent-transformer"
-    sub_configs_defaults = {
-        "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
-    }
 
-    backbone_config: PretrainedConfig | dict[str, Any] | None = None
     pooling: Pooling = "first"
     dropout: float = 0.1
     max_tokens: int = 128
-    pad_token_id: int | None = 0
 
 
-class _PairPreTrained(ZooModel):
-    config_class = PairTransformerConfig
-    base_model_prefix = ""
-    main_input_name = "input_ids"
-
-    def _init_weights(self, module: nn.Module) -> None:
-        if module is getattr(self, "classifier", None):
-            init.normal_(module.weight, std=0.02)
-            init.zeros_(module.bias)
-
-
-class PairTransformerModel(_PairPreTrained, BackboneModel):
+class PairTransformerModel(ZooModel, BackboneModel):
     """The encoder alone: what `AutoModel` loads from the folder of a fine-tuned model."""
 
+    config_class = PairTransformerConfig
 
-class PairTransformer(PairModel, _PairPreTrained):
+
+class PairTransformer(OverBackbone, PairModel):
     """Two sentences, encoded together, to a label: `softmax(W dropout(h_first) + b)`.
 
     The label is a marker, or, after fine-tuning on other data, an NLI label or a sense.
     """
 
+    config_class = PairTransformerConfig
     once_a_row = ("classifier",)
     encode_pairs = staticmethod(encode_pairs)
 
     def __init__(self, config: PairTransformerConfig) -> None:
         super().__init__(config)
-        self.backbone: PreTrainedModel = encoder_from(config.backbone_config)
         self.dropout = nn.Dropout(config.dropout)
         self.classifier = nn.Linear(self.backbone.config.hidden_size, self.num_labels)
         self.post_init()
-
-    @classmethod
-    def from_backbone(
-        cls, backbone: PreTrainedModel, max_tokens: int, **config: Any
-    ) -> PairTransformer:
-        """A classifier with a new last layer around `backbone`.
-
-        `max_tokens` is lowered to the backbone's limit. Warns of one that does not hide padding.
-        """
-        warn_of_padding(backbone)
-        config |= {"max_tokens": min(max_tokens, max_positions(backbone.config) or max_tokens)}
-        model = cls(PairTransformerConfig(backbone_config=backbone.config, **config))
-        model.backbone = backbone
-        return model
 
     def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
         types = {k: v for k, v in kwargs.items() if k == "token_type_ids" and v is not None}

@@ -12,28 +12,21 @@ learning rate and the layers were chosen on two of the training novels.
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from string import Template
 from typing import Any
 
-import numpy as np
 import torch
 from torch.nn.functional import cross_entropy, dropout
 
-from corpora.errors import DiscorporaError
-from corpora.store.atomic import write_json, write_text
+from zoo.commands import command, leave_shipped, log
 from zoo.compact import pack, pack_folder, unpacked
 from zoo.dissent.student import StudentConfig, StudentForMarkers
-from zoo.evaluate.classification import PairClassifier, predict, report
+from zoo.evaluate.classification import PairClassifier, batches_of, predict, report
 from zoo.labelled import Labelled, load
 from zoo.loading import load_tokenizer
 from zoo.modeling import load_backbone, save_model
-from zoo.training.job import RESULTS
-
-log = logging.getLogger("zoo")
 
 LAYERS = 2
 EPOCHS, BATCH, RATE, DECAY, DROPOUT = 10, 128, 5e-4, 1e-2, 0.5
@@ -42,15 +35,11 @@ SEED = 27
 
 @torch.inference_mode()
 def features_of(model: StudentForMarkers, rows: Any) -> torch.Tensor:
-    """The network's input `[rows, width]`, computed in batches of like length."""
-    order = np.argsort(-rows.lengths(), kind="stable")
+    """The network's input `[rows, width]`."""
     found = torch.empty(len(rows), model.projection.in_features)
-    for start in range(0, len(order), BATCH):
-        chosen = order[start : start + BATCH]
-        batch = rows.collate([rows[int(row)] for row in chosen])
-        found[torch.from_numpy(chosen)] = model.features(
-            batch["input_ids"], batch["attention_mask"]
-        )
+    for numbers, batch in batches_of(rows, BATCH, model.device):
+        vectors = model.features(batch["input_ids"], batch["attention_mask"])
+        found[torch.from_numpy(numbers)] = vectors
     return found
 
 
@@ -110,33 +99,19 @@ def ship(options: argparse.Namespace) -> None:
         split: report(rows[split].labels, predict(packed, rows[split]), data.labels, SEED)
         for split in ("validation", "test")
     }
-    size = sum(path.stat().st_size for path in options.output.iterdir())
-    results = {
-        "recipe": "zoo.dissent.ship",
-        "seed": SEED,
-        "megabytes": round(size / 1e6, 2),
-        "parameters": sum(p.numel() for p in packed.parameters()),
-        "metrics": metrics,
-    }
-    write_json(options.output / RESULTS, results)
-    write_text(options.output / "README.md", card_of(metrics["test"], data, size))
-    log.info("%s: %.1f MB, test accuracy %.3f", options.output, size / 1e6, _value(metrics))
-
-
-def _value(metrics: dict[str, Any]) -> float:
-    return float(metrics["test"]["accuracy"]["value"])
-
-
-def card_of(test: dict[str, Any], data: Labelled, size: int) -> str:
-    """The card, from `shipped.md` with the figures."""
+    test = metrics["test"]
 
     def percent(figure: dict[str, Any]) -> str:
         low, high = figure["ci"]
         return f"{100 * figure['value']:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
-    template = Template((Path(__file__).parent / "shipped.md").read_text(encoding="utf-8"))
-    return template.substitute(
-        megabytes=f"{size / 1e6:.1f}",
+    leave_shipped(
+        options.output,
+        "zoo.dissent.ship",
+        SEED,
+        packed,
+        metrics,
+        Path(__file__).with_name("shipped.md"),
         trained=f"{data.tables['train'].num_rows:,}",
         rows=f"{test['rows']:,}",
         accuracy=percent(test["accuracy"]),
@@ -152,14 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--config", default="books8")
     parser.add_argument("--backbone", required=True)
     parser.add_argument("--output", type=Path, required=True)
-    options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    try:
-        ship(options)
-    except (OSError, DiscorporaError) as error:
-        log.error("error: %s", error)
-        return 2
-    return 0
+    return command(ship, parser, arguments)
 
 
 if __name__ == "__main__":

@@ -11,31 +11,25 @@ from typing import Any
 import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
-from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
-from transformers.configuration_utils import SubConfigSpec
 
+from zoo.backbones import BackboneConfig, OverBackbone
 from zoo.dissent.data import encode_texts
 from zoo.dissent.modeling import PairModel
-from zoo.modeling import encoder_from, known_to_auto
+from zoo.modeling import known_to_auto
 
 
 @strict
-class StudentConfig(PretrainedConfig):
+class StudentConfig(BackboneConfig):
     """The encoder's configuration, the word pieces read at either end, and the hidden units."""
 
     model_type = "discorpora-dissent-student"
-    sub_configs_defaults = {
-        "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
-    }
 
-    backbone_config: PretrainedConfig | dict[str, Any] | None = None
     first_words: int = 4
     last_words: int = 3
     projection_size: int = 96
-    pad_token_id: int | None = 0
 
 
-class StudentForMarkers(PairModel):
+class StudentForMarkers(OverBackbone, PairModel):
     """logits = W2 gelu(W1 (x - a) / s + b1) + b2, with x = [m1, m2, m1 - m2, m1 * m2, e1, e2].
 
     `m` is the mean of a sentence's word pieces, `e` its first and last ones (0 where it is short),
@@ -49,7 +43,6 @@ class StudentForMarkers(PairModel):
 
     def __init__(self, config: StudentConfig) -> None:
         super().__init__(config)
-        self.backbone: PreTrainedModel = encoder_from(config.backbone_config)
         ends = config.first_words + config.last_words
         width = (4 + 2 * ends) * self.backbone.config.hidden_size
         self.register_buffer("mean", torch.zeros(width))

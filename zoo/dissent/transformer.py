@@ -54,9 +54,9 @@ def train(recipe: Transformer, job: Job) -> None:
     model = PairTransformer.from_backbone(
         backbone,
         recipe.max_tokens,
+        tokenizer.pad_token_id,
         pooling=auto if recipe.pooling == "auto" else recipe.pooling,
         dropout=recipe.dropout,
-        pad_token_id=tokenizer.pad_token_id,
         **data.names,
     )
     set_attention(model.backbone, recipe.attention)

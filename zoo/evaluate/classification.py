@@ -7,13 +7,14 @@ vocabulary, also `read_tokenizer(folder, config)`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
+from accelerate.utils import send_to_device
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from corpora.errors import InputError
@@ -34,8 +35,8 @@ class Rows(Protocol):
     `truncated` counts the texts that were cut.
     """
 
-    truncated: int
-
+    @property
+    def truncated(self) -> int: ...
     def __len__(self) -> int: ...
     def __getitem__(self, row: int) -> Any: ...
     def lengths(self) -> np.ndarray: ...
@@ -104,17 +105,23 @@ def logits(model: PreTrainedModel, rows: Rows, batch_size: int = 256) -> np.ndar
     Raises `InputError` if one is NaN: the first class would be answered.
     """
     model.eval()
-    device = next(model.parameters()).device
-    order = np.argsort(-rows.lengths(), kind="stable")
     found = np.zeros((len(rows), label_count(model.config)), np.float32)
-    starts = range(0, len(order), batch_size)
-    for start in track(starts, "batches", total=len(starts)):
-        batch = order[start : start + batch_size]
-        inputs = rows.collate([rows[int(row)] for row in batch])
-        inputs.pop("labels", None)
-        scores = model(**{name: value.to(device) for name, value in inputs.items()}).logits
-        found[batch] = scores.float().cpu().numpy()
+    for numbers, batch in batches_of(rows, batch_size, next(model.parameters()).device):
+        batch.pop("labels", None)
+        found[numbers] = model(**batch).logits.float().cpu().numpy()
     return finite(found, "the model gives logits", hint="its weights are damaged: train it anew")
+
+
+def batches_of(
+    rows: Rows, size: int, device: torch.device
+) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
+    """All rows in batches of like length, the longest first: their numbers, and the batch."""
+    order = np.argsort(-rows.lengths(), kind="stable")
+    starts = range(0, len(order), size)
+    for start in track(starts, "batches", total=len(starts)):
+        numbers = order[start : start + size]
+        batch = rows.collate([rows[int(row)] for row in numbers])
+        yield numbers, send_to_device(batch, device)
 
 
 def report(
@@ -158,29 +165,26 @@ def leave(
     details: Mapping[str, Any],
     training: Mapping[str, Any],
     batch_size: int = 256,
+    splits: Sequence[str] = (),
 ) -> None:
     """Evaluate the trained model; write it with its card and results.json.
 
-    It is judged on the encoded rows of the test split, or of the validation split where the test
-    split has no labels.
+    It is judged on the encoded rows of `splits`, the main one last. By default that is the test
+    split, or the validation split where the test split has no labels.
     """
-    split = "test" if "test" in rows else "validation"
-    predicted = predict(model, rows[split], batch_size)
-    metrics = report(rows[split].labels, predicted, data.labels, job.recipe.seed)
+    metrics = {}
+    for split in splits or ["test" if "test" in rows else "validation"]:
+        predicted = predict(model, rows[split], batch_size)
+        metrics[split] = report(rows[split].labels, predicted, data.labels, job.recipe.seed)
+    figures = [f"{metrics[split][name]['value']:.3f}" for name in ("accuracy", "f1")]
     finish(
         job,
         model,
         tokenizer,
         data.data,
-        headline=headline(split, metrics),
+        headline=(f"{split} accuracy, unweighted F1", ", ".join(figures)),
         labels=data.labels,
-        metrics={split: metrics},
+        metrics=metrics,
         data={**details, "empty_classes": data.empty_classes},
         training=training,
     )
-
-
-def headline(split: str, metrics: Mapping[str, Any]) -> tuple[str, str]:
-    """The name and the text of a classifier's first figures."""
-    figures = f"{metrics['accuracy']['value']:.3f}, {metrics['f1']['value']:.3f}"
-    return f"{split} accuracy, unweighted F1", figures

@@ -6,15 +6,14 @@
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from corpora.store.atomic import write_json, write_text
-from zoo.parser import command, log
+from corpora.store.atomic import read_json, write_json, write_text
+from zoo.commands import command, log
 from zoo.parser.evaluate import evaluate, loader, tables
 from zoo.parser.train import NAME
 from zoo.parser.treebank import sentences_of, treebank_files
@@ -42,7 +41,7 @@ def run(options: argparse.Namespace) -> None:
         },
     }
     write_json(options.pipeline / "scores.json", scores)
-    training = json.loads((options.pipeline / "training.json").read_text(encoding="utf-8"))
+    training = read_json(options.pipeline / "training.json")
     write_text(options.pipeline / "CARD.md", render(training, scores))
     log.info("wrote scores.json and CARD.md in %s", options.pipeline)
 

@@ -20,8 +20,8 @@ from spacy.tokens import Doc
 from thinc.api import NumpyOps, set_current_ops
 
 from corpora.store.atomic import write_text
+from zoo.commands import command
 from zoo.evaluate.table import markdown
-from zoo.parser import command
 from zoo.parser.documents import to_doc
 from zoo.parser.treebank import Sentence, sentences_of, treebank_files
 

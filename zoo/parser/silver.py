@@ -20,7 +20,7 @@ from spacy.tokenizer import Tokenizer
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.store.atomic import replacing
-from zoo.parser import command, log
+from zoo.commands import command, log
 from zoo.parser.biaffine import Encoding, Teacher, load, parse
 from zoo.parser.evaluate import loader
 from zoo.parser.treebank import sentences_of, treebank_files

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from corpora.errors import DiscorporaError
-from zoo.parser import command, log
+from zoo.commands import command, log
 from zoo.parser.biaffine import Batch, Encoding, Teacher, by_length, make, parse, save
 from zoo.parser.treebank import Sentence, sentences_of, treebank_files
 

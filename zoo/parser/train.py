@@ -25,7 +25,7 @@ from thinc.api import Config, NumpyOps, fix_random_seed, set_current_ops
 
 from corpora.errors import DiscorporaError
 from corpora.store.atomic import sha256, write_json, write_text
-from zoo.parser import command, log
+from zoo.commands import command, log
 from zoo.parser.documents import Grouping, batches, examples
 from zoo.parser.evaluate import baseline_las, score_gold
 from zoo.parser.tokenizer import adapt_tokenizer

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -321,19 +322,24 @@ def lower_memory(job: Job) -> str:
 
 def history(state: TrainerState) -> dict[str, Any]:
     """The steps of a run, its training losses and validations: what results.json keeps of them."""
-    validations = [
-        {"step": entry["step"]}
-        | {key: entry[f"eval_{key}"] for key in ("loss", "accuracy") if f"eval_{key}" in entry}
-        for entry in state.log_history
-        if "eval_loss" in entry
-    ]
     return {
         "steps": state.global_step,
         "best_step": state.best_global_step,
         "losses": thinned([(int(e["step"]), e["loss"]) for e in state.log_history if "loss" in e]),
-        "validations": validations,
+        "validations": validations(state, "loss|accuracy"),
         "processes": int(os.environ.get("WORLD_SIZE", "1")),
     }
+
+
+def validations(state: TrainerState, names: str) -> list[dict[str, Any]]:
+    """The steps of the validations, with those figures whose names match the pattern `names`."""
+    wanted = re.compile(f"eval_({names})")
+    return [
+        {"step": entry["step"]}
+        | {key.removeprefix("eval_"): entry[key] for key in entry if wanted.fullmatch(key)}
+        for entry in state.log_history
+        if "eval_loss" in entry
+    ]
 
 
 def thinned(losses: Sequence[tuple[int, float]], most: int = 200) -> list[list[float]]:

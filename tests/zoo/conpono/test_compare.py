@@ -46,7 +46,11 @@ def test_training_data_without_a_marker_are_refused() -> None:
 
 
 def test_two_models_on_the_ordering_task(
-    tmp_path: Path, tiny_model: Any, tokenizer: Any, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    tiny_model: Any,
+    tokenizer: Any,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     from zoo.modeling import save_model
 
@@ -71,4 +75,4 @@ def test_two_models_on_the_ordering_task(
             rows * (found["accuracy"][name] - found["accuracy"][other])
         )
     assert main([*models, "--data", str(tmp_path / "data"), "--domain", "roc"]) == 2
-    assert "no BSO data of the domain 'roc'" in capsys.readouterr().err
+    assert "no BSO data of the domain 'roc'" in caplog.text

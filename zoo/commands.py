@@ -1,0 +1,58 @@
+"""The commands that make what is shipped: how they run, and the results and card they leave."""
+
+from __future__ import annotations
+
+import logging
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from corpora.store.atomic import write_json, write_text
+from zoo.training.job import RESULTS
+
+log = logging.getLogger("zoo")
+
+
+def command(
+    run: Callable[[Namespace], None], parser: ArgumentParser, arguments: Sequence[str] | None
+) -> int:
+    """Run a command with its parsed options; an error is one message in the log and exit code 2.
+
+    An `--output` must be new.
+    """
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    try:
+        if "output" in options and options.output.exists():
+            raise FileExistsError(f"{options.output} exists: remove it or give another --output")
+        run(options)
+    except (OSError, ValueError) as error:
+        log.error("error: %s", error)
+        return 2
+    return 0
+
+
+def leave_shipped(
+    folder: Path,
+    recipe: str,
+    seed: int,
+    model: Any,
+    metrics: Mapping[str, Any],
+    template: Path,
+    **texts: str,
+) -> None:
+    """Write `results.json` and the card of a model's folder: `template` with these `texts`."""
+    size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+    results = {
+        "recipe": recipe,
+        "seed": seed,
+        "megabytes": round(size, 2),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "metrics": metrics,
+    }
+    write_json(folder / RESULTS, results)
+    card = Template(template.read_text(encoding="utf-8"))
+    write_text(folder / "README.md", card.substitute(texts, megabytes=f"{size:.1f}"))
+    log.info("%s: %.1f MB", folder, size)
