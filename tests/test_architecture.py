@@ -135,12 +135,17 @@ def test_luigi_help_loads_nothing_heavy() -> None:
     assert loaded_after(code) == set()
 
 
-def test_help_starts_within_half_a_second_of_processor_time() -> None:
-    command = [sys.executable, "-m", "workflows.cli.app", "--help"]
-    spent = []
-    for _ in range(5):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, capture_output=True, check=True, cwd=ROOT)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(spent) <= 0.5
+def test_help_takes_at_most_five_times_the_imports_of_its_libraries() -> None:
+    """Half a second of processor time where these imports take a tenth."""
+
+    def spent(*words: str) -> float:
+        times = []
+        for _ in range(5):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, *words], capture_output=True, check=True, cwd=ROOT)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return min(times)
+
+    imports = spent("-c", "import typer, rich.table, pydantic")
+    assert spent("-m", "workflows.cli.app", "--help") <= 5 * imports
