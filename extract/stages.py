@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 PARSE_VERSION = 4
-EXTRACT_VERSION = 12
+EXTRACT_VERSION = 13
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,12 @@ NUMBERED = re.compile(r"\(?\d{1,2}[.)]\s+(?=\w)")
 """The number of an item of a list, in front of its text."""
 SEPARATORS = " ,;:—–"
 PARTNERS = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«"}
-QUOTES = {"“": "”", "«": "»", '"': '"'}
-"""Quotation marks; `’` is left out, as it usually is an apostrophe."""
+QUOTES = {"“": "”", "«": "»", '"': '"', "‘": "’"}
+"""Quotation marks. `’` is often an apostrophe: one without its opener stays."""
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
-PAIRED = re.compile(r'["“”«»()\[\]{}]')
+ELIDED = r"\d|(?:em|tis|twas|cause|til|n|bout|round)\b"
+"""What `‘` stands before as an apostrophe: "‘90s", "‘em"."""
+PAIRED = re.compile(rf'["“”«»()\[\]{{}}]|‘(?!{ELIDED})|’(?!\w)', re.IGNORECASE)
 TAGGED = re.compile(r"[,;—–-]+[”\"»]")
 INTERJECTED = re.compile(r"[,;].*\w\s*")
 ENCLOSED = re.compile(r"\s*,.*,\s*", re.DOTALL)
@@ -147,7 +149,8 @@ def _with_paired_quotes(text: str, stop: str) -> str:
     body = text.rstrip(CLOSERS + " ")
     tail = text[len(body) :].strip()
     if body and tail[:1] in QUOTES.values() and body[-1] in SEPARATORS:
-        return body.rstrip(SEPARATORS) + stop + tail
+        body = body.rstrip(SEPARATORS)
+        return (body if body[-1:] in TERMINAL else body + stop) + tail
     return text + stop
 
 
@@ -171,7 +174,7 @@ def _strip_once(text: str) -> str:
     if first in PARTNERS or first in odd or (closer and closer not in text):
         return text[1:].lstrip(SEPARATORS)
     opens = last in PARTNERS.values() or last == "‘"
-    opens |= last == "’" and text[-2:-1] in TERMINAL and "‘" not in text
+    opens |= last == "’" and text[-2:-1] in TERMINAL + SEPARATORS and "‘" not in text
     if opens or last in odd or (last in PARTNERS and PARTNERS[last] not in text):
         return text[:-1].rstrip(SEPARATORS)
     return text
@@ -201,7 +204,7 @@ def _paired(text: str) -> tuple[str, str]:
         elif mark in opened:
             while opened.pop() != mark:
                 pass
-        elif goes and not (mark == '"' and before.isdigit()):
+        elif goes and mark != "’" and not (mark == '"' and before.isdigit()):
             kept, done = (kept + text[done:at]).rstrip(" "), at + 1
     return kept + text[done:], "".join(reversed(opened))
 
