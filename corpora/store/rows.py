@@ -24,7 +24,7 @@ PARQUET: dict[str, Any] = {
 }
 """How all files are written."""
 CLASS_NAMES = b"discorpora:class_names"
-ROWS_IN_CACHE = 512
+ROWS_AT_ONCE = 512
 """How many dictionaries are visited once a column."""
 
 EXAMPLES, AMONG = 4, 64
@@ -122,6 +122,16 @@ def regrouped(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Recor
     yield from groups.rest()
 
 
+def record_batches(
+    rows: Iterable[Mapping[str, Any]], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Rows given as dictionaries, as batches of a few; `KeyError` for one without a column."""
+    rest = iter(rows)
+    while some := list(islice(rest, ROWS_AT_ONCE)):
+        arrays = [pa.array(map(itemgetter(field.name), some), field.type) for field in schema]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
 def write_parquet(
     path: Path,
     batches: Iterable[pa.RecordBatch],
@@ -215,10 +225,8 @@ class SplitWriter:
 
     def extend(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows given as dictionaries; `KeyError` for one without a column."""
-        iterator = iter(rows)
-        while some := list(islice(iterator, ROWS_IN_CACHE)):
-            arrays = [pa.array(map(itemgetter(f.name), some), f.type) for f in self.schema]
-            self.append(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+        for batch in record_batches(rows, self.schema):
+            self.append(batch)
 
     def _write(self, group: pa.RecordBatch) -> None:
         if self._open is None or self._written % self._groups_per_shard == 0:
