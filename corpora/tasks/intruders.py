@@ -98,8 +98,11 @@ class Pool:
         self.usable = (self.words >= settings.min_words) & (np.diff(counts.indptr) > 0)
         self.usable[[*self.starts[:-1], *(self.starts[1:] - 1)]] = False
         # The measures of all sentences in their own places, and which of them may be replaced.
-        own = [self._own(number) for number in range(len(texts))]
-        self.own: Matrix = np.concatenate(own)
+        own = []
+        for rows in np.split(np.arange(len(self.sentences)), self.starts[1:-1]):
+            means = (weights(len(rows)) * self._cosines(rows, rows)).sum(axis=-1)
+            own.append(np.column_stack([means.T, self.surface[rows]]))
+        self.own: Matrix = np.concatenate(own)  # [sentences, MEASURES]
         self.may_change = self.usable.copy()
         self.replaceable = np.flatnonzero(self.usable)
         self._sorted = np.sort(self.own[self.replaceable], axis=0)
@@ -169,12 +172,6 @@ class Pool:
         cost = ((self._quantiles(measured) - aim) ** 2).sum(axis=1)
         cost += BALANCE * ((self.balance + shifts) ** 2).sum(axis=1)
         return np.argsort(cost, kind="stable")
-
-    def _own(self, text: int) -> Matrix:
-        """The measures of each sentence of a text in its place [sentences, MEASURES]."""
-        rows = np.arange(self.starts[text], self.starts[text + 1])
-        means = (weights(len(rows)) * self._cosines(rows, rows)).sum(axis=-1)
-        return np.column_stack([means.T, self.surface[rows]])
 
     def _cosines(self, rows: Numbers, others: Numbers) -> Matrix:
         """Cosines of sentences [3, rows, others]: by all words, the same again, by rarer words."""
