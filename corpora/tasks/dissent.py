@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -156,10 +155,7 @@ class Dissent(Builder):
             taken.engine.run("create table alike (doc varchar, number integer)")
             docs, numbers = zip(*alike, strict=True) if alike else ((), ())
             taken.engine.insert("alike", pa.table({"doc": docs, "number": numbers}))
-            taken.engine.run(
-                "delete from single using alike where single.doc = alike.doc "
-                "and single.number = alike.number"
-            )
+            taken.engine.run(_WITHOUT_ALIKE)
             taken.dataset.reject("near_duplicate", len(alike))
         taken.split(weigh="single")
 
@@ -179,21 +175,25 @@ class Dissent(Builder):
         cap = self.balanced_cap or min(counts.values(), default=0)
         dataset.note(f"Maximum number of pairs of each marker in `balanced`: {cap:,}.")
         dataset.details["balanced_cap"] = cap
-        for (config, markers), split in product(self.sets().items(), SPLITS):
-            # The other configurations are parts of `all`, and so is what is found in them:
-            # licences, overlap, and what rules reach.
-            whole, schema = config == "all", dissent(markers)
-            writer = dataset.writer(
-                config,
-                split,
-                schema if whole else schema.remove_metadata(),
-                texts=("s1", "s2") if whole else (),
-                long=("s1", "s2"),
-            )
-            most = cap if config == "balanced" else 2**62
-            values = {"markers": list(markers), "split": split, "most": most}
-            pairs = taken.engine.batches(_IN_ORDER, values, ROWS_PER_BATCH)
-            taken.write(writer, pairs, counted=not whole)
+        for pairs in taken.engine.batches(_IN_ORDER, {"cap": cap}, ROWS_PER_BATCH):
+            dataset.count_licences(pairs["licence"])
+            for config, markers in self.sets().items():
+                rows = _labelled(pairs, markers)
+                fits = pc.greater_equal(rows["label"], 0)
+                if config == "balanced":
+                    fits = pc.and_(fits, pairs["fair"])
+                for split in SPLITS:
+                    # The other configurations are parts of `all`, and so is what is found in them:
+                    # overlap, and what rules reach.
+                    whole = config == "all"
+                    writer = dataset.writer(
+                        config,
+                        split,
+                        rows.schema if whole else rows.schema.remove_metadata(),
+                        texts=("s1", "s2") if whole else (),
+                        long=("s1", "s2"),
+                    )
+                    writer.append(rows.filter(pc.and_(fits, pc.equal(pairs["split"], split))))
 
 
 _TEXTS = """
@@ -202,12 +202,19 @@ from single join candidate using (part, doc, number)
 order by single.priority, doc, number
 """
 
+_WITHOUT_ALIKE = """
+delete from single using alike
+where single.doc = alike.doc and single.number = alike.number
+"""
+
 _IN_ORDER = """
-select chosen.*, list_position($markers, marker) - 1 as label from chosen
-    join (select doc, number, row_number() over (
-        partition by marker order by priority, doc, number) as place from chosen
-    ) using (doc, number)
-where split = $split and list_contains($markers, marker) and place <= $most
+with ranked as (
+    select doc, number, split,
+        row_number() over (partition by marker order by kept.priority, doc, number) as place
+    from kept join candidate using (part, doc, number)
+)
+select candidate.*, split, place <= $cap as fair
+from ranked join candidate using (doc, number)
 order by priority, doc, number
 """
 
@@ -227,3 +234,12 @@ def read_pairs(path: Path) -> Iterator[pa.RecordBatch]:
 def _words(column: pa.Array) -> NDArray[np.int64]:
     parts = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(column))
     return pc.list_value_length(parts).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _labelled(pairs: pa.RecordBatch, markers: Sequence[str]) -> pa.RecordBatch:
+    """The columns of a dataset, -1 as label where the marker is not one of its labels."""
+    schema = dissent(markers)
+    label = pc.index_in(pairs["marker"], pa.array(markers, pa.string())).fill_null(-1)
+    columns = {name: pairs[name] for name in schema.names if name != "label"}
+    columns["label"] = label.cast(pa.int64())
+    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
