@@ -20,7 +20,7 @@ import pyarrow as pa
 from corpora.audit.data import Configuration, built
 from corpora.audit.features import KINDS
 from corpora.audit.rules import ALIKE, SEED, Reached, divided, nearly_equal, reached, too_few
-from corpora.escape import table
+from corpora.store.card import from_template
 from corpora.store.engine import Engine
 
 __all__ = ["AUDIT_FILE", "Audited", "audited", "built", "rendered", "to_json"]
@@ -79,9 +79,6 @@ class Audited:
     labels: list[Share]
     duplicates: list[Share]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "rules": [rule._asdict() for rule in self.rules]}
-
 
 @cache
 def released() -> dict[str, dict[str, dict[str, float]]]:
@@ -110,7 +107,7 @@ def to_json(found: Mapping[str, Audited]) -> dict[str, Any]:
     """What `audit.json` holds."""
     return {
         "sample": {"train": TRAIN, "test": TEST, "seed": SEED},
-        "configs": {name: one.to_dict() for name, one in found.items()},
+        "configs": {name: asdict(one) for name, one in found.items()},
     }
 
 
@@ -222,51 +219,13 @@ def _columns_of_text(config: Configuration) -> Iterator[str]:
 
 def rendered(found: Mapping[str, Audited]) -> str:
     """The audit in Markdown, as the card has it."""
-    parts = []
     fitted = {rule.rule for one in found.values() for rule in one.rules}
-    if fitted:
-        parts.append(
-            "Each rule is a logistic regression on its features, fitted on training rows and "
-            f"scored on rows of other documents (at most {TRAIN:,} and {TEST:,} rows, "
-            "sampled with a fixed seed). *accuracy*: rows with the right label, in per cent; "
-            "*balanced*: the mean over labels, so that each label counts alike. Intervals of rules "
-            f"are at 95 %, over documents, printed from {FEWEST_UNITS} scored documents on. "
-            "*chance*: always the most frequent label (accuracy), or one of the labels of the "
-            "scored rows at random (balanced). "
-            + "; ".join(f"*{rule}*: {what}" for rule, what in RULES.items() if rule in fitted)
-            + ". Released data: the same rules on files that others published. Below each table: "
-            "the most frequent labels (chance: an equal share of all labels), and duplicates if "
-            f"there are any (nearly equal: {ALIKE:.0%} of the words of both are shared), with "
-            "intervals over rows."
-        )
-    for name, one in found.items():
-        how = " (each quarter of the rows is scored once)" if one.divisions > 1 else ""
-        told = f"`{name}`: {one.train:,} rows to train on, {one.test:,} scored, of {one.units:,} "
-        told += f"different documents (or rows, where a row names no document){how}."
-        if not one.kind:
-            told = f"`{name}`: its labels and duplicates were counted, no rule was fitted."
-        elif one.left_out:
-            told = f"`{name}`: no rule was fitted: {one.left_out}."
-        parts.append(told)
-        others = released().get(one.kind, {})
-        rows = []
-        for rule in one.rules:
-            there = others.get(rule.rule, {}).items()
-            shown = ", ".join(f"{value} ({data})" for data, value in there)
-            span = f"{rule.low} to {rule.high}" if one.units >= FEWEST_UNITS else ""
-            rows.append((rule.rule, rule.measure, rule.value, span, rule.chance, shown))
-        numbers = ("reached", "per cent", "interval", "chance", "of")
-        head = "rule, measure, reached, interval, chance, released data"
-        width = 6 if others else 5
-        head = ", ".join(head.split(", ")[:width])
-        parts.append(table(head, [row[:width] for row in rows], numbers))
-        if one.above:
-            said = "".join(f"\n- {line}" for line in one.above)
-            parts.append(f"**Further above chance than on released data:**\n{said}")
-        shares = [
-            (s.split, s.what, s.value, f"{s.low} to {s.high}", s.chance or "", s.n)
-            for s in (*one.labels, *one.duplicates)
-            if s.value
-        ]
-        parts.append(table("split, rows, per cent, interval, chance, of", shares, numbers))
-    return "\n\n".join(filter(None, parts))
+    values = {
+        "found": found,
+        "rules": {rule: what for rule, what in RULES.items() if rule in fitted},
+        "released": released(),
+        "sample": (TRAIN, TEST),
+        "fewest": FEWEST_UNITS,
+        "alike": ALIKE,
+    }
+    return from_template("audit.md", values).strip()

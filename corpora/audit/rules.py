@@ -54,7 +54,8 @@ class Division(NamedTuple):
     test: list[Example]
 
 
-class Reached(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Reached:
     """A rule's accuracy on `n` rows, in per cent, with its interval and chance."""
 
     rule: str

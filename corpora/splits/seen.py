@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-
 from corpora.errors import InputError
 from corpora.rng import stable_id
 from corpora.splits.division import Division
-from corpora.splits.stratification import Ints
 from corpora.store.atomic import is_complete
 from corpora.store.rows import readable
 
@@ -36,8 +32,8 @@ def rows_seen(
         known = (document for document in (name, whole if number.isdigit() else "") if document)
         return next((stable_id(document) for document in known if document in division), 0)
 
-    def documents(parts: Iterable[Part], split: str) -> Iterator[tuple[list[int], Ints]]:
-        """Batch by batch: documents by their keys (0 for none), each row's place among them."""
+    def documents(parts: Iterable[Part], split: str) -> Iterator[tuple[int, int]]:
+        """The key of each document (0 for none) of each file, and its number of rows there."""
         for folder, config in parts:
             if not is_complete(folder):
                 raise InputError("is no finished dataset", where=str(folder), hint="build it again")
@@ -45,15 +41,12 @@ def rows_seen(
                 with readable(path) as file:
                     column = next((c for c in COLUMNS if c in file.schema_arrow.names), None)
                     if column is None:
-                        yield [0], np.zeros(file.metadata.num_rows, np.int64)
+                        yield 0, file.metadata.num_rows
                         continue
-                    for batch in file.iter_batches(columns=[column]):
-                        names = pa.array(batch[0]).dictionary_encode()
-                        yield [*map(key, names.dictionary.to_pylist())], names.indices.to_numpy()
+                    for one in file.read([column])[column].value_counts().to_pylist():
+                        yield key(one["values"]), one["counts"]
 
-    known = {key for keys, _ in documents(trained, "train") for key in keys} - {0}
-    rows = seen = 0
-    for keys, places in documents(judged, "test"):
-        rows += len(places)
-        seen += int(np.array([key in known for key in keys], bool)[places].sum())
-    return {"rows": rows, "rows_seen": seen}
+    known = {key for key, _ in documents(trained, "train")} - {0}
+    rows = list(documents(judged, "test"))
+    seen = sum(number for key, number in rows if key in known)
+    return {"rows": sum(number for _, number in rows), "rows_seen": seen}

@@ -53,9 +53,28 @@ def render(
     What a setting means is said by the field of the `builder`; `audit` is Markdown.
     """
     from huggingface_hub import DatasetCardData
-    from jinja2 import Environment, PackageLoader
 
     fields = {} if builder is None else builder.model_fields
+    values = {
+        "card": card,
+        "audit": audit,
+        "front_matter": yaml(DatasetCardData(**front_matter(manifest, card)).to_dict()),
+        "credits": [*_credits(manifest["sources"])],
+        "examples": [*_examples(manifest["configs"])],
+        # What the builder used, defaults included; what the stage was given, if it does not say.
+        "settings": manifest["details"].get("settings", manifest["stage"]["settings"]),
+        "meanings": {
+            name: " ".join((field.description or "").split()) for name, field in fields.items()
+        }
+        | {"seed": "The seed of every random stream."},
+    }
+    return from_template("dataset.md", {**manifest, **values})
+
+
+def from_template(name: str, values: Mapping[str, Any]) -> str:
+    """Markdown from a template, with filters for text from outside."""
+    from jinja2 import Environment, PackageLoader
+
     environment = Environment(
         loader=PackageLoader("corpora"),
         trim_blocks=True,
@@ -65,20 +84,7 @@ def render(
     environment.filters |= {"markdown": markdown, "cell": cell, "line": line, "table": table}
     environment.filters |= {"fenced": fenced, "source_name": source_name, "licence": shown}
     environment.filters["json"] = partial(json.dumps, ensure_ascii=False)
-    text = environment.get_template("dataset.md").render(
-        manifest,
-        card=card,
-        audit=audit,
-        front_matter=yaml(DatasetCardData(**front_matter(manifest, card)).to_dict()),
-        credits=[*_credits(manifest["sources"])],
-        examples=[*_examples(manifest["configs"])],
-        # What the builder used, defaults included; what the stage was given, if it does not say.
-        settings=manifest["details"].get("settings", manifest["stage"]["settings"]),
-        meanings={
-            name: " ".join((field.description or "").split()) for name, field in fields.items()
-        }
-        | {"seed": "The seed of every random stream."},
-    )
+    text = environment.get_template(name).render(values)
     return re.sub(r"\n{3,}", "\n\n", text)  # a part without content leaves blank lines
 
 

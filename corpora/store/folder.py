@@ -115,7 +115,6 @@ class DatasetFolder:
     shares: Shares | None = None
     """The shares of the splits that were asked for, where they are not sizes."""
     _writers: dict[tuple[str, str], SplitWriter] = field(default_factory=dict)
-    _texts: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         cleared(self.folder, keep=CANDIDATES)
@@ -143,13 +142,13 @@ class DatasetFolder:
         `long`: further columns of text, counted in another configuration. `rows_per_group`:
         fewer for long rows, as a row group is held in memory.
         """
-        self._texts[config] = tuple(texts)
         if (config, split) not in self._writers:
             self._writers[config, split] = SplitWriter(
                 self.folder / config,
                 split,
                 schema,
-                texts=(*texts, *long),
+                texts=texts,
+                long=long,
                 rows_per_shard=self.rows_per_shard,
                 rows_per_group=rows_per_group or self.rows_per_group,
             )
@@ -220,7 +219,10 @@ class DatasetFolder:
             named = self._attribution(engine, configs)
             groups = self._groups(engine, configs)
             overlap = {
-                config: self._overlap(engine, config) for config in configs if self._texts[config]
+                config: _overlap(engine, writers)
+                for config in configs
+                if (writers := [w for (name, _), w in self._writers.items() if name == config])
+                and writers[0].texts
             }
         stage = self.stage.to_dict()
         manifest = {
@@ -352,23 +354,23 @@ class DatasetFolder:
             return {}
         return {"documents": number, "first": pq.read_table(path).slice(0, SHOWN).to_pylist()}
 
-    def _overlap(self, engine: Engine, config: str) -> dict[str, int]:
-        """Distinct texts in more than one split of a configuration, by pair of splits."""
-        columns, overlap = self._texts[config], {}
-        own = [writer for (name, _), writer in self._writers.items() if name == config]
-        for one, two in combinations(own, 2):
-            # The smaller of the two is held in memory, the other one passes by.
-            few, many = (
-                f"select unnest({_texts(writer, columns)}) as text from {_rows(writer)}"
-                for writer in sorted((two, one), key=lambda writer: writer.rows)
-            )
-            query = f"""
-                with many as ({many}), few as (select distinct text from ({few}))
-                select count(distinct text) from many join few using (text)
-            """
-            filled = one.rows and two.rows
-            overlap[f"{one.split}/{two.split}"] = int(engine.value(query)) if filled else 0
-        return overlap
+
+def _overlap(engine: Engine, writers: Sequence[SplitWriter]) -> dict[str, int]:
+    """Distinct texts in more than one split of a configuration, by pair of splits."""
+    overlap = {}
+    for one, two in combinations(writers, 2):
+        # The smaller of the two is held in memory, the other one passes by.
+        few, many = (
+            f"select unnest({_texts(writer, writer.texts)}) as text from {_rows(writer)}"
+            for writer in sorted((two, one), key=lambda writer: writer.rows)
+        )
+        query = f"""
+            with many as ({many}), few as (select distinct text from ({few}))
+            select count(distinct text) from many join few using (text)
+        """
+        filled = one.rows and two.rows
+        overlap[f"{one.split}/{two.split}"] = int(engine.value(query)) if filled else 0
+    return overlap
 
 
 def _rows(writer: SplitWriter) -> str:
@@ -388,7 +390,7 @@ def _distinct(engine: Engine, writer: SplitWriter) -> int:
 
     Of a configuration without texts those count that differ in its first column.
     """
-    texts = _texts(writer, writer.texts or writer.schema.names[:1])
+    texts = _texts(writer, [*writer.texts, *writer.long] or writer.schema.names[:1])
     query = f"select count(distinct hash(list_sort({texts}))) from {_rows(writer)}"
     return int(engine.value(query)) if writer.rows else 0
 

@@ -24,7 +24,7 @@ PARQUET: dict[str, Any] = {
 }
 """How all files are written."""
 CLASS_NAMES = b"discorpora:class_names"
-ROWS_IN_CACHE = 512
+ROWS_AT_ONCE = 512
 """How many dictionaries are visited once a column."""
 
 EXAMPLES, AMONG = 4, 64
@@ -88,38 +88,31 @@ def open_parquet(
     )
 
 
-class RowGroups:
-    """Collects record batches and hands them on as batches of exactly `size` rows."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._batches: list[pa.RecordBatch] = []
-        self._rows = 0
-
-    def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Take `batch`; yield the groups that are full now."""
-        while batch.num_rows:
-            piece = batch.slice(0, self.size - self._rows)
-            batch = batch.slice(piece.num_rows)
-            self._batches.append(piece)
-            self._rows += piece.num_rows
-            if self._rows == self.size:
-                yield from self.rest()
-
-    def rest(self) -> Iterator[pa.RecordBatch]:
-        """Yield what is left, if anything."""
-        if self._rows:
-            # One chunk a column: the encoder's pages, and so the bytes, depend on nothing else.
-            yield pa.concat_batches(self._batches)
-            self._batches, self._rows = [], 0
-
-
 def regrouped(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
     """The rows as batches of exactly `size` rows, but for the last one."""
-    groups = RowGroups(size)
+    group: list[pa.RecordBatch] = []
+    lacking = size
     for batch in batches:
-        yield from groups.add(batch)
-    yield from groups.rest()
+        while batch.num_rows:
+            group.append(batch.slice(0, lacking))
+            lacking -= group[-1].num_rows
+            batch = batch.slice(group[-1].num_rows)
+            if not lacking:
+                # One chunk a column: the encoder's pages, and so the bytes, depend on nothing else.
+                yield pa.concat_batches(group)
+                group, lacking = [], size
+    if group:
+        yield pa.concat_batches(group)
+
+
+def record_batches(
+    rows: Iterable[Mapping[str, Any]], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Rows given as dictionaries, as batches of a few; `KeyError` for one without a column."""
+    rest = iter(rows)
+    while some := list(islice(rest, ROWS_AT_ONCE)):
+        arrays = [pa.array(map(itemgetter(field.name), some), field.type) for field in schema]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def write_parquet(
@@ -167,8 +160,8 @@ class SplitWriter:
 
     A split without rows has no file: `datasets` refuses a split of none. N is known at the end,
     so shards carry a working name until `close`. Shards and row groups have fixed numbers of
-    rows: the bytes depend on the rows alone. `texts` names string columns (or lists of strings)
-    whose values hardly repeat.
+    rows: the bytes depend on the rows alone. `texts` and `long` name string columns (or lists of
+    strings) whose values hardly repeat.
     """
 
     def __init__(
@@ -178,10 +171,12 @@ class SplitWriter:
         schema: pa.Schema,
         *,
         texts: Sequence[str] = (),
+        long: Sequence[str] = (),
         rows_per_shard: int = 1_048_576,
         rows_per_group: int = 16_384,
     ) -> None:
-        self.folder, self.split, self.schema, self.texts = folder, split, schema, tuple(texts)
+        self.folder, self.split, self.schema = folder, split, schema
+        self.texts, self.long = tuple(texts), tuple(long)
         self.rows = 0
         self.features = hub_features(schema)
         self._labels = {
@@ -191,7 +186,7 @@ class SplitWriter:
         }
         self._rows_per_group = rows_per_group
         self._groups_per_shard = max(1, rows_per_shard // rows_per_group)
-        self._groups = RowGroups(rows_per_group)
+        self._waiting: list[pa.RecordBatch] = []  # less than a group
         self._written = 0  # groups
         self._shards: list[Path] = []
         self._open: pq.ParquetWriter | None = None
@@ -210,23 +205,29 @@ class SplitWriter:
                     hint="give the number of a class of the schema, from 0",
                 )
             counts += np.bincount(labels, minlength=len(names))
-        for group in self._groups.add(batch):
-            self._write(group)
+        self._waiting.append(batch)
+        if sum(each.num_rows for each in self._waiting) >= self._rows_per_group:
+            self._write()
 
     def extend(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows given as dictionaries; `KeyError` for one without a column."""
-        iterator = iter(rows)
-        while some := list(islice(iterator, ROWS_IN_CACHE)):
-            arrays = [pa.array(map(itemgetter(f.name), some), f.type) for f in self.schema]
-            self.append(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+        for batch in record_batches(rows, self.schema):
+            self.append(batch)
 
-    def _write(self, group: pa.RecordBatch) -> None:
-        if self._open is None or self._written % self._groups_per_shard == 0:
-            self.stop()
-            self._shards.append(self.folder / f".{self.split}-{len(self._shards):05d}.writing")
-            self._open = open_parquet(self._shards[-1], self.schema, texts=self.texts)
-        self._open.write_batch(group, self._rows_per_group)
-        self._written += 1
+    def _write(self, *, rest: bool = False) -> None:
+        """Write the groups of rows that are full, and with `rest` what is left."""
+        groups, self._waiting = regrouped(self._waiting, self._rows_per_group), []
+        for group in groups:
+            if group.num_rows < self._rows_per_group and not rest:
+                self._waiting = [group]
+                return
+            if self._open is None or self._written % self._groups_per_shard == 0:
+                self.stop()
+                self._shards.append(self.folder / f".{self.split}-{len(self._shards):05d}.writing")
+                texts = self.texts + self.long
+                self._open = open_parquet(self._shards[-1], self.schema, texts=texts)
+            self._open.write_batch(group, self._rows_per_group)
+            self._written += 1
 
     def stop(self) -> None:
         """Close the open file, if any."""
@@ -236,8 +237,7 @@ class SplitWriter:
 
     def close(self) -> dict[str, Any]:
         """Finish the files under their final names; returns the split's entry in the manifest."""
-        for group in self._groups.rest():
-            self._write(group)
+        self._write(rest=True)
         self.stop()
         size, shards, examples = 0, [], []
         for number, working in enumerate(self._shards):

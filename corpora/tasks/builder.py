@@ -27,7 +27,8 @@ from corpora.store.card import Card
 from corpora.store.documents import documents_in
 from corpora.store.engine import MEMORY
 from corpora.store.folder import CANDIDATES, DatasetFolder, Stage
-from corpora.tasks.candidates import Candidates, Shard, candidates_of
+from corpora.store.rows import record_batches
+from corpora.tasks.candidates import COMMON, Candidates, Shard, candidates_of
 
 DOCUMENTS_PER_SHARD = 4096
 
@@ -160,6 +161,10 @@ class Builder(Declared):
         """Write all configurations from the candidates, which are split."""
         raise NotImplementedError
 
+    def candidate_schema(self) -> pa.Schema:
+        """The columns of a shard of candidates."""
+        return pa.schema([*COMMON, *self.columns])
+
     def collect_part(
         self, inputs: Iterable[Any], target: Target, rank: int = 0, of: int = 1
     ) -> None:
@@ -172,12 +177,13 @@ class Builder(Declared):
         for number, some in enumerate(inputs):
             shard = Shard(target.folder / CANDIDATES / f"{number:05d}.documents")
             if number % of == rank and not shard.path.exists():
-                shard.write(self, self.collected(some, target, shard))
+                shard.write(self.collected(some, target, shard), self.candidate_schema())
 
     def collected(self, some: Any, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
         """The candidate rows of an input; `shard` notes its documents and the rejects."""
         documents = documents_in(some) if isinstance(some, Path) else some
-        return candidates_of(self, documents, target, shard)
+        rows = candidates_of(self, documents, target, shard)
+        return record_batches(rows, self.candidate_schema())
 
     def select(self, taken: Candidates) -> None:
         """Split the documents: as the division says, or without one by the shares."""

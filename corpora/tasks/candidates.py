@@ -72,20 +72,19 @@ class Shard:
     documents: list[dict[str, Any]] = field(default_factory=list)
     rejects: Counter[str] = field(default_factory=Counter)
 
-    def write(self, builder: Builder, rows: Iterable[pa.RecordBatch]) -> None:
+    def write(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
         """Write the rows, then what was noted meanwhile: with this file the shard is whole."""
-        write_parquet(self.path.with_suffix(".rows"), rows, pa.schema([*COMMON, *builder.columns]))
+        write_parquet(self.path.with_suffix(".rows"), batches, schema)
         documents = pa.RecordBatch.from_pylist(self.documents, DOCUMENTS)
         write_parquet(self.path, [documents], DOCUMENTS, {REJECTS: json.dumps(self.rejects)})
 
 
 def candidates_of(
     builder: Builder, documents: Iterable[Document], target: Target, shard: Shard
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[dict[str, Any]]:
     """The candidates of documents, with random priorities and the keys of their texts."""
-    columns = pa.schema([*COMMON, *builder.columns])
+    names = [*COMMON.names, *builder.columns.names]
     equal = [builder.columns.names.index(name) for name in builder.equal]
-    rows: list[tuple[Any, ...]] = []
     for document in documents:
         parts: dict[tuple[str, str], list[Row]] = {}
         for row in builder.candidates(document, lambda reason: shard.rejects.update((reason,))):
@@ -100,18 +99,7 @@ def candidates_of(
             for number, (row, priority) in enumerate(zip(own, priorities, strict=True)):
                 key = text_key([row.values[i] for i in equal] or [part, doc, number])
                 about = (part, doc, number, document.group, document.licence, priority, key)
-                rows.append((*about, *row.values))
-        if len(rows) >= BATCH:
-            yield _batch(rows, columns)
-            rows = []
-    if rows:
-        yield _batch(rows, columns)
-
-
-def _batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = zip(schema, zip(*rows, strict=True), strict=True)
-    arrays = [pa.array(values, field.type) for field, values in columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+                yield dict(zip(names, (*about, *row.values), strict=True))
 
 
 def text_key(values: Any) -> int:
@@ -125,8 +113,8 @@ class Candidates:
 
     Its tables: `candidate` (`COMMON` and the builder's columns), `documents` (`DOCUMENTS`),
     `single` (part, doc, number, priority of each candidate that is not a duplicate), and after
-    `split` also `kept` (those of `single` that are in a split, and the split). The shards are
-    removed at the end, but for an error.
+    `split` also `kept` (those of `single` that are in a split, and the split) and `chosen` (the
+    candidates in `kept`, with their splits). The shards are removed at the end, but for an error.
     """
 
     def __init__(self, builder: Builder, target: Target, dataset: DatasetFolder) -> None:
@@ -171,29 +159,38 @@ class Candidates:
         The weight of a document is the number of its candidates, or of those in `single`.
         """
         target = self.target
-        self.engine.run(_WEIGHED[weigh])
+        self.engine.run(f"create view weighed as {_WEIGHED[weigh]}")
         self.engine.run("create table split (part varchar, doc varchar, split varchar)")
         query = "select distinct part from weighed order by part"
         parts = [part for (part,) in self.engine.rows(query)]
         # A document of several parts may have to be in one split; the name is that of the streams.
         drawn = {"": parts} if self.builder.one_split else {part: [part] for part in parts}
+        of_parts = "where list_contains($parts, part)"
         for name, some in drawn.items():
             values, by = {"parts": some}, target.division
             if prescribed or by is None:
-                rows = self.engine.rows(_WEIGHTS, values)
+                query = f'select doc, min("group"), sum(candidates)::bigint from weighed {of_parts}'
+                rows = self.engine.rows(f"{query} group by doc order by doc", values)
                 weights = {doc: (group, number) for doc, group, number in rows}
                 by = (prescribed and prescribed(weights, target)) or by
                 by = by or divided(weights, self.builder.shares(name), target.seed)
-            for batch in self.engine.batches(_WHOLES, values, 65_536):
+            query = f"select part, doc, whole from weighed {of_parts}"
+            for batch in self.engine.batches(query, values, 65_536):
                 # A build divides documents, also where candidates are from parts of them.
                 ids = batch["whole" if by is target.division else "doc"].to_pylist()
                 splits = pa.array(by.splits_of(ids), pa.string())
                 columns = [batch["part"], batch["doc"], splits]
                 self.engine.insert("split", pa.table(columns, ["part", "doc", "split"]))
-            sums = dict(self.engine.rows(_SUMS, values))
+            query = f"from weighed join split using (part, doc) {of_parts} group by split"
+            sums = dict(self.engine.rows(f"select split, sum(candidates) {query}", values))
             kept = {split: int(sums.get(split, 0)) for split in SPLITS}
             self.assignments[name] = {"by": by.by, "reason": by.reason, "weights": kept}
-        self.engine.run(_KEPT)
+        self.engine.run(
+            "create table kept as select part, doc, number, priority, split "
+            "from single join split using (part, doc) where split is not null; "
+            "create view chosen as select candidate.*, split "
+            "from kept join candidate using (part, doc, number)"
+        )
         for part in parts:
             self._limit_groups(part)
         if self.builder.share_fields():
@@ -211,7 +208,12 @@ class Candidates:
         Of a group those of lowest priority stay. With `n` groups the share is 2 / n at least: less
         could leave hardly a candidate.
         """
-        sizes = self.engine.rows(_GROUPS, {"part": part})  # how many groups have so many candidates
+        self.engine.run(_TRAINING, {"part": part})
+        # How many groups have so many candidates.
+        counted = 'select count(*) as size from training group by "group"'
+        sizes = self.engine.rows(
+            f"select size, count(*) from ({counted}) group by all order by all"
+        )
         size, groups = np.array(sizes, np.int64).reshape(-1, 2).T
         share = max(self.target.largest_group, 2 / max(1, int(groups.sum())))
 
@@ -222,9 +224,9 @@ class Candidates:
         if not over(largest):
             return
         most = bisect_left(range(1, largest + 1), True, key=over)
-        values = {"part": part, "most": most}
-        ((number, names),) = self.engine.rows(_OVER, values)
-        self.engine.run(_WITHOUT_OVER, values)
+        query = 'select list(distinct "group" order by "group") from training where place > $most'
+        names = self.engine.value(query, {"most": most})
+        number = self.engine.value(_OVER, {"most": most})
         self.dataset.reject("group_over_its_share", int(number))
         self.dataset.note(
             f"No group (a book, a file) gives more than {share:.0%} of the candidates for training"
@@ -235,8 +237,12 @@ class Candidates:
         self, split: str, *, part: str = "", limit: int | None = None, size: int = BATCH
     ) -> Iterator[pa.RecordBatch]:
         """The candidates of a split by increasing priority, at most `limit` of them."""
+        query = (
+            "select * from chosen where part = $part and split = $split "
+            "order by priority, doc, number limit $limit"
+        )
         values = {"part": part, "split": split, "limit": 2**62 if limit is None else limit}
-        return self.engine.batches(_OF_SPLIT, values, size)
+        return self.engine.batches(query, values, size)
 
     def limited(self, split: str, size: int, unit: str) -> int:
         """How many candidates of a split to take, `size` at most.
@@ -258,16 +264,23 @@ class Candidates:
 
     def note_quoted(self) -> None:
         """Note how many sentences of `kept` got quotation marks, by the candidates' `quoted`."""
-        ((quoted, sentences),) = self.engine.rows(_QUOTED)
+        query = "select sum(quoted)::bigint, sum(len(sentences))::bigint from chosen"
+        ((quoted, sentences),) = self.engine.rows(query)
         if quoted:
             self.dataset.note(
                 f"{quoted:,} of {sentences:,} sentences got quotation marks of their own."
             )
 
-    def write(self, writer: SplitWriter, batches: Iterable[pa.RecordBatch]) -> None:
-        """Write candidates as the rows that they are: the columns of the writer's schema."""
+    def write(
+        self, writer: SplitWriter, batches: Iterable[pa.RecordBatch], *, counted: bool = False
+    ) -> None:
+        """Write candidates as the rows that they are: the columns of the writer's schema.
+
+        `counted`: their licences were counted before, in another configuration.
+        """
         for batch in batches:
-            self.dataset.count_licences(batch["licence"])
+            if not counted:
+                self.dataset.count_licences(batch["licence"])
             columns = [batch[field.name].cast(field.type) for field in writer.schema]
             writer.append(pa.RecordBatch.from_arrays(columns, schema=writer.schema))
 
@@ -277,7 +290,7 @@ class Candidates:
         texts: Sequence[str],
         rows_per_group: int = 0,
         *,
-        query: str = "",
+        query: str = "select * from chosen where split = $split order by priority, doc, number",
         values: Mapping[str, Any] | None = None,
         size: int = BATCH,
     ) -> None:
@@ -285,9 +298,6 @@ class Candidates:
 
         `query` gives other rows or another order, by `values` and the name of the split.
         """
-        query = query or _OF_SPLIT
-        if query is _OF_SPLIT:
-            values = {"part": "", "limit": 2**62}
         for split in SPLITS:
             writer = self.dataset.writer(
                 "default", split, columns, texts=texts, rows_per_group=rows_per_group
@@ -319,78 +329,28 @@ group by part, doc having count(*) > 1 order by doc limit 1
 """
 
 _SINGLE = """
-create table single as
-with ranked as (
-    select part, doc, number, priority,
-        row_number() over (partition by part, key order by priority, doc, number) as place
-    from candidate
-)
-select part, doc, number, priority from ranked where place = 1
+create table single as select part, doc, number, priority from candidate
+qualify row_number() over (partition by part, key order by priority, doc, number) = 1
 """
 """Of equal candidates the one of lowest priority stays."""
 
 _WEIGHED = {
-    "documents": """
-create view weighed as select * from documents where candidates > 0
-""",
+    "documents": "select * from documents where candidates > 0",
     "single": """
-create view weighed as
-with weight as (select part, doc, count(*) as number from single group by part, doc)
-select documents.* replace (number as candidates) from documents join weight using (part, doc)
+select documents.* replace (weight.number as candidates) from documents
+join (select part, doc, count(*) as number from single group by part, doc) as weight
+    using (part, doc)
 """,
 }
 
-_WEIGHTS = """
-select doc, min("group"), sum(candidates)::bigint from weighed
-where list_contains($parts, part) group by doc order by doc
-"""
-
-_WHOLES = """
-select part, doc, whole from weighed where list_contains($parts, part)
-"""
-
-_SUMS = """
-select split, sum(candidates) from weighed join split using (part, doc)
-where list_contains($parts, part) group by split
-"""
-
-_KEPT = """
-create table kept as
-select part, doc, number, priority, split
-from single join split using (part, doc)
-where split is not null
-"""
-
-_QUOTED = """
-select sum(quoted)::bigint, sum(len(sentences))::bigint
-from kept join candidate using (part, doc, number)
-"""
-
 _TRAINING = """
-select kept.*, "group", row_number() over (
-    partition by "group" order by kept.priority, doc, number
-) as place
+create or replace table training as
+select part, doc, number, "group",
+    row_number() over (partition by "group" order by kept.priority, doc, number) as place
 from kept join documents using (part, doc) where split = 'train' and part = $part
 """
 
-_GROUPS = f"""
-select size, count(*) from (select count(*) as size from ({_TRAINING}) group by "group")
-group by size order by size
-"""
-
-_OVER = f"""
-select count(*), list(distinct "group" order by "group") from ({_TRAINING}) where place > $most
-"""
-
-_WITHOUT_OVER = f"""
-delete from kept using (select * from ({_TRAINING}) where place > $most) as over
-where kept.part = over.part and kept.doc = over.doc and kept.number = over.number
-"""
-
-_OF_SPLIT = """
-select candidate.*
-from kept join candidate using (part, doc, number)
-where part = $part and split = $split
-order by kept.priority, doc, number
-limit $limit
+_OVER = """
+delete from kept using training where place > $most
+    and kept.part = training.part and kept.doc = training.doc and kept.number = training.number
 """

@@ -17,18 +17,20 @@ CITATIONS = Path(__file__).with_suffix(".bib")
 def card_beside(module: str, name: str) -> Card:
     """The table `name` of the TOML file beside a module, given by its `__file__`.
 
-    Lines of a text are joined. `reasons` are added to the common ones. `cites` are keys of
+    `reasons` are added to the common ones. `cites` are keys of
     `cards.bib`, in the order of the card.
     """
-    table = _read(Path(module).with_suffix(".toml"))[name]
+    table = texts_beside(module)[name]
     keys = table.pop("cites")
     table["reasons"] = REASONS | table.get("reasons", {})
     return Card(**table, citation="\n".join(map(_citations().__getitem__, keys)))
 
 
-def _read(path: Path) -> dict[str, Any]:
-    joined: dict[str, Any] = _joined(tomllib.loads(path.read_text("utf-8")))
-    return joined
+def texts_beside(module: str) -> dict[str, Any]:
+    """The TOML file beside a module, given by its `__file__`; lines of a text are joined."""
+    file = Path(module).with_suffix(".toml")
+    texts: dict[str, Any] = _joined(tomllib.loads(file.read_text("utf-8")))
+    return texts
 
 
 def _joined(value: Any) -> Any:
@@ -44,5 +46,5 @@ def _citations() -> dict[str, str]:
     return {re.split("[{,]", entry, maxsplit=2)[1]: entry for entry in entries}
 
 
-REASONS = _read(Path(__file__).with_suffix(".toml"))
+REASONS = texts_beside(__file__)
 """Why several builders reject candidates."""

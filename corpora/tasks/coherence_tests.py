@@ -92,38 +92,33 @@ def _stories(path: Path, reader: StoryCloze, source: Source) -> Iterator[Test]:
 def _summaries(
     path: Path, reader: SummEval, source: Source, splitter: str, dataset: DatasetFolder
 ) -> Iterator[Test]:
-    """Each two summaries of an article; all summaries (1,600 in the release) are held."""
+    """Each two summaries of an article, the better rated first; none for equal means.
+
+    All summaries (1,600 in the release) are held.
+    """
+
+    def sentences(text: str) -> list[str]:
+        folded = " ".join(text.split())
+        spans = split(folded, paragraph_spans(folded), splitter, source.language)
+        return [folded[a:b] for a, b in spans]
+
     articles: dict[str, list[Test]] = {}
     for _, _, row, _ in reader.examples(path, "", source):
         source.good += 1
         articles.setdefault(row["group"], []).append(row)
-    for summaries in articles.values():
+    for group, summaries in articles.items():
         for one, two in combinations(sorted(summaries, key=itemgetter("id")), 2):
-            if (test := _rated(one, two, splitter, source, dataset)) is not None:
-                yield test
-
-
-def _rated(
-    one: Test, two: Test, splitter: str, source: Source, dataset: DatasetFolder
-) -> Test | None:
-    """The pair of two summaries, the better rated first; none for equal means."""
-    if len(one["ratings"]) != len(two["ratings"]):
-        dataset.reject("other_number_of_experts")
-        return None
-    if sum(one["ratings"]) == sum(two["ratings"]):
-        dataset.reject("equal_rating")
-        return None
-    pos, neg = (one, two) if sum(one["ratings"]) > sum(two["ratings"]) else (two, one)
-    votes = [(a > b) - (a == b) for a, b in zip(pos["ratings"], neg["ratings"], strict=True)]
-    texts = (_sentences(s["text"], splitter, source.language) for s in (pos, neg))
-    group = one["group"]
-    name = f"{one['id']}-{two['id'].removeprefix(f'{group}/')}"
-    return _test(name, group, *texts) | {"votes": votes}
-
-
-def _sentences(text: str, splitter: str, language: str) -> list[str]:
-    folded = " ".join(text.split())
-    return [folded[a:b] for a, b in split(folded, paragraph_spans(folded), splitter, language)]
+            pos, neg = sorted((one, two), key=lambda row: -sum(row["ratings"]))
+            if len(one["ratings"]) != len(two["ratings"]):
+                dataset.reject("other_number_of_experts")
+            elif sum(one["ratings"]) == sum(two["ratings"]):
+                dataset.reject("equal_rating")
+            else:
+                ratings = zip(pos["ratings"], neg["ratings"], strict=True)
+                votes = [(a > b) - (a == b) for a, b in ratings]
+                name = f"{one['id']}-{two['id'].removeprefix(f'{group}/')}"
+                texts = sentences(pos["text"]), sentences(neg["text"])
+                yield _test(name, group, *texts) | {"votes": votes}
 
 
 def _test(id: str, group: str, pos: Sequence[str], neg: Sequence[str]) -> Test:

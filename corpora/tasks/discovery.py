@@ -17,24 +17,10 @@ from corpora.schemas import marked
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Part, Reject, Row, each_once
 from corpora.tasks.candidates import Candidates
-from corpora.tasks.cards import card_beside
+from corpora.tasks.cards import card_beside, texts_beside
 
 ABOUT = ("doc", "group")
-_LIST = """
-additionally, afterwards, again, also, alternatively, anyway, apparently, as a consequence,
-as a result, at first, at last, at the same time, besides, by comparison, by contrast, clearly,
-consequently, conversely, eventually, evidently, finally, first, for example, for instance,
-fortunately, further, furthermore, hence, however, in addition, in any case, in comparison,
-in conclusion, in contrast, in fact, in general, in other words, in particular, in short,
-in that case, in the end, in the meantime, in turn, indeed, initially, instead, interestingly,
-ironically, lastly, later, likewise, luckily, meanwhile, moreover, naturally, nevertheless,
-next, nonetheless, now, obviously, of course, on the contrary, on the other hand,
-on the whole, originally, otherwise, overall, perhaps, presumably, previously, rather, recently,
-sadly, second, similarly, soon, specifically, still, strangely, subsequently, suddenly, surely,
-surprisingly, that is, then, thereafter, therefore, third, thus, to begin with, traditionally,
-typically, ultimately, unfortunately, usually, yet
-"""
-MARKERS = tuple(marker.strip() for marker in _LIST.split(","))
+MARKERS = tuple(texts_beside(__file__)["markers"]["list"].split(", "))
 """Words and phrases that link an English sentence to the one before it, or comment on it."""
 
 _TOO = re.compile("too ?,", re.IGNORECASE)
@@ -99,7 +85,7 @@ class Discovery(Builder):
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """The pairs of the markers that are frequent enough, at most `per_marker` of each."""
-        counts = dict(taken.engine.rows(_MARKERS))
+        counts = dict(taken.engine.rows("select label, count(*) from chosen group by label"))
         names = [name for name in self.markers if counts.get(name, 0) >= self.min_count]
         rare = sum(number for name, number in counts.items() if name not in names)
         dataset.reject("marker_too_rare", rare)
@@ -116,19 +102,11 @@ def _closed(text: str) -> bool:
     return text.count('"') % 2 == 0 and all(text.count(a) == text.count(b) for a, b in PAIRED)
 
 
-_MARKERS = """
-select label, count(*) from kept join candidate using (part, doc, number) group by label
-"""
-
 _IN_ORDER = """
-with ranked as (
-    select doc, number, split,
-        row_number() over (partition by label order by kept.priority, doc, number) as place
-    from kept join candidate using (part, doc, number)
-    where list_contains($names, label)
-)
-select candidate.* replace (list_position($names, label) - 1 as label)
-from ranked join candidate using (doc, number)
-where split = $split and place <= $cap
+select chosen.* replace (list_position($names, label) - 1 as label) from chosen
+    join (select doc, number, row_number() over (
+        partition by label order by priority, doc, number) as place from chosen
+    ) using (doc, number)
+where list_contains($names, label) and split = $split and place <= $cap
 order by priority, doc, number
 """

@@ -25,7 +25,7 @@ from corpora.splits import SPLITS
 from corpora.store.folder import DatasetFolder
 from corpora.store.rows import parquet_batches
 from corpora.tasks.builder import Builder, Part, Target, each_once
-from corpora.tasks.candidates import COMMON, Candidates, Shard, text_key
+from corpora.tasks.candidates import Candidates, Shard, text_key
 from corpora.tasks.cards import card_beside
 
 ROWS_PER_BATCH = 16_384
@@ -89,7 +89,7 @@ class Dissent(Builder):
 
         Priorities are raw words of the stream of their document, one for each of its pairs.
         """
-        schema = pa.schema([*COMMON, *self.columns])
+        schema = self.candidate_schema()
         documents: dict[tuple[str, str], dict[str, Any]] = {}
         seen: Counter[tuple[str, str]] = Counter()
         for batch in read_pairs(some):
@@ -161,11 +161,12 @@ class Dissent(Builder):
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """Each pair goes to the configurations that have its marker; `balanced` takes the first."""
-        counts = dict(taken.engine.rows(_MARKERS))
+        counts = dict(taken.engine.rows("select marker, count(*) from chosen group by marker"))
         absent = [marker for marker in self.markers if marker not in counts]
         if absent:
             dataset.note(f"No pair was found for: {', '.join(absent)}.")
-        copied, joined = taken.engine.rows(_COPIES)[0]
+        query = "select count(*), count(*) filter (where marker = 'and') from chosen"
+        copied, joined = taken.engine.rows(f"{query} where s2_added <> ''")[0]
         if copied:
             dataset.note(
                 f"In {copied:,} pairs S2 begins with a copy of S1's subject; “and” joined "
@@ -204,15 +205,6 @@ order by single.priority, doc, number
 _WITHOUT_ALIKE = """
 delete from single using alike
 where single.doc = alike.doc and single.number = alike.number
-"""
-
-_MARKERS = """
-select marker, count(*) from kept join candidate using (part, doc, number) group by marker
-"""
-
-_COPIES = """
-select count(*), count(*) filter (where marker = 'and')
-from kept join candidate using (part, doc, number) where s2_added <> ''
 """
 
 _IN_ORDER = """

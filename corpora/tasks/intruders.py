@@ -55,28 +55,15 @@ class Intruder(NamedTuple):
     replaced: float
 
 
-class Balance:
-    """What intruders have had more than what they replace, over all pairs so far.
-
-    Of each measure the signs and the differences (in standard deviations) are summed up. Of those
-    that fit as well, the one is taken that brings these sums nearer to zero, as clinical trials
-    allocate patients by minimisation (Pocock and Simon 1975).
-    """
-
-    def __init__(self) -> None:
-        self.sums = np.zeros(2 * MEASURES)
-
-    def cost(self, shifts: Matrix) -> Matrix:
-        """How far from balance each of some intruders leads; shifts [intruders, 2 * MEASURES]."""
-        cost: Matrix = BALANCE * ((self.sums + shifts) ** 2).sum(axis=1)
-        return cost
-
-
 class Pool:
     """Texts of one split that give each other intruders; their features are in memory.
 
     `texts`: the sentences of each. `documents` [texts]: none is taken from a text's own document.
-    `said` knows the sentences that have intruded; `balance` is that of the split.
+    `said` knows the sentences that have intruded. `balance` [2 * MEASURES] is what intruders of the
+    split have had more than what they replace: of each measure the signs and the differences (in
+    standard deviations) are summed up. Of those that fit as well, the one is taken that brings
+    these sums nearer to zero, as clinical trials allocate patients by minimisation (Pocock and
+    Simon 1975).
     """
 
     def __init__(
@@ -86,7 +73,7 @@ class Pool:
         settings: Intrusion,
         draw: np.random.Generator,
         said: SeenIds,
-        balance: Balance,
+        balance: Matrix,
     ) -> None:
         self.sentences = [sentence for text in texts for sentence in text]
         self.documents, self.settings = documents, settings
@@ -111,8 +98,11 @@ class Pool:
         self.usable = (self.words >= settings.min_words) & (np.diff(counts.indptr) > 0)
         self.usable[[*self.starts[:-1], *(self.starts[1:] - 1)]] = False
         # The measures of all sentences in their own places, and which of them may be replaced.
-        own = [self._own(number) for number in range(len(texts))]
-        self.own: Matrix = np.concatenate(own)
+        own = []
+        for rows in np.split(np.arange(len(self.sentences)), self.starts[1:-1]):
+            means = (weights(len(rows)) * self._cosines(rows, rows)).sum(axis=-1)
+            own.append(np.column_stack([means.T, self.surface[rows]]))
+        self.own: Matrix = np.concatenate(own)  # [sentences, MEASURES]
         self.may_change = self.usable.copy()
         self.replaceable = np.flatnonzero(self.usable)
         self._sorted = np.sort(self.own[self.replaceable], axis=0)
@@ -154,13 +144,14 @@ class Pool:
             alike &= np.maximum(ratio, 1 / np.maximum(ratio, 1e-9)) <= self.settings.max_ratio
             some = np.flatnonzero(alike)
             measured = np.column_stack([means[:, place, some].T, self.surface[guests[some]]])
-            shifts = self._shifts(sentence, measured)
+            more = (measured - self.own[sentence]) / self._scale
+            shifts = np.column_stack([np.sign(more), more])
             for best in self._order(sentence, measured, shifts):
                 guest = guests[some[best]]
                 self.usable[guest] = False
                 # A text comes once as an intruder, wherever it stands.
                 if self.said.add(self.sentences[guest].casefold()):
-                    self.balance.sums += shifts[best]
+                    self.balance += shifts[best]
                     donor = int(self.text[guest])
                     number = int(guest - self.starts[donor])
                     similar, replaced = float(measured[best, 0]), float(self.own[sentence, 0])
@@ -168,7 +159,10 @@ class Pool:
                     break
 
     def _order(self, sentence: int, measured: Matrix, shifts: Matrix) -> Numbers:
-        """Guests in the place of a sentence, the best first; measured [guests, MEASURES]."""
+        """Guests in the place of a sentence, the best first.
+
+        measured [guests, MEASURES]; shifts [guests, 2 * MEASURES]: what each adds to the balance.
+        """
         if self.settings.choose == "random":
             return self.draw.permutation(len(measured))
         # How similar it is to be, a sentence of the corpus says that is drawn at random; how long
@@ -176,18 +170,8 @@ class Pool:
         aim = self.quantiles[sentence].copy()
         aim[:COSINES] = self.quantiles[self.draw.choice(self.replaceable), :COSINES]
         cost = ((self._quantiles(measured) - aim) ** 2).sum(axis=1)
-        return np.argsort(cost + self.balance.cost(shifts), kind="stable")
-
-    def _shifts(self, sentence: int, measured: Matrix) -> Matrix:
-        """What guests in the place of a sentence add to the balance [guests, 2 * MEASURES]."""
-        more = (measured - self.own[sentence]) / self._scale
-        return np.column_stack([np.sign(more), more])
-
-    def _own(self, text: int) -> Matrix:
-        """The measures of each sentence of a text in its place [sentences, MEASURES]."""
-        rows = np.arange(self.starts[text], self.starts[text + 1])
-        means = (weights(len(rows)) * self._cosines(rows, rows)).sum(axis=-1)
-        return np.column_stack([means.T, self.surface[rows]])
+        cost += BALANCE * ((self.balance + shifts) ** 2).sum(axis=1)
+        return np.argsort(cost, kind="stable")
 
     def _cosines(self, rows: Numbers, others: Numbers) -> Matrix:
         """Cosines of sentences [3, rows, others]: by all words, the same again, by rarer words."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +20,6 @@ from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Part, Reject, Row
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
-
-if TYPE_CHECKING:
-    from corpora.tasks.builder import Target
-    from corpora.tasks.intruders import Balance
 
 POOL = 20_000
 """Texts of a split that give each other intruders: a bound on memory and on work."""
@@ -100,7 +96,7 @@ class Intrusion(Builder):
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """Each pair as one row of `pairwise` and two of `detection`."""
-        from corpora.tasks.intruders import Balance
+        from corpora.tasks.intruders import MEASURES
 
         taken.note_quoted()
         said = SeenIds()
@@ -124,9 +120,9 @@ class Intrusion(Builder):
                     long=("pos", "neg"),
                     rows_per_group=ROWS_PER_GROUP,
                 )
-                balance = Balance()
+                balance = np.zeros(2 * MEASURES)
                 for pool in pools(some["book"].to_numpy()):
-                    pairs = self._pairs(some.slice(*pool), taken.target, dataset, said, balance)
+                    pairs = self._pairs(some.slice(*pool), taken, said, balance)
                     pairwise.extend(pairs)
                     detection.extend(
                         {"doc": pair["doc"], "label": label, "position": at, "sentences": text}
@@ -140,17 +136,16 @@ class Intrusion(Builder):
     def _pairs(
         self,
         texts: pa.Table,
-        target: Target,
-        dataset: DatasetFolder,
+        taken: Candidates,
         said: SeenIds,
-        balance: Balance,
+        balance: NDArray[np.float64],
     ) -> list[dict[str, Any]]:
         """The pairs of a pool of texts, as rows of `pairwise`."""
         from corpora.tasks.intruders import Pool
 
         ids, licences = texts["id"].to_pylist(), texts["licence"].to_pylist()
         sentences = texts["sentences"].to_pylist()
-        draw = stream(target.seed, target.stage.name, ids[0])
+        draw = stream(taken.target.seed, taken.target.stage.name, ids[0])
         pool = Pool(sentences, texts["doc_key"].to_numpy(), self, draw, said, balance)
         pairs = []
         for found in pool.intruders():
@@ -158,7 +153,7 @@ class Intrusion(Builder):
             changed = list(sentences[host])
             changed[found.place] = sentences[donor][found.number]
             for licence in {licences[host], licences[donor]}:
-                dataset.count_licence(licence)
+                taken.dataset.count_licence(licence)
             pairs.append(
                 {
                     "doc": ids[host],
@@ -170,7 +165,7 @@ class Intrusion(Builder):
                     "neg": changed,
                 }
             )
-        dataset.reject("no_fitting_sentence", len(ids) - len({pair["doc"] for pair in pairs}))
+        taken.dataset.reject("no_fitting_sentence", len(ids) - len({pair["doc"] for pair in pairs}))
         return pairs
 
 
@@ -186,10 +181,8 @@ def pools(books: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 _TEXTS = """
 select
     doc || '#' || number as id, doc_key, licence, sentences,
-    dense_rank() over (order by case when $same_book then candidate."group" end) as book
-from kept
-    join candidate using (part, doc, number)
-    join documents using (part, doc)
+    dense_rank() over (order by case when $same_book then chosen."group" end) as book
+from chosen join documents using (part, doc)
 order by
     case split when 'train' then 0 when 'validation' then 1 else 2 end,
     book, sha256(id), doc, number

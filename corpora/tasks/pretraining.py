@@ -84,15 +84,10 @@ class Conpono(Builder):
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """All documents; the paragraphs of each split are counted."""
         taken.write_splits(CONPONO, ("sentences",), ROWS_PER_GROUP, size=DOCUMENTS_PER_BATCH)
-        counts = dict.fromkeys(SPLITS, 0) | dict(taken.engine.rows(_PARAGRAPHS))
+        query = "select split, sum(len(bounds) - 1)::bigint from chosen group by split"
+        counts = dict.fromkeys(SPLITS, 0) | dict(taken.engine.rows(query))
         dataset.details["paragraphs"] = counts
         dataset.note(f"Paragraphs: {', '.join(f'{n:,} {split}' for split, n in counts.items())}.")
-
-
-_PARAGRAPHS = """
-select split, sum(len(bounds) - 1)::bigint
-from kept join candidate using (part, doc, number) group by split
-"""
 
 
 def _merged(blocks: Sequence[list[str]], above: int) -> Iterator[list[str]]:
@@ -136,14 +131,11 @@ class Criteria(Builder):
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """All documents; the sentences of each nesting level are counted."""
         taken.write_splits(CRITERIA, ("sentences",), ROWS_PER_GROUP, size=DOCUMENTS_PER_BATCH)
-        dataset.details["levels"] = {str(level): n for level, n in taken.engine.rows(_LEVELS)}
-
-
-_LEVELS = """
-select level, count(*)
-from (select unnest(level) as level from kept join candidate using (part, doc, number))
-group by level order by level
-"""
+        query = "select unnest(level) as level from chosen"
+        counts = taken.engine.rows(
+            f"select level, count(*) from ({query}) group by all order by all"
+        )
+        dataset.details["levels"] = {str(level): number for level, number in counts}
 
 
 def located(document: Document, bins: int) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from corpora.tasks.builder import Part, Prescribed, Reject, Row
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
 
-ROWS_PER_BATCH = 256
 Layer = TypeVar("Layer")
 
 
@@ -47,21 +46,13 @@ class Treebank(Prescribed):
         self, names: Sequence[str], schema: pa.Schema, taken: Candidates, dataset: DatasetFolder
     ) -> None:
         """Write the candidates that have one of the labels `names`, a document's together."""
-        taken.write_splits(
-            schema,
-            self.texts,
-            self.rows_per_group,
-            query=f"{_LABELLED} order by {self.order}",
-            values={"names": names},
-            size=ROWS_PER_BATCH,
+        query = (
+            "select chosen.* replace (list_position($names, label) - 1 as label) from chosen "
+            f"where split = $split and list_contains($names, label) order by {self.order}"
         )
-
-
-_LABELLED = """
-select candidate.* replace (list_position($names, label) - 1 as label)
-from kept join candidate using (part, doc, number)
-where split = $split and list_contains($names, label)
-"""
+        values = {"names": names}
+        group = self.rows_per_group
+        taken.write_splits(schema, self.texts, group, query=query, values=values, size=256)
 
 
 def annotated(document: Document, layer: Layer | None, kind: str) -> Layer:
@@ -166,19 +157,14 @@ class Pdtb(Relations):
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """The rows of the frequent classes, whose names are in alphabetical order."""
-        counts = taken.engine.rows(_CLASSES)
+        query = "select label, count(*) as number from chosen group by label"
+        counts = taken.engine.rows(f"{query} order by number desc, label")
         frequent = [(name, n) for name, n in counts if n >= self.min_count]
         chosen = dict(frequent[: self.classes] if self.classes else frequent)
         rare = sum(n for name, n in counts if name not in chosen)
         dataset.reject("class_too_rare", rare)
         names = sorted(chosen)
         self.write_labelled(names, pdtb_schema(names), taken, dataset)
-
-
-_CLASSES = """
-select label, count(*) as number from kept join candidate using (part, doc, number)
-group by label order by number desc, label
-"""
 
 
 class PdtbExplicit(Pdtb):
@@ -250,10 +236,7 @@ class PdtbMarked(Relations):
         """Split the documents, then match the labels of each split."""
         super().select(taken)
         if self.arguments == "matched":
-            before = int(taken.engine.value("select count(*) from kept"))
-            taken.engine.run(_MATCHED)
-            after = int(taken.engine.value("select count(*) from kept"))
-            taken.dataset.reject("unmatched", before - after)
+            taken.dataset.reject("unmatched", int(taken.engine.value(_UNMATCHED)))
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """All that are kept."""
@@ -294,10 +277,9 @@ def bare(argument: str) -> str:
     return text[:first] + text[first : first + 1].upper() + text[first + 1 :]
 
 
-_MATCHED = r"""
-create or replace table kept as
+_UNMATCHED = r"""
 with measured as (
-    select kept.*, label, [
+    select part, doc, number, priority, split, label, [
         floor(log2(len(string_split(argument, ' ')))) for argument in [arg1, arg2]
     ] as lengths, [
         regexp_matches(argument, '.\p{Lu}') for argument in [arg1, arg2]
@@ -309,7 +291,7 @@ with measured as (
                 'might|must|shall|should|was|were|will|would)\b') then 'auxiliary'
             else '' end for argument in [arg1, arg2]
     ] as opens
-    from kept join candidate using (part, doc, number)
+    from chosen
 ), ranked as (
     select *,
         row_number() over (
@@ -320,6 +302,7 @@ with measured as (
     from measured
     window alike as (partition by split, lengths, names, opens)
 )
-select part, doc, number, priority, split from ranked where place <= least(marked, unmarked)
+delete from kept using ranked where place > least(marked, unmarked)
+    and kept.part = ranked.part and kept.doc = ranked.doc and kept.number = ranked.number
 """
 """Coarsened exact matching (Iacus, King and Porro 2012)."""

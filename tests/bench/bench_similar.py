@@ -27,7 +27,7 @@ from corpora.document import paragraph_spans
 from corpora.readers.source import SeenIds
 from corpora.rng import stream
 from corpora.sentences import split
-from corpora.tasks.intruders import Balance, Pool
+from corpora.tasks.intruders import MEASURES, Pool
 from corpora.tasks.intrusion import POOL, Intrusion
 from corpora.tasks.similar import Neighbours, Profiles
 
@@ -93,7 +93,7 @@ def main() -> None:
     drawn = [window for place, window in enumerate(islice(texts(some), number)) if place in places]
     keys = np.arange(len(drawn), dtype=np.uint64)
     start = process_time()
-    pool = Pool(drawn, keys, Intrusion(), stream(13, "bench"), SeenIds(), Balance())
+    pool = Pool(drawn, keys, Intrusion(), stream(13, "bench"), SeenIds(), np.zeros(2 * MEASURES))
     say(f"pool of {len(drawn):,}: made in {spent(start, drawn):.2f} ms a text")
     start = process_time()
     donors = sum(found.size for found in pool.similar())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import groupby
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -71,51 +70,48 @@ class Consecutive(Sized):
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """Runs of `LENGTH` consecutive sentences."""
-        return (Row(run) for run in runs(document, self, reject))
+        return (Row(run) for run in self.runs(document, reject))
+
+    def runs(self, document: Document, reject: Reject) -> Iterator[tuple[list[str], int]]:
+        """Windows of `LENGTH` sentences that do not overlap, and how many got quotation marks.
+
+        Where the first one begins is chance, by a hash of its sentences: the beginning of a
+        paragraph or section would tell a window's first sentence from its others. A window with two
+        equal sentences is left out: it reads alike in more than one order. `reject` is told of the
+        others.
+        """
+        length = self.LENGTH
+        texts, written = prose(document, self.quotes), set(prose(document))
+        if self.take == "lead":
+            found = iter([lead(document, texts)[: self.lead_sentences or length]])
+        else:
+            found = units(document, texts, self.within, one_speaker=self.one_speaker)
+        for unit in found:
+            if len(unit) < length:
+                reject("unit_too_short")
+            for reason, group in groupby(unit, self._refused):
+                stretch = list(group)
+                for _ in stretch if reason else ():
+                    reject(reason)
+                if reason or len(stretch) < length:
+                    continue
+                first = text_key(stretch) % min(length, len(stretch) - length + 1)
+                for start in range(first, len(stretch) - length + 1, length):
+                    window = stretch[start : start + length]
+                    if len(set(window)) < length:
+                        reject("equal_sentences")
+                    elif words(window) < self.mean_words * length:
+                        reject("too_few_words")
+                    else:
+                        yield window, sum(text not in written for text in window)
+
+    def _refused(self, text: str) -> str:
+        """Why a sentence cannot be used, or nothing."""
+        number = words([text])
+        if number < self.min_words:
+            return "sentence_too_short" if number else "no_sentence"
+        return "sentence_too_long" if number > self.max_words else ""
 
     def select(self, taken: Candidates) -> None:
         super().select(taken)
         taken.note_quoted()
-
-
-def runs(
-    document: Document, settings: Consecutive, reject: Reject
-) -> Iterator[tuple[list[str], int]]:
-    """Windows of `LENGTH` sentences that do not overlap, and how many got quotation marks.
-
-    Where the first one begins is chance, by a hash of its sentences: the beginning of a paragraph
-    or section would tell a window's first sentence from its others. A window with two equal
-    sentences is left out: it reads alike in more than one order. `reject` is told of the others.
-    """
-    length = settings.LENGTH
-    texts, written = prose(document, settings.quotes), set(prose(document))
-    if settings.take == "lead":
-        found = iter([lead(document, texts)[: settings.lead_sentences or length]])
-    else:
-        found = units(document, texts, settings.within, one_speaker=settings.one_speaker)
-    for unit in found:
-        if len(unit) < length:
-            reject("unit_too_short")
-        for reason, group in groupby(unit, partial(refused, settings=settings)):
-            stretch = list(group)
-            for _ in stretch if reason else ():
-                reject(reason)
-            if reason or len(stretch) < length:
-                continue
-            first = text_key(stretch) % min(length, len(stretch) - length + 1)
-            for start in range(first, len(stretch) - length + 1, length):
-                window = stretch[start : start + length]
-                if len(set(window)) < length:
-                    reject("equal_sentences")
-                elif words(window) < settings.mean_words * length:
-                    reject("too_few_words")
-                else:
-                    yield window, sum(text not in written for text in window)
-
-
-def refused(text: str, settings: Consecutive) -> str:
-    """Why a sentence cannot be used, or nothing."""
-    number = words([text])
-    if number < settings.min_words:
-        return "sentence_too_short" if number else "no_sentence"
-    return "sentence_too_long" if number > settings.max_words else ""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Annotated, Any, Self
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from corpora.document import Document
@@ -23,8 +21,9 @@ from corpora.tasks.builder import Reject, Row, Size
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
 from corpora.tasks.discoeval.chat import conversations
-from corpora.tasks.discoeval.common import Consecutive, runs
+from corpora.tasks.discoeval.common import Consecutive
 from corpora.tasks.discoeval.donors import (
+    WINDOWS,
     Find,
     Windows,
     any_other,
@@ -86,20 +85,16 @@ class Dc(Consecutive):
         self.shares("chat")
         return self
 
-    def sizes_of(self, config: str) -> dict[str, int]:
-        """The most rows of each split of a configuration, two a window."""
-        chat = "chat_" if config == "chat" else ""
-        return {split: getattr(self, f"{chat}{split}") for split in SPLITS}
-
     def shares(self, part: str = "") -> Shares:
-        """The sizes of the splits of `text` or `chat`."""
-        return Shares(*self.sizes_of(part).values())
+        """The sizes of the splits of `text` or `chat`: the most rows, two a window."""
+        chat = "chat_" if part == "chat" else ""
+        return Shares(*(getattr(self, f"{chat}{split}") for split in SPLITS))
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """Windows of six: of the turns of each conversation for `chat`, else for `text`."""
         if document.turns is None:
             known = sentence_keys(document.sentence_texts())
-            for number, run in enumerate(runs(document, self, reject)):
+            for number, run in enumerate(self.runs(document, reject)):
                 about = ((), ()) if number else (document.categories, known)
                 yield Row((*run, *about), "text")
             return
@@ -131,18 +126,49 @@ class Dc(Consecutive):
     def _write_config(
         self, config: str, find: Find, taken: Candidates, dataset: DatasetFolder
     ) -> None:
-        """Write windows by priority until there are enough, or none is left."""
+        """Write windows by priority until there are enough, or none is left.
+
+        Each as two rows: changed (label 0), then the original (label 1). The released files have
+        this order. A window for which there is no intruder is counted.
+        """
         target, stage = taken.target, taken.target.stage_of(config)
         found_by: Counter[str] = Counter()
-        for split, size in self.sizes_of(config).items():
+
+        def pairs(windows: Windows, positions: Sequence[int]) -> Iterator[dict[str, Any]]:
+            pair = 0
+            choices = find(windows.documents, windows.hosts(windows.kept))
+            for row, choice in zip(windows.kept.tolist(), choices, strict=True):
+                if pair == len(positions):
+                    return
+                position = positions[pair]
+                found = windows.intruder(row, position, choice, self.intruder_words)
+                if isinstance(found, str):
+                    dataset.reject(found)
+                    continue
+                intruder, donor, its_licence = found
+                doc, licence, sentences = windows.window(row)
+                dataset.count_licence(licence, 2)
+                if its_licence != licence:
+                    dataset.count_licence(its_licence)
+                found_by[choice.found_by] += 1
+                changed = [*sentences[:position], intruder, *sentences[position + 1 :]]
+                for values in (
+                    (doc, pair, 0, position, donor, choice.found_by, changed),
+                    (doc, pair, 1, -1, "", "", sentences),
+                ):
+                    yield dict(zip(DC.names, values, strict=True))
+                pair += 1
+
+        for split, size in zip(SPLITS, map(int, self.shares(config).parts), strict=True):
             writer = dataset.writer(config, split, DC, texts=("sentences",))
             before = dataset.rejects.total()
-            with Windows.of(taken, config, split) as windows:
+            with taken.mapped(WINDOWS, {"part": config, "split": split}) as table:
+                windows = Windows(taken, table, config, split)
                 wanted = min(size // 2, len(windows.kept))
                 random = stream(target.seed, stage, f"positions of {split}")
                 positions = REPLACED.start + balanced(wanted, len(REPLACED), random)
-                writer.extend(self._pairs(windows, find, positions, dataset, found_by))
-                left = len(windows.kept) - writer.rows // 2
+                writer.extend(pairs(windows, positions.tolist()))
+            left = len(windows.kept) - writer.rows // 2
             dataset.reject("not_needed", left - (dataset.rejects.total() - before))
             if writer.rows < size // 2 * 2:
                 dataset.note(
@@ -151,42 +177,6 @@ class Dc(Consecutive):
                 )
         for how, number in sorted(found_by.items()):
             dataset.note(f"`{config}`: {number:,} intruders were found by {how}.")
-
-    def _pairs(
-        self,
-        windows: Windows,
-        find: Find,
-        positions: NDArray[np.int64],
-        dataset: DatasetFolder,
-        found_by: Counter[str],
-    ) -> Iterator[dict[str, Any]]:
-        """Two rows for each of `positions`: changed there (label 0), then the original (label 1).
-
-        The released files have this order. A window for which there is no intruder is counted.
-        """
-        pair = 0
-        choices = find(windows.documents, windows.hosts())
-        for row, choice in zip(windows.kept.tolist(), choices, strict=True):
-            if pair == len(positions):
-                return
-            position = int(positions[pair])
-            intruder = windows.intruder(row, position, choice, self.intruder_words)
-            if isinstance(intruder, str):
-                dataset.reject(intruder)
-                continue
-            doc, licence, sentences = windows.window(row)
-            dataset.count_licence(licence, 2)
-            if intruder.licence != licence:
-                dataset.count_licence(intruder.licence)
-            found_by[choice.found_by] += 1
-            changed = [*sentences[:position], intruder.sentence, *sentences[position + 1 :]]
-            for label, at, donor, how, texts in (
-                (0, position, intruder.doc, choice.found_by, changed),
-                (1, -1, "", "", sentences),
-            ):
-                values = (doc, pair, label, at, donor, how, texts)
-                yield dict(zip(DC.names, values, strict=True))
-            pair += 1
 
 
 _TEXT = """

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import repeat
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 
 from corpora.prose import quoted, words
 from corpora.rng import stream
-from corpora.tasks.builder import Target
 from corpora.tasks.candidates import Candidates, text_key
 from corpora.tasks.similar import Categories, Neighbours, Profiles
 
@@ -34,14 +32,6 @@ class Choice(NamedTuple):
 
     documents: Sequence[int]
     found_by: str
-
-
-class Intruder(NamedTuple):
-    """A sentence of another document, and that document's id and licence."""
-
-    sentence: str
-    doc: str
-    licence: str
 
 
 Find = Callable[[list[str], Numbers], Iterator[Choice]]
@@ -93,40 +83,32 @@ class Windows:
     duplicates, by priority. A window is known by its row in the file.
     """
 
-    def __init__(
-        self, table: pa.Table, documents: dict[str, int], kept: Numbers, target: Target, part: str
-    ) -> None:
-        self.documents, self.kept = list(documents), kept
-        self._starts = np.cumsum([0, *documents.values()])
-        self._licence, self._sentences = table["licence"], table["sentences"]
-        self._known = table["known"]
-        self._seed, self._stage = target.seed, target.stage_of(part)
-
-    @classmethod
-    @contextmanager
-    def of(cls, taken: Candidates, part: str, split: str) -> Iterator[Self]:
-        """Those of one part and split; the file is removed at the end."""
+    def __init__(self, taken: Candidates, table: pa.Table, part: str, split: str) -> None:
+        """`table`: the rows of `WINDOWS`."""
         values = {"part": part, "split": split}
         documents = dict(taken.engine.rows(_DOCUMENTS, values))
         with taken.engine.reader(_KEPT, values) as reader:
-            kept = reader.read_all()["place"].to_numpy()
-        with taken.mapped(_WINDOWS, values) as table:
-            yield cls(table, documents, kept, taken.target, part)
+            self.kept = reader.read_all()["place"].to_numpy()
+        self.documents = list(documents)
+        self._starts = np.cumsum([0, *documents.values()])
+        self._table = table
+        self._seed, self._stage = taken.target.seed, taken.target.stage_of(part)
 
-    def hosts(self) -> Numbers:
-        """The number of the document of each kept window."""
-        return np.searchsorted(self._starts, self.kept, side="right") - 1
-
-    def _host(self, row: int) -> int:
-        return int(np.searchsorted(self._starts, row, side="right")) - 1
+    def hosts(self, rows: Numbers | int) -> Numbers:
+        """The number of the document of each window."""
+        return np.searchsorted(self._starts, np.asarray(rows), side="right") - 1
 
     def window(self, row: int) -> tuple[str, str, list[str]]:
         """Id of the document, licence and sentences."""
-        doc = self.documents[self._host(row)]
-        return doc, self._licence[row].as_py(), self._sentences[row].as_py()
+        doc = self.documents[int(self.hosts(row))]
+        return doc, self._table["licence"][row].as_py(), self._table["sentences"][row].as_py()
 
-    def intruder(self, row: int, position: int, choice: Choice, min_words: int) -> Intruder | str:
+    def intruder(
+        self, row: int, position: int, choice: Choice, min_words: int
+    ) -> tuple[str, str, str] | str:
         """What replaces the sentence at `position` of a window, or the reason why nothing does.
+
+        An intruder comes with the id and the licence of its document.
 
         The intruder stood at the same position of a window of its document: where a sentence
         stands in a paragraph must not tell whether it was replaced. That window has no sentence
@@ -134,9 +116,9 @@ class Windows:
         It is speech or narration, as is what it replaces, or its marks would tell it; and both
         have `min_words` or more.
         """
-        host = self._host(row)
+        host = int(self.hosts(row))
         first = int(self._starts[host])
-        replaced = self._sentences[row][position].as_py()
+        replaced = self.window(row)[2][position]
         if words([replaced]) < min_words:
             return "short_sentence_replaced"
         random = stream(self._seed, self._stage, f"{self.documents[host]}#{row - first}")
@@ -146,11 +128,11 @@ class Windows:
                 continue
             start, end = self._starts[donor : donor + 2].tolist()
             doc, licence, sentences = self.window(start + int(random.choice(end - start)))
-            known = self._known[first].values.to_numpy()
+            known = self._table["known"][first].values.to_numpy()
             intruder = sentences[position]
             like = quoted(intruder) == quoted(replaced) and words([intruder]) >= min_words
             if like and not np.isin(sentence_keys(sentences), known).any():
-                return Intruder(intruder, doc, licence)
+                return intruder, doc, licence
         return "no_other_sentence" if choice.documents else "no_similar_document"
 
 
@@ -159,22 +141,22 @@ def sentence_keys(texts: Sequence[str]) -> NDArray[np.uint64]:
     return np.fromiter((text_key(text.casefold()) for text in texts), np.uint64, len(texts))
 
 
-_OF_SPLIT = """
-from documents join split using (part, doc) join candidate using (part, doc)
-where part = $part and split = $split
-"""
-
 _DOCUMENTS = """
 select doc, candidates from documents join split using (part, doc)
 where part = $part and split = $split and candidates > 0 order by doc_key, doc
 """
 
-_WINDOWS = f"select licence, sentences, known {_OF_SPLIT} order by doc_key, doc, number"
+WINDOWS = """
+select licence, sentences, known
+from documents join split using (part, doc) join candidate using (part, doc)
+where part = $part and split = $split order by doc_key, doc, number
+"""
 
-_KEPT = f"""
+_KEPT = """
 with placed as (
     select part, doc, number, row_number() over (order by doc_key, doc, number) - 1 as place
-    {_OF_SPLIT}
+    from documents join split using (part, doc) join candidate using (part, doc)
+    where part = $part and split = $split
 )
 select place from kept join placed using (part, doc, number) order by priority, doc, number
 """

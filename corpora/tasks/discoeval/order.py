@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -34,29 +33,27 @@ class Sp(Consecutive):
             writer = dataset.writer("default", split, SP, texts=("sentences",))
             size = taken.limited(split, getattr(self, split), "rows")
             random = stream(target.seed, target.stage.name, f"labels of {split}")
-            labels = balanced(size, self.LENGTH, random)
-            start = 0
-            for batch in taken.of_split(split, limit=size):
-                dataset.count_licences(batch["licence"])
-                some = labels[start : start + batch.num_rows]
-                start += batch.num_rows
-                columns = [batch["doc"], pa.array(some), _moved(batch["sentences"], some)]
-                writer.append(pa.RecordBatch.from_arrays(columns, schema=SP))
+            labels = balanced(size, self.LENGTH, random).tolist()
+            values = {"split": split, "labels": labels}
+            taken.write(writer, taken.engine.batches(_MOVED, values))
+
+
+_MOVED = """
+select doc, licence, label,
+    sentences[label + 1:label + 1] || sentences[:label] || sentences[label + 2:] as sentences
+from (
+    select *, row_number() over (order by priority, doc, number) as place,
+        ($labels::bigint[])[place] as label
+    from chosen where split = $split
+)
+where place <= len($labels) order by place
+"""
+"""In each row the sentence at its label is moved to the front, the others keep their order."""
 
 
 def balanced(size: int, classes: int, random: np.random.Generator) -> NDArray[np.int64]:
     """`size` labels in random order, each class as often as any other, or once more."""
     return random.permutation(np.arange(size) % classes)
-
-
-def _moved(sentences: pa.ListArray, labels: NDArray[np.int64]) -> pa.ListArray:
-    """In each row the sentence at its label is moved to the front, the others keep their order."""
-    positions = np.arange(Sp.LENGTH)
-    # Sorting by "is not the moved one" is stable, so the other four stay in order.
-    order = np.argsort(positions[None, :] != labels[:, None], axis=1, kind="stable")
-    index = (np.arange(labels.size) * Sp.LENGTH)[:, None] + order
-    offsets = pa.array(np.arange(labels.size + 1, dtype=np.int32) * Sp.LENGTH)
-    return pa.ListArray.from_arrays(offsets, sentences.flatten().take(pa.array(index.ravel())))
 
 
 class Bso(Consecutive):
@@ -79,20 +76,13 @@ class Bso(Consecutive):
         for split in SPLITS:
             writer = dataset.writer("default", split, BSO, texts=("sentence1", "sentence2"))
             size = taken.limited(split, getattr(self, split), "pairs")
-            for batch in taken.of_split(split, limit=size):
-                dataset.count_licences(batch["licence"], rows_each=2)
-                writer.append(_both_orders(batch))
+            values = {"split": split, "size": size}
+            taken.write(writer, taken.engine.batches(_BOTH_ORDERS, values))
 
 
-def _both_orders(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Each pair twice: as written with label 1, swapped with label 0."""
-    row = np.repeat(np.arange(batch.num_rows), 2)
-    swapped = np.tile([0, 1], batch.num_rows)
-    sentences = batch["sentences"].flatten()
-    columns = [
-        batch["doc"].take(pa.array(row)),
-        pa.array(1 - swapped),
-        sentences.take(pa.array(2 * row + swapped)),
-        sentences.take(pa.array(2 * row + 1 - swapped)),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=BSO)
+_BOTH_ORDERS = """
+select doc, licence, label, sentences[2 - label] as sentence1, sentences[1 + label] as sentence2
+from (select * from chosen where split = $split order by priority, doc, number limit $size)
+    cross join (values (1), (0)) as both_orders(label)
+order by priority, doc, number, label desc
+"""

@@ -16,7 +16,7 @@ from corpora.splits.division import Division
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Reject, Row, Target
 from corpora.tasks.candidates import Candidates
-from corpora.tasks.cards import card_beside
+from corpora.tasks.cards import card_beside, texts_beside
 from corpora.tasks.relations import Treebank, annotated
 
 FOLDERS = {"TRAINING": "train", "TEST": "test"}
@@ -24,45 +24,7 @@ FOLDERS = {"TRAINING": "train", "TEST": "test"}
 
 WITHOUT_CLASS = "relation_without_class"
 
-CLASSES = {
-    "Attribution": "attribution attribution-negative attribution-positive",
-    "Background": "background circumstance context-background context-circumstance",
-    "Cause": "cause cause-result result consequence causal-cause causal-result",
-    "Comparison": "comparison preference analogy proportion",
-    "Condition": "condition hypothetical contingency otherwise contingency-condition unless",
-    "Contrast": (
-        "contrast concession antithesis adversative-antithesis adversative-concession "
-        "adversative-contrast"
-    ),
-    "Elaboration": (
-        "elaboration elaboration-additional elaboration-attribute elaboration-general-specific "
-        "elaboration-part-whole elaboration-process-step elaboration-object-attribute "
-        "elaboration-set-member example definition"
-    ),
-    "Enablement": "enablement purpose purpose-attribute purpose-goal",
-    "Evaluation": "evaluation interpretation conclusion comment evaluation-comment",
-    "Explanation": (
-        "evidence explanation-argumentative reason justify motivation explanation-evidence "
-        "explanation-justify explanation-motivation"
-    ),
-    "Joint": "joint list disjunction joint-disjunction joint-list joint-other",
-    "Manner-Means": "manner means mode-manner mode-means",
-    "Same-Unit": "same-unit",
-    "Summary": "summary restatement restatement-partial restatement-repetition",
-    "Temporal": (
-        "temporal-before temporal-after temporal-same-time sequence inverted-sequence "
-        "joint-sequence"
-    ),
-    "Textual-Organization": (
-        "textualorganization textual-organization preparation organization-heading "
-        "organization-phatic organization-preparation"
-    ),
-    "Topic-Change": "topic-shift topic-drift",
-    "Topic-Comment": (
-        "problem-solution question-answer statement-response topic-comment comment-topic "
-        "rhetorical-question solutionhood question topic-question topic-solutionhood"
-    ),
-}
+CLASSES: dict[str, str] = texts_beside(__file__)["classes"]
 """The 18 classes of Carlson et al. 2001, and which relation is in which, RST-DT's and GUM's."""
 
 _CLASS_OF = {relation: name for name, text in CLASSES.items() for relation in text.split()}

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from typing import Annotated
 
-import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
@@ -82,8 +81,7 @@ class Ssp(Sized):
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """As many rows of one label as of the other, alternating, in each split."""
-        dataset.reject("exact_duplicate", int(taken.engine.value(_IN_BOTH)))
-        taken.engine.run(_DROP_IN_BOTH)
+        dataset.reject("exact_duplicate", int(taken.engine.value(_DROP_IN_BOTH)))
         for split in SPLITS:
             size = getattr(self, split) // 2
             one, two = (taken.count(split, part=part) for part in ("abstract", "body"))
@@ -95,28 +93,23 @@ class Ssp(Sized):
                 )
             dataset.reject("not_needed", one + two - 2 * half)
             writer = dataset.writer("default", split, SSP, texts=("sentence",))
-            for batches in zip(
-                taken.of_split(split, part="abstract", limit=half),
-                taken.of_split(split, part="body", limit=half),
-                strict=True,
-            ):
-                both = pa.concat_batches(batches)
-                both = both.take(pa.array(np.arange(both.num_rows).reshape(2, -1).T.ravel()))
-                dataset.count_licences(both["licence"])
-                label = pa.array(np.tile([1, 0], both.num_rows // 2))
-                columns = [both["doc"], label, both["section"], both["sentence"]]
-                writer.append(pa.RecordBatch.from_arrays(columns, schema=SSP))
+            values = {"split": split, "half": half}
+            taken.write(writer, taken.engine.batches(_ALTERNATING, values))
 
 
-_BODY_IN_ABSTRACT = """
-kept where part = 'body' and (doc, number) in (
+_DROP_IN_BOTH = """
+delete from kept where part = 'body' and (doc, number) in (
     select (doc, number) from candidate
     where part = 'body' and key in (select key from candidate where part = 'abstract')
 )
 """
-_IN_BOTH = f"select count(*) from {_BODY_IN_ABSTRACT}"
-_DROP_IN_BOTH = f"delete from {_BODY_IN_ABSTRACT}"
 """A sentence that stands in an abstract and in a body counts as one of the abstract."""
+
+_ALTERNATING = """
+select *, if(part = 'abstract', 1, 0) as label from chosen where split = $split
+qualify row_number() over (partition by part order by priority, doc, number) <= $half
+order by row_number() over (partition by part order by priority, doc, number), part
+"""
 
 
 def sections_of(document: Document) -> Iterator[tuple[str, str, str]]:
