@@ -70,7 +70,9 @@ def dissent(markers: Sequence[str]) -> pa.Schema:
     """DisSent with these label names: two clauses, and the marker that joined them."""
     return schema(
         audit="labelled",
-        **texts("doc", "group", "s1", "s2"),
+        **texts("doc", "group"),
+        marker_start=INT32,
+        **texts("s1", "s2"),
         label=markers,
         **texts("position", "order", "s2_added"),
     ).append(CONFIDENCE)

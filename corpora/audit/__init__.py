@@ -40,7 +40,7 @@ RULES = {
     "cohesion": "shared vocabulary of the sentences",
     "quotes": "whether quotation marks are balanced",
     "numbers": "surface, cohesion and quotes together",
-    "order": "the tenth of the split that the row is in",
+    "row_order": "the tenth of the split that the row is in",
     "columns": "the columns `position` and `order`",
     "position": "the most frequent position of the changed sentence",
 }

@@ -122,7 +122,7 @@ def reached(kind: Kind, divisions: Sequence[Division]) -> list[Reached]:
                 earned[rule, "balanced"] += _classified(a, b, train, test, "balanced")
         rows = [*train, *test]
         looked_up: dict[str, list[Any]] = {"majority": [0 for _ in rows]}
-        looked_up["order"] = [row.tenth for row in rows]
+        looked_up["row_order"] = [row.tenth for row in rows]
         if train[0].columns:
             looked_up["columns"] = [row.columns for row in rows]
         for rule, keys in ({} if kind.ranked else looked_up).items():

@@ -31,7 +31,7 @@ from corpora.tasks.cards import card_beside
 ROWS_PER_BATCH = 16_384
 
 COLUMNS = (
-    *("doc", "group", "source", "licence", "language", "marker"),
+    *("doc", "group", "source", "licence", "language", "marker", "marker_spans"),
     *("s1", "s2", "position", "order", "has_clauses", "s2_added", "confidence"),
 )
 
@@ -41,13 +41,15 @@ PAIR_COLUMNS = ("marker", "s1", "s2", "position", "order", "s2_added", "confiden
 class Dissent(Builder):
     """DisSent: pairs of clauses and the marker that joined them, in four sets of markers."""
 
-    name, version = "dissent", 3
+    name, version = "dissent", 4
     paper = "Nie, Bennett and Goodman 2019, sections 2 and 4"
     reads = "pairs"
     card = card_beside(__file__, "dissent")
     gives = dict.fromkeys(("all", "books8", "books5", "balanced"), DISSENT)
     default = "all"
-    columns = pa.schema([PAIRS.field(name) for name in PAIR_COLUMNS])
+    columns = pa.schema([PAIRS.field(name) for name in PAIR_COLUMNS]).append(
+        DISSENT.field("marker_start")
+    )
     equal = ("marker", "s1", "s2")
 
     markers: Annotated[tuple[str, ...], AfterValidator(each_once)] = MARKERS_ALL
@@ -117,6 +119,7 @@ class Dissent(Builder):
             texts = zip(*(kept[name].to_pylist() for name in self.equal), strict=True)
             columns = {
                 **{name: kept[name] for name in kept.schema.names},
+                "marker_start": pc.list_element(pc.list_element(kept["marker_spans"], 0), 0),
                 "part": pa.repeat("", kept.num_rows),
                 "number": number[fits],
                 "priority": priority[fits],

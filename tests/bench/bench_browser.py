@@ -77,6 +77,7 @@ def synthetic(rows: int, folder: Path, **texts: str) -> pa.Table:
     columns = {
         "doc": [f"document {row // 40}" for row in range(rows)],
         "group": [f"group {row // 4_000}" for row in range(rows)],
+        "marker_start": np.arange(rows, dtype=np.int32),
         "s1": sides[0],
         "s2": sides[1],
         "label": random.integers(0, len(MARKERS_ALL), rows),

@@ -68,6 +68,7 @@ def lines(random: np.random.Generator, number: int) -> list[str]:
 
 def pairs(number: int, random: np.random.Generator) -> list[dict[str, Any]]:
     more = {"group": "g", "position": "same_sentence", "order": "s1_first", "s2_added": ""}
+    more["marker_start"] = 0
     one, two = lines(random, number), lines(random, number)
     return [
         {"doc": f"d{i}", "s1": a, "s2": b, "label": i % 3, "confidence": 0.5, **more}

@@ -33,6 +33,7 @@ def rows(number: int) -> list[dict]:
     return [
         {
             **{"doc": f"book-{i // 3000}/chapter-{i // 100}", "group": f"book-{i // 3000}"},
+            "marker_start": 100 * i,
             **{"s1": f"In year {i} {one}.", "s2": f"By {i + 1} {two}.", "label": i % 15},
             **{"position": "same_sentence", "order": "s1_first", "s2_added": "", "confidence": 0.5},
         }

@@ -112,7 +112,7 @@ def pairs(documents: Iterable[Document]) -> Iterator[pa.RecordBatch]:
         texts = document.sentence_texts()
         shared = {
             **{"doc": document.id, "group": document.group, "source": "s", "licence": "CC0-1.0"},
-            **{"language": "en", "marker_spans": [], "s1_spans": [], "s2_spans": []},
+            **{"language": "en", "marker_spans": [[0, 3]], "s1_spans": [], "s2_spans": []},
             **{"position": "same_sentence", "order": "s1_first", "has_clauses": True},
             **{"s2_added": "", "confidence": 0.75},
         }

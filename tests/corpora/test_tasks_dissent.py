@@ -79,6 +79,13 @@ def test_the_sets_of_markers_are_the_papers(built, pairs, load):
     assert load(folder)["train"].num_rows == load(folder, "all")["train"].num_rows
 
 
+def test_a_row_says_where_its_marker_is(built, pairs):
+    placed = [row | {"marker_spans": [[7 * i, 7 * i + 3]]} for i, row in enumerate(pairs)]
+    expected = {row["s1"]: 7 * i for i, row in enumerate(pairs)}
+    folder, _ = built(placed)
+    assert {row["s1"]: row["marker_start"] for row in rows_of(folder, "all")} == expected
+
+
 def test_smaller_sets_are_subsets_in_the_same_splits(built, pairs):
     folder, _ = built(pairs)
     for split in ("train", "validation", "test"):

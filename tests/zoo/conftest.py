@@ -97,6 +97,7 @@ def pair_rows(count: int, seed: int, markers: Sequence[str] = MARKERS) -> list[d
             {
                 "doc": f"d{index % 7}",
                 "group": f"g{index % 3}",
+                "marker_start": 0,
                 "s1": " ".join(s1) + ".",
                 "s2": " ".join(s2) + ".",
                 "label": label,
