@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -104,6 +104,40 @@ def as_sentences(text: Text, quotes: Quotes = "keep") -> list[str]:
         return sentences
     paragraphs = units(document, sentences, "paragraph")
     return [sentence for paragraph in paragraphs for sentence in balanced(paragraph)]
+
+
+class Window(NamedTuple):
+    """Pieces of a text that a model scores together, and the number of each one's sentence."""
+
+    pieces: Sequence[Any]
+    numbers: Sequence[int]
+
+
+def windows(encoder: TextEncoder, text: Text) -> list[Window]:
+    """A text as windows of whole sentences within the model's limit, the sentences as token ids.
+
+    A text that fits is one window; one without sentences is an empty window. In a longer text each
+    window has as many sentences as fit, and the next begins halfway through it; the last ends with
+    the text. A window that would end where the previous one ends is left out. The text's score is
+    the mean of its windows' scores.
+
+    A sentence longer than a window is divided into pieces, each but the last a separate window.
+    """
+    pieces, numbers = [], []
+    for number, ids in enumerate(encoder.sentences(as_sentences(text) or [""])):
+        for start in range(0, max(len(ids), 1), encoder.budget):
+            pieces.append(ids[start : start + encoder.budget])
+            numbers.append(number)
+    total = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
+    found: list[Window] = []
+    start = last = 0
+    while last < len(pieces):
+        end = int(np.searchsorted(total, total[start] + encoder.budget, side="right")) - 1
+        if end > last:
+            found.append(Window(pieces[start:end], numbers[start:end]))
+            last = end
+        start += max(1, (end - start) // 2)
+    return found
 
 
 def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:

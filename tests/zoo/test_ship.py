@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,12 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from zoo.coherence import load_scorer
-from zoo.coherence.ship import fitted_years, main
+from zoo.coherence.links import years_ascend
+from zoo.coherence.modeling import CoherenceScorer
+from zoo.coherence.ship import Cue, fitted_weights, main
+from zoo.loading import load_tokenizer
+from zoo.modeling import save_model
+from zoo.training.data import open_dataset
 
 from .test_links import STORIES
 
@@ -72,18 +78,24 @@ def test_the_recipe_makes_a_scorer_that_loads(tmp_path: Path) -> None:
     texts = tmp_path / "texts"
     big = word_pieces(tmp_path / "bert", [row["text"] for row in rows])
     model, shipped = tmp_path / "model", tmp_path / "shipped"
-    for words in (
-        [*("texts", "--novels", *novels, "--articles", f"jsonl:{articles}"), "--output", texts],
-        ["scorer", texts, "--backbone", big, "--words", "150", "--output", model],
-        ["ship", model, "--texts", texts, "--output", shipped],
-    ):
-        assert main([str(word) for word in words]) == 0, words[0]
+    run("texts", "--novels", *novels, "--articles", f"jsonl:{articles}", "--output", texts)
+    run("orders", texts, "--output", tmp_path / "orders")
+    every = open_dataset(str(tmp_path / "orders"), "pairwise")["train"]
+    assert {name.split("/")[0] for name in every["document"].to_pylist()} == {"novels", "wiki"}
+    run("scorer", texts, "--backbone", big, "--words", "150", "--output", model)
+    ranker = as_if_trained(model, tmp_path / "ranker")
+    run("ship", model, *("--ranker", ranker, "--rank", 8), "--texts", texts, "--output", shipped)
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
     assert config["backbone_config"]["vocab_size"] == 150
     scorer = load_scorer(shipped)
-    scorer.config.years = 0.0  # which random weights may have
-    packed, trained = scorer.score(STORIES), load_scorer(model).score(STORIES)
-    assert packed == pytest.approx(trained, abs=0.2) and packed != trained
+    trained = load_scorer(ranker).score(STORIES)
+    assert scorer.ranker.score(STORIES) == pytest.approx(trained, abs=0.01)
+    scorer.config.order = scorer.config.years = 0.0  # which random weights may have
+    packed = scorer.score(STORIES)
+    assert packed == pytest.approx(load_scorer(model).score(STORIES), abs=1e-6)
+    scorer.config.order = 0.5
+    both = [score + 0.5 * order for score, order in zip(packed, trained, strict=True)]
+    assert scorer.score(STORIES) == pytest.approx(both, abs=0.01)
     results = json.loads((shipped / "results.json").read_text(encoding="utf-8"))
     assert results["metrics"]["test"]["permuted, wiki"]["pairs"] > 0
     assert "| test | accuracy |" in (shipped / "README.md").read_text(encoding="utf-8")
@@ -92,14 +104,31 @@ def test_the_recipe_makes_a_scorer_that_loads(tmp_path: Path) -> None:
     (tmp_path / "again" / "tokenizer.json").write_bytes((shipped / "tokenizer.json").read_bytes())
     for name in ("tokenizer_config.json",):
         (tmp_path / "again" / name).write_bytes((shipped / name).read_bytes())
-    assert load_scorer(tmp_path / "again").score(STORIES) == pytest.approx(packed, abs=1e-6)
+    again = load_scorer(tmp_path / "again")
+    assert again.score(STORIES) == pytest.approx(scorer.score(STORIES), abs=1e-6)
 
 
-class Lengths:
-    """A scorer of words a sentence."""
+def run(*words: object) -> None:
+    assert main([str(word) for word in words]) == 0, words[0]
 
-    def score(self, texts: list[tuple[str, ...]]) -> list[float]:
-        return [len(" ".join(text).split()) / len(text) for text in texts]
+
+def as_if_trained(model: Path, folder: Path) -> Path:
+    """A scorer around the encoder of `model`, whose matrices differ by matrices of rank 1."""
+    torch.manual_seed(1)
+    scorer = CoherenceScorer.from_backbone(load_scorer(model).backbone, 64, vector="mean")
+    for weight in scorer.backbone.parameters():
+        change = torch.randn(weight.shape[0]) / 8
+        weight.data += (
+            change if weight.dim() == 1 else torch.outer(change, torch.randn(weight.shape[1]) / 8)
+        )
+    folder.mkdir()
+    save_model(scorer, load_tokenizer(str(model)), folder)
+    return folder
+
+
+def lengths(texts: Sequence[Sequence[str]]) -> list[float]:
+    """A cue: words a sentence."""
+    return [len(" ".join(text).split()) / len(text) for text in texts]
 
 
 def test_years_get_weight_where_they_tell_coherent_texts() -> None:
@@ -113,6 +142,10 @@ def test_years_get_weight_where_they_tell_coherent_texts() -> None:
         ]
         neg = [pos[2], "We left.", pos[0], "We came."]
         rows.append({"source": "wiki", "kind": "permuted", "pos": pos, "neg": neg})
-    assert fitted_years(Lengths(), rows) > 0.1
+    cues: list[Cue] = [lengths, lambda texts: [years_ascend(text) for text in texts]]
+    assert fitted_weights(cues, rows)[0] > 0.1
     turned = [{**row, "pos": row["neg"], "neg": row["pos"]} for row in rows]
-    assert fitted_years(Lengths(), turned) == 0
+    assert fitted_weights(cues, turned) == [0]
+    assert fitted_weights(
+        [lengths, lambda texts: [-length for length in lengths(texts)]], rows
+    ) == [0]

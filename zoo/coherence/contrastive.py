@@ -18,9 +18,9 @@ from transformers import PreTrainedTokenizerBase
 from corpora.store.atomic import write_json
 from zoo.backbones import backbone_of, set_attention, tokenizer_for, training_attention
 from zoo.coherence.data import Documents, instances, intrusion_tables, mapped_documents
-from zoo.coherence.modeling import CoherenceScorer
+from zoo.coherence.modeling import CoherenceScorer, score_orders
 from zoo.coherence.objectives import ranking_accuracy
-from zoo.coherence.scoring import REFERENCE, Reference, score_orders
+from zoo.coherence.scoring import REFERENCE, Reference
 from zoo.evaluate.scores import Ranking
 from zoo.training.data import SPLITS, Dataset, open_dataset, split_spec, spread
 from zoo.training.finishing import finish

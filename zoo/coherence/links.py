@@ -1,15 +1,17 @@
-"""A scorer of links between sentences; each sentence is encoded once, whatever the order.
+"""The shipped scorer: links between sentences, and a model of their order.
 
-A text's score is the similarity of its sentences' vectors (neighbours, sentences two apart, and
-all) and a cue of order, whether years ascend: cosines have no direction, so that a text and its
-reverse tie, and years have one. `zoo.coherence.ship` fits its weight; `docs/results/coherence.md`
-says why no more is learnt, and which other cues were left out.
+The links are the similarity of the sentences' vectors (neighbours, sentences two apart, and all),
+each encoded once. Cosines have no direction: a text and its reverse tie. A cue has one, whether
+years ascend, and so has the model of order: a `CoherenceScorer` whose encoder is the one of the
+links with changed weights, stored as factors of low rank. `zoo.coherence.ship` fits the weights of
+the three; `docs/results/coherence.md` says what each adds.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -17,12 +19,13 @@ from typing import Any
 import numpy as np
 import torch
 from huggingface_hub.dataclasses import strict
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from corpora.prose import Quotes
 from zoo.backbones import BackboneConfig, OverBackbone, pooled
 from zoo.coherence.data import pad
+from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.unc_modeling import pad_rows
 from zoo.loading import load_tokenizer
 from zoo.modeling import known_to_auto
@@ -38,7 +41,8 @@ class LinkConfig(BackboneConfig):
     """The backbone's configuration, the longest sentence in tokens, and the weights of the links.
 
     `reaches`: the weight of the mean cosine of sentences 1, 2, ... apart; `others`: that of all;
-    `years`: that of ascending years.
+    `years`: that of ascending years; `order`: that of the model of order, whose changes have the
+    rank `order_rank` (0: no such model) and whose windows have `order_tokens`.
     `stored` is the format of the folder's weights (`zoo.compact`); a loaded model has float32.
     """
 
@@ -47,17 +51,20 @@ class LinkConfig(BackboneConfig):
     reaches: tuple[float, ...] | list[float] = (3.0, 1.0)
     others: float = 1.0
     years: float = 0.0
+    order: float = 0.0
+    order_rank: int = 0
+    order_tokens: int = 256
     max_tokens: int = 128
     quotes: Quotes = "keep"
     stored: str = "float32"
 
 
 class LinkScorer(OverBackbone):
-    """Scores texts by the cosines of their sentences' vectors (means of tokens).
+    """Scores texts by the cosines of their sentences' vectors (means of tokens), and their order.
 
     The sum over the distances d of `reaches[d]` times the mean cosine of sentences that far apart,
-    of `others` times the mean cosine of all pairs, and of `years` times whether years ascend.
-    `forward` sees vectors alone and gives the score without years.
+    of `others` times the mean cosine of all pairs, of `years` times whether years ascend, and of
+    `order` times the score of `ranker`. `forward` sees vectors alone and gives the cosines' part.
     """
 
     config_class = LinkConfig
@@ -68,6 +75,12 @@ class LinkScorer(OverBackbone):
         """Whether to encode in bfloat16: faster where the hardware has it."""
         self.cut = 0
         """Number of sentences cut at `max_tokens`."""
+        if rank := config.order_rank:
+            shapes = {name: tuple(weight.shape) for name, weight in changeable(self.backbone)}
+            self.changes = nn.ParameterDict(
+                {key: torch.empty(shape) for key, shape in change_shapes(shapes, rank)}
+            )
+            self.order_head = nn.Linear(self.backbone.config.hidden_size, 1)
         self.post_init()
 
     def vectors(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
@@ -92,6 +105,18 @@ class LinkScorer(OverBackbone):
     def tokenizer(self) -> Any:
         return load_tokenizer(self.config._name_or_path, self.config)
 
+    @cached_property
+    def ranker(self) -> CoherenceScorer:
+        """The model of order: the backbone with `changes`, and `order_head`."""
+        backbone, changes = deepcopy(self.backbone), dict(self.changes.items())
+        for name, weight in changeable(backbone):
+            weight.data += change_of(changes, name)
+        pad_id, most = self.config.pad_token_id, self.config.order_tokens
+        ranker = CoherenceScorer.from_backbone(backbone, most, pad_id, vector="mean")
+        ranker.score_head = self.order_head
+        ranker.config._name_or_path = self.config._name_or_path
+        return ranker
+
     def ids(self, sentences: Sequence[str]) -> list[list[int]]:
         """The tokens of each sentence with its special tokens, `max_tokens` at most."""
         found = self.tokenizer(list(sentences), verbose=False)["input_ids"]
@@ -108,7 +133,6 @@ class LinkScorer(OverBackbone):
             order += rows
         return torch.cat(parts)[torch.as_tensor(np.argsort(order))]
 
-    @torch.inference_mode()
     def score(self, texts: Sequence[Text]) -> list[float]:
         """One score for each text, the higher the more coherent; equal sentences are encoded once.
 
@@ -116,21 +140,80 @@ class LinkScorer(OverBackbone):
         without words.
         """
         check_texts(texts)
-        rows: dict[str, int] = {}
         sentences = [as_sentences(text, self.config.quotes) or [""] for text in texts]
-        numbered = [[rows.setdefault(s, len(rows)) for s in text] for text in sentences]
-        if not numbered:
-            return []
+        return [score for score, _ in self.score_windows(sentences)]
+
+    def score_windows(self, texts: Sequence[Sequence[str]]) -> list[tuple[float, int]]:
+        """The score of each text (its sentences), and the number of windows in which `ranker`
+        read it."""
+        scores, counts = self.similarities(texts), [1] * len(texts)
+        if self.config.years:
+            scores += self.config.years * np.array([years_ascend(text) for text in texts])
+        if self.config.order:
+            self.ranker.bf16 = self.bf16
+            found = self.ranker.to(self.device).score_windows(texts)  # type: ignore[arg-type]
+            scores += self.config.order * np.array([score for score, _ in found])
+            counts = [number for _, number in found]
+        return list(zip(scores.tolist(), counts, strict=True))
+
+    @torch.inference_mode()
+    def similarities(self, texts: Sequence[Sequence[str]]) -> np.ndarray:
+        """The cosines' part of the scores of texts (their sentences), `[texts]`."""
+        rows: dict[str, int] = {}
+        numbered = [[rows.setdefault(s, len(rows)) for s in text] for text in texts]
+        scores = np.zeros(len(texts))
+        if not rows:
+            return scores
         self.eval()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
             vectors = self.encode_ids(self.ids(list(rows))).float()
-        scores = np.zeros(len(texts))
         for some in batches_by_length([len(text) for text in numbered], 16 * TEXTS):
             padded = pad_rows([numbered[i] for i in some]).to(self.device)
             scores[some] = self(vectors, padded).float().cpu()
-        if self.config.years:
-            scores += self.config.years * np.array([years_ascend(text) for text in sentences])
-        return scores.tolist()
+        return scores
+
+
+def changeable(backbone: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """The weights of a backbone that `LinkScorer.changes` changes: all but the pooler's."""
+    for name, weight in backbone.named_parameters():
+        if not name.startswith("pooler."):
+            yield name.replace(".", "-"), weight
+
+
+def change_shapes(
+    shapes: Mapping[str, tuple[int, ...]], rank: int
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The shapes of the changes of weights: two factors of a matrix above the rank."""
+    for name, shape in shapes.items():
+        if len(shape) == 2 and min(shape) > rank:
+            yield f"{name}-up", (shape[0], rank)
+            yield f"{name}-down", (rank, shape[1])
+        else:
+            yield name, shape
+
+
+def change_of(changes: Mapping[str, Tensor], name: str) -> Tensor:
+    """The change of one weight."""
+    if name in changes:
+        return changes[name]
+    return changes[f"{name}-up"] @ changes[f"{name}-down"]
+
+
+@torch.no_grad()
+def changes_between(one: nn.Module, other: nn.Module, rank: int) -> dict[str, Tensor]:
+    """What makes the weights of backbone `one` into nearly those of `other`, by `LinkScorer`'s
+    names: of a matrix the factors of the difference's `rank` largest singular values."""
+    found: dict[str, Tensor] = {}
+    for (name, start), (_, end) in zip(changeable(one), changeable(other), strict=True):
+        change = end - start
+        if change.dim() == 2 and min(change.shape) > rank:
+            up, sizes, down = torch.linalg.svd(change, full_matrices=False)
+            roots = sizes[:rank].sqrt()
+            found[f"{name}-up"] = up[:, :rank] * roots
+            found[f"{name}-down"] = roots.unsqueeze(1) * down[:rank]
+        else:
+            found[name] = change
+    return found
 
 
 def years_ascend(sentences: Sequence[str]) -> float:

@@ -17,12 +17,18 @@ from transformers.utils.generic import ModelOutput
 
 from corpora.prose import Quotes
 from zoo.backbones import BackboneConfig, OverBackbone, Pooling, pooled, stands_last
-from zoo.coherence.data import encode_documents, on_device, pad
-from zoo.coherence.scoring import score_orders, score_texts
+from zoo.coherence.data import Documents, encode_documents, on_device, pad
 from zoo.evaluate.scores import Ranking
 from zoo.loading import load_tokenizer
 from zoo.modeling import known_to_auto
-from zoo.texts import Text, TextEncoder, batches_by_length
+from zoo.texts import (
+    Text,
+    TextEncoder,
+    as_sentences,
+    batches_by_length,
+    check_texts,
+    windows,
+)
 
 CPU_TOKENS = 2048
 """Tokens scored at once by a CPU thread: more would not fit its caches."""
@@ -130,10 +136,19 @@ class CoherenceScorer(OverBackbone):
         """One score for each text, the higher the more coherent; a text may be a list of sentences.
 
         A text beyond the model's limit is scored in overlapping windows of whole sentences
-        (`zoo.coherence.scoring.windows`): its score is their mean. Padding changes no score, unless
-        the backbone does not hide it.
+        (`zoo.texts.windows`): its score is their mean. Padding changes no score, unless the
+        backbone does not hide it. Raises `InputError` for a text without words.
         """
-        return [scored.score for scored in score_texts(self, texts)]
+        check_texts(texts)
+        sentences = [as_sentences(text, self.config.quotes) for text in texts]
+        return [score for score, _ in self.score_windows(sentences)]
+
+    def score_windows(self, texts: Sequence[Sequence[str]]) -> list[tuple[float, int]]:
+        """The mean score of the windows of each text (its sentences), and their number."""
+        cut = [windows(self.encoder, text) for text in texts]
+        assemble = self.encoder.assemble
+        scores = iter(self.score_ids([assemble(pieces) for text in cut for pieces, _ in text]))
+        return [(float(np.mean([next(scores) for _ in text])), len(text)) for text in cut]
 
     def rank_orders(self, documents: pa.Table, orders: pa.Table) -> Ranking:
         """Score the documents of a table (`id`, `sentences`) and their permutations, cut alike."""
@@ -164,6 +179,30 @@ class CoherenceScorer(OverBackbone):
         if found:  # read once: a GPU computes while the next batch is made
             scores[order] = torch.cat(found).cpu()
         return scores.tolist()
+
+
+def score_orders(
+    model: CoherenceScorer, documents: Documents, orders: pa.Table, batch_tokens: int = 16384
+) -> Ranking:
+    """Score documents cut and encoded as in training, each once, and permutations of them.
+
+    A permutation that the cut made equal to the document ties with it, so that scorers with other
+    limits are judged on the same pairs.
+    """
+    names, permuted = [], []
+    for row in orders.select(["document", "orders"]).to_pylist():
+        name, every = row["document"], row["orders"]
+        permuted += [documents.permuted(name, documents.kept(name, order)) for order in every]
+        names += [name] * len(every)
+    distinct, at = np.unique(np.array(names, object), return_inverse=True)
+    size = len(distinct)
+    texts = [*(documents.original(name) for name in distinct), *permuted]
+    scores = np.array(model.score_ids(texts, batch_tokens))
+    lengths = np.array([len(text) for text in texts])
+    coherent, others = scores[at], scores[size:]
+    same = [np.array_equal(texts[one], text) for one, text in zip(at, permuted, strict=True)]
+    others[same] = coherent[same]  # two batches may give one text two roundings
+    return Ranking(names, coherent, others, (lengths[at], lengths[size:]), sum(same))
 
 
 known_to_auto(CoherenceConfig, model=CoherenceScorer)

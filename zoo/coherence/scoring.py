@@ -7,20 +7,17 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import pyarrow as pa
 import pydantic.dataclasses
 from pydantic import AliasPath, BaseModel, Field, FiniteFloat
 
 from corpora.errors import InputError
 from corpora.outside import read_record
 from zoo import file_of
-from zoo.coherence.data import Documents
 from zoo.coherence.links import LinkScorer
-from zoo.evaluate.scores import Ranking
-from zoo.texts import Text, TextEncoder, as_sentences, check_texts
+from zoo.texts import Text, Window, as_sentences, check_texts, windows
 from zoo.training.job import RESULTS
 
 if TYPE_CHECKING:
@@ -81,40 +78,6 @@ class SentenceEffect:
     swapped: float | None
 
 
-class Window(NamedTuple):
-    """Pieces of a text that a model scores together, and the number of each one's sentence."""
-
-    pieces: Sequence[Any]
-    numbers: Sequence[int]
-
-
-def windows(encoder: TextEncoder, text: Text) -> list[Window]:
-    """A text as windows of whole sentences within the model's limit, the sentences as token ids.
-
-    A text that fits is one window; one without sentences is an empty window. In a longer text each
-    window has as many sentences as fit, and the next begins halfway through it; the last ends with
-    the text. A window that would end where the previous one ends is left out. The text's score is
-    the mean of its windows' scores.
-
-    A sentence longer than a window is divided into pieces, each but the last a separate window.
-    """
-    pieces, numbers = [], []
-    for number, ids in enumerate(encoder.sentences(as_sentences(text) or [""])):
-        for start in range(0, max(len(ids), 1), encoder.budget):
-            pieces.append(ids[start : start + encoder.budget])
-            numbers.append(number)
-    total = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
-    found: list[Window] = []
-    start = last = 0
-    while last < len(pieces):
-        end = int(np.searchsorted(total, total[start] + encoder.budget, side="right")) - 1
-        if end > last:
-            found.append(Window(pieces[start:end], numbers[start:end]))
-            last = end
-        start += max(1, (end - start) // 2)
-    return found
-
-
 def score_texts(
     model: Model, texts: Sequence[Text], reference: Sequence[float] | None = None
 ) -> list[Scored]:
@@ -125,18 +88,15 @@ def score_texts(
     check_texts(texts)
     quotes = model.config.quotes
     sentences = [as_sentences(text, quotes) for text in texts]
-    if isinstance(model, LinkScorer):
-        counts, scores = [1] * len(texts), model.score(sentences)
-    else:
-        cut = [windows(model.encoder, text) for text in sentences]
-        found = iter(scores_of(model, [pieces for text in cut for pieces, _ in text]))
-        counts = [len(text) for text in cut]
-        scores = [float(np.mean([next(found) for _ in text])) for text in cut]
-    percentiles = [
-        percentile(score, reference) if reference and len(text) > 1 else None
-        for score, text in zip(scores, sentences, strict=True)
+    return [
+        Scored(
+            score,
+            percentile(score, reference) if reference and len(text) > 1 else None,
+            len(text),
+            number,
+        )
+        for text, (score, number) in zip(sentences, model.score_windows(sentences), strict=True)
     ]
-    return list(map(Scored, scores, percentiles, map(len, sentences), counts))
 
 
 def scores_of(model: Model, parts: Sequence[Sequence[Any]]) -> list[float]:
@@ -280,30 +240,6 @@ def rank(model: Model, prompt: Text, alternatives: Sequence[Text]) -> list[tuple
     before = as_sentences(prompt, quotes) if prompt else []
     scores = model.score([[*before, *as_sentences(text, quotes)] for text in alternatives])
     return sorted(enumerate(scores), key=lambda one: -one[1])
-
-
-def score_orders(
-    model: CoherenceScorer, documents: Documents, orders: pa.Table, batch_tokens: int = 16384
-) -> Ranking:
-    """Score documents cut and encoded as in training, each once, and permutations of them.
-
-    A permutation that the cut made equal to the document ties with it, so that scorers with other
-    limits are judged on the same pairs.
-    """
-    names, permuted = [], []
-    for row in orders.select(["document", "orders"]).to_pylist():
-        name, every = row["document"], row["orders"]
-        permuted += [documents.permuted(name, documents.kept(name, order)) for order in every]
-        names += [name] * len(every)
-    distinct, at = np.unique(np.array(names, object), return_inverse=True)
-    size = len(distinct)
-    texts = [*(documents.original(name) for name in distinct), *permuted]
-    scores = np.array(model.score_ids(texts, batch_tokens))
-    lengths = np.array([len(text) for text in texts])
-    coherent, others = scores[at], scores[size:]
-    same = [np.array_equal(texts[one], text) for one, text in zip(at, permuted, strict=True)]
-    others[same] = coherent[same]  # two batches may give one text two roundings
-    return Ranking(names, coherent, others, (lengths[at], lengths[size:]), sum(same))
 
 
 def percentile(score: float, quantiles: Sequence[float]) -> float:

@@ -1,14 +1,17 @@
 """The shipped scorer: its test texts, its model, its folder in the package.
 
-    python -m zoo.coherence.ship texts --novels FILE ... --articles SPEC ... --output FOLDER
-    python -m zoo.coherence.ship scorer FOLDER --backbone MINILM --output MODEL
-    python -m zoo.coherence.ship ship MODEL --texts FOLDER --output FOLDER
+    python -m zoo.coherence.ship texts --novels FILE ... --articles SPEC ... --output TEXTS
+    python -m zoo.coherence.ship orders TEXTS --output ORDERS
+    python -m zoo.coherence.ship scorer TEXTS --backbone MINILM --output MODEL
+    discorpora train coherence/minilm --dataset ORDERS@pairwise --backbone MODEL ... --output RANKER
+    python -m zoo.coherence.ship ship MODEL --ranker RANKER --texts TEXTS --output FOLDER
 
 `make scorer` runs all steps. The texts are pairs of a coherent text and an incoherent copy: its
 sentences permuted (`corpora.tasks.permuted`), or one replaced by another text's
 (`corpora.tasks.intrusion`). The model is `zoo.coherence.links` around a sentence encoder with the
-most frequent word pieces of the training split. Only the weight of ascending years is learnt, on
-that split. Its folder holds weights of four bits.
+most frequent word pieces of the training split, whose permutations train the model of order. The
+weights of ascending years and of this model are learnt on the validation split. The folder holds
+weights of four bits.
 """
 
 from __future__ import annotations
@@ -18,13 +21,15 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from safetensors.torch import load_file, save_file
 from sklearn.linear_model import LogisticRegression
 from transformers import BertTokenizer
 
@@ -33,7 +38,14 @@ from corpora.prose import balanced
 from corpora.readers import open_source
 from corpora.readers.rows import json_rows
 from corpora.rng import stable_id
-from corpora.schemas import STRING, STRINGS, schema
+from corpora.schemas import (
+    PERMUTED_DOCUMENTS,
+    PERMUTED_ORDERS,
+    PERMUTED_PAIRWISE,
+    STRING,
+    STRINGS,
+    schema,
+)
 from corpora.sentences import split_document
 from corpora.splits.division import Division
 from corpora.store.atomic import read_json, staged, write_json
@@ -42,10 +54,11 @@ from corpora.store.folder import DatasetFolder, Stage
 from corpora.tasks.builder import Builder, Target
 from corpora.tasks.intrusion import Intrusion
 from corpora.tasks.permuted import Permuted
-from zoo.coherence.links import LinkConfig, LinkScorer, years_ascend
+from zoo.coherence.links import LinkConfig, LinkScorer, changes_between, years_ascend
+from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.scoring import BREAKS, REFERENCE, Breaks, Reference, explain, stands_out
 from zoo.commands import command, leave_shipped, log
-from zoo.compact import pack_folder
+from zoo.compact import WEIGHTS, pack, pack_folder
 from zoo.evaluate.scorers import Scorer, scores_of
 from zoo.evaluate.scores import ranked
 from zoo.loading import CONFIG, load_tokenizer
@@ -71,8 +84,11 @@ CARD = Card(
     },
     citation="",
 )
+LICENCE = "CC-BY-SA-4.0"
 Row = dict[str, Any]
 """A row of `PAIRS`."""
+Cue = Callable[[Sequence[Sequence[str]]], Any]
+"""A number for each text, larger for coherent ones."""
 FITTED, MARKED, JUDGED = 1500, 200, 500
 STRENGTH = 0.1
 """Inverse strength of the L2 penalty, chosen by cross-validation on the training split."""
@@ -213,6 +229,32 @@ def scorer(options: argparse.Namespace) -> None:
     made.backbone = model
     options.output.mkdir(parents=True)
     save_model(made, small, options.output)
+    pack_folder(options.output)
+
+
+def orders(options: argparse.Namespace) -> None:
+    """Write the permuted documents of all sources as one dataset, to train the model of order."""
+    stage = Stage("permuted", 1, "scorer-orders-1")
+    with staged(options.output) as folder, DatasetFolder(folder, "orders", stage, CARD) as dataset:
+        for kind in BUILT:
+            part = options.texts.parent / f"{options.texts.name}-{kind}-permuted"
+            for config, column, columns in (
+                ("documents", "id", PERMUTED_DOCUMENTS),
+                ("pairwise", "document", PERMUTED_PAIRWISE),
+                ("contrastive", "document", PERMUTED_ORDERS),
+            ):
+                if not (part / config).is_dir():  # two sentences have one other order
+                    continue
+                for split, table in open_dataset(str(part), config).splits.items():
+                    # Documents of two sources may have one id.
+                    ids = pc.binary_join_element_wise(kind, table[column], "/")
+                    named = table.drop_columns([column]).append_column(column, ids)
+                    writer = dataset.writer(config, split, columns)
+                    for batch in named.select(columns.names).cast(columns).to_batches():
+                        writer.append(batch)
+                        dataset.count_licence(LICENCE, batch.num_rows)
+        dataset.details["settings"] = {"quotes": "balance"}
+        dataset.finish()
 
 
 def ship(options: argparse.Namespace) -> None:
@@ -222,15 +264,19 @@ def ship(options: argparse.Namespace) -> None:
     for path in options.unseen:
         tables[path.name] = list(open_dataset(str(path), "pairs").splits.values())
     unseen = {name: long_rows(*some) for name, some in tables.items()}
-    folder = options.output
+    folder, known = options.output, long_rows(made["validation"])
     shutil.copytree(options.model, folder)
-    if read_json(folder / CONFIG)["stored"] == "float32":  # a packed model is measured again
-        pack_folder(folder)
+    if options.ranker:
+        add_ranker(folder, options.ranker, options.rank)
     model = LinkScorer.from_pretrained(folder)
-    model.config.years = fitted_years(model, long_rows(made["train"]))
-    write_json(folder / CONFIG, {**read_json(folder / CONFIG), "years": model.config.years})
+    cues: list[Cue] = [model.similarities, lambda texts: [years_ascend(text) for text in texts]]
+    if options.ranker:
+        cues.append(model.ranker.score)
+    names = ("years", "order")
+    fitted = dict(zip(names, fitted_weights(cues, known), strict=False))
+    write_json(folder / CONFIG, {**read_json(folder / CONFIG), **fitted})
+    model = LinkScorer.from_pretrained(folder)
     metrics = {name: told_apart(model, rows) for name, rows in unseen.items()}
-    known = long_rows(made["validation"])
     scores = model.score(list(dict.fromkeys(tuple(row["pos"]) for row in known)))
     reference = Reference.among("held-out novels and articles of the validation split", scores)
     write_json(folder / REFERENCE, asdict(reference))
@@ -249,8 +295,23 @@ def ship(options: argparse.Namespace) -> None:
         figures=figures,
         breaks=marked_table,
         years=f"{model.config.years:.2f}",
+        order=f"{model.config.order:.2f}",
+        rank=str(model.config.order_rank),
         texts=f"{reference.texts:,}",
     )
+
+
+def add_ranker(folder: Path, ranker: Path, rank: int) -> None:
+    """Add to a packed model in `folder` what makes its encoder into that of `ranker`."""
+    trained = CoherenceScorer.from_pretrained(ranker)
+    changes = changes_between(LinkScorer.from_pretrained(folder).backbone, trained.backbone, rank)
+    named = {f"changes.{name}": change.contiguous() for name, change in changes.items()}
+    head = {f"order_head.{name}": part for name, part in trained.score_head.state_dict().items()}
+    weights = folder / WEIGHTS
+    save_file({**load_file(weights), **pack(named), **head}, weights, {"format": "pt"})
+    most = trained.config.max_tokens
+    config = {**read_json(folder / CONFIG), "order_rank": rank, "order_tokens": most}
+    write_json(folder / CONFIG, config)
 
 
 def long_rows(*tables: pa.Table) -> list[Row]:
@@ -272,27 +333,27 @@ def both_scores(model: Scorer, rows: Sequence[Row]) -> np.ndarray:
     return scores_of(model, texts).reshape(2, -1)
 
 
-def fitted_years(model: Scorer, rows: Sequence[Row]) -> float:
-    """The weight of ascending years beside the score without them.
+def fitted_weights(cues: Sequence[Cue], rows: Sequence[Row]) -> list[float]:
+    """The weights of all cues but the first, whose weight is 1; none is negative.
 
-    Logistic regression tells which text of a pair is coherent, by the differences of both numbers.
-    At most `FITTED` pairs of each kind and source; each such part counts alike. A score that is no
-    better than chance gets no years.
+    Logistic regression tells which text of a pair is coherent, by the differences of the cues. At
+    most `FITTED` pairs of each kind and source; each such part counts alike. Beside a first cue
+    that is no better than chance the others get no weight.
     """
     parts = parts_of(rows, FITTED)
     some = [row for part in parts for row in part]
     each = np.concatenate([np.full(len(part), len(some) / len(part)) for part in parts])
-    coherent, other = both_scores(model, some)
-    years = [years_ascend(row["pos"]) - years_ascend(row["neg"]) for row in some]
-    table = np.stack([coherent - other, years], axis=1)
+    texts = [tuple(row[key]) for key in ("pos", "neg") for row in some]
+    values = np.array([cue(texts) for cue in cues]).reshape(len(cues), 2, -1)
+    table = (values[:, 0] - values[:, 1]).T
     spread = table.std(0).clip(1e-6)
     # Each pair counts in both directions, which leaves no intercept.
     both, right = np.concatenate([table, -table]) / spread, np.repeat([1, 0], len(table))
     weights = np.tile(each / len(parts), 2) / 2
     learner = LogisticRegression(C=STRENGTH, fit_intercept=False)
-    score, ascending = learner.fit(both, right, sample_weight=weights).coef_[0] / spread
-    log.info("years: %d pairs", len(some))
-    return round(float(ascending / score), 4) if score > 0 else 0.0
+    first, *others = learner.fit(both, right, sample_weight=weights).coef_[0] / spread
+    log.info("weights: %d pairs", len(some))
+    return [round(max(0.0, float(other / first)), 4) if first > 0 else 0.0 for other in others]
 
 
 def told_apart(model: Scorer, rows: Sequence[Row]) -> dict[str, Any]:
@@ -392,17 +453,21 @@ def tables_of(metrics: dict[str, Any]) -> tuple[str, str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
-    one, two, three = (commands.add_parser(run.__name__) for run in (texts, scorer, ship))
+    runs = texts, orders, scorer, ship
+    one, between, two, three = (commands.add_parser(run.__name__) for run in runs)
     one.add_argument("--novels", type=Path, nargs="+", required=True)
     one.add_argument("--articles", nargs="+", required=True)
     one.add_argument("--exclude", type=Path, nargs="*", default=[])
+    between.add_argument("texts", type=Path)
     two.add_argument("texts", type=Path)
     two.add_argument("--backbone", required=True)
     two.add_argument("--words", type=int, default=12_000)
     three.add_argument("model", type=Path)
     three.add_argument("--texts", type=Path, required=True)
+    three.add_argument("--ranker", type=Path, help="a `CoherenceScorer` trained from the model")
+    three.add_argument("--rank", type=int, default=64, help="rank of the ranker's changes")
     three.add_argument("--unseen", type=Path, nargs="*", default=[], help="more texts to judge by")
-    for each, run in ((one, texts), (two, scorer), (three, ship)):
+    for each, run in zip((one, between, two, three), runs, strict=True):
         each.add_argument("--output", type=Path, required=True)
         each.set_defaults(run=run)
     return command(lambda options: options.run(options), parser, arguments)
