@@ -3,7 +3,9 @@
     python -m zoo.coherence.ship texts --novels FILE ... --articles SPEC ... --output TEXTS
     python -m zoo.coherence.ship orders TEXTS --output ORDERS
     python -m zoo.coherence.ship scorer TEXTS --backbone MINILM --output MODEL
-    discorpora train coherence/minilm --dataset ORDERS@pairwise --backbone MODEL ... --output RANKER
+    discorpora train coherence/minilm --dataset ORDERS@pairwise --backbone MODEL ... --output FIRST
+    discorpora train coherence/minilm --dataset ORDERS@contrastive --backbone FIRST ... \\
+        --output RANKER
     python -m zoo.coherence.ship ship MODEL --ranker RANKER --texts TEXTS --output FOLDER
 
 `make scorer` runs all steps. The texts are pairs of a coherent text and an incoherent copy: its
