@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+unexport PYTHONDONTWRITEBYTECODE  # with it every process compiles the project again
 
 .PHONY: run test nightly lint bench parser parser-quick confidence scorer predictor docs lock clean help
 
@@ -13,8 +14,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discorpora needs Python 3.11 or newer; set PYTHON=python3.11")'
 	@echo "installing the packages into $(VENV): this takes some minutes"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --no-compile -c constraints.txt torch
-	$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[dedup,dev,eval,report,stanza,wikipedia]'
+	$(BIN)/pip install --quiet -c constraints.txt torch
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dedup,dev,eval,report,stanza,wikipedia]'
 	touch $(STAMP)
 
 run: $(STAMP)    ## build everything from the embedded sample, then show what was built

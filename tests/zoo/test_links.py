@@ -111,7 +111,7 @@ def test_scores_do_not_depend_on_what_else_is_scored(shipped: Any) -> None:
 
 
 def test_a_long_text_has_a_score_and_effects(shipped: Any) -> None:
-    text = [sentence for story in STORIES for sentence in story] * 3
+    text = [sentence for story in STORIES for sentence in story]
     [scored] = score_texts(shipped, [text], reference=[-10.0, 10.0])
     assert scored.sentences == len(text) and scored.percentile is not None
     assert [effect.sentence for effect in explain(shipped, text)] == text

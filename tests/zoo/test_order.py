@@ -27,9 +27,9 @@ def test_a_text_without_years_has_no_sign(sentences: list[str]) -> None:
     assert years_ascend(sentences) == 0
 
 
-def test_the_shipped_scorer_has_a_direction_where_there_are_years() -> None:
+def test_the_shipped_scorer_prefers_years_that_ascend() -> None:
     written, turned, plain, back = load_scorer().score(
         [LIFE, LIFE[::-1], ["It rained.", "We left."], ["We left.", "It rained."]]
     )
     assert written > turned
-    assert plain == pytest.approx(back)
+    assert plain != pytest.approx(back)  # the model of order needs no years

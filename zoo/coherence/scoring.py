@@ -34,7 +34,7 @@ REFERENCE = "reference.json"
 BREAKS = "breaks.json"
 """File beside the weights: how often the marked sentence was the intruder of held-out texts."""
 DAMAGED = "copy or download the file again"
-EXPLAINED = 20
+EXPLAINED = 10
 """Window of `explain` in sentences, for models without a limit."""
 
 
