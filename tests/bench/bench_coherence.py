@@ -1,14 +1,14 @@
 """The full coherence model against a loop as the authors wrote theirs, in one run.
 
     python tests/bench/bench_coherence.py [--instances 4] [--batch 8] [--documents 32]
-        [--limit 512] [--device cpu]
+        [--limit 512] [--device cpu] [--backbone FOLDER]
 
 The baseline takes one instance at a time, pads every text to the backbone's limit, keeps the queue
 as a Python list of vectors, mines one instance after another, and scores one document at a time.
-Both start from the same backbone (MiniLM where its package is installed, else one of its size
-drawn at random), and see the same made-up documents of ten sentences, with 50 ranked negatives
-each. Ours runs in float32 and in bfloat16. Prints seconds and ratios: processor time on a CPU, on
-a GPU (`--device cuda`) wall time up to the end of its work, after a first round that is not timed.
+Both start from the same backbone (`--backbone`, else one of MiniLM's size with random weights) and
+see the same made-up documents of ten sentences, with 50 ranked negatives each. Ours runs in float32
+and in bfloat16. Prints seconds and ratios: processor time on a CPU, on a GPU (`--device cuda`) wall
+time up to the end of its work, after a first round that is not timed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from zoo.coherence.objectives import (
     NegativeQueue,
 )
 from zoo.coherence.recipes import Full
-from zoo.evaluate.scorers import default_encoder
 
 NEGATIVES, CANDIDATES, SENTENCES, QUEUE = 5, 50, 10, 1000
 
@@ -48,9 +47,8 @@ class Tokens:
         return np.concatenate([[101], *sentences, [102]]).astype(np.int32)
 
 
-def backbone() -> Any:
+def backbone(folder: str) -> Any:
     torch.manual_seed(0)
-    folder = default_encoder()
     if folder:
         return AutoModel.from_pretrained(folder)
     sizes = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12}
@@ -77,9 +75,11 @@ def made_up(count: int) -> tuple[Documents, list[tuple[str, list[list[int]]]]]:
 class Ours:
     """The product's parts, in batches of like length."""
 
-    def __init__(self, documents: Documents, batch: int, device: str, bf16: bool) -> None:
+    def __init__(
+        self, documents: Documents, encoder: Any, batch: int, device: str, bf16: bool
+    ) -> None:
         self.documents, self.batch, self.device, self.bf16 = documents, batch, device, bf16
-        self.model = CoherenceScorer.from_backbone(backbone(), 512, 0).to(device)
+        self.model = CoherenceScorer.from_backbone(encoder, 512, 0).to(device)
         self.settings = Full(dataset="", output="", bf16=bf16)
         self.momentum = MomentumEncoder(self.model.backbone, 0.9999999)
         self.queue = NegativeQueue(QUEUE, self.model.config.backbone_config.hidden_size, device)
@@ -133,9 +133,9 @@ class Ours:
 class Authors:
     """One instance at a time, every text padded to the limit, the queue a list."""
 
-    def __init__(self, documents: Documents, limit: int, device: str) -> None:
+    def __init__(self, documents: Documents, encoder: Any, limit: int, device: str) -> None:
         self.documents, self.limit, self.device = documents, limit, device
-        self.model = CoherenceScorer.from_backbone(backbone(), 512, 0).to(device)
+        self.model = CoherenceScorer.from_backbone(encoder, 512, 0).to(device)
         self.momentum = MomentumEncoder(self.model.backbone, 0.9999999)
         self.queue: list[Tensor] = []
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=5e-6)
@@ -233,12 +233,13 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=512)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--backbone", default="", help="folder of an encoder")
     options = parser.parse_args()
     torch.set_num_threads(1)
     documents, rows = made_up(max(4 * options.instances, options.documents))
     texts = [documents.original(name) for name, _ in rows[: options.documents]]
     device = options.device
-    system: Any = Authors(documents, options.limit, device)
+    system: Any = Authors(documents, backbone(options.backbone), options.limit, device)
     few = texts[: max(1, options.documents // 4)]
     baseline = timed(system, rows[: options.instances], few)
     tokens = np.mean([len(text) for text in texts])
@@ -247,7 +248,7 @@ def main() -> None:
         f"{baseline.scoring:.3g} s a document scored\n"
     )
     for bf16 in (False, True):
-        system = Ours(documents, options.batch, device, bf16)
+        system = Ours(documents, backbone(options.backbone), options.batch, device, bf16)
         ours = timed(system, rows[: 4 * options.instances], texts)
         for part in ("mining", "training", "both", "scoring"):
             before, after = getattr(baseline, part), getattr(ours, part)

@@ -2,16 +2,19 @@
 
     python -m tests.bench.bench_recipes simulate [--step 0.05] [--steps 60] [--only RE]
     python -m tests.bench.bench_recipes tokens [--rows 20000] [--workers 2]
-    python -m tests.bench.bench_recipes profile [--steps 200] [--backbone FOLDER] [--tiny]
+    python -m tests.bench.bench_recipes profile [--steps 200] [--tiny]
+    python -m tests.bench.bench_recipes figures --output FILE [--bf16 auto]
 
 `simulate` takes the processor time that the training process spends on a batch, while a step is a
 pause of `--step` seconds, as a share of it (baseline: the pause). `--workers 0` makes batches in
 that process, others in processes beside it. `tokens` makes the tokens of each kind of data in one
-process and in several (baseline: one). `profile` trains each recipe, as it is and with
-`--compile true` where there is a GPU: examples/s, real tokens/s, share of the GPU's peak in
-bfloat16, the ratio of the two, the hours of the paper's run at that speed, and the operations that
-take most time by torch.profiler. `--tiny` takes the tiny recipes, for a machine without a GPU. The
-data are made up.
+process and in several (baseline: one). `profile` trains each recipe with a backbone of random
+weights and the paper's size, where there is a GPU also with `--compile true`: examples/s, real
+tokens/s and share of the GPU's peak in bfloat16 in the second half of the steps, the ratio of the
+two, the hours of the paper's run at that speed, and the operations that take most time by
+torch.profiler. `--tiny` takes the tiny recipes, for a machine without a GPU. `figures` trains the
+tiny recipes for 60 steps and adds their metrics to FILE, by device and precision: called with and
+without `CUDA_VISIBLE_DEVICES=` it prints what a GPU changes. The data are made up.
 """
 
 from __future__ import annotations
@@ -43,12 +46,16 @@ from zoo.coherence.modeling import CoherenceScorer
 from zoo.texts import batches_by_length
 from zoo.train import train
 from zoo.training import mapped
+from zoo.training.throughput import Throughput
 from zoo.training.trainer import ZooTrainer
 
 PARTS = ("batches", "on the device", "mining")
 BERT = {"backbone_config.model_type": "bert", "vocab_size": 8000}
 TINY = {"backbone_config.hidden_size": 32, "backbone_config.num_hidden_layers": 1}
 TINY |= {"backbone_config.num_attention_heads": 2, "backbone_config.intermediate_size": 32}
+XLNET: dict[str, Any] = {"backbone_config.model_type": "xlnet", "vocab_size": 8000}
+XLNET |= {"backbone_config.d_model": 768, "backbone_config.n_layer": 12}
+XLNET |= {"backbone_config.n_head": 12, "backbone_config.d_inner": 3072}
 PAPER = {
     # The preset, its data, the tiny preset, and the examples of the paper's run.
     "dissent/transformer": ("pairs", "dissent/transformer_tiny", 4_706_292),
@@ -215,25 +222,45 @@ def profile(folder: Path, name: str, options: Any) -> str:
     kind, tiny, examples = PAPER[name]
     data = made(folder / "data", kind, options.rows)
     more: dict[str, Any] = {"max_steps": options.steps, "logging_steps": 10_000}
-    if options.backbone and name.split("/")[1] in ("transformer", "contrastive", "full"):
-        more["backbone"] = options.backbone
-    elif not options.tiny and name not in ("dissent/bilstm", "criteria/bigru"):
-        more |= {**BERT, "backbone": "", "backbone_config.max_position_embeddings": 640}
+    full, recurrent = name == "coherence/full", name in ("dissent/bilstm", "criteria/bigru")
+    if not options.tiny and not recurrent:
+        more |= {**(XLNET if kind == "permuted" else BERT), "backbone": ""}
+        if kind != "permuted":
+            more["backbone_config.max_position_embeddings"] = 640
+    if name == "dissent/bilstm":
+        more["train_embeddings"] = "true"
+    if full:  # three rounds: the first is not mined
+        more |= {"mine_every": options.steps // 3, "eval_steps": 0}
+    on_step_end = Throughput.on_step_end
+
+    def half(self: Throughput, *rest: Any, **named: Any) -> None:
+        on_step_end(self, *rest, **named)
+        if self.steps == options.steps // 2:
+            self._add_time(wait=True)
+            self.seconds, self.examples, self.tokens = 0.0, 0, 0
+
     said, speeds = [], []
     # On a CPU it would be the compiler that is measured.
-    both = torch.cuda.is_available() and name != "coherence/full"
+    both = torch.cuda.is_available() and not full and not recurrent
     for compiled in (False, True)[: 1 + both]:
         output = folder / f"m{compiled}"
         given = {**more, "compile": "true"} if compiled else more
-        train(words(tiny if options.tiny else name, data, output, **given))
+        with replaced(Throughput, "on_step_end", half):
+            train(words(tiny if options.tiny else name, data, output, **given))
         found = json.loads(output.with_name(f"{output.name}.train.json").read_text())
-        speeds.append(found.get("examples_per_second") or found["instances_per_second"])
+        if full:
+            parts, candidates = found["seconds"], 50
+            each = parts["mining"] / max(found["texts_mined"] / candidates, 1)
+            speeds.append(1 / (each + parts["training"] / options.steps))
+        else:
+            speeds.append(found["examples_per_second"])
         share = found.get("share_of_peak_flops")
         hours = 0 if options.tiny else examples / speeds[-1] / 3600
         said.append(
             f"{name:24} {'compiled' if compiled else '':9} {speeds[-1]:9.1f} examples/s "
             f"{found['real_tokens_per_second']:10,.0f} tokens/s, share of peak {share}, "
             f"{speeds[-1] / speeds[0]:.2f} times"
+            + (f", waited {found.get('seconds_waiting_for_data')} s for data")
             + (f", {hours:.1f} h for the paper's run" if hours else "")
         )
     activities = [torch.profiler.ProfilerActivity.CPU]
@@ -247,19 +274,53 @@ def profile(folder: Path, name: str, options: Any) -> str:
     return "\n".join([*said, table])
 
 
+def figures(folder: Path, name: str, options: Any) -> str:
+    """The metrics of a tiny training, and their differences from those of other devices."""
+    kind, tiny, _ = PAPER[name]
+    data, output = made(folder / "data", kind, options.rows), folder / "model"
+    more: dict[str, Any] = {"max_steps": 60, "max_eval_rows": 0, "bf16": options.bf16}
+    if name == "coherence/full":
+        more |= {"mine_every": 40, "eval_steps": 0}
+    train(words(tiny, data, output, **more))
+    found = dict(numbers(json.loads((output / "results.json").read_text())["metrics"]))
+    path = options.output
+    known = json.loads(path.read_text()) if path.is_file() else {}
+    device = "a GPU" if torch.cuda.is_available() else "a CPU"
+    own = f"{device}, bf16 {options.bf16}"
+    known.setdefault(name, {})[own] = found
+    path.write_text(json.dumps(known, indent=1) + "\n")
+    said = [f"{name:24} {own}: {len(found)} figures"]
+    for other, before in known[name].items():
+        gap = max(abs(value - before[key]) for key, value in found.items())
+        same = sum(value == before[key] for key, value in found.items())
+        said.append(f"    {other}: {same} equal, largest difference {gap:.4g}")
+    return "\n".join(said)
+
+
+def numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
+    """The numbers in nested tables and lists, by the names of their places."""
+    if isinstance(value, dict | list):
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from numbers(one, f"{name}.{key}")
+    elif isinstance(value, int | float):
+        yield name, float(value)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("way", choices=["simulate", "tokens", "profile"])
+    parser.add_argument("way", choices=["simulate", "tokens", "profile", "figures"])
     parser.add_argument("--step", type=float, default=0.05, help="seconds")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--backbone", default="")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--only", default="", help="recipes whose name this matches")
+    parser.add_argument("--output", type=Path, default=Path("figures.json"))
+    parser.add_argument("--bf16", default="false")
     options = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
     ways: dict[str, Any] = {"simulate": simulate, "tokens": tokens, "profile": profile}
+    ways["figures"] = figures
     for name in PAPER:
         if re.search(options.only, name):
             with tempfile.TemporaryDirectory() as folder:
