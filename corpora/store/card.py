@@ -6,14 +6,17 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from corpora.escape import cell, fenced, line, markdown, table, yaml
 from corpora.licences import shown
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 EXAMPLES = 2
 
@@ -73,6 +76,13 @@ def render(
 
 def from_template(name: str, values: Mapping[str, Any]) -> str:
     """Markdown from a template, with filters for text from outside."""
+    text = _environment().get_template(name).render(values)
+    return re.sub(r"\n{3,}", "\n\n", text)  # a part without content leaves blank lines
+
+
+@cache
+def _environment() -> Environment:
+    """The templates, each compiled once in a process."""
     from jinja2 import Environment, PackageLoader
 
     environment = Environment(
@@ -84,8 +94,7 @@ def from_template(name: str, values: Mapping[str, Any]) -> str:
     environment.filters |= {"markdown": markdown, "cell": cell, "line": line, "table": table}
     environment.filters |= {"fenced": fenced, "source_name": source_name, "licence": shown}
     environment.filters["json"] = partial(json.dumps, ensure_ascii=False)
-    text = environment.get_template(name).render(values)
-    return re.sub(r"\n{3,}", "\n\n", text)  # a part without content leaves blank lines
+    return environment
 
 
 def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
