@@ -12,7 +12,8 @@ from corpora.errors import BadRecord, ConfigError, InputError, nearest
 from corpora.outside import HUB_ID, record_of
 from corpora.store.atomic import MANIFEST, read_json
 from corpora.store.manifest import Configuration, Feature, Manifest, read_results
-from workflows.cli.common import plain, print_json_lines, print_table, wide_console
+from corpora.terminal import plain, print_table, wide_console
+from workflows.cli.common import print_json_lines
 
 if TYPE_CHECKING:
     import pyarrow.dataset as pads

@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workflows.cli.common import (
-    Config,
-    Json,
-    Language,
-    Output,
-    Patterns,
-    planned,
-    print_json,
-    print_table,
-    wide_console,
-)
+from corpora.terminal import print_table, wide_console
+from workflows.cli.common import Config, Json, Language, Output, Patterns, planned, print_json
 
 if TYPE_CHECKING:
     from workflows.report.stages import Row
