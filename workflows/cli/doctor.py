@@ -51,11 +51,19 @@ class Found(NamedTuple):
 def doctor(output: Output = "build", as_json: Json = False) -> None:
     """Check this machine: versions, extras, parser, GPU, disk, token, data; 1 if one is broken."""
     found = [*_packages(), _parser(), _gpu(), *_places(output), _token()]
+    states = {each.what: each.state for each in found}
+    broken = [what for what, state in states.items() if state == "broken"]
     if as_json:
         print_json([each._asdict() for each in found])
     else:
         _show(found)
-    if any(each.state == "broken" for each in found):
+        if broken:
+            typer.echo(f"not ready: mend {', '.join(broken)}")
+        else:
+            device = "a GPU" if states["GPU"] == "ok" else "the CPU"
+            publish = "" if states["token"] == "ok" else "; to publish, log in with: hf auth login"
+            typer.echo(f"ready to extract, build, and train on {device}{publish}")
+    if broken:
         raise typer.Exit(1)
 
 
@@ -164,7 +172,6 @@ def _token() -> Found:
 
 
 def _show(found: list[Found]) -> None:
-    """Print each finding, and what this machine can do in a line."""
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
@@ -174,10 +181,3 @@ def _show(found: list[Found]) -> None:
     for state, what, said in found:
         table.add_row(plain(state, STYLES[state]), what, plain(said))
     wide_console().print(table)
-    states = {each.what: each.state for each in found}
-    if broken := [what for what, state in states.items() if state == "broken"]:
-        typer.echo(f"not ready: mend {', '.join(broken)}")
-        return
-    device = "a GPU" if states["GPU"] == "ok" else "the CPU"
-    publish = "" if states["token"] == "ok" else "; to publish, log in with: hf auth login"
-    typer.echo(f"ready to extract, build, and train on {device}{publish}")
