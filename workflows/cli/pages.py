@@ -40,8 +40,7 @@ def report(
         folder, name = task.place, task.build.name
         skipped = task.upstream[0].chosen_settings["skipped"]
     if not current or to is not None:
-        stages = ordered(stages)
-        if not stages:
+        if not ordered(stages):
             hint = f"discorpora build --config {build} --output {output}"
             raise InputError(f"nothing of {name!r} is built", where=str(folder), hint=hint)
         to = to or folder / "report-by-now"

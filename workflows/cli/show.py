@@ -99,6 +99,7 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Show which stages of a build file are built, and where the results are."""
+    from workflows.report.blocks import shown
     from workflows.report.stages import collapsed, table
     from workflows.tasks.build import SHELVES
 
@@ -115,12 +116,9 @@ def status(
         return
     lines = []
     for row in rows if every else collapsed(rows):
-        values = (row.rows, row.rejects, row.seconds, row.memory)
-        numbers = [
-            "" if v is None else f"{v:,}" if isinstance(v, int) else f"{v:,.1f}" for v in values
-        ]
-        numbers.insert(1, row.unit if row.done else "not built")
-        lines.append([row.stage, row.key, *numbers])
+        unit = row.unit if row.done else "not built"
+        numbers = [shown(each, 1) for each in (row.rejects, row.seconds, row.memory)]
+        lines.append([row.stage, row.key, shown(row.rows, 1), unit, *numbers])
     right = ("rows", "rejects", "seconds", "peak MiB")
     columns = ("stage", "over", "rows", "", *right[1:])
     print_table(columns, lines, title=f"build {task.build.name}", right=right)

@@ -64,7 +64,7 @@ def bars(
 
 def histogram(title: str, counts: Sequence[int], low: float, high: float, unit: str) -> Html:
     """How many values are in each of equal steps from `low` to `high`."""
-    ticks = _ticks(0, max(counts, default=1))
+    ticks = _ticks(0, max(counts))
     left, top, bottom = 46, 2 * LINE, 190
     y = _scale(ticks, bottom, top)
     x = _scale([low, high], left, WIDTH - 12)
@@ -86,12 +86,12 @@ def curves(
     """Lines through points `(x, y)`; a line of over 30 points has no dots."""
     points = [point for line in series.values() for point in line]
     ticks = _ticks(min(y for _, y in points), max(y for _, y in points))
-    left, top = 46, 3 * LINE + LINE * (len(series) if len(series) > 1 else 0)
+    names = series if len(series) > 1 else ()
+    left, top = 46, 3 * LINE + LINE * len(names)
     bottom = top + 150
     y = _scale(ticks, bottom, top)
     steps = _ticks(min(at for at, _ in points), max(at for at, _ in points), whole=True)
     x = _scale(steps, left + 8, WIDTH - 16)
-    names = series if len(series) > 1 else ()
     parts = [*_legend(names, left, stacked=True), *_y_axis(ticks, y, left)]
     parts += _x_axis(steps, x, bottom, bottom, x_unit)
     parts.append(tag("text", y_unit, x=4, y=_n(top - 16), class_="muted"))
