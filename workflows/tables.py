@@ -165,9 +165,7 @@ class Splits(Table):
     def model_post_init(self, context: Any) -> None:
         """Refuse shares that do not add up to 1 when the table is read."""
         if not isclose(total := fsum(self.shares.parts), 1):
-            parts = ", ".join(
-                f"{s} = {part:g}" for s, part in zip(SPLITS, self.shares.parts, strict=True)
-            )
+            parts = ", ".join(f"{split} = {getattr(self, split):g}" for split in SPLITS)
             raise ConfigError(
                 f"{parts} add up to {total:g}",
                 hint="shares add up to 1, for example 0.8, 0.1, 0.1; those that are left out are "

@@ -1,4 +1,4 @@
-"""What the commands share: options, tables, JSON. Importing it loads no large library."""
+"""What the commands share: options, JSON. Importing it loads no large library."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ import typer
 from typer.core import TyperCommand
 
 from corpora.errors import ConfigError
-from corpora.terminal import plain as plain
-from corpora.terminal import print_table as print_table
-from corpora.terminal import wide_console as wide_console
 from workflows.cli import complete
 
 if TYPE_CHECKING:

@@ -1,15 +1,16 @@
-"""What shells complete beside options and files: kinds of sources, markers, recipes, suites."""
+"""What shells complete beside options and files: kinds of sources, markers, recipes, suites.
+
+Typer keeps of these the words that begin with what is written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 
-
-def sources(incomplete: str) -> list[str]:
+def sources() -> list[str]:
     """The kinds of sources, with the colon after them."""
     from corpora.readers import READERS
 
-    return _starting(incomplete, (f"{kind}:" for kind in READERS))
+    return [f"{kind}:" for kind in READERS]
 
 
 def markers(incomplete: str) -> list[str]:
@@ -17,23 +18,19 @@ def markers(incomplete: str) -> list[str]:
     from extract.patterns import load_patterns
 
     table = load_patterns("en")
-    done, comma, last = incomplete.rpartition(",")
-    return [f"{done}{comma}{name}" for name in _starting(last, (*table.sets, *table.markers))]
+    done, comma, _ = incomplete.rpartition(",")
+    return [f"{done}{comma}{name}" for name in (*table.sets, *table.markers)]
 
 
-def recipes(incomplete: str) -> list[str]:
+def recipes() -> list[str]:
     """The shipped recipes."""
     from zoo.presets import shipped
 
-    return _starting(incomplete, shipped())
+    return [*shipped()]
 
 
-def suites(incomplete: str) -> list[str]:
+def suites() -> list[str]:
     """The suites of evaluation."""
     from zoo.evaluate import SUITES
 
-    return _starting(incomplete, SUITES)
-
-
-def _starting(incomplete: str, names: Iterable[str]) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]
+    return [*SUITES]

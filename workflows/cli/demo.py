@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corpora.errors import InputError
+from corpora.terminal import plain
 from workflows.cli.common import Json, Language, Markers, Parser, Patterns, print_json
 
 if TYPE_CHECKING:
-    from rich.text import Text
     from rich.tree import Tree
 
     from corpora.document import Document
@@ -60,6 +60,7 @@ def demo(
         print_json({"sentences": sentences, **found})
         return
     from rich.console import Console
+    from rich.text import Text
 
     rows = {row.id: row for row in load_patterns(language, files=patterns or ()).patterns}
     out = Console(highlight=False)
@@ -68,17 +69,18 @@ def demo(
     for number, pair in enumerate(pairs, 1):
         row = rows.get(pair.pattern)
         sure = "none for this language" if pair.confidence is None else f"{pair.confidence:.2f}"
-        out.print(_said(f"\npair {number}: ", (pair.marker, "marker")))
-        out.print(_said("  ", ("S1", "S1"), f"          {pair.s1}"))
-        out.print(_said("  ", ("S2", "S2"), f"          {pair.s2}"))
-        out.print(_said(f"  confidence  {sure}"))
-        out.print(_said(f"  pattern     {pair.pattern}" + (f": {row.comment}" if row else "")))
+        out.print(Text.assemble(f"\npair {number}: ", (pair.marker, STYLES["marker"])))
+        out.print(Text.assemble("  ", ("S1", STYLES["S1"]), f"          {pair.s1}"))
+        out.print(Text.assemble("  ", ("S2", STYLES["S2"]), f"          {pair.s2}"))
+        out.print(plain(f"  confidence  {sure}"))
+        out.print(plain(f"  pattern     {pair.pattern}" + (f": {row.comment}" if row else "")))
         if row:
-            out.print(_said(f"  example     {row.example}"))
+            out.print(plain(f"  example     {row.example}"))
     for reject in rejects:
-        out.print(_said("\nno pair: ", (reject.marker, "marker"), f" ({reject.reason})"))
+        marker = reject.marker, STYLES["marker"]
+        out.print(Text.assemble("\nno pair: ", marker, f" ({reject.reason})"))
     if not pairs and not rejects:
-        out.print(_said(f"\nno pair: the text has none of {', '.join(extractor.markers)}"))
+        out.print(plain(f"\nno pair: the text has none of {', '.join(extractor.markers)}"))
 
 
 def _sentences(document: Document, parsed: ParsedDocument) -> list[dict[str, Any]]:
@@ -106,19 +108,20 @@ def _sentences(document: Document, parsed: ParsedDocument) -> list[dict[str, Any
 
 def _tree(sentence: dict[str, Any], pairs: Sequence[Pair]) -> Tree:
     """The dependency tree; each word with its label, part of speech, and place in the pairs."""
+    from rich.text import Text
     from rich.tree import Tree
 
     tokens = sentence["tokens"]
-    whole = Tree(_said(sentence["text"]))
+    whole = Tree(plain(sentence["text"]))
     waiting = [(whole, -1)]
     while waiting:
         branch, head = waiting.pop()
         for number, token in enumerate(tokens):
             if token["head"] == head:
                 roles = _roles(token, pairs)
-                word = (token["form"], roles[0][0]) if roles else token["form"]
+                word = token["form"], STYLES[roles[0][0]] if roles else ""
                 said = "".join(f" [{role}{f' of {n}' * (len(pairs) > 1)}]" for role, n in roles)
-                label = _said(word, f"  {token['deprel']} {token['upos']}{said}")
+                label = Text.assemble(word, f"  {token['deprel']} {token['upos']}{said}")
                 waiting.append((branch.add(label), number))
     return whole
 
@@ -132,14 +135,3 @@ def _roles(token: dict[str, Any], pairs: Sequence[Pair]) -> list[tuple[str, int]
             if any(start <= token["start"] and token["end"] <= end for start, end in spans):
                 found.append((role, number))
     return found
-
-
-def _said(*parts: str | tuple[str, str]) -> Text:
-    """A text; a part with a role has the role's colour. No part is read as marks of rich."""
-    from rich.text import Text
-
-    text = Text()
-    for part in parts:
-        words, role = (part, "") if isinstance(part, str) else part
-        text.append(words, STYLES.get(role, ""))
-    return text

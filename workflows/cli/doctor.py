@@ -6,13 +6,14 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer
 
+from corpora.terminal import plain, wide_console
 from workflows.cli.common import Json, Output, print_json
 
 FOR = {
@@ -47,28 +48,23 @@ class Found(NamedTuple):
     said: str
 
 
-def doctor(
-    output: Output = "build",
-    as_json: Json = False,
-) -> None:
+def doctor(output: Output = "build", as_json: Json = False) -> None:
     """Check this machine: versions, extras, parser, GPU, disk, token, data; 1 if one is broken."""
     found = [*_packages(), _parser(), _gpu(), *_places(output), _token()]
+    states = {each.what: each.state for each in found}
+    broken = [what for what, state in states.items() if state == "broken"]
     if as_json:
         print_json([each._asdict() for each in found])
     else:
         _show(found)
-        typer.echo(_verdict({each.what: each.state for each in found}))
-    if any(each.state == "broken" for each in found):
+        if broken:
+            typer.echo(f"not ready: mend {', '.join(broken)}")
+        else:
+            device = "a GPU" if states["GPU"] == "ok" else "the CPU"
+            publish = "" if states["token"] == "ok" else "; to publish, log in with: hf auth login"
+            typer.echo(f"ready to extract, build, and train on {device}{publish}")
+    if broken:
         raise typer.Exit(1)
-
-
-def _verdict(states: Mapping[str, str]) -> str:
-    """What this machine can do, in a line."""
-    if broken := [what for what, state in states.items() if state == "broken"]:
-        return f"not ready: mend {', '.join(broken)}"
-    device = "a GPU" if states["GPU"] == "ok" else "the CPU"
-    publish = "" if states["token"] == "ok" else "; to publish, log in with: hf auth login"
-    return f"ready to extract, build, and train on {device}{publish}"
 
 
 def _packages() -> Iterator[Found]:
@@ -177,14 +173,11 @@ def _token() -> Found:
 
 def _show(found: list[Found]) -> None:
     from rich.table import Table
-    from rich.text import Text
-
-    from workflows.cli.common import wide_console
 
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for state, what, said in found:
-        table.add_row(Text(state, STYLES[state]), what, Text(said))
+        table.add_row(plain(state, STYLES[state]), what, plain(said))
     wide_console().print(table)

@@ -11,12 +11,12 @@ import typer
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
 from corpora.outside import HUB_ID, record_of
 from corpora.store.atomic import MANIFEST, read_json
-from corpora.store.manifest import Configuration, Feature, Manifest, read_results
-from workflows.cli.common import plain, print_json_lines, print_table, wide_console
+from corpora.store.manifest import Feature, Manifest, read_results
+from corpora.terminal import plain, print_table, wide_console
+from workflows.cli.common import print_json_lines
 
 if TYPE_CHECKING:
     import pyarrow.dataset as pads
-    from rich.console import Console
 
 MARKERS = ("marker", "connective", "label")
 """Columns that `--marker` looks at, the first that a table has."""
@@ -61,7 +61,7 @@ def inspect(
     place, at, named = path.rpartition("@")
     if at and not Path(path).exists():
         path, config = place, config or named
-    folder, out = Path(path).expanduser(), wide_console()
+    folder = Path(path).expanduser()
     manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).is_file() else {}
     about = record_of(Manifest, manifest, str(folder / MANIFEST))
     results = folder / "results.json"
@@ -71,12 +71,21 @@ def inspect(
             _choose(path, option, value, ())
         if is_stage and not as_json:
             found = read_results(results) if results.is_file() else {}
-            _show_facts(manifest | found, folder, out)
+            _show_facts(manifest | found, folder)
         files = sorted(folder.glob("*.parquet"))[:1] if is_stage else [folder]
         shown = [_file_rows(file, rows, marker) for file in files]
     elif folder.is_dir() or HUB_ID.fullmatch(path):
         _refuse_shelf(folder)
-        shown = [_dataset_rows(path, about.configs, config, split, marker, rows)]
+        from corpora.audit.opening import opened
+
+        configurations = opened(path, config)
+        default = (name for name, entry in about.configs.items() if entry.default)
+        config = config or next(default, next(iter(configurations)))
+        chosen = configurations[config]
+        _choose(path, "split", split, chosen.splits)
+        split = split or next(iter(chosen.splits))
+        title = f"{path}, {config}/{split}" + f", {marker}" * bool(marker)
+        shown = [_table_rows(title, chosen.splits[split], chosen.classes, rows, marker)]
         if about.configs and not as_json:
             _show_configurations(about)
     else:
@@ -90,7 +99,7 @@ def inspect(
         if as_json:
             print_json_lines(part.rows)
         else:
-            _show_rows(part, out)
+            _show_rows(part)
 
 
 def _choose(path: str, option: str, value: str, choices: Collection[str]) -> None:
@@ -113,26 +122,6 @@ def _refuse_shelf(folder: Path) -> None:
             where=str(folder),
             hint=f"inspect one of them: {_few([str(path.parent) for path in inside])}",
         )
-
-
-def _dataset_rows(
-    path: str,
-    configs: Mapping[str, Configuration],
-    config: str,
-    split: str,
-    marker: str,
-    number: int,
-) -> Rows:
-    """The first rows of one split: those named, else the default configuration and training."""
-    from corpora.audit.opening import opened
-
-    found = opened(path, config)
-    config = config or next((n for n, c in configs.items() if c.default), next(iter(found)))
-    chosen = found[config]
-    _choose(path, "split", split, chosen.splits)
-    split = split or next(iter(chosen.splits))
-    title = f"{path}, {config}/{split}" + f", {marker}" * bool(marker)
-    return _table_rows(title, chosen.splits[split], chosen.classes, number, marker)
 
 
 def _table_rows(
@@ -216,7 +205,7 @@ def _show_configurations(about: Manifest) -> None:
     print_table(["configuration", *heads, "labels"], rows, title=title, right=heads)
 
 
-def _show_facts(about: Mapping[str, Any], folder: Path, out: Console) -> None:
+def _show_facts(about: Mapping[str, Any], folder: Path) -> None:
     """The short facts of a stage, model or evaluation, and the sizes of its files."""
     from rich.table import Table
 
@@ -230,7 +219,7 @@ def _show_facts(about: Mapping[str, Any], folder: Path, out: Console) -> None:
     size = sum(path.stat().st_size for path in files)
     names = ", ".join(sorted(path.name for path in files)[:INLINE])
     table.add_row("files", plain(f"{len(files)}, {size / 2**20:,.1f} MiB: {names}"))
-    out.print(table)
+    wide_console().print(table)
 
 
 def _scores(metrics: Mapping[str, Any], name: str = "") -> Iterator[str]:
@@ -243,10 +232,11 @@ def _scores(metrics: Mapping[str, Any], name: str = "") -> Iterator[str]:
             yield from _scores(inner, said)
 
 
-def _show_rows(part: Rows, out: Console) -> None:
+def _show_rows(part: Rows) -> None:
     """Each row: its short values on one line, then a line for each text or list."""
     from rich.table import Table
 
+    out = wide_console()
     of = f" of {part.total:,}" if part.total >= 0 else ""
     out.print(plain(f"\n{part.title}: {len(part.rows):,}{of} rows", "bold"))
     for number, row in enumerate(part.rows, 1):

@@ -40,8 +40,7 @@ def report(
         folder, name = task.place, task.build.name
         skipped = task.upstream[0].chosen_settings["skipped"]
     if not current or to is not None:
-        stages = ordered(stages)
-        if not stages:
+        if not ordered(stages):
             hint = f"discorpora build --config {build} --output {output}"
             raise InputError(f"nothing of {name!r} is built", where=str(folder), hint=hint)
         to = to or folder / "report-by-now"
@@ -70,7 +69,7 @@ def browse(
 
 def _write(folder: Path, write: Callable[[Path], int]) -> None:
     """Replace the folder of a page. Raises `DiscorporaError` if it holds other files."""
-    from corpora.store.atomic import MANIFEST, is_complete, staged, write_json
+    from corpora.store.atomic import MANIFEST, cleared, is_complete, staged, write_json
 
     if folder.exists() and any(folder.iterdir()):
         if not (is_complete(folder) and (folder / PAGE).is_file()):
@@ -81,8 +80,7 @@ def _write(folder: Path, write: Callable[[Path], int]) -> None:
             )
         shutil.rmtree(folder)
     with staged(folder) as partial:
-        for path in partial.iterdir():  # what an interrupted run left
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        cleared(partial)  # of what an interrupted run left
         write_json(partial / MANIFEST, {"counts": {"examples": write(partial)}})
 
 

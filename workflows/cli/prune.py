@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from corpora.errors import InputError
+from corpora.store.atomic import MANIFEST, Busy, is_complete, locked, partial_path, read_json
 from workflows.cli.common import Output, planned
 
 HASH = re.compile(r"([0-9a-f]{16})(\.partial|\.engine|\.run\.json|\.damaged\d*)?")
@@ -101,11 +102,9 @@ def _unneeded(root: Path, needed: set[Path]) -> list[Stage]:
 
 def _is_ours(path: Path) -> bool:
     """Whether discorpora made it: a finished stage says so in its manifest."""
-    from corpora.store.atomic import MANIFEST, read_json
-
-    if not HASH.fullmatch(path.name) or "." in path.name:
+    if "." in path.name:
         return True  # no other program names a file so, with 16 digits of a hash
-    if not (path / MANIFEST).is_file():
+    if not is_complete(path):
         return False
     manifest: Any = read_json(path / MANIFEST)
     hashes = (manifest.get("hash"), manifest.get("stage", {}).get("hash"))
@@ -114,14 +113,12 @@ def _is_ours(path: Path) -> bool:
 
 def _remove(stage: Stage) -> bool:
     """Remove a stage, unless a process makes it; broken off, it leaves a partial folder."""
-    from corpora.store.atomic import Busy, locked
-
     folder = stage.folder
     try:
         with locked(folder.with_name(f".{folder.name}.lock"), "another process makes this folder"):
             for link in stage.links:
                 link.unlink()
-            partial = folder.with_name(f"{folder.name}.partial")
+            partial = partial_path(folder)
             shutil.rmtree(partial, ignore_errors=True)
             if folder in stage.paths:
                 folder.replace(partial)

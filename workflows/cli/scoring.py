@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from corpora.errors import ConfigError, InputError
-from workflows.cli.common import print_json_lines, print_table
+from corpora.terminal import print_table
+from workflows.cli.common import print_json_lines
 
 ON_CPU = "run it on the CPU: put CUDA_VISIBLE_DEVICES= before the command"
 

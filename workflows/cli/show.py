@@ -9,20 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workflows.cli.common import (
-    Config,
-    Json,
-    Language,
-    Output,
-    Patterns,
-    planned,
-    print_json,
-    print_table,
-    wide_console,
-)
+from corpora.terminal import print_table, wide_console
+from workflows.cli.common import Config, Json, Language, Output, Patterns, planned, print_json
 
 if TYPE_CHECKING:
-    from workflows.report.stages import Row
     from workflows.stage import StageTask
     from workflows.tasks.build import Missing
 
@@ -109,6 +99,7 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Show which stages of a build file are built, and where the results are."""
+    from workflows.report.blocks import shown
     from workflows.report.stages import collapsed, table
     from workflows.tasks.build import SHELVES
 
@@ -123,7 +114,14 @@ def status(
         found = {"name": task.build.name, "file": task.build.path, "complete": complete}
         print_json({**found, "folder": str(place), "stages": stages, "skipped": skipped})
         return
-    _print_status(rows if every else collapsed(rows), task.build.name)
+    lines = []
+    for row in rows if every else collapsed(rows):
+        unit = row.unit if row.done else "not built"
+        numbers = [shown(each, 1) for each in (row.rejects, row.seconds, row.memory)]
+        lines.append([row.stage, row.key, shown(row.rows, 1), unit, *numbers])
+    right = ("rows", "rejects", "seconds", "peak MiB")
+    columns = ("stage", "over", "rows", "", *right[1:])
+    print_table(columns, lines, title=f"build {task.build.name}", right=right)
     for what in skipped:
         typer.echo(f"skipped: no source for {what}")
     if not complete:
@@ -134,20 +132,6 @@ def status(
             names = ", ".join(sorted(p.name for p in (place / shelf).iterdir()))
             wide_console().print(f"{shelf:<12}{place / shelf}/  ({names})", highlight=False)
     typer.echo(f"{'report':<12}{place / 'report'}/index.html")
-
-
-def _print_status(rows: list[Row], name: str) -> None:
-    lines = []
-    for row in rows:
-        values = (row.rows, row.rejects, row.seconds, row.memory)
-        numbers = [
-            "" if v is None else f"{v:,}" if isinstance(v, int) else f"{v:,.1f}" for v in values
-        ]
-        numbers.insert(1, row.unit if row.done else "not built")
-        lines.append([row.stage, row.key, *numbers])
-    right = ("rows", "rejects", "seconds", "peak MiB")
-    columns = ("stage", "over", "rows", "", *right[1:])
-    print_table(columns, lines, title=f"build {name}", right=right)
 
 
 def markers(language: Language = "en", patterns: Patterns = None) -> None:

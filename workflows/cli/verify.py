@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from corpora.errors import InputError
-from corpora.store.atomic import MANIFEST
+from corpora.store.atomic import MANIFEST, is_complete
 from corpora.store.damage import checksums, damages
 from workflows.cli.common import Output, planned
 from workflows.cli.prune import HASH
@@ -23,15 +22,22 @@ def verify(
     output: Output = "build",
 ) -> None:
     """Read every file of a build or folder, and name each that is damaged; 1 if one is."""
-    if Path(what).is_dir():
-        folders = sorted(_folders(Path(what)))
+    place, folders = Path(what), list[Path]()
+    if is_complete(place):
+        folders = [place]
+    elif place.is_dir():
+        for path in place.rglob("*"):
+            name, beside = path.name.partition(".")[::2]  # what is unfinished, or was set aside
+            built = is_complete(path) or HASH.fullmatch(name)
+            if built and not beside and path.is_dir() and not path.is_symlink():
+                folders.append(path)
     else:
         stages = planned(what, output).lineage
-        folders = sorted(stage.folder for stage in stages if stage.folder.is_dir())
+        folders = [stage.folder for stage in stages if stage.folder.is_dir()]
     if not folders:
         raise InputError("holds nothing that is built", where=what, hint="build it first")
     start, files, size, damaged = time.perf_counter(), 0, 0, 0
-    for folder in folders:
+    for folder in sorted(folders):
         for damage in damages(folder):
             typer.echo(f"damaged: {damage}")
             damaged += 1
@@ -49,15 +55,3 @@ def verify(
     if damaged:
         typer.echo("the next build sets damaged stages aside when it reads them: or remove them")
         raise typer.Exit(1)
-
-
-def _folders(place: Path) -> Iterator[Path]:
-    """A finished folder itself, else all finished ones below it and those that should be."""
-    if (place / MANIFEST).is_file():
-        yield place
-        return
-    for path in place.rglob("*"):
-        name, beside = path.name.partition(".")[::2]  # what is unfinished, or was set aside
-        built = (path / MANIFEST).is_file() or HASH.fullmatch(name)
-        if built and not beside and path.is_dir() and not path.is_symlink():
-            yield path

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from corpora.terminal import print_table
 from workflows.cli import complete
-from workflows.cli.common import Command, Json, print_table
+from workflows.cli.common import Command, Json
 from workflows.cli.scoring import predict_marker, score
 
 commands = typer.Typer()

@@ -59,7 +59,9 @@ SPANS = ("marker_spans", "s1_spans", "s2_spans")
 
 
 class Shown(NamedTuple):
-    """A dataset to be browsed: its configurations, and the stages that it was made of, if known."""
+    """A dataset to be browsed: its configurations, and the stages `pairs` and `documents` that it
+    was made of, if known.
+    """
 
     name: str
     configurations: Mapping[str, Configuration]
@@ -91,17 +93,14 @@ def _write_rows(
     small = [n for n in names if n not in choices and n != "confidence"]
     small = [n for n in small if n in ABOUT or pa.types.is_primitive(schema.field(n).type)]
     lines = _Lines(configuration, {*small, *choices} - {*SIDES}, passages)
-    if any(passages.folders.values()) and {"doc", "label", "s1", "s2"} <= {*names}:
+    if any(passages.files.values()) and {"doc", "label", "s1", "s2"} <= {*names}:
         passages.look(map(lines.key, chain.from_iterable(_batches(configuration))))
     roles: set[int] = set()
     shown = files = 0
     for batch in _batches(configuration):
-        confidences = [_short(row["confidence"]) for row in batch] if "confidence" in names else []
         chunk = {
-            "facets": [
-                [_place(row[column], of) for row in batch] for column, of in choices.items()
-            ],
-            "confidence": confidences,
+            "facets": [[_place(row[name], of) for row in batch] for name, of in choices.items()],
+            "confidence": [_short(row["confidence"]) for row in batch if "confidence" in names],
             "about": [[_short(row[name]) for row in batch] for name in small],
             **_numbered(lines.of(batch), roles),
         }
@@ -289,15 +288,9 @@ class Passages:
     """Where the pairs of a dataset stand in their documents, as the stages before it say."""
 
     def __init__(self, lineage: Sequence[Made]) -> None:
-        self.folders = {
-            stage: [
-                path
-                for made in lineage
-                if made.stage == stage
-                for path in sorted(made.folder.glob("*.parquet"))
-            ]
-            for stage in ("pairs", "documents")
-        }
+        self.files: dict[str, list[Path]] = {"pairs": [], "documents": []}
+        for made in lineage:
+            self.files[made.stage] += sorted(made.folder.glob("*.parquet"))
         self.lines: dict[Key, Line] = {}
         """The passages that were looked for and found, by the keys of their pairs."""
 
@@ -309,7 +302,7 @@ class Passages:
         def read(stage: str, name: str, *columns: str) -> Iterator[pa.Table]:
             chosen = pc.field(name).isin(ids)
             options = {"columns": [name, *columns], "page_checksum_verification": True}
-            return (pq.read_table(p, filters=chosen, **options) for p in self.folders[stage])
+            return (pq.read_table(p, filters=chosen, **options) for p in self.files[stage])
 
         spans: dict[str, dict[Key, dict[str, Any]]] = {}
         for part in read("pairs", *KEY, *SPANS):

@@ -27,7 +27,6 @@ text { font: 11px system-ui, sans-serif; fill: #23282d } .title { font-weight: 6
 .s4 { stroke: #6b6fb3 } .s5 { stroke: #7a6a3a } .s6 { stroke: #1f7d7d }
 .line { fill: none; stroke-width: 1.8 }
 """
-COLOURS = 7
 DOTS = 30
 
 
@@ -39,23 +38,17 @@ def alone(drawn: Html) -> str:
 
 
 def bars(
-    title: str,
-    rows: Mapping[str, Sequence[float | None]],
-    series: Sequence[str],
-    unit: str,
-    most: float | None = None,
+    title: str, rows: Mapping[str, Sequence[float | None]], series: Sequence[str], unit: str
 ) -> Html:
-    """Horizontal bars: for each row one of each series. None is drawn as no bar."""
-    values = [value for row in rows.values() for value in row if value is not None]
-    ticks = _ticks(0, most if most is not None else max(values, default=1))
+    """Horizontal bars from 0 to 1: for each row one of each series. None is drawn as no bar."""
+    ticks = _ticks(0, 1)
     left = _margin(rows)
     x = _scale(ticks, left, WIDTH - 40)
     thick = 11
     height = thick * len(series) + 7
-    top = 2 * LINE + (LINE if len(series) > 1 else 0)
+    top = 3 * LINE
     bottom = top + height * len(rows)
-    names = series if len(series) > 1 else ()
-    parts = [*_legend(names, 8), *_x_axis(ticks, x, top, bottom, unit)]
+    parts = [*_legend(series, 8), *_x_axis(ticks, x, top, bottom, unit)]
     for number, (name, row) in enumerate(rows.items()):
         y = top + height * number + 3.5
         parts.append(_name(name, left, y + thick * len(series) / 2))
@@ -71,7 +64,7 @@ def bars(
 
 def histogram(title: str, counts: Sequence[int], low: float, high: float, unit: str) -> Html:
     """How many values are in each of equal steps from `low` to `high`."""
-    ticks = _ticks(0, max(counts, default=1))
+    ticks = _ticks(0, max(counts))
     left, top, bottom = 46, 2 * LINE, 190
     y = _scale(ticks, bottom, top)
     x = _scale([low, high], left, WIDTH - 12)
@@ -90,16 +83,15 @@ def histogram(title: str, counts: Sequence[int], low: float, high: float, unit: 
 def curves(
     title: str, series: Mapping[str, Sequence[tuple[float, float]]], x_unit: str, y_unit: str
 ) -> Html:
-    """Lines through points `(x, y)`, at most seven; a line of over 30 points has no dots."""
-    series = dict(list(series.items())[:COLOURS])
+    """Lines through points `(x, y)`; a line of over 30 points has no dots."""
     points = [point for line in series.values() for point in line]
     ticks = _ticks(min(y for _, y in points), max(y for _, y in points))
-    left, top = 46, 3 * LINE + LINE * (len(series) if len(series) > 1 else 0)
+    names = series if len(series) > 1 else ()
+    left, top = 46, 3 * LINE + LINE * len(names)
     bottom = top + 150
     y = _scale(ticks, bottom, top)
     steps = _ticks(min(at for at, _ in points), max(at for at, _ in points), whole=True)
     x = _scale(steps, left + 8, WIDTH - 16)
-    names = series if len(series) > 1 else ()
     parts = [*_legend(names, left, stacked=True), *_y_axis(ticks, y, left)]
     parts += _x_axis(steps, x, bottom, bottom, x_unit)
     parts.append(tag("text", y_unit, x=4, y=_n(top - 16), class_="muted"))

@@ -19,7 +19,6 @@ from corpora.store.atomic import read_json
 from extract.pairs import MEANINGS
 from workflows.report import charts
 from workflows.report.blocks import Block, Cell, Figure, Fold, Heading, Section, Table, Text
-from workflows.report.markup import Html
 from workflows.report.stages import Made, collapsed, table
 
 if TYPE_CHECKING:
@@ -143,23 +142,18 @@ def _pairs(stages: Sequence[Made]) -> Iterator[Block]:
         header = ("reason", "candidates", "meaning")
         rows = [(reason, n, MEANINGS[reason]) for reason, n in reasons.most_common()]
         yield Table("Rejected candidates by reason", header, rows, header[1])
-        if drawn := _confidence(group, title):
+        steps = np.zeros(STEPS, np.int64)
+        for made in group:
+            for path in sorted(made.folder.glob("pairs-*.parquet")):
+                part = pq.read_table(path, columns=["confidence"], page_checksum_verification=True)
+                values = part["confidence"].drop_null()
+                steps += np.histogram(values.to_numpy(), STEPS, (0, 1))[0]
+        if steps.any():
+            first = int(np.flatnonzero(steps)[0])  # from the least confidence on
+            heights, low = steps[first:].tolist(), first / STEPS
+            unit = "estimated probability that the pair is right"
+            drawn = charts.histogram("Pairs by confidence", heights, low, 1, unit)
             yield Figure(f"confidence-{number}", f"Confidence of the pairs ({title})", drawn)
-
-
-def _confidence(group: Sequence[Made], title: str) -> Html | None:
-    counts = np.zeros(STEPS, np.int64)
-    for made in group:
-        for path in sorted(made.folder.glob("pairs-*.parquet")):
-            values = pq.read_table(path, columns=["confidence"], page_checksum_verification=True)[
-                "confidence"
-            ].drop_null()
-            counts += np.histogram(values.to_numpy(), STEPS, (0, 1))[0]
-    if not counts.any():
-        return None
-    first = int(np.flatnonzero(counts)[0])  # from the least confidence on
-    unit = "estimated probability that the pair is right"
-    return charts.histogram("Pairs by confidence", counts[first:].tolist(), first / STEPS, 1, unit)
 
 
 def _gold(stages: Sequence[Made]) -> Iterator[Block]:
@@ -168,14 +162,13 @@ def _gold(stages: Sequence[Made]) -> Iterator[Block]:
         yield Heading(made.key)
         yield from _written((made.folder / "validation.md").read_text(encoding="utf-8"))
         documents = result["documents"]
-        blocks, over = result, documents["seen"]
-        if documents["unseen"]:
-            blocks, over = result["unseen"], documents["unseen"]
+        blocks = result["unseen"] if documents["unseen"] else result
+        over = documents["unseen"] or documents["seen"]
         for name, (paper, measure, title, unit) in ALIGNED.items():
             for criterion, said in CRITERIA.items():
                 views = [blocks[view][criterion]["per_marker"] for view in ("paper", "control")]
                 rows = {m: [view.get(m, {}).get(measure) for view in views] for m in views[0]}
-                drawn = charts.bars(f"{title} ({said})", rows, CONTROL, unit, 1)
+                drawn = charts.bars(f"{title} ({said})", rows, CONTROL, unit)
                 caption = f"{title} ({paper} of DisSent), {said}; {over} documents of {made.key}"
                 yield Figure(f"{made.key}-{name}-{criterion}", caption, drawn)
 
@@ -441,7 +434,6 @@ def _cost(stages: Sequence[Made], skipped: Sequence[str]) -> Iterator[Block]:
     rows = [
         (r.stage, r.key, r.rows, r.unit, r.rejects, r.seconds, r.memory)
         for r in collapsed(table(stages))
-        if r.done
     ]
     header = ("stage", "over", "rows", "of", "rejected", "seconds", "peak MiB")
     yield Table("Stages of the build", header, rows, bar="seconds", digits=1)
