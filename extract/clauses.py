@@ -201,6 +201,9 @@ class Block:
         here = np.arange(len(self.match), dtype=np.int32)
         self.token = here - np.repeat(self.shift, size)
         self.head = batch.head[self.token]
+        which, token = matches.marker_tokens()
+        self.marker = token + self.shift[which]
+        """The positions of all markers."""
         self.words = ~batch.labelled("punctuation")[self.token]
         self.subordinate = batch.patterns.subordinates[matches.row]
         """By match, whether its marker is the subordinator of S2."""
@@ -241,8 +244,7 @@ class Block:
         marked[s1] = marked[s2] = True
         side[s1] = 1
         side[s2] = 2
-        which, token = matches.marker_tokens()
-        marker = token + shift[which]
+        marker = self.marker
         own = marker[(side[marker] == 0) | (side[marker] > 2)]
         marked[own], side[own] = True, 0
         pointer[marked] = here[marked]
