@@ -22,10 +22,9 @@ import logging
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,17 +58,14 @@ EMPTY: Mapping[tuple[str, str], bool] = {}
 Array = NDArray[np.float64]
 
 
-def fold_of(document: str) -> int:
-    return int(hashlib.sha256(document.encode()).hexdigest(), 16) % FOLDS
-
-
 def write_folds(options: argparse.Namespace) -> None:
     """`train-N.conllu` and `held-N.conllu`: each document is held out of one fold."""
     parts: list[list[str]] = [[] for _ in range(FOLDS)]
     for path in options.treebank:
         for text in re.split(r"(?m)^(?=# newdoc id)", path.read_text(encoding="utf-8")):
             if name := re.match(r"# newdoc id = (.*)", text):
-                parts[fold_of(name[1])].append(text)
+                digest = hashlib.sha256(name[1].encode()).hexdigest()
+                parts[int(digest, 16) % FOLDS].append(text)
     options.output.mkdir(parents=True, exist_ok=True)
     for number, held in enumerate(parts):
         others = [text for other, part in enumerate(parts) if other != number for text in part]
@@ -77,40 +73,25 @@ def write_folds(options: argparse.Namespace) -> None:
         write_text(options.output / f"train-{number}.conllu", "".join(others))
 
 
-def fold_parser(folder: Path) -> SpacyParser:
-    """The embedded parser as trained in `folder` by `zoo.parser.train`."""
-    parser = SpacyParser()
-    parser.nlp = embedded.load(folder)
-    return parser
+class Row(NamedTuple):
+    """A pair with its features and whether it is right: the model's input and label."""
 
-
-@dataclass
-class Rows:
-    """Pairs with their features: the model's inputs and labels."""
-
-    pairs: list[Pair] = field(default_factory=list)
-    values: list[dict[str, float]] = field(default_factory=list)
-    right: list[bool] = field(default_factory=list)
-
-    def extend(self, other: Rows) -> None:
-        self.pairs += other.pairs
-        self.values += other.values
-        self.right += other.right
+    pair: Pair
+    values: dict[str, float]
+    right: bool
 
 
 def observed(
     documents: Iterable[Document], mode: str, model: Model | None = None, **settings: Any
-) -> Rows:
+) -> Iterator[tuple[Pair, dict[str, float]]]:
     """All pairs of some documents with their features; `model` gives their confidence."""
     extractor = Extractor(mode=mode, min_confidence=0, **settings)
     extractor.model = model or extractor.model
-    rows = Rows()
     for found in extractor.columns(documents):
         columns = features(found.batch, found.matches, found.sides.spans)
         table = np.stack(list(columns.values()), axis=1).tolist()
-        rows.values += [dict(zip(columns, row, strict=True)) for row in table]
-        rows.pairs += found.pairs()
-    return rows
+        for pair, row in zip(found.pairs(), table, strict=True):
+            yield pair, dict(zip(columns, row, strict=True))
 
 
 def against_gold(
@@ -119,19 +100,18 @@ def against_gold(
     parser: SpacyParser,
     model: Model | None = None,
     votes: Mapping[tuple[str, str], bool] = EMPTY,
-) -> Rows:
+) -> list[Row]:
     """The pairs of a parser from the raw text of a treebank.
 
     A pair is right if a reader called it good (`votes`), or unread, if gold trees agree.
     """
     documents = list(open_source(f"conllu:{path}"))
-    rows = observed(documents, mode, model, parser=parser)
     gold = Extractor("gold", mode=mode, min_confidence=0).pairs(documents)
     there = {(pair.doc, pair.marker_spans): pair for pair in gold}
-    rows.right = [
-        votes.get(_key(pair), agrees(pair, there.get((pair.doc, pair.marker_spans))))
-        for pair in rows.pairs
-    ]
+    rows: list[Row] = []
+    for pair, values in observed(documents, mode, model, parser=parser):
+        agreed = agrees(pair, there.get((pair.doc, pair.marker_spans)))
+        rows.append(Row(pair, values, votes.get(_key(pair), agreed)))
     return rows
 
 
@@ -160,30 +140,30 @@ def agrees(pair: Pair, gold: Pair | None) -> bool:
     return True
 
 
-def rated(votes: Mapping[tuple[str, str], bool], novels: Sequence[str]) -> Rows:
+def rated(votes: Mapping[tuple[str, str], bool], novels: Sequence[str]) -> list[Row]:
     """The rated pairs of the documents of `novels` whose texts are still the rated ones."""
     names = {doc for doc, _ in votes}
     options = {"layout": "paragraph", "group": "book", "id": "chapter_id", "title": "chapter"}
     documents = [d for spec in novels for d in open_source(spec, options) if d.id in names]
-    everything, chosen = observed(documents, "standalone"), Rows()
-    for pair, values in zip(everything.pairs, everything.values, strict=True):
-        if _key(pair) in votes:
-            chosen.extend(Rows([pair], [values], [votes[_key(pair)]]))
-    return chosen
+    return [
+        Row(pair, values, votes[_key(pair)])
+        for pair, values in observed(documents, "standalone")
+        if _key(pair) in votes
+    ]
 
 
-def fitted(rows: Rows) -> tuple[dict[str, Any], dict[str, float]]:
+def fitted(rows: Sequence[Row]) -> tuple[dict[str, Any], dict[str, float]]:
     """The weights of a model, and its scores in cross-validation over documents."""
     columns = [
         {**values, f"marker {pair.marker}": 1.0, f"pattern {pair.pattern}": 1.0}
-        for pair, values in zip(rows.pairs, rows.values, strict=True)
+        for pair, values, _ in rows
     ]
     kinds = Counter(name for column in columns for name in column if " " in name)
     common = sorted(kind for kind, count in kinds.items() if count >= RAREST)
-    names = [*rows.values[0], *common]
+    names = [*rows[0].values, *common]
     table = np.array([[column.get(name, 0.0) for name in names] for column in columns])
-    right = np.array(rows.right)
-    groups = [pair.doc for pair in rows.pairs]
+    right = np.array([row.right for row in rows])
+    groups = [row.pair.doc for row in rows]
     folds = list(GroupKFold(FOLDS).split(table, right, groups))
     model = make_pipeline(
         StandardScaler(),
@@ -228,18 +208,19 @@ def fit(options: argparse.Namespace) -> None:
     models: dict[str, Any] = {}
     votes = read_votes(options.ratings)
     for mode in MODES:
-        rows = Rows()
+        rows: list[Row] = []
         read = votes if mode == "standalone" else EMPTY
         for number in range(FOLDS):
-            parser = fold_parser(options.folds / f"parser-{number}" / PIPELINE)
-            rows.extend(
-                against_gold(options.folds / f"held-{number}.conllu", mode, parser, votes=read)
-            )
-        log.info("%s, treebanks: %d pairs, %.3f right", mode, len(rows.pairs), np.mean(rows.right))
+            parser = SpacyParser()
+            parser.nlp = embedded.load(options.folds / f"parser-{number}" / PIPELINE)
+            rows += against_gold(options.folds / f"held-{number}.conllu", mode, parser, votes=read)
+        share = np.mean([row.right for row in rows])
+        log.info("%s, treebanks: %d pairs, %.3f right", mode, len(rows), share)
         if mode == "standalone":
             novels = rated(votes, options.novels)
-            log.info("novels: %d rated pairs, %.3f good", len(novels.pairs), np.mean(novels.right))
-            rows.extend(novels)
+            share = np.mean([row.right for row in novels])
+            log.info("novels: %d rated pairs, %.3f good", len(novels), share)
+            rows += novels
         models[mode], scores = fitted(rows)
         log.info("%s, held-out documents: %s", mode, scores)
     write_json(options.output, {"en": models})
@@ -250,11 +231,11 @@ def score(options: argparse.Namespace) -> None:
     models = json.loads(options.model.read_text(encoding="utf-8"))["en"]
     report: dict[str, Any] = {}
     for mode in MODES:
-        rows = Rows()
+        rows: list[Row] = []
         for path in options.treebank:
-            rows.extend(against_gold(path, mode, SpacyParser(), Model.of(models[mode])))
-        sure = np.array([pair.confidence for pair in rows.pairs])
-        right = np.array(rows.right)
+            rows += against_gold(path, mode, SpacyParser(), Model.of(models[mode]))
+        sure = np.array([row.pair.confidence for row in rows])
+        right = np.array([row.right for row in rows])
         bins = np.minimum((sure * 10).astype(int), 9)
         reliability, curve = [], []
         for b in np.unique(bins):

@@ -123,8 +123,7 @@ def sides_of(
         has_clauses |= s1 & s2
     else:
         s1 = s2 = np.ones(n, dtype=bool)
-    owner, start, end = _flat(copies)
-    added = SpanColumn.of(np.bincount(owner, minlength=n), start, end)
+    added = _column(n, [(i, *span) for i, pieces in copies.items() for span in pieces])
     s2 = s2 | (added.counts > 0)
     texts = _columns(batch, n, spoken, _trimmed(batch, matches, sentences))
     texts = texts[0], added.followed_by(texts[1])
@@ -135,7 +134,7 @@ def sides_of(
 
 
 def _columns(
-    batch: Batch, n: int, parts: Sequence[Runs], before: Mapping[int, Sequence[Span]]
+    batch: Batch, n: int, parts: Sequence[Runs], before: SpanColumn
 ) -> tuple[SpanColumn, SpanColumn]:
     """The runs of S1 and of S2 as spans; `before` are those of S1 in the previous sentence."""
     empty: Any = (np.empty(0, dtype=np.int32),) * 4
@@ -143,30 +142,22 @@ def _columns(
         np.concatenate(columns) for columns in zip(empty, *parts, strict=True)
     )
     start, end = batch.start[first], batch.end[last]
-    ours, theirs = side == 1, side == 2
-    owner, starts, ends = _flat(before)
-    owner = np.concatenate([match[ours], owner])
-    order = np.argsort(owner, kind="stable")
-    starts = np.concatenate([start[ours], starts])[order]
-    ends = np.concatenate([end[ours], ends])[order]
-    return (
-        SpanColumn.of(np.bincount(owner, minlength=n), starts, ends),
-        SpanColumn.of(np.bincount(match[theirs], minlength=n), start[theirs], end[theirs]),
+    s1, s2 = (
+        SpanColumn.of(np.bincount(match[ours], minlength=n), start[ours], end[ours])
+        for ours in (side == 1, side == 2)
     )
+    return s1.followed_by(before), s2
 
 
-def _flat(spans: Mapping[int, Sequence[Span]]) -> tuple[Ints, Ints, Ints]:
-    """The spans of matches as columns: which match, start, end."""
-    rows = [(i, *span) for i, pieces in spans.items() for span in pieces]
-    owner, start, end = np.array(rows, dtype=np.int32).reshape(-1, 3).T
-    return owner, start, end
+def _column(n: int, spans: Sequence[tuple[int, int, int]]) -> SpanColumn:
+    """A column of `n` matches; `spans` are match, start and end, in the order of the matches."""
+    owner, start, end = np.array(spans, dtype=np.int32).reshape(-1, 3).T
+    return SpanColumn.of(np.bincount(owner, minlength=n), start, end)
 
 
-def _trimmed(
-    batch: Batch, matches: Matches, spans: Mapping[int, Sequence[Span]]
-) -> dict[int, list[Span]]:
+def _trimmed(batch: Batch, matches: Matches, spans: Mapping[int, Sequence[Span]]) -> SpanColumn:
     """The spans of matches without the separators at either end."""
-    trimmed: dict[int, list[Span]] = {}
+    trimmed: list[tuple[int, int, int]] = []
     for i, pieces in spans.items():
         text = batch.document(matches.first[i]).text
         for start, end in pieces:
@@ -175,8 +166,8 @@ def _trimmed(
             left = start + (opening.end() if opening else 0)
             right = start + len(piece.rstrip(SEPARATING))
             if right > left:
-                trimmed.setdefault(i, []).append((left, right))
-    return trimmed
+                trimmed.append((i, left, right))
+    return _column(len(matches), trimmed)
 
 
 def _clauses(batch: Batch, matches: Matches, whole: BoolArray) -> tuple[BoolArray, BoolArray]:
@@ -210,6 +201,9 @@ class Block:
         here = np.arange(len(self.match), dtype=np.int32)
         self.token = here - np.repeat(self.shift, size)
         self.head = batch.head[self.token]
+        which, token = matches.marker_tokens()
+        self.marker = token + self.shift[which]
+        """The positions of all markers."""
         self.words = ~batch.labelled("punctuation")[self.token]
         self.subordinate = batch.patterns.subordinates[matches.row]
         """By match, whether its marker is the subordinator of S2."""
@@ -250,8 +244,7 @@ class Block:
         marked[s1] = marked[s2] = True
         side[s1] = 1
         side[s2] = 2
-        which, token = matches.marker_tokens()
-        marker = token + shift[which]
+        marker = self.marker
         own = marker[(side[marker] == 0) | (side[marker] > 2)]
         marked[own], side[own] = True, 0
         pointer[marked] = here[marked]

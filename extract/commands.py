@@ -147,7 +147,15 @@ def validate_source(
 
     `settings` are those of `Extractor`.
     """
-    wanted = _read_ids(document_list) if document_list else None
+    wanted = None
+    if document_list:
+        try:
+            lines = document_list.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            hint = "write one document id a line, in UTF-8"
+            raise unreadable(error, document_list, hint) from error
+        # The id is the last column of each line.
+        wanted = {line.split()[-1] for line in lines if line.strip()}
     documents = [
         document
         for document in track(open_source(source, reader_options), f"reading {source}")
@@ -204,12 +212,3 @@ def score(
     said = {**settings, "gold": Path(target).name, "trees": tree_source(parser, **given)}
     seen = trained_documents() if parser == "embedded" else frozenset()
     return validate(pairs, relations, documents, markers, seen=seen, settings=said)
-
-
-def _read_ids(path: Path) -> set[str]:
-    """The document ids of a file: the last column of each line."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise unreadable(error, path, "write one document id a line, in UTF-8") from error
-    return {line.split()[-1] for line in lines if line.strip()}

@@ -91,7 +91,6 @@ def features(
 
     Lengths, distances and counts are `log(1 + n)`, all others 0 or 1.
     """
-    tokens = _Tokens(batch, matches)
     comma, clause_break = batch.listed("comma"), batch.listed("clause_break")
     word = ~batch.labelled("punctuation")
     flags = {
@@ -106,12 +105,26 @@ def features(
     back = matches.s1 == PREVIOUS
     row = batch.row[matches.first]
     begin, end = batch.offsets[row], batch.offsets[row + 1]
+    # Spans find their tokens by document and place in the text.
+    keys = (batch.row_doc[batch.row].astype(np.int64) << 32) + batch.start
+    document = batch.row_doc[row].astype(np.int64) << 32
+    bounds: list[Ints] = []
+    ends: list[Ints] = []
+    for column in spans:
+        owner = np.repeat(document, column.counts)
+        # The first token of every span, and the one after its last.
+        bounds.append(np.searchsorted(keys, owner + np.stack([column.start, column.end])))
+        first = bounds[-1][0, column.offsets[:-1]]
+        last = bounds[-1][1, column.offsets[1:] - 1] - 1
+        # A previous sentence may not be parsed.
+        ends.append(np.where(first <= last, np.stack([first, last]), NOWHERE))
     counts: dict[str, Ints] = {}
     for name, total in sums.items():
         counts[f"sentence_{name}"] = total[end] - total[begin]
-        for side, column in zip(("s1", "s2"), spans, strict=True):
-            counts[f"{side}_{name}"] = tokens.inside(total, column)
-    (s1_first, s1_last), (s2_first, s2_last) = (tokens.ends(column) for column in spans)
+        for side, column, (first, behind) in zip(("s1", "s2"), spans, bounds, strict=True):
+            of_spans = total[behind] - total[first]
+            counts[f"{side}_{name}"] = np.add.reduceat(of_spans, column.offsets[:-1])
+    (s1_first, s1_last), (s2_first, s2_last) = ends
     words = sums["words"]
     after = np.minimum(matches.first + matches.length, len(batch))
     before_marker = np.where(back, begin, np.where(s1_last < matches.first, s1_last + 1, begin))
@@ -126,6 +139,7 @@ def features(
     values = {name: np.log1p(np.maximum(n, 0).astype(np.float64)) for name, n in counts.items()}
     mark = np.maximum(matches.first - 1, 0)
     inside = matches.first > begin
+    xpos = batch.column("xpos")
     other = {
         "previous": back,
         "s2_before_s1": (s2_first < s1_first) & ~back,
@@ -133,7 +147,7 @@ def features(
         "break_before": inside & clause_break[mark],
         "quotes": batch.rows_with(batch.listed("quote"))[row],
         "no_mark_between": (s2_first < s1_first) & ~back & word[np.maximum(s1_first - 1, 0)],
-        "same_tag": ~back & (tokens.xpos[s1] == tokens.xpos[matches.s2]),
+        "same_tag": ~back & (xpos[s1] == xpos[matches.s2]),
     }
     places = {
         "s1_head": s1,
@@ -145,45 +159,18 @@ def features(
         "word_before": np.where(inside, matches.first - 1, NOWHERE),
         "word_after": np.where(after < end, after, NOWHERE),
     }
+    upos, strings = batch.column("upos"), batch.patterns.strings
+    # The last value is that of NOWHERE.
+    kinds = {
+        kind: np.append(np.isin(upos, strings.codes(tags)), False) for kind, tags in KINDS.items()
+    }
     for place, token in places.items():
-        for kind in KINDS:
-            other[f"{place}={kind}"] = tokens.kinds[kind][token]
+        for kind, flag in kinds.items():
+            other[f"{place}={kind}"] = flag[token]
     for side, head in (("s1", s1), ("s2", matches.s2)):
         for name in CLASSES:
             other[f"{side}_{name}"] = batch.labelled(name)[head] & ~(back & (side == "s1"))
     return values | {name: flag.astype(np.float64) for name, flag in other.items()}
-
-
-class _Tokens:
-    """Tokens by their place in the texts, and their tags."""
-
-    def __init__(self, batch: Batch, matches: Matches) -> None:
-        self.document = batch.row_doc[batch.row[matches.first]].astype(np.int64) << 32
-        self.keys = (batch.row_doc[batch.row].astype(np.int64) << 32) + batch.start
-        upos, self.xpos = batch.column("upos"), batch.column("xpos")
-        strings = batch.patterns.strings
-        codes = {kind: [strings.code(tag) for tag in tags] for kind, tags in KINDS.items()}
-        self.kinds = {kind: np.append(np.isin(upos, tags), False) for kind, tags in codes.items()}
-
-    def bounds(self, column: SpanColumn) -> tuple[Ints, Ints]:
-        """The first token of every span, and the one after its last."""
-        document = np.repeat(self.document, column.counts)
-        return (
-            np.searchsorted(self.keys, document + column.start),
-            np.searchsorted(self.keys, document + column.end),
-        )
-
-    def inside(self, total: Ints, column: SpanColumn) -> Ints:
-        """By row, the sum over the tokens of its spans; `total` are running sums."""
-        first, behind = self.bounds(column)
-        return np.add.reduceat(total[behind] - total[first], column.offsets[:-1])
-
-    def ends(self, column: SpanColumn) -> tuple[Ints, Ints]:
-        """By row, the first and the last token of its spans; `NOWHERE` if they were not parsed."""
-        first, behind = self.bounds(column)
-        first, last = first[column.offsets[:-1]], behind[column.offsets[1:] - 1] - 1
-        parsed = first <= last
-        return np.where(parsed, first, NOWHERE), np.where(parsed, last, NOWHERE)
 
 
 def _oddities(batch: Batch) -> BoolArray:

@@ -141,7 +141,7 @@ class Extractor:
         name = parser if isinstance(parser, str) else parser.name
         self.gold_sentences = gold_sentences or gold_tokens or name == "gold"
         again = {"parser": parser, "gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
-        self._again = tuple({**self.settings.model_dump(), **again, **parser_settings}.items())
+        self._again = {**self.settings.model_dump(), **again, **parser_settings}
         self.markers = resolve_markers(self.settings.markers, language, self.settings.patterns)
         self.model = load_model(language, mode)
         self.threshold = threshold(language, mode, min_confidence)
@@ -318,17 +318,15 @@ def _rejects(batch: Batch, refused: Refused) -> Iterator[Reject]:
             yield Reject(reason, name, span, document.id, int(batch.row_sentence[row]))
 
 
-@cache
-def _extractor(settings: tuple[tuple[str, Any], ...]) -> Extractor:
-    """A worker's extractor, made once."""
-    return Extractor(**dict(settings))
+_extractor = cache(Extractor)
+"""A worker's extractor, made once."""
 
 
 def _extract_chunk(
-    settings: tuple[tuple[str, Any], ...], documents: list[Document]
+    settings: dict[str, Any], documents: list[Document]
 ) -> tuple[list[Pair], list[Reject]]:
     rejects: list[Reject] = []
-    extractor = _extractor(settings)
+    extractor = _extractor(**settings)
     extractor.on_reject = rejects.append
     return list(extractor.pairs(documents)), rejects
 

@@ -19,7 +19,6 @@ from extract.trees import Batch
 
 PREVIOUS = -2
 """Stands for the head of S1 if S1 is the previous sentence."""
-MAX_DEPTH = 1000
 GOVERNORS = 3
 """Steps from a clause with "that" up to the conjunct that it is part of."""
 REASONS = ("no_pattern", "marker_relation", "marker_place", "s2_head", "s1_head", "order")
@@ -258,7 +257,7 @@ class _Heads:
         if row.s2 == "edge_clause":
             # From the head up through the subject, object or adverbial that it is in, as long as
             # these precede the predicate: the clause whose first phrase the marker modifies.
-            top = self.ascend(head, batch.labelled("dependent") & (batch.head > batch.tokens))
+            top = batch.ascend(head, batch.labelled("dependent") & (batch.head > batch.tokens))
             return np.where((top != head) & (top > token), top, -1)
         return head
 
@@ -298,11 +297,11 @@ class _Heads:
         if row.alike:
             # Conjuncts are alike: if S2 is finite, the finite clause above.
             finite = batch.tagged("finite")
-            above = self.ascend(s1, ~finite)
+            above = batch.ascend(s1, ~finite)
             return np.where((s1 >= 0) & finite[s2] & finite[above], above, s1)
         through = batch.under(row.climb)
         if row.s1 not in ("clause", "sentence"):
-            s1 = self.ascend(s1, through)
+            s1 = batch.ascend(s1, through)
             if row.s1 != "parent" or not self.whole_clauses:
                 return s1
             # A clause that is joined without a conjunction continues the clause right before it:
@@ -310,8 +309,8 @@ class _Heads:
             last = batch.child_beside(s2, s1, self.full_conjunct, after=False)
             return np.where(last > s1, last, s1)
         if row.s1 == "clause" and not self.whole_clauses:
-            return self.ascend(s1, through | self.no_clause)
-        s1 = self.ascend(s1, through | self.no_sentence)
+            return batch.ascend(s1, through | self.no_clause)
+        s1 = batch.ascend(s1, through | self.no_sentence)
         return self.with_subject(s1, s2) if self.whole_clauses else s1
 
     def complement_alike(self, s1: Ints, s2: Ints) -> Ints:
@@ -355,17 +354,6 @@ class _Heads:
             events = finite[s1] & finite[s2] & complement[s2]
             fits &= events | (self.content_before[first] != s1)
         return fits
-
-    def ascend(self, tokens: Ints, through: BoolArray) -> Ints:
-        """Each token's nearest ancestor, or itself, that `through` does not mark."""
-        tokens = tokens.copy()
-        passing = np.flatnonzero(tokens >= 0)
-        for _ in range(MAX_DEPTH):
-            passing = passing[through[tokens[passing]] & (self.batch.head[tokens[passing]] >= 0)]
-            if len(passing) == 0:
-                break
-            tokens[passing] = self.batch.head[tokens[passing]]
-        return tokens
 
 
 def _last_before(wanted: BoolArray) -> Ints:

@@ -17,6 +17,9 @@ STRINGS_LIMIT = 200_000
 LETTERS_A_WORD = 10
 """Characters that count as a word if spaces are rarer; English prose has 5 to 8 for each space."""
 
+NAMES = ("form", "upos", "xpos", "feats", "deprel")
+"""The columns of `ParsedDocument` that are codes of `strings`."""
+
 Item = TypeVar("Item")
 IntArray = NDArray[np.int32]
 Ints = NDArray[np.signedinteger[Any]]

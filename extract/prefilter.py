@@ -56,16 +56,15 @@ class Prefilter:
         chosen = np.unique(np.searchsorted(starts, hits, side="right") - 1)
         chosen = chosen[chosen >= 0]
         if self.previous and len(chosen):
-            back = [s - 1 for s in chosen.tolist() if s > 0 and self._looks_back(document, s)]
+            text, numbers = document.text, chosen.tolist()
+            back = [s - 1 for s in numbers if s > 0 and self._looks_back(text, *layer[s])]
             chosen = np.union1d(chosen, np.array(back, dtype=np.int64))
         return chosen.astype(np.int32)
 
-    def _looks_back(self, document: Document, sentence: int) -> bool:
-        assert document.sentences is not None
-        start, end = document.sentences[sentence]
-        opening = OPENING.match(document.text, start, end)
+    def _looks_back(self, text: str, start: int, end: int) -> bool:
+        opening = OPENING.match(text, start, end)
         at_start = opening and self._at_start.search(opening[0])
-        return bool(at_start or self._anywhere.search(document.text, start, end))
+        return bool(at_start or self._anywhere.search(text, start, end))
 
 
 def _regex(markers: Sequence[str], table: PatternTable) -> re.Pattern[str]:

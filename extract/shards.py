@@ -17,10 +17,9 @@ from corpora.declared import Table
 from corpora.store.documents import shards_of
 from corpora.store.rows import parquet_batches, write_parquet
 from extract.pairs import Pair
-from extract.parse import STRINGS_LIMIT, Ints, ParsedDocument, StringTable
+from extract.parse import NAMES, STRINGS_LIMIT, Ints, ParsedDocument, StringTable
 
 NUMBERS = ("start", "end", "head")
-NAMES = ("form", "upos", "xpos", "feats", "deprel")
 _LIST = pa.list_(pa.int32())
 _NAME_LIST = pa.list_(pa.dictionary(pa.int32(), pa.string()))
 PARSES = pa.schema(

@@ -27,14 +27,7 @@ from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
 from extract.prefilter import Prefilter
 from extract.settings import ExtractSettings, PairSettings, ParseSettings
-from extract.shards import (
-    PairCounts,
-    ParseCounts,
-    ParseFacts,
-    Rejects,
-    iter_parses,
-    write_parses,
-)
+from extract.shards import PairCounts, ParseCounts, ParseFacts, Rejects, iter_parses, write_parses
 
 __all__ = [
     "EXTRACT_VERSION",
@@ -135,8 +128,17 @@ def extract(
     folder.mkdir(parents=True, exist_ok=True)
     shards: list[dict[str, Any]] = []
     parsed = iter(parses)
+    hint = "the parses were made from other documents: run the parse stage again"
     for number, group in enumerate(by_words(documents, settings.words_per_shard)):
-        pairs = list(zip(group, _next(parsed, group), strict=True))
+        pairs: list[tuple[Document, ParsedDocument]] = []
+        for document in group:
+            one = next(parsed, None)
+            if one is None or one.doc != document.id:
+                found = "nothing" if one is None else repr(one.doc)
+                raise InputError(
+                    f"expected the parse of document {document.id!r}, found {found}", hint=hint
+                )
+            pairs.append((document, one))
         path = folder / f"pairs-{number:05d}.parquet"
         if not part.has(number):
             continue
@@ -145,8 +147,7 @@ def extract(
         shards.append(PairCounts.read(path).model_dump())
     for left in parsed:
         raise InputError(
-            f"there is a parse of document {left.doc!r}, but no such document",
-            hint="the parses were made from other documents: run the parse stage again",
+            f"there is a parse of document {left.doc!r}, but no such document", hint=hint
         )
     counts = PairCounts.of(_summed(shards))
     if part == WHOLE:
@@ -193,31 +194,15 @@ def _extract_shard(
     extractor = Extractor(parser=parser, on_reject=rejects.append, **shaping)
     columns = (extractor.extract([d for d, _ in b], [p for _, p in b]) for b in batches(parsed))
     pairs = [pair for batch in columns for pair in batch.pairs()]
-    refused = {
-        "markers": Counter(reject.marker for reject in rejects),
-        "reasons": Counter(reject.reason for reject in rejects),
-    }
+    markers = Counter(reject.marker for reject in rejects)
     counts = PairCounts(
         documents=len(parsed),
         markers=Counter(pair.marker for pair in pairs),
         pairs=len(pairs),
         positions=Counter(pair.position for pair in pairs),
-        rejects=Rejects(**refused),
+        rejects=Rejects(markers=markers, reasons=extractor.reject_counts),
     )
     write_parquet(path, [pairs_to_batch(pairs)], PAIRS, counts.metadata())
-
-
-def _next(parses: Iterator[ParsedDocument], group: list[Document]) -> Iterator[ParsedDocument]:
-    """The parses of one shard's documents; InputError if they are of other documents."""
-    for document in group:
-        parsed = next(parses, None)
-        if parsed is None or parsed.doc != document.id:
-            found = "nothing" if parsed is None else repr(parsed.doc)
-            raise InputError(
-                f"expected the parse of document {document.id!r}, found {found}",
-                hint="the parses were made from other documents: run the parse stage again",
-            )
-        yield parsed
 
 
 def _summed(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from corpora.document import Span
 from corpora.sentences.rules import CITATIONS
-from extract.clauses import MAX_DOUBLINGS, REFUSALS, Block, Marks
+from extract.clauses import REFUSALS, Block, Marks
 from extract.match import PREVIOUS, Matches
 from extract.parse import BoolArray, Ints
 from extract.trees import Batch
@@ -120,10 +120,8 @@ class Judge:
         starts = np.split(batch.start, bounds[1:-1])
         parts = [speech.at(start) for speech, start in zip(self.speeches, starts, strict=True)]
         self.speech = np.concatenate(parts)
-        self.top = np.where(labelled("conjunct") & (head >= 0), head, tokens)
+        self.top = batch.ascend(tokens, labelled("conjunct"), steps=len(batch))
         """The first conjunct of each token's coordination."""
-        for _ in range(MAX_DOUBLINGS):
-            self.top = self.top[self.top]
         # After the subject it introduces nothing: "he was to leave".
         opens = (head > tokens) & (tokens < batch.leftmost_child("core")[head])
         subordinator, that = labelled("subordinator") & opens, listed("complementizer")
@@ -198,9 +196,7 @@ class Judge:
         verb = np.minimum(batch.head + 1, len(batch) - 1)
         auxiliary = batch.labelled("auxiliary")[verb] & (batch.head[verb] == tokens)
         gap &= auxiliary | ((verb == tokens) & ~batch.tagged("bare"))
-        above = tokens
-        for _ in range(GOVERNORS):
-            above = np.where(batch.labelled("reported_clause")[above], batch.head[above], above)
+        above = batch.ascend(tokens, batch.labelled("reported_clause"), GOVERNORS)
         return gap & ~batch.labelled("dependent_clause")[above] & ~self.asks
 
     def _open_ends(self) -> BoolArray:
@@ -259,16 +255,16 @@ class Judge:
         questions = []
         s1_last = block.ends(side == 1)[1]
         for number, head in ((1, matches.s1), (2, matches.s2)):
-            here = head >= 0
+            here, top = head >= 0, self.top[head]
             first, last = block.ends(side == number)
             # A "?" or "!" in front of the first word ends what was before it.
             side[(side == number) & listed("terminal")[token] & (token < first[block.match])] += 2
             # S2 of a subordinator is introduced by the marker itself.
             own = here & ~(block.subordinate & (number == 2))
-            asks = self.asks[head] & ~self.indirect[self.top[head]]
-            asks &= ~(own & self.told_when[self.top[head]])  # "Remember when he came?"
+            asks = self.asks[head] & ~self.indirect[top]
+            asks &= ~(own & self.told_when[top])  # "Remember when he came?"
             opening = block.ends((side == number) & ~batch.labelled("opener")[token])[0]
-            fragment = own & batch.labelled("dependent_clause")[self.top[head]]
+            fragment = own & batch.labelled("dependent_clause")[top]
             fragment |= here & (opening >= 0) & self._breaks_off(head, opening, last, asks)
             fragment |= block.any((side == number) & self.gap[token])
             fragment |= here & self._no_command(matches, head, opening)
@@ -276,8 +272,11 @@ class Judge:
             # "(It is slow) of late": the bracket in front of the side ends inside it.
             fragment |= here & (self.brackets[last + 1] < self.brackets[np.maximum(first, 0)])
             fragment |= here & self._broken(block, side, number, first, last)
-            lost = own & self._loses_sense(head)
-            other = self.top[head] if number == 1 else self.top[matches.s1]
+            # Without the words that introduce or govern it, a clause changes its meaning.
+            # A main clause that "that" introduces is a part of what the parse did not find.
+            part = self.complement[top] & batch.labelled("main_clause")[top]
+            lost = own & (self.lost[head] | self.lost[top] | self.doubtful[head] | part)
+            other = top if number == 1 else self.top[matches.s1]
             # One of two conjuncts has a "that" which the other lacks.
             unlike = (head != other) & self.complement[head] & ~self.complement[other]
             fragment |= own & (matches.s1 >= 0) & unlike
@@ -347,13 +346,6 @@ class Judge:
         side[behind & parted[block.match]] += 2
         return refused
 
-    def _loses_sense(self, head: Ints) -> BoolArray:
-        """Whether a clause changes its meaning without the words that introduce or govern it."""
-        top = self.top[head]
-        # A main clause that "that" introduces is a part of what the parse did not find.
-        part = self.complement[top] & self.batch.labelled("main_clause")[top]
-        return self.lost[head] | self.lost[top] | self.doubtful[head] | part
-
     def _no_command(self, matches: Matches, head: Ints, first: Ints) -> BoolArray:
         """Whether an imperative has words before it that no mark separates from the rest.
 
@@ -409,16 +401,14 @@ class Judge:
 
     def _tells(self, last: Ints) -> BoolArray:
         """Whether the verb that the last word belongs to lacks an object: "he said to them"."""
-        head, verb, at = self.batch.head, self.batch.tagged("verb"), last
-        for _ in range(GOVERNORS):
-            at = np.where(verb[at] | (head[at] < 0), at, head[at])
+        verb = self.batch.tagged("verb")
+        at = self.batch.ascend(last, ~verb, GOVERNORS)
         return verb[at] & ~self.batch.tagged("object")[at]
 
     def _neither(self, block: Block, side: Marks) -> BoolArray:
         """The words that belong neither to a side, the marker, nor the tag of a quotation."""
         neither = (side == 0) & block.words
-        which, markers = block.matches.marker_tokens()
-        neither[markers + block.shift[which]] = False
+        neither[block.marker] = False
         speaker = self.speech[block.matches.lead][block.match]
         return neither & ((speaker == 0) | (self.speech[block.token] == speaker))
 

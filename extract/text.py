@@ -167,11 +167,10 @@ def _strip_once(text: str) -> str:
     if text.startswith("''"):  # the quotes of the Penn Treebank: `` and ''
         return text[2:].lstrip(SEPARATORS)
     first, last = text[:1], text[-1:]
-    if first == "‘" and not SINGLE_CLOSED.search(text):
-        return text[1:].lstrip(SEPARATORS)
+    single = first == "‘" and not SINGLE_CLOSED.search(text)
     closer = next((close for close, opener in PARTNERS.items() if opener == first), "")
     odd = {mark for mark in ('"', EMPHASIS) if text.count(mark) % 2}
-    if first in PARTNERS or first in odd or (closer and closer not in text):
+    if single or first in PARTNERS or first in odd or (closer and closer not in text):
         return text[1:].lstrip(SEPARATORS)
     opens = last in PARTNERS.values() or last == "‘"
     opens |= last == "’" and text[-2:-1] in TERMINAL + SEPARATORS and "‘" not in text

@@ -19,6 +19,7 @@ from extract.parse import BoolArray, Ints, ParsedDocument, StringTable
 from extract.patterns.table import DERIVED, Multiword, PatternTable
 
 Method = TypeVar("Method", bound=Callable[..., NDArray[Any]])
+MAX_DEPTH = 1000
 MARKS = {
     "separator": {*",;:.-–—…•*/", "--", "---", "...", "....", "。", "，", "、", "；", "："},
     "open_end": {*":;,-–—", "--", "---", ":—"},
@@ -284,6 +285,17 @@ class Batch:
         children = np.flatnonzero(wanted & (self.head >= 0))[::-1]
         leftmost[self.head[children]] = children
         return leftmost
+
+    def ascend(self, tokens: Ints, through: BoolArray, steps: int = MAX_DEPTH) -> Ints:
+        """Each token's nearest ancestor, or itself, that `through` does not mark."""
+        tokens = tokens.copy()
+        passing = np.flatnonzero(tokens >= 0)
+        for _ in range(steps):
+            passing = passing[through[tokens[passing]] & (self.head[tokens[passing]] >= 0)]
+            if len(passing) == 0:
+                break
+            tokens[passing] = self.head[tokens[passing]]
+        return tokens
 
     def child_beside(self, token: Ints, head: Ints, wanted: BoolArray, *, after: bool) -> Ints:
         """The nearest wanted child of each `head` before or after each token; -1 if none.

@@ -70,21 +70,15 @@ def make_upos(nlp: Language, name: str, table: dict[str, str]) -> UposTable:
 
 def _level(vocab: Vocab, table: dict[str, str], parts: int) -> tuple[Hashes, Hashes]:
     """Sorted keys of `parts` parts and their values. A zero key stands in for an empty level."""
-    rows = {np.uint64(0): np.uint64(0)}
-    for key, upos in table.items():
-        names = key.split(" ")
-        if len(names) == parts:
-            hashes = np.array([vocab.strings.add(name) for name in names], dtype=np.uint64)
-            rows[_mix(hashes)] = np.uint64(_symbol(vocab, upos))
-    keys = np.array(sorted(rows), dtype=np.uint64)
-    return keys, np.array([rows[key] for key in keys], dtype=np.uint64)
-
-
-def _mix(hashes: Hashes) -> np.uint64:
-    key = np.zeros(1, dtype=np.uint64)
-    for value in hashes:
-        key = key * _MIX + value
-    return np.uint64(key[0])
+    rows = {0: 0}
+    for names, upos in table.items():
+        if names.count(" ") + 1 == parts:
+            key = np.zeros(1, dtype=np.uint64)  # no scalar: its overflow would be a warning
+            for name in names.split(" "):
+                key = key * _MIX + np.uint64(vocab.strings.add(name))
+            rows[int(key[0])] = _symbol(vocab, upos)
+    keys, values = zip(*sorted(rows.items()), strict=True)
+    return np.array(keys, dtype=np.uint64), np.array(values, dtype=np.uint64)
 
 
 def _symbol(vocab: Vocab, name: str) -> int:

@@ -69,8 +69,8 @@ class SentenceParser:
     def skip(self, document: Document, sentence: Sentence) -> None:
         """Report a sentence that is too long."""
         if self.on_skip is not None:
-            number, *span = sentence
-            self.on_skip(Reject("sentence_too_long", "", (span[0], span[1]), document.id, number))
+            span = sentence.start, sentence.end
+            self.on_skip(Reject("sentence_too_long", "", span, document.id, sentence.number))
 
     def gold(self, document: Document, sentence: Sentence) -> GoldTokens:
         """The gold tokens of a sentence; `InputError` for a document without them."""

@@ -8,9 +8,7 @@ import numpy as np
 
 from corpora.document import Document
 from corpora.errors import InputError
-from extract.parse import STRINGS_LIMIT, ParsedDocument, StringTable
-
-COLUMNS = ("form", "upos", "xpos", "feats", "deprel")
+from extract.parse import NAMES, STRINGS_LIMIT, ParsedDocument, StringTable
 
 
 class GoldParser:
@@ -50,5 +48,5 @@ class GoldParser:
             start=np.array(tokens.start, dtype=np.int32),
             end=np.array(tokens.end, dtype=np.int32),
             head=np.array(tokens.head, dtype=np.int32),
-            **{name: self.strings.codes(getattr(tokens, name)) for name in COLUMNS},
+            **{name: self.strings.codes(getattr(tokens, name)) for name in NAMES},
         )

@@ -19,8 +19,8 @@ from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.progress import track
 from extract import embedded
-from extract.parse import STRINGS_LIMIT, ParsedDocument, StringTable
-from extract.parsers.base import Sentence, SentenceParser
+from extract.parse import NAMES, STRINGS_LIMIT, ParsedDocument, StringTable
+from extract.parsers.base import SentenceParser
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -86,38 +86,31 @@ class SpacyParser(SentenceParser):
             ]
 
     def _jobs(self, document: Document) -> Iterator[Job]:
-        for sentence in self.sentences(document):
-            make = self._from_tokens if self.gold_tokens else self._from_text
-            job = make(document, sentence)
-            if len(job.doc) > self.max_tokens:
-                self.skip(document, sentence)
-            elif len(job.doc):
-                # One sentence: its first token begins one and no other does.
-                starts: Any = np.full((len(job.doc), 1), -1, dtype=np.int64).astype(np.uint64)
-                starts[0] = 1
-                job.doc.from_array(["SENT_START"], starts)
-                yield job
-
-    def _from_text(self, document: Document, sentence: Sentence) -> Job:
-        doc = self.nlp.make_doc(document.text[sentence.start : sentence.end])
-        array = doc.to_array(["SPACY", "LENGTH", "IS_SPACE"]).astype(np.int64)
-        ends = sentence.start + np.cumsum(array[:, 0] + array[:, 1]) - array[:, 0]
-        starts = ends - array[:, 1]
-        if array[:, 2].any():
-            from spacy.tokens import Doc
-
-            keep = np.flatnonzero(array[:, 2] == 0)
-            doc = Doc(self.nlp.vocab, words=[doc[int(i)].text for i in keep])
-            starts, ends = starts[keep], ends[keep]
-        return Job(sentence.number, doc, starts, ends)
-
-    def _from_tokens(self, document: Document, sentence: Sentence) -> Job:
         from spacy.tokens import Doc
 
-        forms, starts, ends = self.gold(document, sentence)
-        spaces = [e < s for e, s in zip(ends, starts[1:], strict=False)] + [False]
-        doc = Doc(self.nlp.vocab, words=forms, spaces=spaces[: len(forms)])
-        return Job(sentence.number, doc, np.array(starts), np.array(ends))
+        for sentence in self.sentences(document):
+            if self.gold_tokens:
+                gold = self.gold(document, sentence)
+                starts, ends = np.array(gold.starts), np.array(gold.ends)
+                spaces = [*(ends[:-1] < starts[1:]).tolist(), False]
+                doc = Doc(self.nlp.vocab, words=gold.forms, spaces=spaces[: len(gold.forms)])
+            else:
+                doc = self.nlp.make_doc(document.text[sentence.start : sentence.end])
+                array = doc.to_array(["SPACY", "LENGTH", "IS_SPACE"]).astype(np.int64)
+                ends = sentence.start + np.cumsum(array[:, 0] + array[:, 1]) - array[:, 0]
+                starts = ends - array[:, 1]
+                if array[:, 2].any():
+                    keep = np.flatnonzero(array[:, 2] == 0)
+                    doc = Doc(self.nlp.vocab, words=[doc[int(i)].text for i in keep])
+                    starts, ends = starts[keep], ends[keep]
+            if len(doc) > self.max_tokens:
+                self.skip(document, sentence)
+            elif len(doc):
+                # One sentence: its first token begins one and no other does.
+                begins: Any = np.full((len(doc), 1), -1, dtype=np.int64).astype(np.uint64)
+                begins[0] = 1
+                doc.from_array(["SENT_START"], begins)
+                yield Job(sentence.number, doc, starts, ends)
 
     def _collect(
         self, document: Document, jobs: Sequence[Job], docs: Sequence[Doc]
@@ -129,7 +122,7 @@ class SpacyParser(SentenceParser):
         array = np.concatenate([empty, *(doc.to_array(columns) for doc in docs)])
         relative = array[:, 5].astype(np.int64)
         head = np.where(relative == 0, -1, np.arange(len(array)) + relative)
-        form, upos, xpos, feats, deprel = self._intern(array[:, :5]).T
+        names = dict(zip(NAMES, self._intern(array[:, :5]).T, strict=True))
         return ParsedDocument(
             doc=document.id,
             strings=self.strings,
@@ -138,11 +131,7 @@ class SpacyParser(SentenceParser):
             start=_joined(job.starts for job in jobs),
             end=_joined(job.ends for job in jobs),
             head=head.astype(np.int32),
-            form=form,
-            upos=upos,
-            xpos=xpos,
-            feats=feats,
-            deprel=deprel,
+            **names,
         )
 
     def _intern(self, hashes: NDArray[np.uint64]) -> NDArray[np.int32]:

@@ -7,32 +7,21 @@ similar length.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from corpora.document import Document
 from corpora.errors import ConfigError, require
-from extract.parse import IntArray, ParsedDocument, StringTable
+from extract.parse import NAMES, ParsedDocument, StringTable
 from extract.parsers.base import GoldTokens, Sentence, SentenceParser
 
 PROCESSORS = "tokenize,mwt,pos,lemma,depparse"
-
-
-class Word(NamedTuple):
-    """A word of a document's parse; `head` is its head's index there, -1 for a root."""
-
-    start: int
-    end: int
-    head: int
-    form: str
-    upos: str
-    xpos: str
-    feats: str
-    deprel: str
+Word = tuple[int, int, int, str, str, str, str, str]
+"""Start, end, head (its index in the document's parse, -1 for a root), and the `NAMES`."""
 
 
 @dataclass(kw_only=True)
@@ -94,21 +83,17 @@ class StanzaParser(SentenceParser):
             tokens = gold if isinstance(gold, GoldTokens) else None
             words.extend(_words(result, len(words), sentence.start, tokens))
             offsets.append(len(words))
-        columns = list(zip(*words, strict=True)) or [()] * len(Word._fields)
-        form, upos, xpos, feats, deprel = (self.strings.codes(column) for column in columns[3:])
+        columns = list(zip(*words, strict=True)) or [()] * (3 + len(NAMES))
+        start, end, head = (np.array(column, dtype=np.int32) for column in columns[:3])
         return ParsedDocument(
             doc=document.id,
             strings=self.strings,
-            sentence=_ints(sentence.number for sentence, _ in jobs),
-            offsets=_ints(offsets),
-            start=_ints(columns[0]),
-            end=_ints(columns[1]),
-            head=_ints(columns[2]),
-            form=form,
-            upos=upos,
-            xpos=xpos,
-            feats=feats,
-            deprel=deprel,
+            sentence=np.array([sentence.number for sentence, _ in jobs], dtype=np.int32),
+            offsets=np.array(offsets, dtype=np.int32),
+            start=start,
+            end=end,
+            head=head,
+            **dict(zip(NAMES, map(self.strings.codes, columns[3:]), strict=True)),
         )
 
     @cached_property
@@ -158,9 +143,5 @@ def _words(
                     begin, end = start + token.start_char, start + token.end_char
                 head = first + word.head - 1 if word.head else -1
                 tags = (word.upos or "", word.xpos or "", word.feats or "", word.deprel or "")
-                yield Word(begin, end, head, word.text, *tags)
+                yield begin, end, head, word.text, *tags
                 base += 1
-
-
-def _ints(values: Iterable[int]) -> IntArray:
-    return np.fromiter(values, dtype=np.int32)

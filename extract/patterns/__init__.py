@@ -70,7 +70,9 @@ def load_patterns(language: str = "en", scheme: str = "ud", files: Files = ()) -
                 where=str(path),
                 hint="--patterns expects the path of a TOML file",
             )
-    return _merged(language, scheme, *(tuple(map(_stamped, part)) for part in (installed, own)))
+    # With its modification time: a changed file is read again.
+    stamped = tuple((path, path.stat().st_mtime_ns) for path in (*installed, *own))
+    return _merged(language, scheme, stamped, len(installed))
 
 
 def patterns_hash(language: str, files: Files = ()) -> str:
@@ -131,20 +133,15 @@ def _shipped(language: str) -> list[Path]:
     return paths
 
 
-def _stamped(path: Path) -> tuple[Path, int]:
-    """A file and its modification time: a changed file is read again."""
-    return path, path.stat().st_mtime_ns
-
-
 @functools.cache
 def _merged(
-    language: str,
-    scheme: str,
-    installed: tuple[tuple[Path, int], ...],
-    own: tuple[tuple[Path, int], ...],
+    language: str, scheme: str, stamped: tuple[tuple[Path, int], ...], installed: int
 ) -> PatternTable:
-    """The table of several files. Only a user's file may replace entries of another."""
-    files = [PatternFile.read(path) for path, _ in (*installed, *own)]
+    """The table of several files, of which the first `installed` are not the user's.
+
+    Only a user's file may replace entries of another.
+    """
+    files = [PatternFile.read(path) for path, _ in stamped]
     whole: dict[Loc, Any] = {}
     stated_in: dict[Loc, PatternFile] = {}
     for number, file in enumerate(files):
@@ -155,7 +152,7 @@ def _merged(
             )
         entries = file.entries()
         for keys in entries:
-            if keys in stated_in and number < len(installed):
+            if keys in stated_in and number < installed:
                 raise ConfigError(
                     f"{' '.join(map(str, keys))} is in another pattern table too: "
                     f"{stated_in[keys].where()}",

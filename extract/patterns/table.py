@@ -22,7 +22,6 @@ DERIVED = (
 """Properties that follow from a token's children, beside those that `[properties]` names."""
 SPAN_KEYS = ("s1_drop", "s2_drop", "s1_mute", "s2_mute")
 LABEL_KEYS = ("deprels", "s2_deprels", "s1_deprels", "s1_not", "climb")
-WORD_KEYS = ("not_before", "after_words", "compared", "s2_words")
 PROPERTY_KEYS = ("tags", "s2_needs", "s2_lacks", "s1_needs", "s1_lacks")
 CHILD = re.compile(r"(<|>>?)?[=@]?[a-z]+(:[a-z]+)*(\+(clause|subject))?")
 
@@ -251,17 +250,15 @@ class PatternFile(_OfLanguage):
 
         All rows of a marker are one entry.
         """
-        stated: dict[Loc, Any] = {(key,): getattr(self, key) for key in self.model_fields_set}
-        tables = ("sets", "classes", "properties", "spans", "standalone", "multiword", "pattern")
-        for key in ("language", *tables):
-            stated.pop((key,), None)
+        tables = {"sets", "classes", "properties", "spans", "standalone", "multiword", "pattern"}
+        single = self.model_fields_set - tables - {"language"}
+        stated: dict[Loc, Any] = {(key,): getattr(self, key) for key in single}
         stated |= {("sets", name): markers for name, markers in self.sets.items()}
-        for scheme, classes in self.classes.items():
-            for name in classes.model_fields_set:
-                stated["classes", scheme, name] = getattr(classes, name)
         stated |= {("properties", name): tags for name, tags in self.properties.items()}
-        for name, part in (("spans", self.spans), ("standalone", self.standalone)):
-            stated |= {(name, key): getattr(part, key) for key in part.model_fields_set}
+        parts: dict[Loc, Table] = {("spans",): self.spans, ("standalone",): self.standalone}
+        parts |= {("classes", scheme): classes for scheme, classes in self.classes.items()}
+        for keys, part in parts.items():
+            stated |= {(*keys, key): getattr(part, key) for key in part.model_fields_set}
         stated |= {("multiword", row.name): row for row in self.multiword}
         for row in self.pattern:
             stated["pattern", row.marker] = (*stated.get(("pattern", row.marker), ()), row)

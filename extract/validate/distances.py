@@ -115,42 +115,36 @@ class Distances:
 
 def measure(pairs: Sequences, gold: Sequences) -> Distances:
     """Align every pair by both criteria, with and without the gold of its own document."""
-    none = np.full((2, 2, len(pairs)), np.nan, dtype=np.float32)
-    result = Distances(*(dict(zip((PAPER, STRICT), rows, strict=True)) for rows in none))
-    _align(pairs, gold, PAPER, np.arange(len(pairs)), result)
+    paper = _aligned(pairs, gold, PAPER)
+    strict = np.full_like(paper, np.nan)
     # Of one marker each: no other pair of a pair and its gold can pass the strict criterion.
     for marker in np.unique(pairs.marker):
         rows, columns = (np.flatnonzero(side.marker == marker) for side in (pairs, gold))
-        _align(pairs, gold.take(columns), STRICT, rows, result)
-    return result
+        strict[:, rows] = _aligned(pairs.take(rows), gold.take(columns), STRICT)
+    own, control = ({PAPER: paper[view], STRICT: strict[view]} for view in (0, 1))
+    return Distances(own, control)
 
 
-def _align(
-    pairs: Sequences, gold: Sequences, criterion: str, rows: Ints, result: Distances
-) -> None:
-    """Align the pairs `rows` with `gold` by one criterion."""
+def _aligned(pairs: Sequences, gold: Sequences, criterion: str) -> Floats:
+    """The mean distance [own or control, pairs] to the gold pair with the least key.
+
+    Among equals the least mean; nan for a pair that is not aligned.
+    """
+    quality = np.full((2, len(pairs)), np.nan, dtype=np.float32)
+    far = np.float32(np.inf)
     step = max(1, CELLS // max(1, len(gold)))
-    for start in range(0, len(rows) if len(gold) else 0, step):
-        chunk = pairs.take(rows[start : start + step])
+    for start in range(0, len(pairs) if len(gold) else 0, step):
+        chunk = pairs.take(np.arange(start, min(start + step, len(pairs))))
         d1, d2 = distances(chunk.first, gold.first), distances(chunk.second, gold.second)
         key = np.minimum(d1, d2) if criterion == PAPER else np.maximum(d1, d2)
         same = chunk.doc[:, None] == gold.doc
-        own = key if criterion == PAPER else np.where(same, key, np.float32(np.inf))
-        for view, near in (
-            (result.own, own),
-            (result.control, np.where(same, np.float32(np.inf), key)),
-        ):
+        own = key if criterion == PAPER else np.where(same, key, far)
+        for view, near in enumerate((own, np.where(same, far, key))):
             least = near.min(axis=1)
             aligned = least < BELOW if criterion == PAPER else least <= AT_MOST
-            view[criterion][rows[start : start + step]] = _quality(near, d1, d2, aligned)
-
-
-def _quality(key: Floats, d1: Floats, d2: Floats, aligned: NDArray[np.bool_]) -> Floats:
-    """The mean distance to the gold pair with the least key; among equals, the least mean."""
-    quality = np.full(len(key), np.nan, dtype=np.float32)
-    for row in np.flatnonzero(aligned):
-        best = key[row] == key[row].min()
-        quality[row] = ((d1[row, best] + d2[row, best]) / 2).min()
+            for row in np.flatnonzero(aligned):
+                best = near[row] == least[row]
+                quality[view, start + row] = ((d1[row, best] + d2[row, best]) / 2).min()
     return quality
 
 

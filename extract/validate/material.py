@@ -142,7 +142,18 @@ def gather(
         elif pair.doc not in maps:
             left_out["pairs_without_gold"] += 1
         else:
-            material.pairs.append(_item(pair, *maps[pair.doc]))
+            doc, to_words = maps[pair.doc]
+            try:
+                spans = map(to_words, (pair.marker_spans, pair.s1_spans, pair.s2_spans))
+                material.pairs.append(Item(doc, connective(pair.marker), *spans))
+            except IndexError:
+                raise InputError(
+                    f"the spans of the pair of {pair.marker!r} in sentence {pair.sentence} "
+                    "are outside the document",
+                    where=pair.doc,
+                    hint="the pairs were extracted from another version of the source; "
+                    "extract again",
+                ) from None
     material.left_out = +left_out
     return material
 
@@ -184,16 +195,3 @@ def _last_subsequence(wanted: tuple[str, ...], words: list[str]) -> list[int] | 
             return None
         places.append(at)
     return places[::-1]
-
-
-def _item(pair: Pair, doc: int, to_words: WordMap) -> Item:
-    try:
-        marked, s1, s2 = map(to_words, (pair.marker_spans, pair.s1_spans, pair.s2_spans))
-        return Item(doc, connective(pair.marker), marked, s1, s2)
-    except IndexError:
-        raise InputError(
-            f"the spans of the pair of {pair.marker!r} in sentence {pair.sentence} "
-            "are outside the document",
-            where=pair.doc,
-            hint="the pairs were extracted from another version of the source; extract again",
-        ) from None

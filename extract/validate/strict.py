@@ -150,8 +150,8 @@ def summary(counts: Counts, markers: Sequence[str], weights: NDArray[np.float64]
     """The scores of counts and weights over the same documents."""
     table = np.concatenate((counts.sum(axis=1, keepdims=True), counts), axis=1)
     resampled = np.tensordot(weights, table.astype(np.float64), axes=1)
-    rows = [_row(table[:, i], resampled[:, i]) for i in range(table.shape[1])]
-    return {"overall": rows[0], "per_marker": dict(zip(markers, rows[1:], strict=True))}
+    overall, *rows = map(_row, table.swapaxes(0, 1), resampled.swapaxes(0, 1))
+    return {"overall": overall, "per_marker": dict(zip(markers, rows, strict=True))}
 
 
 def score(extracted: int, gold: int, hits: int, ci: list[float] | None = None) -> Score:
