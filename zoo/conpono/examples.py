@@ -220,10 +220,8 @@ def as_tensors(batch: Mapping[str, Any], device: torch.device = CPU) -> dict[str
 
     To a GPU they are copied from pinned memory, so that the process need not wait.
     """
-
-    def tensor(array: np.ndarray) -> torch.Tensor:
-        made = torch.from_numpy(array)
-        return made if device.type == "cpu" else made.pin_memory().to(device, non_blocking=True)
-
     arrays = {k: v for k, v in batch.items() if isinstance(v, np.ndarray) and k != "plan"}
-    return {**batch, **{name: tensor(array) for name, array in arrays.items()}}
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    if device.type != "cpu":
+        tensors = {k: v.pin_memory().to(device, non_blocking=True) for k, v in tensors.items()}
+    return {**batch, **tensors}
