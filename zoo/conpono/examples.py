@@ -24,7 +24,6 @@ from corpora.rng import stream
 from zoo.conpono.segments import KEPT, Encoded, Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore
 
-Encoder = Literal["full", "isolated", "uni"]
 CPU = torch.device("cpu")
 TRIES = 100
 """Attempts for each random candidate before the corpus counts as repetitive."""
@@ -95,7 +94,7 @@ class Candidates(Examples):
     target there. Sequence 0 is the anchor alone (not for the uni-encoder).
     """
 
-    encoder: Encoder = "full"
+    encoder: Literal["full", "isolated", "uni"] = "full"
     targets: int = 4
 
     def draw(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +15,12 @@ from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import InputError
 from zoo.criteria.modeling import CriteriaConfig
+from zoo.criteria.recipes import COLUMNS, LABELS, Bigru
 from zoo.training.data import Dataset, Shards
 from zoo.training.mapped import Part, Texts, bounds_of, mapped, rows_of, tokenized
 
-if TYPE_CHECKING:
-    from zoo.criteria.recipes import Bigru
-
-LABELS = ("level", "sentence_bin", "paragraph_bin")
 ALONG = ("section", *LABELS)
 """Columns with one value for each sentence."""
-COLUMNS = ("doc", "title", "sentences", "section", "headings", *LABELS)
 NOWHERE = -1
 
 
@@ -64,14 +60,6 @@ class Places(TorchDataset[Any]):
     def documents(self) -> np.ndarray:
         """The number of each row's document, `[rows]`."""
         return np.cumsum(self.first)[self.rows]
-
-    def word_counts(self, size: int) -> np.ndarray:
-        """Counts of the `size` words of the vocabulary in the sentences, `[size]`."""
-        counts = np.zeros(size, np.int64)
-        for start in range(0, len(self.sentences.ids), 1 << 24):
-            part = self.sentences.ids[start : start + (1 << 24)]
-            counts += np.bincount(part, minlength=size)
-        return counts
 
     def __getitem__(self, row: int) -> tuple[Places, int]:
         """A row as its number: `collate` makes a whole batch at once."""
