@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +15,16 @@ from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import InputError
 from zoo.criteria.modeling import CriteriaConfig
-from zoo.criteria.recipes import COLUMNS, LABELS, Bigru
 from zoo.training.data import Dataset, Shards
 from zoo.training.mapped import Part, Texts, bounds_of, mapped, rows_of, tokenized
 
+if TYPE_CHECKING:
+    from zoo.criteria.recipes import Bigru
+
+LABELS = ("level", "sentence_bin", "paragraph_bin")
 ALONG = ("section", *LABELS)
 """Columns with one value for each sentence."""
+COLUMNS = ("doc", "title", "sentences", "section", "headings", *LABELS)
 NOWHERE = -1
 
 

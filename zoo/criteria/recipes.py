@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from zoo.training.job import Job
 
 Criterion = Literal["nl", "spp", "sdt"]
-LABELS = ("level", "sentence_bin", "paragraph_bin")
-COLUMNS = ("doc", "title", "sentences", "section", "headings", *LABELS)
 
 
 def _each_once(criteria: tuple[str, ...]) -> tuple[str, ...]:
@@ -29,7 +27,14 @@ class Bigru(StepRecipe, WordRecipe):
     """
 
     paper = "Chen, Chu and Gimpel 2019, section 4"
-    reads = (Form(COLUMNS),)
+    reads = (
+        Form(
+            (
+                *("doc", "title", "sentences", "section", "headings", "level"),
+                *("sentence_bin", "paragraph_bin"),
+            )
+        ),
+    )
     can = frozenset({ENCODES})
     differs = (
         "The loss of a bag of words is -log p per word: one distribution over the vocabulary for "
