@@ -7,7 +7,4 @@ from __future__ import annotations
 
 from zoo import lazily
 
-__getattr__ = lazily(
-    __name__,
-    {"modeling": ("ConponoConfig", "ConponoModel")},
-)
+__getattr__ = lazily(__name__, {"modeling": ("ConponoConfig", "ConponoModel")})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,6 @@ from zoo.conpono.modeling import ConponoModel
 from zoo.conpono.segments import KEPT
 from zoo.conpono.training import PARTS
 from zoo.evaluate.scores import of_ratio
-
-FIRST = {
-    "conpono": "test accuracy, target among its candidates",
-    "bso": "test accuracy, swapped or not",
-}
-"""The name of the main figure."""
 
 
 def hits(scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -78,28 +71,6 @@ def validation_metrics(made: Any, distances: Sequence[int]) -> dict[str, float]:
     return metrics | dict(zip(PARTS, parts.mean(0).tolist(), strict=True))
 
 
-def evaluate(
-    model: ConponoModel,
-    shown: Mapping[str, Examples],
-    collator: Collator,
-    distances: Sequence[int],
-    seed: int,
-    workers: int = 0,
-) -> dict[str, Any]:
-    """`accuracies` on each split of `shown`, as SPLIT_masked and SPLIT_clean.
-
-    With words hidden as in training (the paper's figure 2), and with none hidden.
-    """
-    metrics = {}
-    for split, part in shown.items():
-        for name, rate in {"masked": part.masking.rate, "clean": 0.0}.items():
-            examples = replace(part, masking=replace(part.masking, rate=rate))
-            right, asked = held_out(model, examples, collator, workers=workers)
-            figures = accuracies(right, asked, distances, seed, f"{split}.{name}")
-            metrics[f"{split}_{name}"] = figures
-    return metrics
-
-
 @torch.inference_mode()
 def held_out(
     model: ConponoModel, examples: Examples, collator: Collator, batch: int = 8, workers: int = 0
@@ -115,7 +86,7 @@ def held_out(
 
 
 def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
-    """Accuracy over the distance k as an SVG picture; `curves` are those of `evaluate`."""
+    """Accuracy over the distance k as an SVG picture; `curves` are `accuracies` by their names."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

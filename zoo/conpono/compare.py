@@ -87,9 +87,11 @@ def analyse(
     """
     sets = {"one": right_one & ~right_two, "two": right_two & ~right_one}
     result: dict[str, Any] = {name: {"n": int(rows.sum())} for name, rows in sets.items()}
+    words = CountVectorizer(vocabulary=MARKERS, token_pattern=r"\b\w+\b")
     for place, taken in {"both": slice(2), "first": slice(1), "second": slice(1, 2)}.items():
         base, counts = (
-            counts_of([" ".join(pair[taken]) for pair in pairs]) for pairs in (training, examples)
+            words.transform([" ".join(pair[taken]) for pair in pairs]).toarray()
+            for pairs in (training, examples)
         )
         if not base.any():
             raise InputError("no marker occurs in the training data", hint="give its BSO pairs")
@@ -107,12 +109,6 @@ def analyse(
                 "markers": dict(zip(MARKERS, each.tolist(), strict=True)),
             }
     return result
-
-
-def counts_of(texts: Sequence[str]) -> np.ndarray:
-    """How often each marker is a word of each text, whatever its case, `[texts, markers]`."""
-    words = CountVectorizer(vocabulary=MARKERS, token_pattern=r"\b\w+\b")
-    return words.transform(texts).toarray().astype(np.float64)
 
 
 def change_of(counts: np.ndarray, base: np.ndarray) -> tuple[float, np.ndarray]:

@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import ConfigError
-from zoo.backbones import (
-    backbone_of,
-    pooling_of,
-    set_attention,
-    tokenizer_for,
-    training_attention,
-)
-from zoo.conpono.accuracy import FIRST, evaluate, validation_metrics, write_plot
+from zoo.backbones import backbone_of, pooling_of, set_attention, tokenizer_for, training_attention
+from zoo.conpono.accuracy import accuracies, held_out, validation_metrics, write_plot
 from zoo.conpono.examples import Candidates, Collator, Examples, Orderings
 from zoo.conpono.modeling import ConponoModel, load_heads
 from zoo.conpono.segments import Geometry, Masking, Template
@@ -50,9 +43,26 @@ def train(recipe: Conpono, job: Job) -> None:
     geometry = Geometry(recipe.anchor_sentences, recipe.target_sentences, recipe.k)
     stores = token_stores(dataset, tokenizer, geometry, recipe.output, recipe.workers)
 
-    # Model
-    model = make_model(recipe, job, tokenizer)
-    limit = model.config.max_tokens
+    # Model: the backbone with new heads or, for a CONPONO model, its heads
+    torch.manual_seed(recipe.seed)
+    backbone = backbone_of(recipe, tokenizer)
+    if recipe.vector == "cls" and pooling_of(backbone.config, tokenizer) != "first":
+        raise ConfigError(
+            f"texts of {backbone.config.model_type} do not begin with [CLS]",
+            where="vector",
+            hint='set vector = "mean", or use a backbone such as BERT',
+        )
+    model = ConponoModel.from_backbone(
+        backbone, recipe.max_tokens, tokenizer.pad_token_id, **recipe.model_dump(include=MODEL)
+    )
+    for note in load_heads(model, recipe.backbone) if recipe.backbone else ():
+        job.note(note)
+    limit = tokenizer.model_max_length = model.config.max_tokens
+    if limit < recipe.max_tokens:
+        job.note(f"max_tokens lowered from {recipe.max_tokens} to {limit}: the backbone's limit")
+    set_attention(model.backbone, recipe.attention)
+    if recipe.compile:
+        model.backbone.compile()
 
     # Data as model input
     masking = Masking.of(tokenizer, recipe.mask_rate if recipe.mlm else 0.0)
@@ -93,48 +103,30 @@ def train(recipe: Conpono, job: Job) -> None:
     if not is_main_process():
         return
 
-    # Evaluation
+    # Evaluation, with words hidden as in training (the paper's figure 2), and with none hidden
     workers = arguments.dataloader_num_workers
-    metrics = evaluate(model, shown, collator, geometry.distances, recipe.seed, workers)
+    metrics = {}
+    for split, part in shown.items():
+        for name, rate in {"masked": masking.rate, "clean": 0.0}.items():
+            examples = replace(part, masking=replace(masking, rate=rate))
+            right, asked = held_out(model, examples, collator, workers=workers)
+            figures = accuracies(right, asked, geometry.distances, recipe.seed, f"{split}.{name}")
+            metrics[f"{split}_{name}"] = figures
     if recipe.objective == "conpono":
         write_plot(job.folder / "accuracy.svg", metrics)
 
     # Card: the parts of the loss and the accuracies at each validation, too
+    what = "target among its candidates" if recipe.objective == "conpono" else "swapped or not"
     finish(
         job,
         model,
         tokenizer,
         dataset,
-        headline=(FIRST[recipe.objective], f"{metrics['test_clean']['accuracy']['value']:.3f}"),
+        headline=(f"test accuracy, {what}", f"{metrics['test_clean']['accuracy']['value']:.3f}"),
         metrics=metrics,
         data={split: {"examples": len(part)} for split, part in drawn.items()},
         training={**history(state), "parts": validations(state, VALIDATED)},
     )
-
-
-def make_model(recipe: Conpono, job: Job, tokenizer: PreTrainedTokenizerBase) -> ConponoModel:
-    """The backbone with new heads or, for a CONPONO model, its heads; notes the length limit."""
-    torch.manual_seed(recipe.seed)
-    backbone = backbone_of(recipe, tokenizer)
-    if recipe.vector == "cls" and pooling_of(backbone.config, tokenizer) != "first":
-        raise ConfigError(
-            f"texts of {backbone.config.model_type} do not begin with [CLS]",
-            where="vector",
-            hint='set vector = "mean", or use a backbone such as BERT',
-        )
-    model = ConponoModel.from_backbone(
-        backbone, recipe.max_tokens, tokenizer.pad_token_id, **recipe.model_dump(include=MODEL)
-    )
-    limit = model.config.max_tokens
-    for note in load_heads(model, recipe.backbone) if recipe.backbone else ():
-        job.note(note)
-    if limit < recipe.max_tokens:
-        job.note(f"max_tokens lowered from {recipe.max_tokens} to {limit}: the backbone's limit")
-    set_attention(model.backbone, recipe.attention)
-    tokenizer.model_max_length = limit
-    if recipe.compile:
-        model.backbone.compile()
-    return model
 
 
 def make_examples(

@@ -67,7 +67,12 @@ def convert(
             "recognised by its weights",
         )
     beside = checkpoint if checkpoint.is_dir() else checkpoint.parent
-    settings = read_config(config or beside / "bert_config.json")
+    described = config or beside / "bert_config.json"
+    try:
+        settings = BertConfig(**read_json(described, BERT_HINT))
+    except (TypeError, StrictDataclassError) as error:
+        problem = f"is not a configuration of BERT: {str(error).strip().splitlines()[0]}"
+        raise InputError(problem, where=str(described), hint=BERT_HINT) from error
     ids = read_vocabulary(vocabulary or beside / "vocab.txt", settings.vocab_size)
     model = to_model(open_checkpoint(checkpoint), settings, encoder, str(checkpoint))
     tokenizer = BertTokenizer(vocab=ids, do_lower_case=lower)
@@ -96,15 +101,6 @@ def open_checkpoint(checkpoint: Path) -> Any:
     except (ValueError, tensorflow.errors.OpError) as error:
         hint = "give a checkpoint's path without .index or .data-00000-of-00001, or its folder"
         raise unreadable(error, checkpoint, hint) from error
-
-
-def read_config(path: Path) -> BertConfig:
-    """BERT's configuration. Raises `InputError` for an invalid file."""
-    try:
-        return BertConfig(**read_json(path, BERT_HINT))
-    except (TypeError, StrictDataclassError) as error:
-        problem = f"is not a configuration of BERT: {str(error).strip().splitlines()[0]}"
-        raise InputError(problem, where=str(path), hint=BERT_HINT) from error
 
 
 def read_vocabulary(path: Path, size: int) -> dict[str, int]:

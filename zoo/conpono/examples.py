@@ -24,7 +24,6 @@ from corpora.rng import stream
 from zoo.conpono.segments import KEPT, Encoded, Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore
 
-Encoder = Literal["full", "isolated", "uni"]
 CPU = torch.device("cpu")
 TRIES = 100
 """Attempts for each random candidate before the corpus counts as repetitive."""
@@ -95,7 +94,7 @@ class Candidates(Examples):
     target there. Sequence 0 is the anchor alone (not for the uni-encoder).
     """
 
-    encoder: Encoder = "full"
+    encoder: Literal["full", "isolated", "uni"] = "full"
     targets: int = 4
 
     def draw(
@@ -220,10 +219,8 @@ def as_tensors(batch: Mapping[str, Any], device: torch.device = CPU) -> dict[str
 
     To a GPU they are copied from pinned memory, so that the process need not wait.
     """
-
-    def tensor(array: np.ndarray) -> torch.Tensor:
-        made = torch.from_numpy(array)
-        return made if device.type == "cpu" else made.pin_memory().to(device, non_blocking=True)
-
     arrays = {k: v for k, v in batch.items() if isinstance(v, np.ndarray) and k != "plan"}
-    return {**batch, **{name: tensor(array) for name, array in arrays.items()}}
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    if device.type != "cpu":
+        tensors = {k: v.pin_memory().to(device, non_blocking=True) for k, v in tensors.items()}
+    return {**batch, **tensors}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Literal
@@ -222,22 +222,24 @@ class ConponoModel(OverBackbone):
         """
         table = self.backbone.get_input_embeddings()
         sizes = (plan[:, 0] * plan[:, 1]).tolist()
-        looked_up: Sequence[Tensor | None] = [None] * len(plan)
-        if takes_vectors(self.backbone):
-            looked_up = table(slots[0]).split(sizes)
+        looked_up = table(slots[0]).split(sizes) if takes_vectors(self.backbone) else None
         parts, masked = slots.split(sizes, 1), words.split(plan[:, 2].tolist(), 1)
-        typed = getattr(self.backbone.config, "type_vocab_size", 0) > 1
+        config = self.backbone.config
+        wide = config._attn_implementation == "sdpa" and config.model_type in WIDE_MASKS
+        typed = getattr(config, "type_vocab_size", 0) > 1
         typed &= "token_type_ids" in signature(self.backbone.forward).parameters
         vectors, losses, held = [], [], []
         for number, (rows, tokens, _, padded) in enumerate(plan.tolist()):
             ids, types, real = parts[number].view(3, rows, tokens)
-            inputs: dict[str, Tensor] = {"input_ids": ids}
-            if (found := looked_up[number]) is not None:
-                inputs = {"inputs_embeds": found.view(rows, tokens, -1)}
+            if looked_up is None:
+                inputs = {"input_ids": ids}
+            else:
+                inputs = {"inputs_embeds": looked_up[number].view(rows, tokens, -1)}
             if typed:
                 inputs["token_type_ids"] = types
             if padded:
-                inputs["attention_mask"] = mask_of(self.backbone, real)
+                # For `[rows, tokens]` transformers checks for padding, which waits for the GPU.
+                inputs["attention_mask"] = real[:, None, None].bool() if wide else real
             states = self.backbone(**inputs).last_hidden_state
             if self.config.vector == "cls":
                 vectors.append(self.pool(states[:, 0]))
@@ -277,17 +279,6 @@ def takes_vectors(backbone: PreTrainedModel) -> bool:
     words = backbone.get_input_embeddings()
     plain = isinstance(words, nn.Embedding) and backbone.config.model_type != "esm"
     return plain and "inputs_embeds" in signature(backbone.forward).parameters
-
-
-def mask_of(backbone: PreTrainedModel, real: Tensor) -> Tensor:
-    """The mask that hides padding, in the form of the backbone's attention.
-
-    `real [rows, tokens]` is 0 at padding.
-    """
-    if backbone.config._attn_implementation == "sdpa" and backbone.config.model_type in WIDE_MASKS:
-        # For `[rows, tokens]` transformers checks for padding, which waits for the GPU.
-        return real[:, None, None, :].bool()
-    return real
 
 
 def load_heads(model: ConponoModel, backbone: str) -> Iterator[str]:

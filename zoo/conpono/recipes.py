@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from zoo.declared import (
-    ENCODES,
-    GOES_ON,
-    Above0,
-    BackboneRecipe,
-    Count,
-    Form,
-    Positive,
-)
+from zoo.declared import ENCODES, GOES_ON, Above0, BackboneRecipe, Count, Form, Positive
 
 if TYPE_CHECKING:
     from zoo.training.job import Job

@@ -33,10 +33,9 @@ class TokenStore:
         self.folder = folder
         arrays = mapped(folder)
         self.tokens, self.sentences = arrays["tokens"].ids, arrays["tokens"].bounds
-        self.paragraphs, self.documents, self.keys, self.examples, self.segments, self.windows = (
-            arrays[name]
-            for name in ("paragraphs", "documents", "keys", "examples", "segments", "windows")
-        )
+        self.documents, self.paragraphs = arrays["documents"], arrays["paragraphs"]
+        self.keys, self.examples = arrays["keys"], arrays["examples"]
+        self.segments, self.windows = arrays["segments"], arrays["windows"]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A worker that does not share this process's memory maps the same files.

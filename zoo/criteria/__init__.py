@@ -7,7 +7,4 @@ from __future__ import annotations
 
 from zoo import lazily
 
-__getattr__ = lazily(
-    __name__,
-    {"modeling": ("CriteriaConfig", "CriteriaEncoder", "CriteriaModel")},
-)
+__getattr__ = lazily(__name__, {"modeling": ("CriteriaConfig", "CriteriaEncoder", "CriteriaModel")})

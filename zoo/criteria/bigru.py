@@ -79,7 +79,10 @@ def train(recipe: Bigru, job: Job) -> None:
         return
 
     # Evaluation
-    frequency = places["train"].word_counts(len(tokenizer))
+    frequency = np.zeros(len(tokenizer), np.int64)
+    words = places["train"].sentences.ids
+    for start in range(0, len(words), 1 << 24):  # in parts: numpy counts a copy in 64 bits
+        frequency += np.bincount(words[start : start + (1 << 24)], minlength=len(tokenizer))
     metrics = {
         split: metrics_of(model, places[split], frequency, recipe.seed, recipe.eval_batch_size)
         for split in SPLITS[1:]

@@ -65,14 +65,6 @@ class Places(TorchDataset[Any]):
         """The number of each row's document, `[rows]`."""
         return np.cumsum(self.first)[self.rows]
 
-    def word_counts(self, size: int) -> np.ndarray:
-        """Counts of the `size` words of the vocabulary in the sentences, `[size]`."""
-        counts = np.zeros(size, np.int64)
-        for start in range(0, len(self.sentences.ids), 1 << 24):
-            part = self.sentences.ids[start : start + (1 << 24)]
-            counts += np.bincount(part, minlength=size)
-        return counts
-
     def __getitem__(self, row: int) -> tuple[Places, int]:
         """A row as its number: `collate` makes a whole batch at once."""
         return self, row

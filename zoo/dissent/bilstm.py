@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,9 +61,7 @@ def train(recipe: Bilstm, job: Job) -> None:
         job,
         model,
         rows,
-        schedule=lambda optimizer, steps: AccuracySchedule(
-            optimizer, steps, recipe.decay, recipe.shrink
-        ),
+        schedule=partial(AccuracySchedule, decay=recipe.decay, shrink=recipe.shrink),
         optimizer_cls_and_kwargs=(torch.optim.SGD, {"lr": recipe.learning_rate}),
         compute_metrics=class_accuracy,
         preprocess_logits_for_metrics=most_probable,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix
+from sklearn.preprocessing import normalize
 
-from zoo.dissent.data import NgramVocabulary, Pairs, encode_ngrams
+from zoo.dissent.data import NgramVocabulary, encode_ngrams
 from zoo.dissent.modeling import NgramConfig, NgramForMarkers
 from zoo.evaluate.classification import leave
 from zoo.labelled import load_for
@@ -38,7 +39,12 @@ def train(recipe: Ngram, job: Job) -> None:
     model = NgramForMarkers(NgramConfig(features=2 * len(vocabulary.ngrams), **data.names))
 
     # Objective
-    features = {split: _matrix(rows[split]) for split in ("train", "validation")}
+    features = {}
+    for split in ("train", "validation"):
+        ids, bounds = rows[split].texts.ids, rows[split].texts.bounds
+        shape = (len(rows[split]), rows[split].pad_id)
+        ones = csr_matrix((np.ones(len(ids), np.float32), ids, bounds), shape)
+        features[split] = normalize(ones)  # each row of length 1, as in the model
     fitted = fit_logistic(
         (features["train"], rows["train"].labels),
         (features["validation"], rows["validation"].labels),
@@ -53,10 +59,3 @@ def train(recipe: Ngram, job: Job) -> None:
     # Evaluation and card
     details = {"ngrams": len(vocabulary.ngrams)}
     leave(job, data, model, vocabulary, rows, details=details, training=fitted.describe())
-
-
-def _matrix(rows: Pairs) -> csr_matrix:
-    """The model's features `[rows, features]`, each row of length 1."""
-    sizes = rows.lengths()
-    values = np.repeat(1 / np.sqrt(np.maximum(sizes, 1)), sizes).astype(np.float32)
-    return csr_matrix((values, rows.texts.ids, rows.texts.bounds), shape=(len(rows), rows.pad_id))

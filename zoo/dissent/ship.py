@@ -24,23 +24,13 @@ from zoo.commands import command, leave_shipped, log
 from zoo.compact import pack, pack_folder, unpacked
 from zoo.dissent.student import StudentConfig, StudentForMarkers
 from zoo.evaluate.classification import PairClassifier, batches_of, predict, report
-from zoo.labelled import Labelled, load
+from zoo.labelled import load
 from zoo.loading import load_tokenizer
 from zoo.modeling import load_backbone, save_model
 
 LAYERS = 2
 EPOCHS, BATCH, RATE, DECAY, DROPOUT = 10, 128, 5e-4, 1e-2, 0.5
 SEED = 27
-
-
-@torch.inference_mode()
-def features_of(model: StudentForMarkers, rows: Any) -> torch.Tensor:
-    """The network's input `[rows, width]`."""
-    found = torch.empty(len(rows), model.projection.in_features)
-    for numbers, batch in batches_of(rows, BATCH, model.device):
-        vectors = model.features(batch["input_ids"], batch["attention_mask"])
-        found[torch.from_numpy(numbers)] = vectors
-    return found
 
 
 def train(model: StudentForMarkers, features: torch.Tensor, gold: torch.Tensor) -> None:
@@ -70,27 +60,29 @@ def train(model: StudentForMarkers, features: torch.Tensor, gold: torch.Tensor) 
         log.info("epoch %d: loss %.3f", epoch + 1, total / len(gold))
 
 
-def student(data: Labelled, encoder: str) -> StudentForMarkers:
-    """The model with the lowest layers of an encoder and a new network."""
-    backbone: Any = load_backbone(encoder, {})
+def ship(options: argparse.Namespace) -> None:
+    data = load(str(options.dataset), options.config)
+    tokenizer = load_tokenizer(options.backbone)
+    # The lowest layers of the encoder and a new network
+    backbone: Any = load_backbone(options.backbone, {})
     backbone.encoder.layer = backbone.encoder.layer[:LAYERS]
     backbone.config.num_hidden_layers = LAYERS
     backbone.load_state_dict(unpacked(pack(backbone.state_dict())))  # as it will be stored
     torch.manual_seed(SEED)
     model = StudentForMarkers(StudentConfig(backbone_config=backbone.config, **data.names))
     model.backbone = backbone
-    return model.eval()
-
-
-def ship(options: argparse.Namespace) -> None:
-    data = load(str(options.dataset), options.config)
-    tokenizer = load_tokenizer(options.backbone)
-    model = student(data, options.backbone)
+    model.eval()
     rows = {
         split: model.encode_pairs(*data.texts(split), tokenizer, 512, labels=data.gold(split))
         for split in data.tables
     }
-    train(model, features_of(model, rows["train"]), torch.from_numpy(rows["train"].labels))
+    # The network's input `[rows, width]`, once; then the network alone is trained
+    features = torch.empty(len(rows["train"]), model.projection.in_features)
+    with torch.inference_mode():
+        for numbers, batch in batches_of(rows["train"], BATCH, model.device):
+            vectors = model.features(batch["input_ids"], batch["attention_mask"])
+            features[torch.from_numpy(numbers)] = vectors
+    train(model, features, torch.from_numpy(rows["train"].labels))
     options.output.mkdir(parents=True)
     save_model(model, tokenizer, options.output)
     pack_folder(options.output)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +14,7 @@ from torch.utils.data import DataLoader
 
 from corpora.rng import stream
 from zoo.dissent.data import Pairs, encode_texts
-from zoo.dissent.modeling import SifConfig, SifForMarkers, encoded_pairs
+from zoo.dissent.modeling import SifConfig, SifForMarkers, SifModel, pair_features
 from zoo.evaluate.classification import leave
 from zoo.labelled import load_for
 from zoo.logistic import fit_logistic
@@ -74,16 +72,13 @@ def train(recipe: Sif, job: Job) -> None:
     weights = recipe.smoothing / (recipe.smoothing + shares) * (vectors != 0).any(1)
     _set(encoder.embeddings.weight, vectors)
     _set(encoder.word_weight, weights)
-    sentences = _batched(
-        lambda ids, mask: encoder(ids.flatten(0, 1), mask.flatten(0, 1)).pooler_output,
-        rows["train"],
-    )
+    sentences = _vectors(encoder, rows["train"]).flatten(0, 1).numpy()
     random = int(stream(recipe.seed, "zoo.dissent.sif").integers(2**31))
     _set(encoder.component, randomized_svd(sentences, 1, random_state=random)[2][0])
 
     # Objective, on standardised features; the weights are converted to raw features
     features = {
-        split: _batched(partial(encoded_pairs, encoder), rows[split])
+        split: pair_features(*_vectors(encoder, rows[split]).unbind(1)).numpy()
         for split in ("train", "validation")
     }
     mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
@@ -105,10 +100,13 @@ def train(recipe: Sif, job: Job) -> None:
 
 
 @torch.no_grad()
-def _batched(encode: Callable[[Tensor, Tensor], Tensor], pairs: Pairs) -> np.ndarray:
-    """What `encode` makes of the ids and masks `[BATCH, 2, tokens]` of all rows, in order."""
-    loader = DataLoader(pairs, BATCH, collate_fn=pairs.collate)
-    return torch.cat([encode(b["input_ids"], b["attention_mask"]) for b in loader]).numpy()
+def _vectors(encoder: SifModel, pairs: Pairs) -> Tensor:
+    """The vectors of both sentences of all rows, `[rows, 2, size]`."""
+    found = []
+    for batch in DataLoader(pairs, BATCH, collate_fn=pairs.collate):
+        ids, mask = batch["input_ids"].flatten(0, 1), batch["attention_mask"].flatten(0, 1)
+        found.append(encoder(ids, mask).pooler_output)
+    return torch.cat(found).unflatten(0, (-1, 2))
 
 
 @torch.no_grad()

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from zoo.backbones import (
-    backbone_of,
-    pooling_of,
-    set_attention,
-    tokenizer_for,
-    training_attention,
-)
+from zoo.backbones import backbone_of, pooling_of, set_attention, tokenizer_for, training_attention
 from zoo.dissent.data import mapped_pairs
 from zoo.dissent.modeling import PairTransformer
 from zoo.evaluate.classification import leave

@@ -42,24 +42,21 @@ def run(options: argparse.Namespace) -> None:
     }
     write_json(options.pipeline / "scores.json", scores)
     training = read_json(options.pipeline / "training.json")
-    write_text(options.pipeline / "CARD.md", render(training, scores))
-    log.info("wrote scores.json and CARD.md in %s", options.pipeline)
-
-
-def render(training: dict[str, Any], scores: dict[str, Any]) -> str:
-    """The card's Markdown: the template with the tables and numbers filled in."""
     sets = scores["sets"]
     of_scores, of_labels = tables(sets)
     values = {
-        **{"note": "", **training},
-        "scores": "\n".join(of_scores),
-        "labels": "\n".join(of_labels),
+        "note": "",
+        **training,
+        "scores": of_scores,
+        "labels": of_labels,
         "megabytes": f"{scores['bytes'] / 1e6:.1f}",
         "load_seconds": scores["load_seconds"],
         "speed": ", ".join(f"{s['tokens_per_second']:,} ({name})" for name, s in sets.items()),
         "file_count": len(training["files"]),
     }
-    return TEMPLATE.read_text(encoding="utf-8").format(**values)
+    card = TEMPLATE.read_text(encoding="utf-8").format(**values)
+    write_text(options.pipeline / "CARD.md", card)
+    log.info("wrote scores.json and CARD.md in %s", options.pipeline)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

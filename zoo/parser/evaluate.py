@@ -9,7 +9,6 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from pkgutil import resolve_name
@@ -36,22 +35,6 @@ Fact = tuple[Any, ...]
 """A measure, and what must be equal for it: character spans, heads by their spans, labels."""
 
 
-@dataclass(slots=True)
-class Tally:
-    """Counts of facts by their measure: gold and predicted ones together, and those in both."""
-
-    all: Counter[str] = field(default_factory=Counter)
-    shared: Counter[str] = field(default_factory=Counter)
-
-    def f1(self, key: str) -> float:
-        """In percent, one decimal."""
-        return round(200.0 * self.shared[key] / self.all[key], 1) if self.all[key] else 0.0
-
-    def summary(self) -> dict[str, Any]:
-        labels = {label: self.f1(f"label {label}") for label in LABELS}
-        return {**{key: self.f1(key) for key in MEASURES}, "labels": labels}
-
-
 def facts_of(doc: Doc) -> set[Fact]:
     """The facts of a document; the head of a root is None, and blanks are no words."""
     facts: set[Fact] = {("sentences", sent.start_char, sent.end_char) for sent in doc.sents}
@@ -66,22 +49,31 @@ def facts_of(doc: Doc) -> set[Fact]:
     return facts
 
 
-def tally(nlp: Language, units: Sequence[Sequence[Sentence]], given: Iterable[Any]) -> Tally:
-    """Counts over units (documents or paragraphs) of sentences, `given` to `nlp` in some form."""
-    counts = Tally()
+def score(
+    nlp: Language, units: Sequence[Sequence[Sentence]], given: Iterable[Any]
+) -> dict[str, Any]:
+    """F1 of each measure and of the arcs of each label, in percent with one decimal.
+
+    Over units (documents or paragraphs) of sentences, `given` to `nlp` in some form.
+    """
+    counts: Counter[str] = Counter()  # of gold and predicted facts together
+    shared: Counter[str] = Counter()
     for sentences, doc in zip(units, nlp.pipe(given), strict=True):
         gold, predicted = facts_of(to_doc(nlp.vocab, sentences)), facts_of(doc)
-        for facts in (gold, predicted):
-            counts.all.update(fact[0] for fact in facts)
-        counts.shared.update(fact[0] for fact in gold & predicted)
-    return counts
+        counts.update(fact[0] for fact in [*gold, *predicted])
+        shared.update(fact[0] for fact in gold & predicted)
+    f1 = {key: round(200.0 * shared[key] / count, 1) for key, count in counts.items()}
+    labels = {label: f1.get(f"label {label}", 0.0) for label in LABELS}
+    return {**{key: f1.get(key, 0.0) for key in MEASURES}, "labels": labels}
 
 
-def score_gold(nlp: Language, sentences: Sequence[Sentence], *, own_sentences: bool) -> Tally:
-    """Gold tokens of whole documents, the sentence starts gold or the pipeline's own."""
+def score_gold(
+    nlp: Language, sentences: Sequence[Sentence], *, own_sentences: bool
+) -> dict[str, Any]:
+    """`score` on gold tokens of documents, the sentence starts gold or the pipeline's own."""
     units = [list(unit) for _, unit in groupby(sentences, key=lambda s: s.document)]
     docs = [to_doc(nlp.vocab, unit, trees=False, starts=not own_sentences) for unit in units]
-    return tally(nlp, units, docs)
+    return score(nlp, units, docs)
 
 
 def evaluate(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Any]:
@@ -96,9 +88,9 @@ def evaluate(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Any]:
     scores = {
         "sentences": len(sentences),
         "words": sum(map(len, sentences)),
-        "gold_sentences": score_gold(nlp, sentences, own_sentences=False).summary(),
-        "own_sentences": score_gold(nlp, sentences, own_sentences=True).summary(),
-        "raw_paragraphs": tally(nlp, paragraphs, texts).summary(),
+        "gold_sentences": score_gold(nlp, sentences, own_sentences=False),
+        "own_sentences": score_gold(nlp, sentences, own_sentences=True),
+        "raw_paragraphs": score(nlp, paragraphs, texts),
     }
     rates = []
     for _ in range(3):
@@ -137,7 +129,7 @@ def loader(name: str) -> Callable[..., Language]:
         raise ValueError(f"no loader {name!r}: give MODULE:FUNCTION ({error})") from error
 
 
-def tables(sets: Mapping[str, dict[str, Any]]) -> tuple[list[str], list[str]]:
+def tables(sets: Mapping[str, dict[str, Any]]) -> tuple[str, str]:
     """Markdown tables of what `evaluate` returned for some sets: their scores, their labels."""
     scores = [["documents", "input", "LAS", "UAS", "UPOS", "XPOS", "sentences", "words"]]
     labels = [["label", *(f"{name}, {way.partition('_')[0]}" for name in sets for way in WAYS)]]
@@ -147,7 +139,7 @@ def tables(sets: Mapping[str, dict[str, Any]]) -> tuple[list[str], list[str]]:
     for label in LABELS:
         cells = [of_set[way]["labels"][label] for of_set in sets.values() for way in WAYS]
         labels.append([f"`{label}`", *(f"{cell:.1f}" for cell in cells)])
-    return markdown(scores), markdown(labels)
+    return "\n".join(markdown(scores)), "\n".join(markdown(labels))
 
 
 def named(paths: Sequence[Path]) -> dict[str, Path]:
@@ -171,12 +163,10 @@ def run(options: argparse.Namespace) -> None:
     paths = named(options.conllu)
     sets = {name: sentences_of(treebank_files([path], "dev")) for name, path in paths.items()}
     scores = {name: evaluate(nlp, sentences) for name, sentences in sets.items()}
-    for lines in tables(scores):
-        sys.stdout.write("\n".join([*lines, "", ""]))
-    for name, of_set in scores.items():
-        sys.stdout.write(
-            f"{name}: {of_set['words']} words, {of_set['tokens_per_second']} tokens/s\n"
-        )
+    for table in tables(scores):
+        sys.stdout.write(f"{table}\n\n")
+    for name, found in scores.items():
+        sys.stdout.write(f"{name}: {found['words']} words, {found['tokens_per_second']} tokens/s\n")
     if options.json:
         write_text(options.json, json.dumps(scores, indent=2) + "\n")
 

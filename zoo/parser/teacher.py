@@ -46,23 +46,46 @@ def loss_of(model: Teacher, batch: Batch, sentences: Sequence[Sentence]) -> Tens
     )
 
 
-def train(
-    model: Teacher,
-    encoding: Encoding,
-    sentences: Sequence[Sentence],
-    dev: Sequence[Sentence],
-    options: argparse.Namespace,
-) -> None:
-    """AdamW with two learning rates, a short warm-up and a linear way to 0."""
+def attachment(
+    model: Teacher, encoding: Encoding, sentences: Sequence[Sentence]
+) -> tuple[float, float]:
+    """LAS and UAS in percent on gold tokens and sentences, punctuation included."""
+    right = labelled = 0
+    trees = parse(model, encoding, [sentence.forms for sentence in sentences])
+    for sentence, tree in zip(sentences, trees, strict=True):
+        if tree is None:
+            continue
+        for i, head in enumerate(sentence.heads):
+            right += head == tree.heads[i]
+            labelled += head == tree.heads[i] and sentence.deprels[i] == tree.deprels[i]
+    total = sum(map(len, sentences))
+    return 100.0 * labelled / total, 100.0 * right / total
+
+
+def run(options: argparse.Namespace) -> None:
+    """The whole recipe; `options.output` appears by one rename at its end."""
+    # Data and model
+    torch.manual_seed(options.seed)
+    sentences = sentences_of(treebank_files(options.treebank, "train"))
+    if options.limit:
+        sentences = sentences[:: max(1, len(sentences) // options.limit)]
+    dev = sentences_of(treebank_files([options.dev], "dev"))
+    deprels, xpos = (
+        sorted({label for sentence in sentences for label in getattr(sentence, column)})
+        for column in ("deprels", "xpos")
+    )
+    model, encoding = make(options.backbone, deprels, xpos)
+    log.info("%d sentences, %d words", len(sentences), sum(map(len, sentences)))
+
+    # AdamW with two learning rates, a short warm-up and a linear way to 0
     rng = np.random.default_rng(options.seed)
     encoded = encoding.encode([sentence.forms for sentence in sentences])
     lengths = {i: len(each.ids) - 2 for i, each in encoded.items()}
     steps = options.epochs * len(by_length(lengths, options.batch_places))
-    rates = {True: options.learning_rate, False: options.head_rate}
-    named = list(model.named_parameters())
+    heads = [p for name, p in model.named_parameters() if not name.startswith("encoder.")]
     groups = [
-        {"params": [p for name, p in named if name.startswith("encoder.") is inner], "lr": rate}
-        for inner, rate in rates.items()
+        {"params": model.encoder.parameters(), "lr": options.learning_rate},
+        {"params": heads, "lr": options.head_rate},
     ]
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01, betas=(0.9, 0.98))
     warm = max(1, steps // 10)
@@ -98,38 +121,6 @@ def train(
                 log.info("step %d of %d, loss %.3f, %.0f words/s", step, steps, loss.item(), rate)
         las, uas = attachment(model, encoding, dev)
         log.info("epoch %d: loss %.3f, LAS %.2f, UAS %.2f", epoch, total / len(batches), las, uas)
-
-
-def attachment(
-    model: Teacher, encoding: Encoding, sentences: Sequence[Sentence]
-) -> tuple[float, float]:
-    """LAS and UAS in percent on gold tokens and sentences, punctuation included."""
-    right = labelled = 0
-    trees = parse(model, encoding, [sentence.forms for sentence in sentences])
-    for sentence, tree in zip(sentences, trees, strict=True):
-        if tree is None:
-            continue
-        for i, head in enumerate(sentence.heads):
-            right += head == tree.heads[i]
-            labelled += head == tree.heads[i] and sentence.deprels[i] == tree.deprels[i]
-    total = sum(map(len, sentences))
-    return 100.0 * labelled / total, 100.0 * right / total
-
-
-def run(options: argparse.Namespace) -> None:
-    """The whole recipe; `options.output` appears by one rename at its end."""
-    torch.manual_seed(options.seed)
-    sentences = sentences_of(treebank_files(options.treebank, "train"))
-    if options.limit:
-        sentences = sentences[:: max(1, len(sentences) // options.limit)]
-    dev = sentences_of(treebank_files([options.dev], "dev"))
-    deprels, xpos = (
-        sorted({label for sentence in sentences for label in getattr(sentence, column)})
-        for column in ("deprels", "xpos")
-    )
-    model, encoding = make(options.backbone, deprels, xpos)
-    log.info("%d sentences, %d words", len(sentences), sum(map(len, sentences)))
-    train(model, encoding, sentences, dev, options)
     save(model, options.backbone, options.output)
 
 

@@ -76,12 +76,8 @@ def adapt_tokenizer(nlp: Language, train: Sequence[Sentence]) -> None:
         if text not in SPOILERS
         and [token[ORTH] for token in tokens] != [token.text for token in tokenizer(text)]
     }
-    for text, pieces in learn_cases(nlp, train).items():
-        tokenizer.add_special_case(text, [{ORTH: piece} for piece in pieces])
 
-
-def learn_cases(nlp: Language, train: Sequence[Sentence]) -> dict[str, Pieces]:
-    """Strings that most documents split otherwise than the tokenizer (and|/|or, Ft., wan|na)."""
+    # Strings that most documents split otherwise than the tokenizer (and|/|or, Ft., wan|na)
     votes: dict[str, Counter[Pieces]] = defaultdict(Counter)
     for _, members in groupby(train, key=lambda sentence: sentence.document):
         for text, pieces in set(_chunks(members)):
@@ -90,9 +86,10 @@ def learn_cases(nlp: Language, train: Sequence[Sentence]) -> dict[str, Pieces]:
     for text, counter in votes.items():
         pieces, count = counter.most_common(1)[0]
         wanted = count >= MIN_DOCUMENTS and 2 * count > counter.total()
-        if wanted and pieces != tuple(token.text for token in nlp.tokenizer(text)):
+        if wanted and pieces != tuple(token.text for token in tokenizer(text)):
             cases[text] = pieces
-    return dict(sorted(cases.items()))
+    for text, pieces in sorted(cases.items()):
+        tokenizer.add_special_case(text, [{ORTH: piece} for piece in pieces])
 
 
 def _chunks(sentences: Iterable[Sentence]) -> Iterator[tuple[str, Pieces]]:

@@ -41,7 +41,10 @@ MIN_COUNT = 3
 
 
 def run(options: argparse.Namespace) -> None:
-    """The whole recipe; `options.output` appears by one rename when all is in it."""
+    """The whole recipe; `options.output` appears by one rename when all is in it.
+
+    That is `en_ud_compact/`, `documents.txt` and `training.json`.
+    """
     logging.getLogger("spacy").setLevel(logging.WARNING)
     # Data
     files = treebank_files(options.treebank, "train")
@@ -88,8 +91,8 @@ def run(options: argparse.Namespace) -> None:
             seen += sum(map(len, batch))
             if step % settings["eval_frequency"] and step < settings["max_steps"]:
                 continue
-            counts = score_gold(nlp, dev, own_sentences=False)
-            scores = {key: counts.f1(key) for key in ("uas", "las", "xpos")}
+            found = score_gold(nlp, dev, own_sentences=False)
+            scores = {key: found[key] for key in ("uas", "las", "xpos")}
             rate = seen / (time.perf_counter() - start)
             log.info("%s %d: %s, %.0f words/s", name, step, scores, rate)
             if scores["las"] > best["las"]:
@@ -102,16 +105,33 @@ def run(options: argparse.Namespace) -> None:
         raise DiscorporaError(f"LAS {best['las']} is not {QUICK_MARGIN} above {baseline:.1f}")
 
     # The folder, with what made it
-    hashes = {f"{file.parent.name}/{file.name}": sha256(file) for file in [*files, *options.silver]}
+    hashed = [*files, *options.silver]
     record = {
         "seed": options.seed,
         "config": {section: config[section] for section in ("components", *STAGES, "recipe")},
         "versions": {"spacy": spacy_version, "numpy": np.__version__},
-        "files": hashes,
+        "files": {f"{file.parent.name}/{file.name}": sha256(file) for file in hashed},
         "words": words,
         "selected": best,
     }
-    write_output(nlp, train, record, options.output)
+    # Beside the pipeline stands its UPOS table; of its strings only those that loading needs.
+    upos = learn_upos(train)
+    nlp.meta.update(META)
+    labels = {label for name in ("tagger", "parser") for label in nlp.pipe_labels[name]}
+    names = labels | {part for key, value in upos.items() for part in (*key.split(" "), value)}
+    output: Path = options.output
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
+        folder = Path(temporary) / output.name
+        folder.mkdir()
+        nlp.to_disk(folder / NAME)
+        # Hashed embeddings need no word list; what the tokenizer needs it adds itself.
+        write_json(folder / NAME / "vocab/strings.json", sorted(names | {"ROOT", "root", "dep"}))
+        write_json(folder / NAME / "upos.json", upos)
+        documents = dict.fromkeys(sentence.document for sentence in train)
+        write_text(folder / "documents.txt", "\n".join(documents) + "\n")
+        write_json(folder / "training.json", record)
+        folder.replace(output)
 
 
 def stream(
@@ -155,31 +175,6 @@ def silver_parts(
                 yield part
                 part, total = [], 0
     yield from repeat([])
-
-
-def write_output(
-    nlp: Language, train: Sequence[Sentence], record: dict[str, object], output: Path
-) -> None:
-    """`output` with `en_ud_compact/`, `documents.txt`, `training.json`; appears by one rename.
-
-    Beside the pipeline stands its UPOS table; of its strings only those that loading needs.
-    """
-    upos = learn_upos(train)
-    nlp.meta.update(META)
-    labels = {label for name in ("tagger", "parser") for label in nlp.pipe_labels[name]}
-    names = labels | {part for key, value in upos.items() for part in (*key.split(" "), value)}
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
-        folder = Path(temporary) / output.name
-        folder.mkdir()
-        nlp.to_disk(folder / NAME)
-        # Hashed embeddings need no word list; what the tokenizer needs it adds itself.
-        write_json(folder / NAME / "vocab/strings.json", sorted(names | {"ROOT", "root", "dep"}))
-        write_json(folder / NAME / "upos.json", upos)
-        documents = dict.fromkeys(sentence.document for sentence in train)
-        write_text(folder / "documents.txt", "\n".join(documents) + "\n")
-        write_json(folder / "training.json", record)
-        folder.replace(output)
 
 
 def learn_upos(sentences: Iterable[Sentence]) -> dict[str, str]:

@@ -2,11 +2,12 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from pathlib import Path
 
-from corpora.document import Document, Tokens
+from corpora.document import Tokens
 from corpora.readers import open_source
 
 SPLITS = ("train", "dev", "test")
@@ -60,28 +61,23 @@ def _split_of(file: Path) -> str:
 
 def sentences_of(files: Iterable[Path]) -> list[Sentence]:
     """All sentences of `files`. Raises `InputError` for a bad row and for a file without a tree."""
-    return [
-        sentence
-        for file in files
-        for document in open_source(f"conllu:{file}")
-        for sentence in _of_document(document)
-    ]
-
-
-def _of_document(document: Document) -> Iterator[Sentence]:
-    tokens = document.tokens or Tokens()
-    spaces = [start > end for end, start in zip(tokens.end, tokens.start[1:], strict=False)]
-    spaces.append(True)
-    starts = document.paragraphs.start if document.paragraphs else [0]
-    for first, end in zip(tokens.offsets, tokens.offsets[1:], strict=False):
-        words = slice(first, end)
-        yield Sentence(
-            document=document.id,
-            paragraph=bisect_right(starts, tokens.start[first]) - 1,
-            forms=tuple(tokens.form[words]),
-            spaces=tuple(spaces[words]),
-            upos=tuple(tokens.upos[words]),
-            xpos=tuple(tokens.xpos[words]),
-            heads=tuple(head if head < 0 else head - first for head in tokens.head[words]),
-            deprels=tuple(tokens.deprel[words]),
-        )
+    sentences = []
+    for document in chain.from_iterable(open_source(f"conllu:{file}") for file in files):
+        tokens = document.tokens or Tokens()
+        spaces = [start > end for end, start in zip(tokens.end, tokens.start[1:], strict=False)]
+        spaces.append(True)
+        starts = document.paragraphs.start if document.paragraphs else [0]
+        for first, end in pairwise(tokens.offsets):
+            words = slice(first, end)
+            sentence = Sentence(
+                document=document.id,
+                paragraph=bisect_right(starts, tokens.start[first]) - 1,
+                forms=tuple(tokens.form[words]),
+                spaces=tuple(spaces[words]),
+                upos=tuple(tokens.upos[words]),
+                xpos=tuple(tokens.xpos[words]),
+                heads=tuple(head if head < 0 else head - first for head in tokens.head[words]),
+                deprels=tuple(tokens.deprel[words]),
+            )
+            sentences.append(sentence)
+    return sentences
