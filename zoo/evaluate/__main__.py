@@ -18,7 +18,7 @@ from corpora.errors import COMMAND_LINE, ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
 from corpora.progress import reported
 from zoo.evaluate import SUITES, Request
-from zoo.evaluate.compare import table_of
+from zoo.evaluate.compare import measured, table_of
 from zoo.evaluate.results import Result, finished, save
 from zoo.evaluate.table import print_result
 from zoo.presets import check_options, parse_options
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = json.dumps(result.as_json(), indent=2, sort_keys=True, ensure_ascii=False)
         sys.stdout.write(f"{text}\n")
     else:
-        print_result(table_of(result))
+        print_result(table_of([measured(result)]))
     return 0
 
 

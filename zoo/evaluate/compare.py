@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -49,20 +49,27 @@ def compare(
     suites: dict[str, list[Measured]] = {}
     for one in found:
         suites.setdefault(one.result.suite, []).append(one)
-    return Comparison([_table(suite, own, published) for suite, own in suites.items()])
+    return Comparison([table_of(own, published) for own in suites.values()])
 
 
 def alike(paths: Iterable[Path]) -> list[list[Path]]:
     """The paths of results in groups, each of which `compare` takes into one table."""
-    groups: list[list[Measured]] = []
-    for path in paths:
-        (one,) = read_results(path)
-        fitting = (group for group in groups if not any(conflict(other, one) for other in group))
-        if group := next(fitting, None):
-            group.append(one)
-        else:
-            groups.append([one])
+    found = [one for path in paths for one in read_results(path)]
+    groups = _grouped(found, lambda group, one: not any(conflict(each, one) for each in group))
     return [[one.path for one in group] for group in groups]
+
+
+def _grouped(
+    results: Iterable[Measured], fits: Callable[[Sequence[Measured], Measured], bool]
+) -> list[list[Measured]]:
+    """The results in groups, each in the first that it `fits`, or else in a new one."""
+    groups: list[list[Measured]] = []
+    for one in results:
+        group = next((group for group in groups if fits(group, one)), None)
+        if group is None:
+            groups.append(group := [])
+        group.append(one)
+    return groups
 
 
 # Reading.
@@ -288,18 +295,25 @@ def published_tables(suite: str) -> list[Published]:
     return [Published(**table) for table in tables if table["suite"] == suite]
 
 
-def table_of(result: Result) -> Table:
-    """The table of one result: the model, rules, and published rows."""
-    return _table(result.suite, [measured(result)], published=True)
-
-
-def _table(suite: str, results: Sequence[Measured], published: bool) -> Table:
+def table_of(results: Sequence[Measured], published: bool = True) -> Table:
+    """The table of results of one suite: the models, rules, and published rows."""
+    suite = results[0].result.suite
     models, papers = _model_rows(results), published_tables(suite)
     printed = [name for table in papers for name in table.columns]
     names = dict.fromkeys(name for row in models for name in row.cells)
     # Those that a paper has in its order, then the others.
     columns = sorted(names, key=lambda name: (*printed, name).index(name))
-    rows, notes = [*models, *_rule_rows(results)], _notes(suite, results)
+    # A rule's figure may depend on the result that has it: on its seed, or on the model's tokens.
+    # Then it has a row for each model.
+    rules: dict[str, Cells] = {}
+    for one in results:
+        for name, cells in one.rules.items():
+            known = rules.get(name, {})
+            other = any(c in known and known[c].value != cells[c].value for c in cells)
+            kept = f"{name} ({one.model})" if other else name
+            rules[kept] = {**cells, **rules.get(kept, {})}
+    rows = [*models, *(Row(name, "rule", cells) for name, cells in rules.items())]
+    notes = _notes(suite, results)
     protocols = {None, *(str(one.result.protocol.get("protocol", "")) for one in results)}
     for paper in papers if published else ():
         own = _published_rows(paper, columns) if paper.protocol in protocols else []
@@ -322,12 +336,7 @@ def _model_rows(results: Sequence[Measured]) -> list[Row]:
         differ = first.model != one.model or any(a and b and a != b for a, b in about)
         return not differ and not any(one.cells.keys() & other.cells.keys() for other in same)
 
-    models: list[list[Measured]] = []
-    for one in results:
-        if same := next((same for same in models if fits(same, one)), None):
-            same.append(one)
-        else:
-            models.append([one])
+    models = _grouped(results, fits)
     names = [same[0].model for same in models]
     rows = []
     for same in models:
@@ -337,22 +346,6 @@ def _model_rows(results: Sequence[Measured]) -> list[Row]:
         outcomes = {column: parts for one in same for column, parts in one.outcomes.items()}
         rows.append(Row(shown, "model", cells, path, outcomes))
     return rows
-
-
-def _rule_rows(results: Sequence[Measured]) -> list[Row]:
-    """The rules beside the models, once each.
-
-    The data are the same, but a rule's figure may depend on the result that has it: on its seed,
-    or on the model's tokens. Then it has a row for each model.
-    """
-    rules: dict[str, Cells] = {}
-    for result in results:
-        for name, cells in result.rules.items():
-            known = rules.get(name, {})
-            other = any(c in known and known[c].value != cells[c].value for c in cells)
-            kept = f"{name} ({result.model})" if other else name
-            rules[kept] = {**cells, **rules.get(kept, {})}
-    return [Row(name, "rule", cells) for name, cells in rules.items()]
 
 
 def _published_rows(table: Published, columns: Sequence[str]) -> list[Row]:

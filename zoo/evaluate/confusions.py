@@ -165,11 +165,9 @@ def compare_files(unbalanced: Path, balanced: Path, stem: Path) -> None:
         )
     regression = compare(counts[0], counts[1], one.classes)
     write_regression(regression, stem)
-    about = {
-        "models": [found.model.get("name", "") for found in results],
-        "dataset": results[0].dataset,
-    }
-    write_json(stem.with_name(f"{stem.name}.json"), {**asdict(regression), **about})
+    models = [found.model.get("name", "") for found in results]
+    about = {**asdict(regression), "models": models, "dataset": results[0].dataset}
+    write_json(stem.with_name(f"{stem.name}.json"), about)
 
 
 def compare(unbalanced: np.ndarray, balanced: np.ndarray, names: Sequence[str]) -> Regression:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,13 +60,13 @@ def windows(tokens: int, context: int) -> list[tuple[int, int, int]]:
 class CausalScorer:
     """Scores texts by a causal language model, the mean log-probability of their tokens.
 
-    `by` says over what: "text", all tokens (minus the log perplexity), or "sentence", the mean
-    over sentences from the second on. Before a text stands the tokenizer's own start, or its
+    They are averaged over all tokens (minus the log perplexity), or `by_sentence`: the mean over
+    sentences from the second on. Before a text stands the tokenizer's own start, or its
     beginning- or end-of-text token (as lm-evaluation-harness does), so that the first word counts.
     """
 
-    def __init__(self, name: str, by: Literal["text", "sentence"]) -> None:
-        self.by = by
+    def __init__(self, name: str, *, by_sentence: bool) -> None:
+        self.by_sentence = by_sentence
         self.model, tokenizer, most = load(AutoModelForCausalLM, name)
         if not is_decoder(self.model.config):  # it would predict a word from the word itself
             raise InputError(
@@ -91,11 +91,10 @@ class CausalScorer:
         found = []
         for sentences, values in zip(ids, self.log_probabilities(whole), strict=True):
             tokens = values[len(self.start) - 1 :].astype(np.float64)
-            if self.by == "text":
-                found.append(float(tokens.mean()))
-                continue
-            parts = np.split(tokens, np.cumsum([len(part) for part in sentences])[:-1])
-            parts = [part for part in parts if len(part)]
+            parts = [tokens]
+            if self.by_sentence:
+                cut = np.split(tokens, np.cumsum([len(part) for part in sentences])[:-1])
+                parts = [part for part in cut if len(part)]
             found.append(float(np.mean([part.mean() for part in parts[1:] or parts])))
         return found
 

@@ -90,8 +90,8 @@ def discoeval(
             rows |= {name: (texts, part.labels.tolist())} if texts else {}
         name = f"DiscoEval {options.protocol} {one.name}"
         about = f"{one.task.name} of DiscoEval (Chen et al. 2019), domain {one.domain}"
-        metadata = _metadata(name, about, split_of(one, split), one.revision, "Classification")
-        return _of(_Probed, metadata)(rows, predictions)
+        kind = _task(_Probed, name, about, split_of(one, split), one.revision)
+        return kind(rows, predictions)
 
     return [task(one) for one in read(str(data), options.tasks, limit=limit).tasks]
 
@@ -114,8 +114,7 @@ def dissent(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskCl
         rows[name] = joined, found.gold(name).tolist()
     name = f"{about['name']} {about['config']}"
     text = f"The label of two texts, one of {len(found.labels)} (Nie, Bennett and Goodman 2019)"
-    metadata = _metadata(name, text, "test", about["revision"], "Classification")
-    return [_of(_Probed, metadata)(rows, predictions)]
+    return [_task(_Probed, name, text, "test", about["revision"])(rows, predictions)]
 
 
 def insted(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskRetrieval]:
@@ -127,33 +126,28 @@ def insted(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskRet
     """
     opened = open_sets(data, split, limit)
     about, revision = "Which of two texts is coherent", str(opened.description["revision"])
-    tasks = []
-    for each in opened.sets:
-        name = f"Coherent text {each.name}"
-        metadata = _metadata(name, about, split, revision, "Reranking")
-        tasks.append(_of(_Ranked, metadata)(each))
-    return tasks
+    return [
+        _task(_Ranked, f"Coherent text {each.name}", about, split, revision)(each)
+        for each in opened.sets
+    ]
 
 
 _Predictions = Callable[[FunctionEncoder, str], list[np.ndarray]]
 """From an encoder and a split the classes that each classifier predicts, `[rows]` each."""
 
 
-def _metadata(name: str, about: str, split: str, revision: str, kind: Any) -> TaskMetadata:
-    return TaskMetadata(
+def _task(kind: type, name: str, about: str, split: str, revision: str) -> Any:
+    """A class of one task: mteb takes the metadata from the class where it unloads the data."""
+    metadata = TaskMetadata(
         name="".join(part[:1].upper() + part[1:] for part in name.replace("-", " ").split()),
         description=about,
         dataset={"path": f"discorpora/{name.replace(' ', '_')}", "revision": revision or "local"},
-        type=kind,
-        category="t2c" if kind == "Classification" else "t2t",
+        type="Reranking" if kind is _Ranked else "Classification",
+        category="t2t" if kind is _Ranked else "t2c",
         eval_splits=[split],
         eval_langs=["eng-Latn"],
         main_score="accuracy",
     )
-
-
-def _of(kind: type, metadata: TaskMetadata) -> Any:
-    """A class of one task: mteb takes the metadata from the class where it unloads the data."""
     return type(metadata.name, (kind,), {"metadata": metadata})
 
 

@@ -147,17 +147,16 @@ def classify(
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    predicted = np.zeros(judged)
+    predicted = np.zeros(len(scores))
     train = np.arange(len(scores)) >= judged
     for domain in np.unique(domains[:judged]):
-        own = train & (domains == domain)
-        own = own if own.any() else train
-        rows = ~train & (domains == domain)
+        rows = domains == domain
+        own = train & rows if (train & rows).any() else train
         several = len(np.unique(classes[own])) > 1
         learner = LogisticRegression() if several else DummyClassifier()
         model = make_pipeline(StandardScaler(), learner).fit(scores[own, None], classes[own])
-        predicted[rows[:judged]] = model.predict(scores[rows, None])
-    return predicted
+        predicted[rows] = model.predict(scores[rows, None])
+    return predicted[:judged]
 
 
 def rho_of(

@@ -122,15 +122,15 @@ def write_outcomes(result: Path, outcomes: Sequence[Outcomes]) -> None:
     """Write the outcomes, if there are any, beside the result."""
     batches = []
     for one in outcomes:
-        size = len(one.units)
-        values: dict[str, Any] = {
-            "column": [one.column] * size,
-            "part": [one.part] * size,
+        none = [None] * len(one.units)
+        values = {
+            "column": [one.column] * len(none),
+            "part": [one.part] * len(none),
             "unit": one.units,
+            "right": none if one.right is None else one.right,
+            "gold": none if one.gold is None else one.gold,
+            "predicted": none if one.predicted is None else one.predicted,
         }
-        for name in ("right", "gold", "predicted"):
-            own = getattr(one, name)
-            values[name] = [None] * size if own is None else own
         batches.append(pa.RecordBatch.from_pydict(values, SCHEMA))
     if batches:
         write_parquet(place_of(result), batches, SCHEMA)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -96,8 +96,9 @@ def baseline(name: str, seed: int = 0) -> Scorer:
         return adjacent_vectors(load_encoder(model).encode)
     from zoo.evaluate.language_models import CausalScorer, NextSentenceScorer
 
-    by: Literal["text", "sentence"] = "text" if rule == "perplexity" else "sentence"
-    return NextSentenceScorer(model) if rule == "nsp" else CausalScorer(model, by)
+    if rule == "nsp":
+        return NextSentenceScorer(model)
+    return CausalScorer(model, by_sentence=rule == "conditional")
 
 
 def adjacent_tfidf(texts: list[list[str]]) -> list[float]:

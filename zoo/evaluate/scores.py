@@ -119,9 +119,11 @@ def notes_of(metrics: Any) -> list[str]:
 # scikit-learn's functions of rows do not serve.
 
 
-def confusion_matrix(gold: np.ndarray, predicted: np.ndarray, classes: int) -> np.ndarray:
-    """Counts `[gold, predicted]`."""
-    cells = np.bincount(gold * classes + predicted, minlength=classes * classes)
+def confusion_matrix(
+    gold: np.ndarray, predicted: np.ndarray, classes: int, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Counts `[gold, predicted]`; each row counts once, or by its weight."""
+    cells = np.bincount(gold * classes + predicted, weights, classes * classes)
     return cells.reshape(classes, classes)
 
 
@@ -407,11 +409,8 @@ def _of_classes(first: Outcomes, other: Outcomes, random: np.random.Generator) -
     (gold, own, its), counts = np.unique(rows, axis=1, return_counts=True)
 
     def difference(weights: np.ndarray) -> float:
-        values = []
-        for predicted in (own, its):
-            cells = np.bincount(gold * classes + predicted, weights, classes * classes)
-            values.append(macro_f1(cells.reshape(classes, classes)))
-        return values[1] - values[0]
+        one, two = (confusion_matrix(gold, each, classes, weights) for each in (own, its))
+        return macro_f1(two) - macro_f1(one)
 
     draws = (random.multinomial(units, counts / units) for _ in range(RESAMPLES))
     return Difference(difference(counts), np.array([*map(difference, draws)]), units, units)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from corpora.errors import ConfigError, nearest
+from corpora.errors import chosen
 from corpora.escape import markdown as escaped
 from corpora.terminal import print_table
 from zoo.evaluate.scores import Columns, Difference
@@ -142,9 +142,9 @@ def print_result(table: Table) -> None:
         paper = f"{best.name} {texts[best.name]}" if best else ""
         lines.append([column, value, interval.strip("[]()"), baselines, paper])
     header = ("metric", "value", "95 % interval", "baselines", "published, highest")
-    said = [f"published: {'; '.join(sorted(papers))}"] if papers else []
+    caption = f"published: {'; '.join(sorted(papers))}" if papers else ""
     title = f"{model.name}, suite {table.suite}"
-    print_table(header, lines, title=title, caption="\n".join(said), right=header[1:2])
+    print_table(header, lines, title=title, caption=caption, right=header[1:2])
     for note in table.notes:
         sys.stdout.write(f"- {note}\n")
 
@@ -157,17 +157,15 @@ class Comparison:
 
     def render(self, form: str = "markdown") -> str:
         """Raises `ConfigError` for another format."""
+        chosen("format", form, FORMATS)
         if form == "markdown":
             return "\n".join(_markdown(table) for table in self.tables)
         if form == "csv":
             figures = ("column", "value", "low", "high", "sd", "n")
             lines = (line for table in self.tables for line in _lines(table))
             return csv_text(["suite", "row", "kind", "source", *figures], lines)
-        if form == "json":
-            tables = [_as_dict(table) for table in self.tables]
-            return json.dumps({"tables": tables}, indent=2, ensure_ascii=False) + "\n"
-        hint = f"{nearest(form, FORMATS)}they are: {', '.join(FORMATS)}"
-        raise ConfigError(f"no format {form!r}", hint=hint)
+        tables = [_as_dict(table) for table in self.tables]
+        return json.dumps({"tables": tables}, indent=2, ensure_ascii=False) + "\n"
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -222,22 +220,18 @@ def _lines(table: Table) -> Iterator[list[Any]]:
 
 
 def _as_dict(table: Table) -> dict[str, Any]:
-    def known(cell: Cell) -> dict[str, Any]:
-        figures = {"value": cell.value, "ci": cell.ci, "sd": cell.sd, "units": cell.units}
-        return {key: value for key, value in figures.items() if value is not None}
-
-    rows = [
-        {"name": row.name, "kind": row.kind, "source": row.source}
-        | {"cells": {column: known(cell) for column, cell in row.cells.items()}}
-        for row in table.rows
-    ]
-    differences = {
-        name: {
+    rows, differences = [], {}
+    for row in table.rows:
+        cells = {}
+        for column, cell in row.cells.items():
+            figures = {"value": cell.value, "ci": cell.ci, "sd": cell.sd, "units": cell.units}
+            cells[column] = {key: value for key, value in figures.items() if value is not None}
+        rows.append({"name": row.name, "kind": row.kind, "source": row.source, "cells": cells})
+    for name, columns in table.differences.items():
+        differences[name] = {
             column: {"value": one.value, "ci": one.ci, "units": one.units, "of": one.of}
             for column, one in columns.items()
         }
-        for name, columns in table.differences.items()
-    }
     return {
         "suite": table.suite,
         "columns": list(table.columns),

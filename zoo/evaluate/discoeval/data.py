@@ -17,7 +17,7 @@ from corpora.readers.files import read_lines
 from corpora.rng import stream
 from corpora.store.atomic import MANIFEST, sha256
 from zoo.evaluate.discoeval.tasks import TASKS, Task
-from zoo.training.data import open_dataset, read_manifest, split_spec
+from zoo.training.data import evenly, open_dataset, read_manifest, split_spec
 
 Slot = list[list[str]]
 """One place of every example: the texts that stand in it (several for a subtree's EDUs)."""
@@ -119,8 +119,7 @@ def _prepared(data: TaskData, limit: int) -> TaskData:
         if 0 < limit < len(split):
             units = np.unique(split.units)
             count = max(1, round(limit * len(units) / len(split)))
-            kept = units[np.linspace(0, len(units) - 1, count).astype(np.int64)]
-            splits[name] = split.of_units(kept)
+            splits[name] = split.of_units(units[evenly(len(units), count)])
     if "validation" not in splits:
         raise InputError(
             "has no validation split, on which the classifier's training is stopped",
