@@ -75,7 +75,17 @@ class Rst(Encoded):
                 root, texts = parse_rs(path)
             except BadXml as error:
                 raise Refused(error.message, error.where) from None
-        text, spans = _joined(texts) if raw is None else _laid(texts, raw, path)
+        text, spans = _joined(texts)
+        if raw is not None:  # only white space may differ
+            edus = text
+            text, _ = joined(paragraphs_of(raw))
+            try:
+                laid = map_spans(align(edus, text, where=str(path)), list(spans))
+            except InputError as error:
+                hint = '(text = "edus" reads without it)'
+                raise Refused(f"EDUs differ: {error.message} {hint}") from None
+            expect(len(laid) == len(texts), "no text: an EDU is empty")
+            spans = Spans([start for start, _ in laid], [end for _, end in laid])
         yield source.document(stem, text, licence=licence, rst=binary_tree(root, spans))
 
     def _from_dis(self, path: Path) -> tuple[Node, list[str], str | None]:
@@ -114,18 +124,6 @@ def _joined(texts: list[str]) -> tuple[str, Spans]:
         if text.rstrip().endswith(PARAGRAPH_MARK):
             paragraphs.append([])
     return with_sentences(paragraphs)
-
-
-def _laid(texts: list[str], raw: str, path: Path) -> tuple[str, Spans]:
-    """The raw text, and the spans of the EDUs in it: only white space may differ."""
-    text, _ = joined(paragraphs_of(raw))
-    own, spans = _joined(texts)
-    try:
-        laid = map_spans(align(own, text, where=str(path)), list(spans))
-    except InputError as error:
-        raise Refused(f'EDUs differ: {error.message} (text = "edus" reads without it)') from None
-    expect(len(laid) == len(texts), "no text: an EDU is empty")
-    return text, Spans([start for start, _ in laid], [end for _, end in laid])
 
 
 @dataclass(slots=True)

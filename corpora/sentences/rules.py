@@ -78,8 +78,7 @@ class Rules:
         for match in _STOPS.finditer(self.text, start, end):
             if match.start() < skip or match.end() >= end:
                 continue
-            place = self._next_sentence(match, begin, end)
-            if place:
+            if place := self._next_sentence(match, begin, end):
                 places.append(place)
                 begin = skip = place
         if self.marks:
@@ -116,8 +115,11 @@ class Rules:
                 return 0 if _INSERTED.match(text, after, end) else after
         if first.islower():
             return after if self._lower_case_begins(stops, closers, before, begin, after) else 0
-        if closers and stops != "." and self._reported(after):
-            return 0
+        if closers and stops != ".":
+            # A reporting clause may follow a quotation: `"Why?" Mr. Bell asked.`
+            following = text[after : after + _LOOK_AHEAD].split()[1:4]
+            if any(word.rstrip(".,;:").lower() in self.words.reporting for word in following):
+                return 0
         return after
 
     def _glued(self, stops: str, closers: str, at: int, after: int) -> bool:
@@ -197,8 +199,3 @@ class Rules:
         if stops == ".":
             return before.isalpha() and before.islower() and len(before) > 1
         return not set(stops) <= set(".…") and (self.text[begin].islower() or self.casual)
-
-    def _reported(self, after: int) -> bool:
-        """Whether a reporting clause follows a quotation: `"Why?" Mr. Bell asked.`"""
-        following = self.text[after : after + _LOOK_AHEAD].split()[1:4]
-        return any(word.rstrip(".,;:").lower() in self.words.reporting for word in following)
