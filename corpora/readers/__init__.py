@@ -135,8 +135,7 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
     for document in reader.read(source):
         try:
             check_id(document.id)
-            if document.group != document.id:
-                check_id(document.group)
+            check_id(document.group)
             document.language = language_of(document.language)
         except Refused as refusal:
             source.refuse(refusal.record(spec))

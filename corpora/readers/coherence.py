@@ -152,13 +152,26 @@ def read_pairs(path: Path, on_bad: OnBad = fail) -> Iterator[CoherencePair]:
     if path.name.endswith(PICKLES):
         pairs = enumerate(_pickled(path, "a list of pairs"), 1)
         records = ((f"{path}:{number}", record) for number, record in pairs)
-    coders, count = _votes_beside(path), 0
+    coders: list[list[int]] = []
+    for beside in annotations_of(path):
+        for coder in _pickled(beside, "a list of votes for each annotator"):
+            # What is not a list has no votes, which are then too few.
+            given = coder if isinstance(coder, list | tuple) else ()
+            coders.append([_VOTES.get(v, -1) if isinstance(v, str | int) else -1 for v in given])
+    count = 0
     for count, (where, record) in enumerate(records, 1):
-        votes = tuple(coder[count - 1] for coder in coders if count <= len(coder))
-        name = f"{path.name.partition('.')[0]}-{count - 1:04d}"
         # A list of a pickle may contain itself: it is never printed.
         with refusing(on_bad, where, type(record)):
-            yield from _pairs(taken(record), name, where, votes)
+            of = _Record.of(taken(record))
+            id = f"{path.name.partition('.')[0]}-{count - 1:04d}" if of.id is None else of.id
+            votes = tuple(coder[count - 1] for coder in coders if count <= len(coder))
+            negatives = {f"{id}:{number}": negative for number, negative in enumerate(of.negs)}
+            if of.neg is not None:
+                negatives, votes = {id: of.neg}, votes or of.votes
+            expect(negatives, "not a pair: expected 'neg', or a list 'negs'")
+            about = (where, str(of.reference_file)[:512], tuple(of.prompt), votes)
+            for key, neg in negatives.items():
+                yield CoherencePair(key, id, of.pos, neg, *about)
     if any(len(coder) != count for coder in coders):
         raise InputError(
             f"{count} records, but annotations of {', '.join(str(len(v)) for v in coders)}",
@@ -199,19 +212,6 @@ def _pickled(path: Path, expected: str) -> list[Any]:
     return list(value)
 
 
-def _votes_beside(path: Path) -> list[list[int]]:
-    """For each annotator the votes, in the order of the records of `path`; none without a file."""
-    expected = "a list of votes for each annotator"
-    return [
-        # What is not a list has no votes, which are then too few.
-        [_VOTES.get(v, -1) if isinstance(v, str | int) else -1 for v in coder]
-        if isinstance(coder, list | tuple)
-        else []
-        for beside in annotations_of(path)
-        for coder in _pickled(beside, expected)
-    ]
-
-
 def _bounded(sentences: tuple[str, ...], field: ValidationInfo) -> tuple[str, ...]:
     name = field.field_name
     within = sum(map(len, sentences)) <= DOCUMENT_LIMIT
@@ -236,18 +236,6 @@ class _Record(Fields):
     prompt: Texts = NONE
     votes: Annotated[tuple[Literal[-1, 0, 1], ...], SHORT, LISTED] = NONE
     reference_file: Any = ""
-
-
-def _pairs(record: Any, name: str, where: str, votes: tuple[int, ...]) -> list[CoherencePair]:
-    """The pairs of a record; `name` is its id if it has none, `votes` those beside its file."""
-    of = _Record.of(record)
-    id = name if of.id is None else of.id
-    negatives = {f"{id}:{number}": negative for number, negative in enumerate(of.negs)}
-    if of.neg is not None:
-        negatives, votes = {id: of.neg}, votes or of.votes
-    expect(negatives, "not a pair: expected 'neg', or a list 'negs'")
-    about = (where, str(of.reference_file)[:512], tuple(of.prompt), votes)
-    return [CoherencePair(key, id, of.pos, neg, *about) for key, neg in negatives.items()]
 
 
 class _Expert(Fields):

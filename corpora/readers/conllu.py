@@ -8,7 +8,7 @@ times as fast as the package `conllu`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -227,19 +227,28 @@ def add_sentence(lines: list[str], at: int, tokens: Tokens) -> tuple[str, bool]:
     numbers = [row[0] for row in rows]
     words, units = _words_and_units(rows)
     columns = list(zip(*words, strict=True))
-    form = list(columns[1])
+    form = columns[1]
     if not all(form):
         raise Refused("form: a word without one", str(numbers.index(words[form.index("")][0])))
-    text, glued, start, end = _laid_out(form, units, at)
     tokens.head.extend(_heads(columns[6], numbers, len(tokens)))
-    for name, values in zip(("upos", "xpos", "feats", "_", "deprel"), columns[3:8], strict=True):
-        if name != "_":
-            getattr(tokens, name).extend("" if value == "_" else value for value in values)
     tokens.form.extend(form)
-    tokens.start.extend(start)
-    tokens.end.extend(end)
+    for name, column in (("upos", 3), ("xpos", 4), ("feats", 5), ("deprel", 7)):
+        getattr(tokens, name).extend("" if value == "_" else value for value in columns[column])
+    pieces: list[str] = []
+    laid = 0
+    space = False
+    for surface, misc, count in units:
+        for first, last in _place(form[laid : laid + count], surface):
+            tokens.start.append(at + first)
+            tokens.end.append(at + last)
+        laid += count
+        space = "SpaceAfter=No" not in misc.split("|")
+        pieces += [surface, " "] if space else [surface]
+        at += len(surface) + space
+    if space:
+        pieces.pop()
     tokens.offsets.append(len(tokens.form))
-    return text, glued
+    return "".join(pieces), not space
 
 
 def _words_and_units(rows: list[list[str]]) -> tuple[list[list[str]], list[Unit]]:
@@ -268,30 +277,7 @@ def _words_and_units(rows: list[list[str]]) -> tuple[list[list[str]], list[Unit]
     return words, units
 
 
-def _laid_out(
-    form: list[str], units: list[Unit], at: int
-) -> tuple[str, bool, list[int], list[int]]:
-    """The text of the units, whether no space follows, and the spans of the words."""
-    pieces: list[str] = []
-    start: list[int] = []
-    end: list[int] = []
-    space = False
-    for surface, misc, count in units:
-        for first, last in _place(form[len(start) : len(start) + count], surface):
-            start.append(at + first)
-            end.append(at + last)
-        at += len(surface)
-        space = "SpaceAfter=No" not in misc.split("|")
-        pieces.append(surface)
-        if space:
-            pieces.append(" ")
-            at += 1
-    if space:
-        pieces.pop()
-    return "".join(pieces), not space, start, end
-
-
-def _place(words: list[str], surface: str) -> list[tuple[int, int]]:
+def _place(words: Sequence[str], surface: str) -> list[tuple[int, int]]:
     """The spans of a unit's words in its form: their own if they make it up in order."""
     spans: list[tuple[int, int]] = []
     after = 0

@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 
 from corpora.document import Document
 from corpora.errors import ConfigError
-from corpora.readers.files import expect, read_lines
+from corpora.readers.files import expect, read_lines, taken
 from corpora.readers.records import as_document
-from corpora.readers.source import OnBad, Reader, Source, fail, rows_of
+from corpora.readers.source import OnBad, Reader, Source, fail, refusing
 
 log = logging.getLogger(__name__)
 
@@ -99,19 +99,17 @@ def read_discoeval(task: str, path: Path, on_bad: OnBad = fail) -> Iterator[Exam
     An invalid line goes to `on_bad`; by default the first one raises `InputError`.
     """
     form = TASKS[task]
-
-    def build(line: str, where: str) -> Iterator[Example]:
-        if not line:
-            return
-        fields = line.split("\t")
-        expected = form.sentences + bool(form.labels)
-        counted = len(fields) == expected
-        expect(counted, f"wrong number of fields: {len(fields)}, expected {expected} for {task}")
-        label = fields.pop(0) if form.labels else "-1"
-        known = label in (form.labels or ("-1",))
-        expect(known, f"bad label: {label[:20]!r}, expected one of {', '.join(form.labels)}")
-        expect(all(map(str.strip, fields)), "no text: an empty sentence")
-        yield Example(int(label), tuple(fields), where)
-
-    lines = enumerate(read_lines(path), 1)
-    return rows_of(((f"{path}:{number}", line) for number, line in lines), build, on_bad)
+    expected = form.sentences + bool(form.labels)
+    for number, line in enumerate(read_lines(path), 1):
+        where = f"{path}:{number}"
+        with refusing(on_bad, where, line):
+            if not line:
+                continue
+            fields = taken(line).split("\t")
+            reason = f"wrong number of fields: {len(fields)}, expected {expected} for {task}"
+            expect(len(fields) == expected, reason)
+            label = fields.pop(0) if form.labels else "-1"
+            known = label in (form.labels or ("-1",))
+            expect(known, f"bad label: {label[:20]!r}, expected one of {', '.join(form.labels)}")
+            expect(all(map(str.strip, fields)), "no text: an empty sentence")
+            yield Example(int(label), tuple(fields), where)

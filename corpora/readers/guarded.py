@@ -201,7 +201,13 @@ def largest_pages(path: Path) -> tuple[int, int]:
     largest = {False: 0, True: 0}  # by whether it is a dictionary
     try:
         with path.open("rb") as file:
-            for column in _columns(file):
+            file.seek(-8, io.SEEK_END)
+            size = int.from_bytes(file.read(4), "little")
+            if size > FOOTER_LIMIT:
+                raise ValueError(f"a footer of {size >> 20} MiB")
+            file.seek(-8 - size, io.SEEK_END)
+            groups = _struct(file)[_ROW_GROUPS]
+            for column in [c[_METADATA] for group in groups for c in group[_COLUMNS]]:
                 places = (_size(column, number) for number in (_DATA_AT, _DICTIONARY_AT))
                 end = file.seek(min(filter(None, places))) + _size(column, _SIZE)
                 while file.tell() < end:
@@ -220,17 +226,6 @@ def largest_pages(path: Path) -> tuple[int, int]:
     except (LookupError, TypeError, OverflowError, RecursionError):
         raise ValueError("a damaged footer or page header") from None
     return max(largest.values()), largest[True]
-
-
-def _columns(file: io.BufferedReader) -> list[dict[int, Any]]:
-    """The metadata of the columns of all row groups, from the file's footer."""
-    file.seek(-8, io.SEEK_END)
-    size = int.from_bytes(file.read(4), "little")
-    if size > FOOTER_LIMIT:
-        raise ValueError(f"a footer of {size >> 20} MiB")
-    file.seek(-8 - size, io.SEEK_END)
-    groups = _struct(file)[_ROW_GROUPS]
-    return [column[_METADATA] for group in groups for column in group[_COLUMNS]]
 
 
 def _size(fields: dict[int, Any], number: int) -> int:

@@ -188,9 +188,8 @@ def parse_rows(text: str, name: str) -> Iterator[Relation | BadRecord]:
     for number, part in _blocks(lines) if in_blocks else pipes:
         where = f"{name}:{number}"
         try:
-            kind, spans, arg1, arg2, connective, senses = (
-                _block_row(part) if in_blocks else _pipe_row(part[0])
-            )
+            row = _block_row(part) if in_blocks else _pipe_row(part[0])
+            kind, spans, arg1, arg2, connective, senses = row
             expected = f"expected one of {', '.join(KINDS)}"
             expect(kind in KINDS, f"unknown relation type: {kind[:40]!r}, {expected}")
             yield Relation(

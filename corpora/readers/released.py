@@ -24,7 +24,7 @@ from corpora.readers.fields import Fields, Filled, Record, Text, Texts
 from corpora.readers.files import LINES_LIMIT, TOO_LONG, Refused, expect, read_lines, read_whole
 from corpora.readers.records import Place, as_document
 from corpora.readers.rows import JSON_LINES, json_rows, json_value, parquet_rows, table_rows
-from corpora.readers.source import Encoded, Reader, Source, rows_of
+from corpora.readers.source import Encoded, Reader, Source
 from corpora.sentences import split
 from corpora.splits import split_of
 from corpora.store.manifest import label_names
@@ -66,13 +66,15 @@ class Release(Reader):
         """The rows of a file. A bad record goes to `source.refuse`; `Refused` rejects the file."""
         # CoheSentia's files are called TrainData and TestData.
         of = split_of(path.name.replace("Data.", ".")) or "train"
-
-        def build(record: Any, where: str) -> Iterator[Example]:
+        for where, record in self.records(path, source):
+            if isinstance(record, BadRecord):
+                source.refuse(record)
+                continue
             id = f"{stem}:{where.rpartition(':')[2].zfill(self.digits)}"
-            for config, row in self.columns(record, path):
-                yield Example(config, row.pop("split", of), {"id": id, **row}, where)
-
-        yield from rows_of(self.records(path, source), build, source.refuse)
+            with source.refusing(where, record):
+                # A record gives all of its rows or, if one is bad, none.
+                for config, row in list(self.columns(record, path)):
+                    yield Example(config, row.pop("split", of), {"id": id, **row}, where)
 
     def record(self, row: Record) -> Record | None:
         """The document of a row, as `as_document` expects it; None if a row has none."""

@@ -99,7 +99,7 @@ class Hub(RecordReader):
         name = str(folder) if folder.is_dir() else target
         options = {"split": split, "revision": self.revision, "streaming": True}
         try:
-            for path in expanded(target).rglob("*.parquet"):
+            for path in folder.rglob("*.parquet"):
                 largest_pages(path)
             for number, row in enumerate(datasets.load_dataset(name, config, **options), 1):
                 yield f"{where}:{number}", row
@@ -161,12 +161,11 @@ def table_rows(
             counted = not header or len(cells) == len(header)
             expect(counted, f"wrong number of fields: {len(cells)}, the header has {len(header)}")
         except (csv.Error, Refused) as error:
-            reason = f"not CSV: {error}" if isinstance(error, csv.Error) else str(error)
+            refusal = error if isinstance(error, Refused) else Refused(f"not CSV: {error}")
             if not header:
-                message = f"no column names in the header: {reason}"
+                message = f"no column names in the header: {refusal}"
                 raise InputError(message, where=where, hint=hint) from None
-            bad = line if isinstance(line, BadRecord) else BadRecord(where, reason, line[:200])
-            yield where, bad
+            yield where, refusal.record(where, line)
             continue
         if header:
             yield where, dict(zip(header, cells, strict=True))

@@ -68,33 +68,38 @@ class Rst(Encoded):
             return  # it goes with a tree
         raw, licence = None, ""
         if path.suffix == ".dis":
-            root, texts, raw = self._from_dis(path)
             licence = str(self.licence or "LDC")
+            root, texts = parse_dis(read_whole(path, self.encoding), path)
+            beside = _beside(path)
+            there = self.text in (None, "tree", *beside)
+            expect(there, f"no text: the tree has no file with its {self.text} beside it")
+            if "edus" in beside and self.text != "tree":
+                lines = read_whole(beside["edus"], self.encoding).split("\n")
+                edus = [line.strip() for line in lines if line.strip()]
+                reason = f"bad EDUs: {len(edus)} EDUs, but the tree has {len(texts)} leaves"
+                expect(len(edus) == len(texts), reason, str(beside["edus"]))
+                ends = (text.rstrip().endswith(PARAGRAPH_MARK) for text in texts)
+                texts = [edu + PARAGRAPH_MARK * end for edu, end in zip(edus, ends, strict=True)]
+            if "raw" in beside and self.text in (None, "raw"):
+                raw = read_whole(beside["raw"], self.encoding)
+                raw = raw.replace(PARAGRAPH_MARK, PARAGRAPH_BREAK)
         else:
             try:
                 root, texts = parse_rs(path)
             except BadXml as error:
                 raise Refused(error.message, error.where) from None
-        text, spans = _joined(texts) if raw is None else _laid(texts, raw, path)
+        text, spans = _joined(texts)
+        if raw is not None:  # only white space may differ
+            own = text
+            text, _ = joined(paragraphs_of(raw))
+            try:
+                laid = map_spans(align(own, text, where=str(path)), list(spans))
+            except InputError as error:
+                hint = '(text = "edus" reads without it)'
+                raise Refused(f"EDUs differ: {error.message} {hint}") from None
+            expect(len(laid) == len(texts), "no text: an EDU is empty")
+            spans = Spans([start for start, _ in laid], [end for _, end in laid])
         yield source.document(stem, text, licence=licence, rst=binary_tree(root, spans))
-
-    def _from_dis(self, path: Path) -> tuple[Node, list[str], str | None]:
-        """The tree, its EDUs' texts (from `.edus` if chosen), and the raw text if chosen."""
-        root, texts = parse_dis(read_whole(path, self.encoding), path)
-        beside, raw = _beside(path), None
-        there = self.text in (None, "tree", *beside)
-        expect(there, f"no text: the tree has no file with its {self.text} beside it")
-        if "edus" in beside and self.text != "tree":
-            lines = read_whole(beside["edus"], self.encoding).split("\n")
-            edus = [line.strip() for line in lines if line.strip()]
-            reason = f"bad EDUs: {len(edus)} EDUs, but the tree has {len(texts)} leaves"
-            expect(len(edus) == len(texts), reason, str(beside["edus"]))
-            ends = (text.rstrip().endswith(PARAGRAPH_MARK) for text in texts)
-            texts = [edu + PARAGRAPH_MARK * end for edu, end in zip(edus, ends, strict=True)]
-        if "raw" in beside and self.text in (None, "raw"):
-            raw = read_whole(beside["raw"], self.encoding)
-            raw = raw.replace(PARAGRAPH_MARK, PARAGRAPH_BREAK)
-        return root, texts, raw
 
 
 def _beside(tree: Path) -> dict[str, Path]:
@@ -114,18 +119,6 @@ def _joined(texts: list[str]) -> tuple[str, Spans]:
         if text.rstrip().endswith(PARAGRAPH_MARK):
             paragraphs.append([])
     return with_sentences(paragraphs)
-
-
-def _laid(texts: list[str], raw: str, path: Path) -> tuple[str, Spans]:
-    """The raw text, and the spans of the EDUs in it: only white space may differ."""
-    text, _ = joined(paragraphs_of(raw))
-    own, spans = _joined(texts)
-    try:
-        laid = map_spans(align(own, text, where=str(path)), list(spans))
-    except InputError as error:
-        raise Refused(f'EDUs differ: {error.message} (text = "edus" reads without it)') from None
-    expect(len(laid) == len(texts), "no text: an EDU is empty")
-    return text, Spans([start for start, _ in laid], [end for _, end in laid])
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,10 @@ from corpora.declared import Declared
 from corpora.document import PARAGRAPH_BREAK, Document, Spans, paragraph_spans
 from corpora.errors import BadRecord, ConfigError, InputError, expanded
 from corpora.languages import LANGUAGES, Language, code_of
-from corpora.readers.files import DOCUMENT_LIMIT, TOO_LONG, Refused, expect, find_files, taken
+from corpora.readers.files import DOCUMENT_LIMIT, TOO_LONG, Refused, expect, find_files
 from corpora.splits import split_of
 
 OnBad = Callable[[BadRecord], None]
-T = TypeVar("T")
-R = TypeVar("R")
 
 BAD_FROM_THE_START = 100
 """This many bad records before the first good document mean another format."""
@@ -200,20 +198,6 @@ def refusing(on_bad: OnBad, where: object, record: object = "") -> Iterator[None
         yield
     except Refused as refusal:
         on_bad(refusal.record(where, record))
-
-
-def rows_of(
-    records: Iterable[tuple[str, T | BadRecord]],
-    build: Callable[[T, str], Iterable[R]],
-    on_bad: OnBad,
-) -> Iterator[R]:
-    """The rows that `build` makes of each record and its place.
-
-    A record that is bad, or that `build` rejects, goes to `on_bad`.
-    """
-    for where, record in records:
-        with refusing(on_bad, where, record):
-            yield from list(build(taken(record), where))
 
 
 def root_of(target: str) -> Path:

@@ -8,12 +8,10 @@ from typing import Literal
 
 from corpora.document import Document
 from corpora.readers.coherence import CoherencePair
-from corpora.readers.files import expect
+from corpora.readers.files import expect, taken
 from corpora.readers.records import as_document
 from corpora.readers.rows import table_rows
-from corpora.readers.source import Encoded, OnBad, Source, fail, rows_of
-
-Row = dict[str, str]
+from corpora.readers.source import Encoded, OnBad, Source, fail, refusing
 
 _SENTENCES = tuple(f"sentence{i}" for i in range(1, 6))
 _CONTEXT = tuple(f"InputSentence{i}" for i in range(1, 5))
@@ -30,15 +28,13 @@ class RocStories(Encoded):
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """A document for each story: its sentences are the sentence layer, its title the title."""
-
-        def build(row: Row, where: str) -> Iterator[Document]:
-            story = {"title": row["storytitle"], "sentences": _texts(row, _SENTENCES)}
-            yield as_document(story, source, row["storyid"].strip())
-
         columns = ("storyid", "storytitle", *_SENTENCES)
         hint = "a file of the Story Cloze Test is read with storycloze:"
-        rows = table_rows(path, columns, encoding=self.encoding, hint=hint)
-        yield from rows_of(rows, build, source.refuse)
+        for where, record in table_rows(path, columns, encoding=self.encoding, hint=hint):
+            with source.refusing(where, record):
+                row = taken(record)
+                story = {"title": row["storytitle"], "sentences": _texts(row, _SENTENCES)}
+                yield as_document(story, source, row["storyid"].strip())
 
 
 class StoryCloze(Encoded):
@@ -70,22 +66,21 @@ def read_storycloze(
 
     A bad row goes to `on_bad`; by default the first one raises `InputError`.
     """
-
-    def build(row: Row, where: str) -> Iterator[CoherencePair]:
-        answer = row[_ANSWER].strip()
-        reason = f"no answer: {_ANSWER} is {answer[:20]!r}, expected 1 or 2"
-        expect(answer in ("1", "2"), reason)
-        ends = _texts(row, _QUIZ)[:: 1 if answer == "1" else -1]
-        id, context = row["InputStoryid"].strip(), _texts(row, _CONTEXT)
-        pos, neg = ((*context, end) for end in ends)
-        yield CoherencePair(id, id, pos, neg, where)
-
     columns = ("InputStoryid", *_CONTEXT, *_QUIZ, _ANSWER)
     hint = "the test of 2018 hides its answers; a file of ROCStories is read with rocstories:"
-    return rows_of(table_rows(path, columns, encoding=encoding, hint=hint), build, on_bad)
+    for where, record in table_rows(path, columns, encoding=encoding, hint=hint):
+        with refusing(on_bad, where, record):
+            row = taken(record)
+            answer = row[_ANSWER].strip()
+            reason = f"no answer: {_ANSWER} is {answer[:20]!r}, expected 1 or 2"
+            expect(answer in ("1", "2"), reason)
+            ends = _texts(row, _QUIZ)[:: 1 if answer == "1" else -1]
+            id, context = row["InputStoryid"].strip(), _texts(row, _CONTEXT)
+            pos, neg = ((*context, end) for end in ends)
+            yield CoherencePair(id, id, pos, neg, where)
 
 
-def _texts(row: Row, columns: Sequence[str]) -> list[str]:
+def _texts(row: dict[str, str], columns: Sequence[str]) -> list[str]:
     """The texts in `columns`; `Refused` if one is empty."""
     for column in columns:
         expect(row[column].strip(), f"no text: {column} is empty")

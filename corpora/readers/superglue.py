@@ -19,10 +19,10 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from corpora.document import Document
 from corpora.errors import InputError
 from corpora.readers.fields import Fields, Filled, Record, Strings, typed
-from corpora.readers.files import expect
+from corpora.readers.files import expect, taken
 from corpora.readers.records import Place, as_document
 from corpora.readers.rows import JSON_LINES, json_rows
-from corpora.readers.source import OnBad, Reader, Source, fail, rows_of
+from corpora.readers.source import OnBad, Reader, Source, fail, refusing
 from corpora.splits import split_of
 
 PLACEHOLDER = "@placeholder"
@@ -75,7 +75,11 @@ def rows(task: str, records: Iterable[Place], on_bad: OnBad = fail) -> Iterator[
     passage of ReCoRD gives a row for each of its queries, with empty `answers` if hidden. A bad
     record goes to `on_bad`; by default the first one raises `InputError`.
     """
-    return rows_of(records, lambda record, where: ((where, r) for r in TASKS[task](record)), on_bad)
+    for where, record in records:
+        with refusing(on_bad, where, record):
+            # A passage gives all of its rows or, if one is bad, none.
+            for row in list(TASKS[task](taken(record))):
+                yield where, row
 
 
 def _id(value: Any) -> str:

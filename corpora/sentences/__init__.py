@@ -34,11 +34,10 @@ def split(text: str, paragraphs: Spans, splitter: str = "rules", language: str =
     rules = None if stop is _LINE_END or code in ("zh", "ja") else Rules(text, words)
     sentences = Spans()
     for start, end in paragraphs:
-        ends = (
-            [match.end() for match in stop.finditer(text, start, end)]
-            if rules is None
-            else (rules.boundaries(start, end))
-        )
+        if rules:
+            ends = rules.boundaries(start, end)
+        else:
+            ends = [match.end() for match in stop.finditer(text, start, end)]
         for place in (*ends, end):
             bare = text[start:place].strip()
             if rules and len(bare) < _LONGEST_DATE and _is_date(bare, words.calendar):

@@ -64,7 +64,12 @@ class Rules:
 
     def __init__(self, text: str, words: Language) -> None:
         self.text, self.words = text, words
-        self.marks = _marks(text)
+        self.marks: list[int] = []  # sentence starts without a stop before them
+        for hints, pattern, alone in _COMPILED_MARKS:
+            if any(hint in text for hint in hints):
+                for match in pattern.finditer(text):
+                    self.marks.extend(match.span() if alone else (match.end(),))
+        self.marks.sort()
 
     def boundaries(self, start: int, end: int) -> list[int]:
         """Sentence starts in the paragraph `[start, end)`, without its own start."""
@@ -73,8 +78,7 @@ class Rules:
         for match in _STOPS.finditer(self.text, start, end):
             if match.start() < skip or match.end() >= end:
                 continue
-            place = self._next_sentence(match, begin, end)
-            if place:
+            if place := self._next_sentence(match, begin, end):
                 places.append(place)
                 begin = skip = place
         if self.marks:
@@ -111,8 +115,11 @@ class Rules:
                 return 0 if _INSERTED.match(text, after, end) else after
         if first.islower():
             return after if self._lower_case_begins(stops, closers, before, begin, after) else 0
-        if closers and stops != "." and self._reported(after):
-            return 0
+        if closers and stops != ".":
+            # A reporting clause may follow a quotation: `"Why?" Mr. Bell asked.`
+            following = text[after : after + _LOOK_AHEAD].split()[1:4]
+            if any(word.rstrip(".,;:").lower() in self.words.reporting for word in following):
+                return 0
         return after
 
     def _glued(self, stops: str, closers: str, at: int, after: int) -> bool:
@@ -152,7 +159,9 @@ class Rules:
         word, first = before.lower(), text[after]
         if word not in words.abbreviations or (word in words.proper and before[0].islower()):
             if "." in word:
-                return _dotted(word) and not self._starts(after)
+                # `u.s` is an abbreviation, `example.org` an address.
+                short = all(len(part) < 3 for part in word.split("."))
+                return short and not self._starts(after)
             return len(before) == 1 and before.isupper() and not self._starts(after)
         if len(before) == 1 and before.isupper():
             return not self._starts(after)
@@ -190,23 +199,3 @@ class Rules:
         if stops == ".":
             return before.isalpha() and before.islower() and len(before) > 1
         return not set(stops) <= set(".…") and (self.text[begin].islower() or self.casual)
-
-    def _reported(self, after: int) -> bool:
-        """Whether a reporting clause follows a quotation: `"Why?" Mr. Bell asked.`"""
-        following = self.text[after : after + _LOOK_AHEAD].split()[1:4]
-        return any(word.rstrip(".,;:").lower() in self.words.reporting for word in following)
-
-
-def _dotted(word: str) -> bool:
-    """Whether a word with stops inside is an abbreviation (`u.s`), not an address."""
-    return all(len(part) < 3 for part in word.split("."))
-
-
-def _marks(text: str) -> list[int]:
-    """Sentence starts without a stop before them, see `_MARKS`."""
-    places: list[int] = []
-    for hints, pattern, alone in _COMPILED_MARKS:
-        if any(hint in text for hint in hints):
-            for match in pattern.finditer(text):
-                places.extend(match.span() if alone else (match.end(),))
-    return sorted(places)
