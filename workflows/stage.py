@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
@@ -117,6 +118,10 @@ class StageTask(luigi.Task):
     def said(self) -> dict[str, Any]:
         """What its card says about sources: a change of it makes a new folder, but no new model."""
         return {}
+
+    def loads(self) -> tuple[str, ...]:
+        """The libraries that its work imports, which take long to load."""
+        return ()
 
     def work(self, folder: Path) -> dict[str, Any]:
         """Make the stage's output in `folder`; return its counts for the manifest."""
@@ -227,9 +232,15 @@ _planned: list[StageTask] = []
 
 @StageTask.event_handler(luigi.Event.DEPENDENCY_DISCOVERED)
 def _remember(task: StageTask, _: StageTask) -> None:
-    """Keep the stages of a build; Luigi looks at its last stage first."""
+    """Keep the stages of a build; Luigi looks at its last stage first.
+
+    What a stage that is to run loads is loaded here, once: of several workers each task is a fork
+    of this process, and would load it again.
+    """
     if task not in _planned:
         _planned[:] = task.lineage
+    for name in task.loads():
+        import_module(name)
 
 
 @contextmanager

@@ -59,6 +59,9 @@ class Validate(StageTask):
         entry = self.build.check(self.name)
         return [SourceRecord(f"{entry.name}-gold", self.build.place(entry.gold), get=entry.get)]
 
+    def loads(self) -> tuple[str, ...]:
+        return "matplotlib.figure", "matplotlib.backends.backend_agg"
+
     def work(self, folder: Path) -> dict[str, Any]:
         from extract.commands import validate_stage  # no other stage needs what it imports
 
@@ -323,6 +326,10 @@ class Dataset(StageTask):
             if task.stage == "pairs":
                 counted.update(task.manifest()["counts"]["rejects"].get("reasons", {}))
         return [(reason, number, MEANINGS[reason]) for reason, number in counted.items()]
+
+    def loads(self) -> tuple[str, ...]:
+        learners = "sklearn.feature_extraction.text", "sklearn.linear_model"
+        return "datasets", "duckdb", "scipy.stats", *learners
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
         """Make the candidates of every `of`-th shard; a builder that reads sources has no parts."""

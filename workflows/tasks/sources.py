@@ -184,6 +184,10 @@ class Parse(SourceStage):
     def code(self) -> list[str]:
         return sorted({type(get_parser(self.parser_name)).__module__, "extract.prefilter"})
 
+    def loads(self) -> tuple[str, ...]:
+        kind = self.parser_name.partition(":")[0]
+        return {"gold": (), "stanza": ("stanza",)}.get(kind, ("spacy",))
+
     @cached_property
     def chosen(self) -> ParseSettings:
         """The settings of `extract.stages.parse`; without prefilter they name no markers.
