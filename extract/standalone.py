@@ -21,7 +21,7 @@ import numpy as np
 
 from corpora.document import Span
 from corpora.sentences.rules import CITATIONS
-from extract.clauses import REFUSALS, Block, Marks
+from extract.clauses import MAX_DOUBLINGS, REFUSALS, Block, Marks
 from extract.match import PREVIOUS, Matches
 from extract.parse import BoolArray, Ints
 from extract.trees import Batch
@@ -120,8 +120,10 @@ class Judge:
         starts = np.split(batch.start, bounds[1:-1])
         parts = [speech.at(start) for speech, start in zip(self.speeches, starts, strict=True)]
         self.speech = np.concatenate(parts)
-        self.top = batch.ascend(tokens, labelled("conjunct"), steps=len(batch))
+        self.top = np.where(labelled("conjunct") & (head >= 0), head, tokens)
         """The first conjunct of each token's coordination."""
+        for _ in range(MAX_DOUBLINGS):  # a malformed tree may have a chain of any length
+            self.top = self.top[self.top]
         # After the subject it introduces nothing: "he was to leave".
         opens = (head > tokens) & (tokens < batch.leftmost_child("core")[head])
         subordinator, that = labelled("subordinator") & opens, listed("complementizer")

@@ -133,6 +133,16 @@ class StageTask(luigi.Task):
 
     # What follows from it
 
+    def deps(self) -> list[luigi.Task]:
+        """The stages before one that is to run.
+
+        Luigi asks in the process that it forks for each task of several workers: what the stage
+        loads is loaded here, once for all.
+        """
+        for name in self.loads():
+            import_module(name)
+        return list(super().deps())
+
     @property
     def folder(self) -> Path:
         """`OUTPUT/stages/STAGE[/KEY]/HASH`."""
@@ -232,15 +242,9 @@ _planned: list[StageTask] = []
 
 @StageTask.event_handler(luigi.Event.DEPENDENCY_DISCOVERED)
 def _remember(task: StageTask, _: StageTask) -> None:
-    """Keep the stages of a build; Luigi looks at its last stage first.
-
-    What a stage that is to run loads is loaded here, once: of several workers each task is a fork
-    of this process, and would load it again.
-    """
+    """Keep the stages of a build; Luigi looks at its last stage first."""
     if task not in _planned:
         _planned[:] = task.lineage
-    for name in task.loads():
-        import_module(name)
 
 
 @contextmanager

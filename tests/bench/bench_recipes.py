@@ -260,7 +260,7 @@ def profile(folder: Path, name: str, options: Any) -> str:
             f"{name:24} {'compiled' if compiled else '':9} {speeds[-1]:9.1f} examples/s "
             f"{found['real_tokens_per_second']:10,.0f} tokens/s, share of peak {share}, "
             f"{speeds[-1] / speeds[0]:.2f} times"
-            + (f", waited {found.get('seconds_waiting_for_data')} s for data")
+            + (f", waited {found['seconds_waiting_for_data']} s for data" if not full else "")
             + (f", {hours:.1f} h for the paper's run" if hours else "")
         )
     activities = [torch.profiler.ProfilerActivity.CPU]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import shutil
 import signal
@@ -12,9 +13,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import luigi
 import pytest
 
 from tests.workflows.conftest import luigi_command, luigi_environment, until
+from workflows import stage
 from workflows.settings import options
 from workflows.tasks import BuildAll, Sentences
 from workflows.tasks.build import LOCK, run_build
@@ -209,3 +212,20 @@ def test_a_build_says_where_its_report_is_also_when_there_is_nothing_to_do(
         assert done.returncode == 0, done.stderr
         assert f"small: {said} {report}" in done.stderr
     assert report.is_file()
+
+
+def test_an_interrupt_while_libraries_load_stops_a_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    with options("sample", str(tmp_path / "out")):
+        task = BuildAll()
+        loaded = {name for each in task.lineage for name in each.loads()}
+        assert {"spacy", "duckdb", "datasets"} <= loaded
+        assert all(importlib.util.find_spec(name) for name in loaded)
+        monkeypatch.setattr(stage, "import_module", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            luigi.build([task], local_scheduler=True, workers=2)
+    assert not list((tmp_path / "out" / "stages").rglob("manifest.json"))
