@@ -32,7 +32,7 @@ KINDS = {
 """Parts of speech (UPOS) of the words at the ends of both sides and around the marker."""
 CLASSES = ("main_clause", "conjunct", "reported_clause", "adverbial_clause")
 MAX_DEPTH = 20
-DEFAULT_THRESHOLD = 0.75
+DEFAULT_THRESHOLD = 0.55
 """Nine in ten read pairs above it are good, in treebanks as in novels (`docs/results`)."""
 NOWHERE = -1
 """Stands for a missing token, which has no tag."""
@@ -70,7 +70,7 @@ def load_model(language: str, mode: str) -> Model | None:
 def threshold(language: str, mode: str, asked: float | None) -> float:
     """The minimum confidence of a kept pair: `asked`, or the mode's default.
 
-    The default is .75 in `standalone` if the language has a model, else 0. Raises `ConfigError`
+    The default is .55 in `standalone` if the language has a model, else 0. Raises `ConfigError`
     for a threshold above 0 without a model.
     """
     model = load_model(language, mode)

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 PARSE_VERSION = 4
-EXTRACT_VERSION = 13
+EXTRACT_VERSION = 14
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def test_the_threshold_rejects_what_is_less_likely() -> None:
 
 
 def test_the_default_rejects_only_where_pairs_shall_stand_alone() -> None:
-    assert Extractor().threshold == 0.75
+    assert Extractor().threshold == 0.55
     assert Extractor(mode="recall").threshold == 0
     assert Extractor(min_confidence=0).threshold == 0
 
