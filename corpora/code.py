@@ -15,7 +15,7 @@ from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 LAYOUT = frozenset({"ctx", "kind", "type_comment", "annotation", "returns", "type_ignores"})
 """Fields of syntax trees that do not change what code does."""
@@ -34,10 +34,10 @@ def code_hash(module: str) -> str:
         name = waiting.pop()
         if name not in paths and name.partition(".")[0] == room and (path := _path_of(name)):
             paths[name] = path
-            waiting += [*_imports(path, name), name.rpartition(".")[0]]
+            waiting += [*_read(path, name).imports, name.rpartition(".")[0]]
     whole = hashlib.sha256()
     for name, path in sorted(paths.items()):
-        whole.update(f"{name}\0{_file_hash(path)}\0".encode())
+        whole.update(f"{name}\0{_read(path, name).hash}\0".encode())
         for data in map(path.with_suffix, DATA):
             if data.is_file():
                 whole.update(data.read_bytes())
@@ -62,54 +62,59 @@ def _path_of(module: str) -> Path | None:
     return next(filter(Path.is_file, files), None)
 
 
-@cache
-def _imports(path: Path, module: str) -> tuple[str, ...]:
-    """What a file may import when it runs: modules, and names that could be modules."""
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    names: list[str] = []
-    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"), str(path))]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            parents = package.split(".")
-            above = parents[: len(parents) - node.level + 1] if node.level else []
-            start = ".".join([*above, *filter(None, [node.module])])
-            names += [start, *(f"{start}.{alias.name}" for alias in node.names)]
-        waiting += ast.iter_child_nodes(node)
-    return tuple(names)
+class _File(NamedTuple):
+    """What a file may import when it runs (modules, and names that could be modules); its hash."""
+
+    imports: tuple[str, ...]
+    hash: str
 
 
 @cache
-def _file_hash(path: Path) -> str:
-    """The nodes of a file's tree, level by level, without empty fields (which differ between Python
-    versions) and without fields that do not change what the code does.
+def _read(path: Path, module: str) -> _File:
+    """Read a file's tree, level by level.
+
+    The hash is of its nodes without empty fields (which differ between Python versions) and without
+    fields that do not change what the code does.
     """
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        for name, value in ast.iter_fields(node):
-            if name in LAYOUT:
-                setattr(node, name, None)
-            elif isinstance(value, list):
-                value[:] = [item for item in value if not _is_text(item)]
-    whole = hashlib.sha256()
-    for node in ast.walk(tree):
-        fields = [(name, _shown(value)) for name, value in ast.iter_fields(node)]
-        kept = [(name, value) for name, value in fields if value or isinstance(node, ast.Constant)]
-        whole.update(repr((type(node).__name__, kept)).encode())
-    return whole.hexdigest()
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"), str(path))]
+    imports: list[str] = []
+    for_types: set[ast.AST] = set()
+    said: list[str] = []
+    for node in nodes:
+        said.append("")
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if name in LAYOUT or (value is None and name != "value"):
+                continue
+            items = value if isinstance(value, list) else [value]
+            items = [item for item in items if not _is_text(item)]
+            children = [item for item in items if isinstance(item, ast.AST)]
+            nodes += children
+            if node in for_types or _is_for_types(node):
+                for_types.update(children)
+            if items:
+                shown = (type(i).__name__ if isinstance(i, ast.AST) else repr(i) for i in items)
+                said += [name, *shown]
+        if node not in for_types:
+            imports += _imported(node, package)
+    return _File(tuple(imports), hashlib.sha256("\0".join(said).encode()).hexdigest())
 
 
-def _shown(value: Any) -> Any:
-    """A field of a node: its text, the kind of its node, or the number of its nodes."""
-    if isinstance(value, ast.AST):
-        return type(value).__name__
-    if isinstance(value, list):
-        return [_shown(item) for item in value]
-    return "" if value is None else f"{type(value).__name__} {value!r}"
+def _is_for_types(node: ast.AST) -> bool:
+    test = node.test if isinstance(node, ast.If) else None
+    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
+
+
+def _imported(node: ast.AST, package: str) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    parents = package.split(".")
+    above = parents[: len(parents) - node.level + 1] if node.level else []
+    start = ".".join([*above, *filter(None, [node.module])])
+    return [start, *(f"{start}.{alias.name}" for alias in node.names)]
 
 
 def _is_text(node: Any) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, normalize
 
 from tests.zoo.conftest import orders_of, story_documents, write_dataset
-from tests.zoo.test_resume import ROOT, TOGETHER, kill_at, killed
+from tests.zoo.test_resume import kill_at, killed, train_together
 from zoo.coherence import CoherenceScorer
 from zoo.coherence.contrastive import prepare
 from zoo.coherence.data import Documents, candidates
@@ -510,9 +508,7 @@ def test_two_processes_mine_and_train_as_one(ranked_folder: Path, tmp_path: Path
     words += ["--backbone_config.hidden_dropout_prob", "0", "--dataset", str(ranked_folder)]
     words += ["--backbone_config.attention_probs_dropout_prob", "0", "--output"]
     train([*words, str(tmp_path / "one")])
-    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
-    command = [*TOGETHER, *words, str(tmp_path / "two")]
-    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    train_together([*words, str(tmp_path / "two")])
     one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
     for name, weight in one.items():
         torch.testing.assert_close(weight, two[name], atol=1e-4, rtol=1e-3, msg=name)

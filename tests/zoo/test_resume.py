@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 import torch
+from accelerate.state import AcceleratorState
 from safetensors.torch import load_file
 
 from zoo.train import train
@@ -96,6 +98,27 @@ def killed(run: Callable[[], Any]) -> None:
             os._exit(1)
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+
+
+def train_together(command: list[str], processes: int = 2) -> None:
+    """Train in several processes as `torchrun` starts them, but forked: they import nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    children = []
+    for rank in range(processes):
+        child = os.fork()
+        if child == 0:
+            try:
+                AcceleratorState._reset_state(reset_partial_state=True)
+                place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": processes}
+                place |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "ACCELERATE_USE_CPU": 1}
+                os.environ.update({name: str(value) for name, value in place.items()})
+                train(command)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        children.append(child)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * processes
 
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, target: Any, name: str, count: int) -> None:
@@ -226,9 +249,7 @@ def test_two_processes_learn_what_one_does(pairs_folder: Path, tmp_path: Path) -
     settings = ["--max_steps", "6", "--save_steps", "2", "--batch_size", "8"]
     command = [*PAIRS, *settings, "--dataset", str(pairs_folder), "--output"]
     train([*command, str(tmp_path / "one")])
-    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
-    words = [*TOGETHER, *command, str(tmp_path / "two")]
-    subprocess.run(words, cwd=ROOT, env=environment, check=True)
+    train_together([*command, str(tmp_path / "two")])
     one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
     for name, weight in one.items():
         torch.testing.assert_close(weight, two[name], atol=1e-5, rtol=1e-4)

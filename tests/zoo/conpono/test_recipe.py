@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +17,7 @@ import zoo
 from corpora.errors import ConfigError
 from corpora.store.atomic import write_json
 from tests.bench import measure_conpono as measure
+from tests.zoo.test_resume import train_together
 from zoo.conpono import ConponoModel
 from zoo.conpono.training import ConponoTrainer
 from zoo.evaluate.results import write_outcomes
@@ -77,17 +75,10 @@ def test_losses_and_speed_stand_beside_the_folder(undisturbed: Path) -> None:
 @pytest.mark.skipif(torch.accelerator.is_available(), reason="two processes on the CPU")
 def test_losses_are_those_of_all_processes(paragraphs_folder: Path, tmp_path: Path) -> None:
     """The loss is a mean over two processes, and so are its parts: they add up to it."""
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    launch += ["--nproc_per_node", "2", "-m", "zoo.train", *TINY, *SMALL]
-    launch += ["--batch_size", "2", "--max_steps", "3"]
     output = tmp_path / "model"
-    subprocess.run(
-        [*launch, "--dataset", paragraphs_folder, "--output", output, "--logging_steps", "1"],
-        cwd=Path(__file__).resolve().parents[3],
-        env={**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"},
-        check=True,
-        capture_output=True,
-    )
+    command = [*TINY, *SMALL, "--batch_size", "2", "--max_steps", "3", "--logging_steps", "1"]
+    command += ["--dataset", str(paragraphs_folder), "--output", str(output)]
+    train_together(command)
     told = json.loads(output.with_name("model.train.json").read_text(encoding="utf-8"))
     assert told["processes"] == 2 and len(told["losses"]) == 3
     for entry in told["losses"]:
