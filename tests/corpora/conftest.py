@@ -78,15 +78,15 @@ Built = tuple[Path, dict[str, Any]]
 
 
 @pytest.fixture
-def build(
-    tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Built]:
-    """Builds a dataset of that name with some settings; gives its folder and the manifest.
-
-    Its audit reads a tenth of the rows that it reads elsewhere (`test_audit.py`).
-    """
+def small_audits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits read a tenth of the rows that they read elsewhere (`test_audit.py`)."""
     monkeypatch.setattr(audit, "TRAIN", audit.TRAIN // 10)
     monkeypatch.setattr(audit, "TEST", audit.TEST // 10)
+
+
+@pytest.fixture
+def build(tmp_path: Path, stage: Stage, small_audits: None) -> Callable[..., Built]:
+    """Builds a dataset of that name with some settings; gives its folder and the manifest."""
 
     def build(
         builder: str,

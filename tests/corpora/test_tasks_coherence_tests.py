@@ -247,6 +247,7 @@ def test_the_folder_loads_and_is_the_same_each_time(tmp_path, stage, load, folde
     assert load(folders[0], "insted")["test"][0]["pos"] == TEXT
 
 
+@pytest.mark.usefixtures("small_audits")
 def test_the_shared_sets(built, discorpora_data):
     rows, manifest = built((f"coherence:{discorpora_data / 'coherence'}", {}))
     assert "insted" in rows and sum(name.startswith("probe_") for name in rows) >= 4

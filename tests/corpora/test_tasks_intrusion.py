@@ -305,6 +305,7 @@ def test_what_very_many_have_is_not_looked_up():
 # --- the shared INSteD pairs ---------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("small_audits")
 @pytest.mark.slow
 def test_ours_are_no_easier_than_the_shared_pairs(discorpora_data, built):
     from tests.bench import bench_intrusion as bench
