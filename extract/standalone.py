@@ -310,9 +310,16 @@ class Judge:
     def _mute_coordinators(self, block: Block, side: Marks) -> None:
         """Mute a coordinator at the start of a side: it joins the side to something else.
 
-        Behind a word of the side it joins what the side has ("the towers and walls came back").
+        Behind a word of the side it joins what the side has ("the towers and walls came back"), as
+        does a correlative of conjuncts that are not the clause ("neither the king nor I slept").
         """
-        coordinating = self.batch.tagged("coordinating")[block.token]
+        batch, matches, token = self.batch, block.matches, block.token
+        head = batch.head[token]
+        correlative = batch.listed("correlative")[token] & (head > token)
+        correlative &= batch.having("conjunct")[head]
+        for heads in (matches.s1, matches.s2):
+            correlative &= head != heads[block.match]
+        coordinating = batch.tagged("coordinating")[token] & ~correlative
         for number in (1, 2):
             first = block.ends(side == number)[0][block.match]
             inside = (side == number + 2) & coordinating

@@ -286,6 +286,14 @@ def test_neither_inside_a_clause_stays() -> None:
     ) == [("He sang.", "It was neither loud nor clear.")]
 
 
+def test_neither_at_the_start_of_a_side_stays() -> None:
+    """It joins the subject's conjuncts, not the clause to another."""
+    assert sides(
+        "He/P/nsubj/2 sang/V!/root/0 but/CCONJ/cc/8 neither/CCONJ/cc:preconj/5 Ann/PROPN/nsubj/8 "
+        "nor/CCONJ/cc/7 Bo/PROPN/conj/5 slept/V!/conj/2 ././punct/2"
+    ) == [("He sang.", "Neither Ann nor Bo slept.")]
+
+
 def test_the_sentence_before_is_a_whole_statement() -> None:
     slept = "But/CCONJ/cc/3 we/P/nsubj/3 slept/V!/root/0 ././punct/3"
     heading = "The/DET/det/2 rain/N/nsubj/3 stopped/V!/root/0"
