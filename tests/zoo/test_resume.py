@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from typing import Any
 
 import pytest
 import torch
-from accelerate.state import AcceleratorState
+from accelerate.state import AcceleratorState, DistributedType, PartialState
 from safetensors.torch import load_file
 
+from corpora.errors import DiscorporaError
 from zoo.train import train
 from zoo.training import checkpoints, job
 from zoo.training.trainer import ZooTrainer
@@ -100,8 +102,12 @@ def killed(run: Callable[[], Any]) -> None:
     assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
-def train_together(command: list[str], processes: int = 2) -> None:
-    """Train in several processes as `torchrun` starts them, but forked: they import nothing."""
+def train_together(command: list[str], processes: int = 2, *, fsdp: bool = False) -> None:
+    """Train in several processes as `torchrun` starts them, but forked: they import nothing.
+
+    `fsdp`: accelerate shards on GPUs alone; it is told that these processes had some. Such a
+    training ends before the model is written.
+    """
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     children = []
@@ -113,12 +119,31 @@ def train_together(command: list[str], processes: int = 2) -> None:
                 place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": processes}
                 place |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "ACCELERATE_USE_CPU": 1}
                 os.environ.update({name: str(value) for name, value in place.items()})
-                train(command)
+                if fsdp:
+                    _shard_on_the_cpu()
+                    with pytest.raises(DiscorporaError, match="trained with FSDP"):
+                        train(command)
+                else:
+                    train(command)
                 os._exit(0)
-            finally:
+            except BaseException:
+                traceback.print_exc()
                 os._exit(1)
         children.append(child)
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * processes
+
+
+def _shard_on_the_cpu() -> None:
+    os.environ |= {
+        "ACCELERATE_USE_FSDP": "true",
+        "FSDP_VERSION": "2",
+        "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
+        "FSDP_TRANSFORMER_CLS_TO_WRAP": "BertLayer",
+        "FSDP_STATE_DICT_TYPE": "FULL_STATE_DICT",
+    }
+    torch.distributed.init_process_group("gloo")
+    PartialState._prepare_backend = lambda *_, **__: ("gloo", DistributedType.MULTI_GPU)
+    PartialState.set_device = lambda state: setattr(state, "device", torch.device("cpu"))
 
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, target: Any, name: str, count: int) -> None:
@@ -271,6 +296,28 @@ def test_one_process_goes_on_where_two_stopped(pairs_folder: Path, tmp_path: Pat
     train(command)
     (note,) = json.loads((output / "results.json").read_text(encoding="utf-8"))["notes"]
     assert note.startswith("2 processes began, 1 went on from checkpoint-")
+
+
+def learns_the_same_shared_out(recipe: str, data: Path, folder: Path) -> None:
+    """Two processes with a part of the model each (FSDP) against two with the whole model."""
+    settings = ["--max_steps", "4", "--save_steps", "2", "--max_eval_rows", "4"]
+    command = [recipe, *settings, "--dataset", str(data), "--output"]
+    train_together([*command, str(folder / "whole")])
+    train_together([*command, str(folder / "shared")], fsdp=True)
+    assert not (folder / "shared").exists()
+    train([*command, str(folder / "shared")])
+    one, two = (load_file(folder / name / "model.safetensors") for name in ("whole", "shared"))
+    for name, weight in one.items():
+        if name.endswith(("score_head.bias", "key.bias")):
+            continue  # softmax and a loss of differences give it no gradient but rounding
+        torch.testing.assert_close(weight, two[name], atol=1e-5, rtol=1e-4, msg=name)
+
+
+def test_a_model_that_is_shared_out_learns_the_same(
+    pairs_folder: Path, permuted_folder: Path, tmp_path: Path
+) -> None:
+    learns_the_same_shared_out("dissent/transformer_tiny", pairs_folder, tmp_path / "pairs")
+    learns_the_same_shared_out("coherence/contrastive_tiny", permuted_folder, tmp_path / "texts")
 
 
 def test_the_same_command_again_does_nothing(

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor, Partial
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from transformers import AutoModelForMaskedLM, PretrainedConfig, PreTrainedModel
 from transformers import initialization as init
@@ -223,6 +224,9 @@ class ConponoModel(OverBackbone):
         table = self.backbone.get_input_embeddings()
         sizes = (plan[:, 0] * plan[:, 1]).tolist()
         looked_up = table(slots[0]).split(sizes) if takes_vectors(self.backbone) else None
+        embeddings = table.weight
+        if isinstance(embeddings, DTensor):  # FSDP: a process has a part of it
+            embeddings = embeddings.full_tensor(grad_placements=[Partial("avg")])
         parts, masked = slots.split(sizes, 1), words.split(plan[:, 2].tolist(), 1)
         config = self.backbone.config
         wide = config._attn_implementation == "sdpa" and config.model_type in WIDE_MASKS
@@ -252,7 +256,7 @@ class ConponoModel(OverBackbone):
                 gathered, gold = (torch.cat(each) for each in zip(*held, strict=True))
                 held.clear()
                 if self.config.mlm:
-                    losses.append(self.masked_words(gathered, table.weight, gold))
+                    losses.append(self.masked_words(gathered, embeddings, gold))
         loss = torch.stack(losses).sum() if losses else states.new_zeros((), dtype=torch.float32)
         return torch.cat(vectors), loss
 

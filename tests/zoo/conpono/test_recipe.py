@@ -17,7 +17,7 @@ import zoo
 from corpora.errors import ConfigError
 from corpora.store.atomic import write_json
 from tests.bench import measure_conpono as measure
-from tests.zoo.test_resume import train_together
+from tests.zoo.test_resume import learns_the_same_shared_out, train_together
 from zoo.conpono import ConponoModel
 from zoo.conpono.training import ConponoTrainer
 from zoo.evaluate.results import write_outcomes
@@ -83,6 +83,12 @@ def test_losses_are_those_of_all_processes(paragraphs_folder: Path, tmp_path: Pa
     assert told["processes"] == 2 and len(told["losses"]) == 3
     for entry in told["losses"]:
         assert entry["loss"] == pytest.approx(entry["objective_loss"] + entry["mlm_loss"], abs=2e-3)
+
+
+def test_a_model_that_is_shared_out_learns_the_same(
+    paragraphs_folder: Path, tmp_path: Path
+) -> None:
+    learns_the_same_shared_out("conpono/tiny", paragraphs_folder, tmp_path)
 
 
 def test_backbone_serves_evaluations(undisturbed: Path) -> None:
