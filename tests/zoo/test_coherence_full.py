@@ -523,6 +523,8 @@ def test_the_full_model_refuses_what_it_does_not_do(
         *FULL, "--gradient_accumulation", 2, "--dataset", ranked_folder, "--output", tmp_path / "m"
     )
     assert code == 2 and "increase batch_size" in message
+    command = [*FULL, "--dataset", str(ranked_folder), "--output", str(tmp_path / "m")]
+    train_together(command, fsdp="the full model does not support FSDP")
 
 
 # Training on intrusions

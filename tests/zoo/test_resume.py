@@ -102,11 +102,11 @@ def killed(run: Callable[[], Any]) -> None:
     assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
-def train_together(command: list[str], processes: int = 2, *, fsdp: bool = False) -> None:
+def train_together(command: list[str], processes: int = 2, *, fsdp: str = "") -> None:
     """Train in several processes as `torchrun` starts them, but forked: they import nothing.
 
-    `fsdp`: accelerate shards on GPUs alone; it is told that these processes had some. Such a
-    training ends before the model is written.
+    `fsdp` shares out the model; accelerate does that on GPUs alone, and is told that these
+    processes had some. Such a training ends with the error `fsdp`.
     """
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -121,7 +121,7 @@ def train_together(command: list[str], processes: int = 2, *, fsdp: bool = False
                 os.environ.update({name: str(value) for name, value in place.items()})
                 if fsdp:
                     _shard_on_the_cpu()
-                    with pytest.raises(DiscorporaError, match="trained with FSDP"):
+                    with pytest.raises(DiscorporaError, match=fsdp):
                         train(command)
                 else:
                     train(command)
@@ -303,7 +303,7 @@ def learns_the_same_shared_out(recipe: str, data: Path, folder: Path) -> None:
     settings = ["--max_steps", "4", "--save_steps", "2", "--max_eval_rows", "4"]
     command = [recipe, *settings, "--dataset", str(data), "--output"]
     train_together([*command, str(folder / "whole")])
-    train_together([*command, str(folder / "shared")], fsdp=True)
+    train_together([*command, str(folder / "shared")], fsdp="trained with FSDP")
     assert not (folder / "shared").exists()
     train([*command, str(folder / "shared")])
     one, two = (load_file(folder / name / "model.safetensors") for name in ("whole", "shared"))

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from accelerate import Accelerator
-from accelerate.state import AcceleratorState
+from accelerate.state import AcceleratorState, DistributedType
 from accelerate.utils import broadcast_object_list, gather_object
 from safetensors.torch import load_model
 from torch import Tensor
 
+from corpora.errors import ConfigError
 from corpora.rng import stream
 from corpora.store.atomic import write_json
 from zoo.backbones import merge_lora, training_attention
@@ -107,6 +108,11 @@ class FullTraining:
             # The schedule counts the steps of all processes together.
             step_scheduler_with_optimizer=False,
         )
+        if self.accelerator.distributed_type == DistributedType.FSDP:
+            raise ConfigError(
+                "the full model does not support FSDP",
+                hint="leave out --use_fsdp: each process then has the whole model",
+            )
         self.processes = self.accelerator.num_processes
         optimizer = torch.optim.AdamW(
             prepared.model.parameters(),
