@@ -33,7 +33,7 @@ KINDS = {
 CLASSES = ("main_clause", "conjunct", "reported_clause", "adverbial_clause")
 MAX_DEPTH = 20
 DEFAULT_THRESHOLD = 0.55
-"""Nine in ten read pairs above it are good, in treebanks as in novels (`docs/results`)."""
+"""Nine in ten pairs above it are good, in GUM and in novels (`docs/results`)."""
 NOWHERE = -1
 """Stands for a missing token, which has no tag."""
 
