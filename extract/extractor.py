@@ -309,13 +309,16 @@ def batches(
 
 def _rejects(batch: Batch, refused: Refused) -> Iterator[Reject]:
     """The rejected candidates as objects."""
+    ids = [*(row.id for row in batch.patterns.table.patterns), ""]  # the row of no match is -1
     for matches, reasons in refused:
         starts, ends = batch.start[matches.first], batch.end[matches.first + matches.length - 1]
         spans = zip(starts.tolist(), ends.tolist(), strict=True)
         rows = batch.row[matches.first].tolist()
-        for row, number, reason, span in zip(rows, matches.sequence, reasons, spans, strict=True):
-            name, document = batch.patterns.names[number], batch.documents[batch.row_doc[row]]
-            yield Reject(reason, name, span, document.id, int(batch.row_sentence[row]))
+        columns = (rows, matches.sequence, matches.row, reasons, spans)
+        for row, marker, pattern, reason, span in zip(*columns, strict=True):
+            name, document = batch.patterns.names[marker], batch.documents[batch.row_doc[row]]
+            sentence = int(batch.row_sentence[row])
+            yield Reject(reason, name, span, document.id, sentence, ids[pattern])
 
 
 _extractor = cache(Extractor)

@@ -80,13 +80,17 @@ MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A rejected candidate: its marker, position and reason, one of `MEANINGS`."""
+    """A rejected candidate: its marker, position and reason, one of `MEANINGS`.
+
+    `pattern` is the id of the row of the pattern table that matched ("" if none did).
+    """
 
     reason: str
     marker: str
     span: Span
     doc: str = ""
     sentence: int = -1
+    pattern: str = ""
 
 
 @dataclass(slots=True)

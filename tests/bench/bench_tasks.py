@@ -52,7 +52,7 @@ WITHOUT_GOLD = ("sp", "bso", "dc", "permuted", "intrusion", "conpono", "criteria
 """The builders that need nothing but text and so can read the novels."""
 NAMES = ("dissent", *WITHOUT_GOLD, "ssp", "pdtb_explicit", "pdtb_implicit", "pdtb_marked", "rst")
 
-HEADINGS = ("Abstract", "Introduction")
+HEADINGS = ("Abstract", "Methods")
 SENSES = ("Contingency.Cause.Reason", "Comparison.Contrast", "Temporal.Asynchronous.Precedence")
 LEXICON = [f"{a}{b}{c}" for a in "bdfglmnprst" for b in ("a", "e", "io", "u") for c in "klmnrstvz"]
 SENTENCES = 16

@@ -60,11 +60,16 @@ def test_one_sentence_at_a_time() -> None:
     assert (pair.s1, pair.s2) == ("She told him about it.", "He did not care.")
     (reject,) = extractor.results_in("They sold apples and pears.")
     assert isinstance(reject, Reject)
-    assert reject.reason == "s2_head"
+    assert (reject.reason, reject.pattern) == ("s2_head", "")
     # Without being asked for them a caller gets pairs alone.
     (pair,) = extractor.pairs_in("I like cats and dogs, but nobody minded.")
     assert (pair.marker, pair.s2) == ("but", "Nobody minded.")
     assert extractor.reject_counts == {}
+
+
+def test_a_reject_names_the_row_of_the_table_that_matched() -> None:
+    found = Extractor(markers="as").results_in("She is as tall as her brother is.")
+    assert ("construction", "as.compared") in {(r.reason, r.pattern) for r in found}
 
 
 def test_whether_the_sentence_before_is_a_clause_is_known_in_both_modes() -> None:

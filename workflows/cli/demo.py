@@ -78,7 +78,8 @@ def demo(
             out.print(plain(f"  example     {row.example}"))
     for reject in rejects:
         marker = reject.marker, STYLES["marker"]
-        out.print(Text.assemble("\nno pair: ", marker, f" ({reject.reason})"))
+        row_id = f", pattern {reject.pattern}" if reject.pattern else ""
+        out.print(Text.assemble("\nno pair: ", marker, f" ({reject.reason}{row_id})"))
     if not pairs and not rejects:
         out.print(plain(f"\nno pair: the text has none of {', '.join(extractor.markers)}"))
 
