@@ -50,6 +50,10 @@ MAX_DOUBLINGS = 32
 WORDS_AT_ONCE = 1 << 20
 """Bounds memory: matches times the tokens of their sentences."""
 Marks = NDArray[np.int8]
+"""A side by token: 1 or 2, 0 for neither; MUTED or MODIFIER may be added to it."""
+MUTED, MODIFIER = 2, 4
+"""MUTED: not in the side's text. MODIFIER: muted only where the side begins with it and its
+subordinator comes next ("only because")."""
 Runs = tuple[Ints, Marks, Ints, Ints]
 """Runs of tokens, one a row: which match, which side (1 or 2), first and last token."""
 
@@ -99,7 +103,7 @@ def sides_of(
     for first, last in pairwise(bounds):
         block = Block(batch, matches.take(slice(first, last)), first)
         side = block.sides()
-        whole.append(block.runs(np.where(side > 2, side - 2, side)))
+        whole.append(block.runs(np.where(side > 2, side - MUTED, side)))
         if judge is not None:
             judged[first:last], asks[:, first:last] = judge.judge(block, side)
         spoken.append(block.runs(np.where(side > 2, 0, side)))
@@ -173,7 +177,7 @@ def _trimmed(batch: Batch, matches: Matches, spans: Mapping[int, Sequence[Span]]
 def _clauses(batch: Batch, matches: Matches, whole: BoolArray) -> tuple[BoolArray, BoolArray]:
     """Whether the heads of S1 and S2 are `whole`.
 
-    For the previous sentence, its root counts; if it was not parsed, it is not.
+    Of an S1 in the previous sentence the root counts; a sentence that was not parsed is not whole.
     """
     row_is_clause = np.zeros(len(batch.row_doc) + 1, dtype=bool)
     row_is_clause[batch.row[(batch.head < 0) & whole]] = True
@@ -181,8 +185,8 @@ def _clauses(batch: Batch, matches: Matches, whole: BoolArray) -> tuple[BoolArra
     before = np.maximum(row - 1, 0)
     parsed = (row > 0) & (batch.row_doc[before] == batch.row_doc[row])
     parsed &= batch.row_sentence[before] == batch.row_sentence[row] - 1
-    looking = (matches.s1 == PREVIOUS) & parsed & row_is_clause[before]
-    return ((matches.s1 >= 0) & whole[matches.s1]) | looking, whole[matches.s2]
+    previous_whole = (matches.s1 == PREVIOUS) & parsed & row_is_clause[before]
+    return ((matches.s1 >= 0) & whole[matches.s1]) | previous_whole, whole[matches.s2]
 
 
 class Block:
@@ -228,7 +232,7 @@ class Block:
         return first, last
 
     def sides(self) -> Marks:
-        """For each position the side of its nearest marked ancestor; 3 and 4 are muted."""
+        """For each position the side of its nearest marked ancestor, or that side MUTED."""
         matches, shift = self.matches, self.shift
         here = np.arange(len(self.token), dtype=np.int32)
         pointer = np.where(self.head >= 0, self.head + shift[self.match], here)
@@ -262,8 +266,11 @@ class Block:
         return self.undivided(self.with_modifiers_muted(side, opener))
 
     def special_children(self) -> Iterator[tuple[Ints, Ints | int, Ints | int]]:
-        """Children of the two heads that the row mutes or drops, and modifiers of a subordinator.
-        Returns them with their mark, and the side (1 or 2) that they open as a muted subordinator.
+        """Some children of the two heads, their mark, and the side that they open (0: none).
+
+        First the modifiers, of which `with_modifiers_muted` mutes those of a subordinator; then the
+        children that the row of the table mutes, and those that it drops: later marks hold. A muted
+        subordinator opens its side.
         """
         batch = self.batch
         s1, s2 = self.matches.s1[self.match], self.matches.s2[self.match]
@@ -277,7 +284,7 @@ class Block:
         kind[batch.tagged("subject")[token]] = 2
         where = (self.matches.row[match], owner, place, kind, batch.label[token])
         modifier = batch.labelled("modifier")[token]
-        yield children[modifier], 5 + owner[modifier], 0
+        yield children[modifier], 1 + owner[modifier] + MODIFIER, 0
         # A subordinator introduces from before the subject, copula, auxiliary and object.
         clause = match * 2 + owner
         first_core = np.full(2 * len(self.matches), len(batch), dtype=np.int32)
@@ -287,7 +294,7 @@ class Block:
         subordinator = batch.labelled("subordinator")[token]
         muted = batch.patterns.lost("mute")[where] & (introduces | ~subordinator)
         opens = (subordinator & batch.listed("named")[token]) * (1 + owner)
-        yield children[muted], 3 + owner[muted], opens[muted]
+        yield children[muted], 1 + owner[muted] + MUTED, opens[muted]
         yield children[batch.patterns.lost("drop")[where]], 0, 0
 
     def give_last_mark(self, side: Marks) -> None:
@@ -313,9 +320,10 @@ class Block:
         side[marks[~asks]] = 2
 
     def with_modifiers_muted(self, side: Marks, opener: Marks) -> Marks:
-        """The modifiers (5, 6) that a side begins with, muted if its `opener` comes next."""
-        modifier = side > 4
-        plain = np.where(modifier, side - 4, side).astype(np.int8)
+        """The sides with their modifiers, muted if the side begins with them and its `opener` is
+        next."""
+        modifier = side > MODIFIER
+        plain = np.where(modifier, side - MODIFIER, side).astype(np.int8)
         before = np.zeros(len(side), dtype=bool)
         before[:-1] = modifier[:-1] & (opener[1:] == plain[:-1]) & ~self.begins()[1:]
         if not before.any():
@@ -325,7 +333,7 @@ class Block:
         fits[run[before]] = True
         for number in (1, 2):
             begins[run[self.first_words(plain == number)]] = True
-        return np.where(modifier & (fits & begins)[run], side - 2, plain).astype(np.int8)
+        return np.where(modifier & (fits & begins)[run], plain + MUTED, plain).astype(np.int8)
 
     def begins(self, side: Marks | None = None) -> BoolArray:
         """Where the tokens of a match begin; with `side`, also where the side changes."""

@@ -40,7 +40,7 @@ FEW_WORDS = 30
 FREQUENT = 0.1
 """Minimum share of frequent words: English prose has .3 to .5, German .02."""
 OnReject = Callable[[Reject], object]
-Refused = list[tuple[Matches, list[str]]]
+Rejected = list[tuple[Matches, list[str]]]
 """Rejected candidates with a reason for each."""
 
 
@@ -183,11 +183,11 @@ class Extractor:
 
         Rejects come document by document in the order of the text.
         """
-        columns, refused = self._extract(documents, parses)
-        for _, reasons in refused:
+        columns, rejected = self._extract(documents, parses)
+        for _, reasons in rejected:
             self.reject_counts.update(reasons)
         if self.on_reject is not None:
-            for reject in _rejects(columns.batch, refused):
+            for reject in _rejects(columns.batch, rejected):
                 self._waiting[reject.doc].append(reject)
             for document in documents:
                 mine = self._waiting.pop(document.id, [])
@@ -208,17 +208,16 @@ class Extractor:
         """The pairs and rejects of one sentence, in order."""
         text = f"{previous} {sentence}" if previous else sentence
         start = len(text) - len(sentence)
-        spans = Spans([0, start], [len(previous), len(text)])
-        if not previous:
-            spans = Spans([0], [len(text)])
+        both = Spans([0, start], [len(previous), len(text)])
+        spans = both if previous else Spans([0], [len(text)])
         document = Document(id="", text=text, language=self.settings.language, sentences=spans)
-        columns, refused = self._extract([document], list(self.parser.parse([document])))
-        results: list[Pair | Reject] = [*_rejects(columns.batch, refused), *columns.pairs()]
+        columns, rejected = self._extract([document], list(self.parser.parse([document])))
+        results: list[Pair | Reject] = [*_rejects(columns.batch, rejected), *columns.pairs()]
         return sorted((r for r in results if _begin(r) >= start), key=_begin)
 
     def _extract(
         self, documents: Sequence[Document], parses: Sequence[ParsedDocument]
-    ) -> tuple[PairColumns, Refused]:
+    ) -> tuple[PairColumns, Rejected]:
         """The pairs of some documents, and the rejected candidates with a reason for each."""
         settings = self.settings
         if self._patterns is None or self._patterns.strings is not parses[0].strings:
@@ -228,38 +227,38 @@ class Extractor:
             )
         patterns = self._patterns
         batch = Batch(documents, parses, patterns)
-        refused: Refused = []
+        rejected: Rejected = []
         matches = find_candidates(batch)
 
-        def refuse(failed: BoolArray, reasons: NDArray[np.str_]) -> Matches:
+        def without(failed: BoolArray, reasons: NDArray[np.str_]) -> Matches:
             """Keep the failed candidates with their reasons; returns the others."""
-            refused.append((matches.take(failed), reasons[failed].tolist()))
+            rejected.append((matches.take(failed), reasons[failed].tolist()))
             return matches.take(~failed)
 
         foreign = _foreign(batch)[batch.row_doc[batch.row[matches.first]]]
         unasked = ~patterns.wanted[matches.sequence]
-        matches = refuse(foreign | unasked, np.where(foreign, "language", "multiword"))
+        matches = without(foreign | unasked, np.where(foreign, "language", "multiword"))
         match_rows(batch, matches, whole_clauses=settings.mode != "recall")
-        matches = refuse(matches.row < 0, np.array(REASONS)[matches.stage])
+        matches = without(matches.row < 0, np.array(REASONS)[matches.stage])
         judge = None
         if settings.mode == "standalone":
             needs = ["finite"] if patterns.table.pro_drop else ["finite", "subject"]
             judge = Judge(batch, ["statement"] if settings.subjects == "shared" else needs)
         sides = sides_of(batch, matches, judge, restore=settings.subjects == "restored")
         failed = sides.refused > 0
-        matches, sides = refuse(failed, np.array(REFUSALS)[sides.refused]), sides.take(~failed)
-        sure = None
+        matches, sides = without(failed, np.array(REFUSALS)[sides.refused]), sides.take(~failed)
+        confidence = None
         if self.model is not None:
-            sure = self.model.confidences(batch, matches, sides.spans)
-            failed = sure < self.threshold
-            matches = refuse(failed, np.full(len(failed), "confidence"))
-            sides, sure = sides.take(~failed), sure[~failed]
+            confidence = self.model.confidences(batch, matches, sides.spans)
+            failed = confidence < self.threshold
+            matches = without(failed, np.full(len(failed), "confidence"))
+            sides, confidence = sides.take(~failed), confidence[~failed]
         doc = batch.row_doc[batch.row[matches.first]]
         s1, s2 = (
             texts_of(batch, doc, spans, settings.text, asks)
             for spans, asks in zip(sides.spoken, sides.asks, strict=True)
         )
-        return PairColumns(batch, matches, sides, s1, s2, sure), refused
+        return PairColumns(batch, matches, sides, s1, s2, confidence), rejected
 
     def _with_sentences(self, document: Document) -> Document:
         if self.gold_sentences and document.sentences is not None:
@@ -307,10 +306,10 @@ def batches(
         yield from grouped(same, lambda item: len(item[1].head), tokens)
 
 
-def _rejects(batch: Batch, refused: Refused) -> Iterator[Reject]:
+def _rejects(batch: Batch, rejected: Rejected) -> Iterator[Reject]:
     """The rejected candidates as objects."""
     ids = [*(row.id for row in batch.patterns.table.patterns), ""]  # the row of no match is -1
-    for matches, reasons in refused:
+    for matches, reasons in rejected:
         starts, ends = batch.start[matches.first], batch.end[matches.first + matches.length - 1]
         spans = zip(starts.tolist(), ends.tolist(), strict=True)
         rows = batch.row[matches.first].tolist()

@@ -343,13 +343,14 @@ class _Heads:
         return top
 
     def s1_fits(self, row: Pattern, first: Ints, s1: Ints, s2: Ints) -> BoolArray:
+        """Whether each S1 (its head) meets the conditions of the row."""
         if row.s1 == "previous":
             return s1 == PREVIOUS
         fits = (s1 >= 0) & self.batch.has(s1, row.s1_needs, row.s1_lacks)
         fits &= ~self.under(row.s1_not, s1)
         if row.s1_deprels:
             fits &= self.under(row.s1_deprels, s1)
-        if row.apart:
+        if row.apart:  # not two verbs with one object, as in "peel and chop the onions"
             finite, complement = self.batch.tagged("finite"), self.batch.tagged("complement")
             events = finite[s1] & finite[s2] & complement[s2]
             fits &= events | (self.content_before[first] != s1)

@@ -154,7 +154,7 @@ class Judge:
         commands = tagged("imperative") & ~self.indirect[self.top]
         complete = batch.has(tokens, needs)
         self.commands = commands & ~complete
-        self.whole = complete | commands | self._finite_after_all()
+        self.whole = complete | commands | self._mistagged_finite()
         self.words = ~labelled("punctuation")
         self.last = np.full(len(batch.row_doc), -1, dtype=np.int32)
         """By sentence, its last word."""
@@ -175,11 +175,11 @@ class Judge:
         """How many brackets are open in front of each token."""
         self.gap = self._gaps()
 
-    def _finite_after_all(self) -> BoolArray:
-        """Forms such as "bent" or "come" that a tagger took for a participle or infinitive.
+    def _mistagged_finite(self) -> BoolArray:
+        """Finite forms such as "bent" or "come" that a tagger took for participles or infinitives.
 
-        Right behind their own subject, without an auxiliary or "to", they are finite in a main
-        clause, a conjunct of one, and a clause that a subordinator introduces.
+        They stand behind a subject of their own, without an auxiliary or "to", in a main clause, a
+        conjunct of one, or a clause that a subordinator introduces.
         """
         batch = self.batch
         subject = batch.labelled("acting_subject") & (batch.head > batch.tokens)
@@ -429,7 +429,8 @@ class Judge:
         governor = block.head[lost] + block.shift[match[lost]]
         broken |= block.any(lost[side[governor] == number])
         if number == 2:
-            # No object comes behind two clauses that its verb precedes: it is S2's.
+            # An object behind S2 whose verb stands before S2 and the marker was S2's: the parser
+            # attached it to the wrong verb.
             owner = match[lost]
             beyond = token[lost] > last[owner]
             beyond &= block.head[lost] < np.minimum(first[owner], block.matches.first[owner])
@@ -473,6 +474,7 @@ class Judge:
         first = tokens.start + int(np.argmax(self.words[tokens]))
         above = int(batch.head[first])
         interrogative = batch.tagged("interrogative")
+        # "Which he saw.", "In which he saw it."
         relative = interrogative[first] and (above < 0 or batch.head[above] < 0)
         relative |= batch.labelled("case")[first] and above >= 0 and interrogative[above]
         states = (clause & main & ~self.introduced[tokens]).any()
@@ -501,7 +503,8 @@ class Judge:
             children = begin + np.flatnonzero(batch.head[begin:first] == owner)
             subjects = children[batch.labelled("subject")[children]]
             finite = bool(batch.tagged("finite")[s2])
-            auxiliaries = children[batch.labelled("auxiliary")[children] & (not finite)]
+            auxiliary = batch.labelled("auxiliary")[children]
+            auxiliaries = children[:0] if finite else children[auxiliary]
             if len(subjects) != 1 or (not finite and batch.listed("denying")[children].any()):
                 continue
             phrase = self._phrase(int(subjects[0]), owner)

@@ -197,13 +197,13 @@ def _paired(text: str) -> tuple[str, str]:
             opens = bool(after) and not closes
         else:
             opens = mark in QUOTES and mark not in opened
-        goes = before == " " if mark in BRACKETS.values() else mark not in BRACKETS
+        removable = before == " " if mark in BRACKETS.values() else mark not in BRACKETS
         if opens:
             opened.append((QUOTES | BRACKETS)[mark])
         elif mark in opened:
             while opened.pop() != mark:
                 pass
-        elif goes and mark != "’" and not (mark == '"' and before.isdigit()):
+        elif removable and mark != "’" and not (mark == '"' and before.isdigit()):
             kept, done = (kept + text[done:at]).rstrip(" "), at + 1
     return kept + text[done:], "".join(reversed(opened))
 

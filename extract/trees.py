@@ -159,10 +159,10 @@ class CompiledPatterns:
     def lost(self, how: str) -> BoolArray:
         """The children that a side loses (`how`: `drop` or `mute`) [row, side, place, kind, label].
 
-        Of an entry of `s1_drop`, `s1_mute`, ... `<advcl` is one to the left of the head, `>advcl`
-        to the right, `>>advcl` to the right and beyond the other clause's head. Kinds: 0 no
-        predicate, 1 a predicate, 2 one with its own subject; `conj+clause` is a conjunct of kind 1
-        or 2, `conj+subject` of kind 2.
+        Side: 0 is S1, 1 is S2. Place: 0 left of the head, 1 right of it, 2 right of it and beyond
+        the other clause's head. Kind: 0 no predicate, 1 a predicate, 2 one with its own subject.
+        An entry of `s1_drop`, `s1_mute`, ... is a label, after `<` (place 0), `>` (1 and 2), `>>`
+        (2) or nothing (any place), before `+clause` (kinds 1 and 2), `+subject` (2) or nothing.
         """
         patterns, width = self.table.patterns, max(len(self._labels), 1)
         lost = np.zeros((len(patterns), 2, 3, 3, width), dtype=bool)
@@ -171,9 +171,10 @@ class CompiledPatterns:
             for side, key in enumerate((f"s1_{how}", f"s2_{how}")):
                 own = getattr(pattern, key)
                 for spec in getattr(self.table.spans, key) if own is None else own:
-                    label, _, kind = spec.lstrip("<>").partition("+")
+                    rest = spec.lstrip("<>")
+                    label, _, kind = rest.partition("+")
                     kinds = slice({"": 0, "clause": 1, "subject": 2}[kind], None)
-                    for place in places[spec[: len(spec) - len(spec.lstrip("<>"))]]:
+                    for place in places[spec.removesuffix(rest)]:
                         lost[index, side, place, kinds] |= self.labels((label,))
         return lost
 
@@ -332,7 +333,8 @@ class Batch:
 
     @cached_property
     def row_linked(self) -> BoolArray:
-        """The sentences that continue the one before: not if that is of another conversation.
+        """Whether each sentence continues the one before: not if they are known to be of two
+        conversations.
 
         In a chat log the turns of several conversations are interleaved (`Turns`).
         """
@@ -342,9 +344,10 @@ class Batch:
             if not turns or sentences is None:
                 continue
             rows = np.flatnonzero((self.row_doc == number) & linked)
-            starts = np.array(sentences.start)[self.row_sentence[rows] - np.array([[0], [1]])]
-            turn = np.maximum(np.searchsorted(turns.start, starts, side="right") - 1, 0)
-            here, before = np.array(turns.conversation)[turn]
+            turn = np.searchsorted(turns.start, sentences.start, side="right") - 1
+            conversation = np.array(turns.conversation)[np.maximum(turn, 0)]
+            own = self.row_sentence[rows]
+            here, before = conversation[own], conversation[own - 1]
             linked[rows[(here != before) & (here >= 0) & (before >= 0)]] = False
         return linked
 

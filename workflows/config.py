@@ -50,6 +50,7 @@ def load_build(name: str) -> BuildFile:
 
 @cache
 def _load(path: Path, mtime_ns: int, data_variable: str) -> BuildFile:
+    """The build file; `mtime_ns` is here for the cache alone, since a changed file is read anew."""
     file = TomlFile.read(path)
 
     def where(keys: Loc) -> str:

@@ -28,7 +28,7 @@ def there() -> tuple[str, ...]:
 
 
 def processes(recipe: Recipe, wanted: int) -> int:
-    """How many of `wanted` devices a training takes: there are as many, and they divide its batch.
+    """How many of `wanted` devices a training takes: as many as are there and its batch allows.
 
     The examples of a step are the same whatever the number, so it does not change the model.
     """

@@ -160,13 +160,12 @@ def load_tokenizer(name: str, config: Any = None) -> Any:
         limit, largest = tokenizer.model_max_length, max(tokenizer.get_vocab().values())
         words = getattr(getattr(config, "backbone_config", None) or config, "vocab_size", None)
         own = getattr(config, "model_type", "").startswith("discorpora-")
-        wrong = {
-            f"model_max_length is {limit!r}": not isinstance(limit, int) or limit < 1,
-            "it has no pad token": own and tokenizer.pad_token_id is None,
-            f"it has a token {largest}, and the model {words} words": words and largest >= words,
-        }
-        for problem in filter(wrong.get, wrong):
-            raise ValueError(problem)
+        if not isinstance(limit, int) or limit < 1:
+            raise ValueError(f"model_max_length is {limit!r}")
+        if own and tokenizer.pad_token_id is None:
+            raise ValueError("it has no pad token")
+        if words and largest >= words:
+            raise ValueError(f"it has a token {largest}, and the model {words} words")
         tokenizer.model_max_length = min(limit, NO_LIMIT)
         return tokenizer
 
@@ -271,14 +270,14 @@ def _check_sizes(
         if isinstance(value, Mapping):
             _check_sizes(value, shapes, path)
         counted = re.search("layer|label|block|group", key) and not key.endswith("_id")
-        most = max(rows, len(shapes)) if counted else SIZE
-        rate = re.search("dropout|pdrop", key) and isinstance(value, float) and not 0 <= value <= 1
-        switch = key in ("output_attentions", "output_hidden_states") and value not in (True, False)
-        if rate or switch:
+        largest = max(rows, len(shapes)) if counted else SIZE
+        rate = re.search("dropout|pdrop", key) and isinstance(value, float)
+        switch = key in ("output_attentions", "output_hidden_states")
+        if (rate and not 0 <= value <= 1) or (switch and value not in (True, False)):
             expected = "a rate between 0 and 1" if rate else "true or false"
             problem = f"{key} = {str(value)[:40]!r}: expected {expected}"
             raise InputError(problem, where=str(path), hint=AGAIN)
-        if isinstance(value, int) and abs(value) > most:
+        if isinstance(value, int) and abs(value) > largest:
             raise InputError(
                 f"{key} = {value:.6g}, and the weights have {len(shapes)} parts of {rows} rows at "
                 "most",

@@ -87,7 +87,7 @@ class Preset:
         """
         fields, values = self.kind.model_fields, dict(self.settings)
         for key, value in options.items():
-            is_text = key in fields and fields[key].annotation is str  # a folder may be called 2026
+            is_text = key in fields and fields[key].annotation is str  # never TOML: a folder `2026`
             values[key] = value if is_text else _over(values.get(key), value)
 
         def place(keys: Loc) -> str:

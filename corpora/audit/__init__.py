@@ -143,9 +143,9 @@ def _audited(config: Configuration, engine: Engine) -> Audited:
 
 
 def _above(kind: str, rule: Reached) -> str:
-    """A warning if the whole interval is further above chance than on any released data.
+    """A warning if the whole interval is above what the rule reaches on any released data.
 
-    Released data have even classes: chance is the same for all rows of a rule.
+    Released data have even classes, so chance is the same.
     """
     others = released().get(kind, {}).get(rule.rule, {})
     if not others or rule.low <= max(others.values()):
@@ -183,13 +183,14 @@ def _labels(config: Configuration, engine: Engine) -> Iterator[Share]:
 
 
 def _equal(config: Configuration, engine: Engine) -> Iterator[Share]:
-    """Numbers of rows whose texts equal those of an earlier row, or of a row of another split.
+    """The share of rows whose texts equal those of an earlier row, or of a row of another split.
 
     Case, punctuation and spaces are ignored. Texts are string columns with more than one word.
     """
     if not (text := ", ".join(_columns_of_text(config))):
         return
-    letters = rf"regexp_replace(lower(concat_ws(' ', {text})), '[^\p{{L}}\p{{N}}]+', '', 'g')"
+    ignored = r"[^\p{L}\p{M}\p{N}]+"  # M: vowel signs of scripts such as Devanagari
+    letters = f"regexp_replace(lower(concat_ws(' ', {text})), '{ignored}', '', 'g')"
     sizes = {}
     for split, rows in config.splits.items():
         engine.name("split", rows)

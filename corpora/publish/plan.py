@@ -121,7 +121,10 @@ class Publication:
             raise DiscorporaError(said, where=str(self.folder), hint=hint)
 
     def require_no_token(self, token: str = "") -> None:
-        """Raise `ConfigError` if a text file contains `token`, or something like a token."""
+        """Raise `ConfigError` if a text file contains `token`, or something like a token.
+
+        Text files above 16 MiB are not read.
+        """
         for file in self.files:
             path = self.folder / file.path
             if path.suffix not in TEXTS or file.bytes > 2**24:

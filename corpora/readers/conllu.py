@@ -217,9 +217,9 @@ def add_sentence(lines: list[str], at: int, tokens: Tokens) -> tuple[str, bool]:
     """Add the words of a sentence that starts at code point `at` of its document to `tokens`.
 
     Returns its text and whether no space follows it. Raises `Refused`, its `where` the index of the
-    line, for another number of columns, word numbers that are not 1 to n, a missing form, heads
-    that are not numbers or do not exist, and a tree without a root or with a cycle. Several roots
-    are allowed. `tokens` are then unchanged.
+    line, and leaves `tokens` unchanged, for another number of columns, word numbers that are not 1
+    to n, a missing form, heads that are not numbers or do not exist, and a tree without a root or
+    with a cycle. Several roots are allowed.
     """
     rows = [line.split("\t") for line in lines]
     for index, row in enumerate(rows):
@@ -278,7 +278,7 @@ def _words_and_units(rows: list[list[str]]) -> tuple[list[list[str]], list[Unit]
 
 
 def _place(words: Sequence[str], surface: str) -> list[tuple[int, int]]:
-    """The spans of a unit's words in its form: their own if they make it up in order."""
+    """The spans of a unit's words in its form: their own if they stand in it in order."""
     spans: list[tuple[int, int]] = []
     after = 0
     for word in words:

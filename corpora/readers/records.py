@@ -143,7 +143,8 @@ class RecordReader(Reader):
     def _names(self, first: Record, where: str) -> dict[str, str]:
         """The field of each role: the given one, else the first usual one that `first` has.
 
-        Raises `InputError` if `first` lacks a given field, which is usually a misspelling.
+        Raises `InputError` if `first` lacks a given field, which is usually a misspelling. But a
+        first turn may have no speaker or conversation.
         """
         names = {}
         for role, usual in _usual().items():

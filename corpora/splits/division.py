@@ -68,10 +68,10 @@ def divide(
 ) -> Divided:
     """Divide the documents of sources, and write `folder/division.parquet`.
 
-    Each source comes with the datasets that draw on it; its documents are iterated twice. Whole
-    groups go to a split, but for those of datasets that by groups do not come within 20 % of their
-    shares with at least three groups a split: these are divided by document. A document that comes
-    in two sources, as text and annotated, is one, and its groups are one group. In which split a
+    Each source comes with the datasets that draw on it; its documents are iterated twice. Groups
+    are kept whole. But if a dataset then misses its shares by more than 20 %, or has fewer than
+    three groups in a split, its documents are divided singly. A document that comes in two sources,
+    as text and annotated, is one, and its groups are one group. In which split a
     document is does not depend on the order of sources or documents. Documents of `kept` are where
     it has them, with what is new in their groups, else where `prescribed` says ("" for no split);
     the others are dealt out to what splits then lack. `said` is how the reason names what is
@@ -111,7 +111,12 @@ def divide(
         dict(zip(SPLITS, numbers, strict=True)),
         taken if kept else None,
     )
-    # The documents in the order in which they come, each as often as it comes.
+    _write(folder, sources, split, made)
+    return made
+
+
+def _write(folder: Path, sources: Sequence[Served], split: Codes, made: Divided) -> None:
+    """The documents in the order in which they come, each as often as it comes."""
     described = SCHEMA.with_metadata(
         {"division": json.dumps({"by": made.by, "reason": made.reason})}
     )
@@ -125,7 +130,6 @@ def divide(
             columns = [pa.array(ids), pa.array(_keys(ids)), pa.array(split[done:][: len(ids)])]
             done += len(ids)
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=described))
-    return made
 
 
 def divided(documents: Mapping[str, tuple[str, int]], shares: Shares, seed: int) -> Division:

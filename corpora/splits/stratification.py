@@ -62,38 +62,43 @@ class Table:
         drawn_on = [i for i, names in enumerate(self.served) if dataset in names]
         return np.flatnonzero(np.isin(self.source, drawn_on))
 
+    def group_numbers(self) -> Ints:
+        """The group of each row, as a number."""
+        return np.unique(self.groups, return_inverse=True)[1]
+
     def cuts(self, split: Codes) -> bool:
         """Whether documents of one group are in several splits; those in none (-1) do not count."""
-        group = np.unique(self.groups, return_inverse=True)[1]
-        return len(_in_several(group, split)) > 0
+        return len(_in_several(self.group_numbers(), split)) > 0
 
     def units(self, given: Codes, broken: Iterable[str] = ()) -> Ints:
-        """What is kept together, as a number a row: groups, or documents of `broken` datasets.
+        """The unit of each row, as a number: rows of one unit get one split.
 
-        And documents of groups that `given`, each row's split or -1, has in several splits.
+        A unit is a group, or groups that share a document. It is a document where a dataset of
+        `broken` draws on the group, or where `given` (each row's split or -1) has documents of the
+        unit in several splits.
         """
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
         document = np.unique(self.documents, return_inverse=True)[1]
-        group = np.unique(self.groups, return_inverse=True)[1]
+        group = self.group_numbers()
         joined = np.ones(len(document), bool)
         for name in broken:
             # A group is broken as a whole, in whatever dataset its documents are.
             joined &= ~np.isin(group, group[self.rows_of(name)])
         nodes = 1 + document.max(initial=-1) + 1 + group.max(initial=-1)
 
-        def together() -> Ints:
+        def together(joined: NDArray[np.bool_]) -> Ints:
             edges = (document[joined], group[joined] + document.max(initial=-1) + 1)
             graph = coo_array((np.ones(len(edges[0]), bool), edges), shape=(nodes, nodes))
             labels = connected_components(graph, directed=False)[1]
             return np.unique(labels[document], return_inverse=True)[1]
 
-        units = together()
+        units = together(joined)
         torn = _in_several(units, given)
         if len(torn):
             joined &= ~np.isin(units, torn)
-            units = together()
+            units = together(joined)
         return units
 
 

@@ -131,21 +131,23 @@ class Pool:
 
     def _intruders(self, host: int, donors: Numbers) -> Iterator[Intruder]:
         """The best intruder at each place of a text, the places in a random order."""
-        own = np.arange(self.starts[host], self.starts[host + 1])
+        host_sentences = np.arange(self.starts[host], self.starts[host + 1])
         guests = np.concatenate([np.arange(*self.starts[donor : donor + 2]) for donor in donors])
-        cosines = self._cosines(own, guests)
+        cosines = self._cosines(host_sentences, guests)
         # Nearly a copy of no sentence of the text, the replaced one included.
         fits = cosines[0].max(axis=0) <= self.settings.max_similarity
-        means = weights(len(own)) @ cosines
-        for sentence in self.draw.permutation(own[self.may_change[own]]).tolist():
-            place = sentence - own[0]
+        means = weights(len(host_sentences)) @ cosines
+        replaceable = host_sentences[self.may_change[host_sentences]]
+        for sentence in self.draw.permutation(replaceable).tolist():
+            place = sentence - host_sentences[0]
             alike = fits & self.usable[guests] & (self.form[guests] == self.form[sentence])
+            # Longer or shorter by the factor `max_ratio` at most.
             ratio = self.words[guests] / self.words[sentence]
             alike &= np.maximum(ratio, 1 / np.maximum(ratio, 1e-9)) <= self.settings.max_ratio
             some = np.flatnonzero(alike)
             measured = np.column_stack([means[:, place, some].T, self.surface[guests[some]]])
-            more = (measured - self.own[sentence]) / self._scale
-            shifts = np.column_stack([np.sign(more), more])
+            excess = (measured - self.own[sentence]) / self._scale
+            shifts = np.column_stack([np.sign(excess), excess])
             for best in self._order(sentence, measured, shifts):
                 guest = guests[some[best]]
                 self.usable[guest] = False

@@ -112,26 +112,27 @@ def order_rows(
 ) -> pa.RecordBatch | None:
     """The rows of documents, by `PERMUTED_ORDERS`, in the order of the documents; None for none.
 
-    `wanted`: how many rows a document has and how many negatives each, by its distinct orders.
-    `kind`: of a sentence, where it takes only places of its kind.
+    `wanted`: given the number of a document's distinct orders, how many rows it has and how many
+    negatives each. `kind`: of a sentence, where it takes only places of its kind.
     """
     kinds = [list(map(kind, texts)) if kind else [] for texts in sentences]
-    alike: dict[tuple[int, int], list[int]] = {}
+    # Documents of one length with as many orders are permuted by one call.
+    by_shape: dict[tuple[int, int], list[int]] = {}
     for position, texts in enumerate(sentences):
         total = distinct_orders(texts, kinds[position])
-        alike.setdefault((len(texts), total), []).append(position)
+        by_shape.setdefault((len(texts), total), []).append(position)
     positions, repetitions, negatives = [], [], []
-    for (n, total), some in alike.items():
+    for (n, total), same in by_shape.items():
         rows, each = wanted(total)
         if rows:
-            read = np.array([codes(sentences[place]) for place in some], np.uint64)
-            of_kind = np.array([codes(kinds[p]) for p in some], np.uint64) if kind else None
-            orders = permutations(keys[some], read, total, rows * each, of_kind)
+            read = np.array([codes(sentences[i]) for i in same], np.uint64)
+            of_kind = np.array([codes(kinds[i]) for i in same], np.uint64) if kind else None
+            orders = permutations(keys[same], read, total, rows * each, of_kind)
             inner = pa.FixedSizeListArray.from_arrays(pa.array(orders.ravel()), n)
             outer = pa.FixedSizeListArray.from_arrays(inner, each)
             negatives.append(outer.cast(PERMUTED_ORDERS.field("orders").type))
-            positions.append(np.repeat(some, rows))
-            repetitions.append(np.tile(np.arange(rows, dtype=np.uint8), len(some)))
+            positions.append(np.repeat(same, rows))
+            repetitions.append(np.tile(np.arange(rows, dtype=np.uint8), len(same)))
     if not negatives:
         return None
     documents = np.concatenate(positions)

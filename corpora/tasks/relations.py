@@ -148,12 +148,13 @@ class Pdtb(Relations):
         """Arguments and sense of each relation; those without a sense so fine are counted."""
         for relation, one, two in self.relations(document, reject):
             senses = relation.senses[:1] if self.senses == "first" else relation.senses
-            fine = {sense_at(sense, self.level): sense for sense in reversed(senses)}
-            if not any(fine):
+            # Of several senses with one label the first one counts.
+            labels = {sense_at(sense, self.level): sense for sense in reversed(senses)}
+            labels.pop("", None)
+            if not labels:
                 reject("sense_too_coarse")
-            for label, sense in fine.items():
-                if label:
-                    yield Row((label, one, two, relation.connective, sense))
+            for label, sense in labels.items():
+                yield Row((label, one, two, relation.connective, sense))
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """The rows of the frequent classes, whose names are in alphabetical order."""
@@ -227,10 +228,7 @@ class PdtbMarked(Relations):
                 if CONNECTIVE.match(two):
                     reject("another_connective")
                     continue
-            if one and two:
-                yield Row(("marked" if relation.kind == "Explicit" else "unmarked", one, two))
-            else:
-                reject("argument_empty")
+            yield Row(("marked" if relation.kind == "Explicit" else "unmarked", one, two))
 
     def select(self, taken: Candidates) -> None:
         """Split the documents, then match the labels of each split."""

@@ -13,7 +13,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.tasks import BUILDERS
-from corpora.tasks.discoeval.chat import Nicknames, conversations, refused
+from corpora.tasks.discoeval.chat import Nicknames, conversations, why_refused
 from corpora.tasks.discoeval.common import units
 from tests.corpora import conftest
 
@@ -208,7 +208,7 @@ def test_settings_that_do_not_fit_are_refused(bad):
     ],
 )
 def test_technical_and_empty_turns_are_refused(turn, reason):
-    assert refused(turn, 3, 0.7) == reason
+    assert why_refused(turn, 3, 0.7) == reason
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ((f"rst:{SAMPLE}/rst", "sample:chat"), "build.toml", {"rst", "dissent", "sp", "bso"}),
         ((f"storycloze:{SAMPLE}/tests/storycloze.csv",), "build.toml", {"coherence_tests"}),
         ((f"{SAMPLE}/news.jsonl", "books/b1.txt"), "build.toml", {"dissent", "sp"}),
+        (("books/b1.txt", "more/b1.txt", "more/b1-1.txt"), "build.toml", {"dissent", "sp"}),
     ],
 )
 def test_init_writes_what_plan_accepts(
@@ -47,6 +48,9 @@ def test_init_writes_what_plan_accepts(
     (here / "books").mkdir()
     for name in ("b1", "b2", "b3"):
         (here / "books" / f"{name}.txt").write_text(TEXT, encoding="utf-8")
+    (here / "more").mkdir()
+    for name in ("b1", "b1-1"):
+        (here / "more" / f"{name}.txt").write_text(TEXT, encoding="utf-8")
     assert run(monkeypatch, "init", *arguments) == 0
     text = (here / file).read_text(encoding="utf-8")
     table = tomllib.loads(text)

@@ -48,9 +48,9 @@ def prune(
             typer.echo(f"{_mib(stage.size)}  {stage.folder.relative_to(root)}{linked}")
         total = _mib(sum(stage.size for stage in unneeded))
         typer.echo(f"{total}  in all; not needed by {', '.join(configs)}: {len(unneeded)}")
-        kept = [stage for stage in unneeded if not _remove(stage)] if remove else []
-        if kept:
-            typer.echo(f"kept, because another process is making them: {len(kept)}")
+        removed = [_remove(stage) for stage in unneeded] if remove else []
+        if busy := removed.count(False):
+            typer.echo(f"kept, because another process is making them: {busy}")
         elif remove and unneeded:
             typer.echo("removed")
         elif unneeded:

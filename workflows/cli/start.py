@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import islice
+from collections.abc import Sequence
+from itertools import chain, count, islice
 from pathlib import Path
 from string import Template
 from typing import Annotated, NamedTuple
@@ -130,17 +131,19 @@ def _write(path: Path, guesses: list[Guess]) -> None:
     from extract.patterns import resolve_markers
 
     top, source, settings, model, too_few = map(Template, TEMPLATE.read_text().split("#---"))
-    slugs = [_slug(Path(re.split(r"[*?\[]", g.spec.partition(":")[2])[0]).stem) for g in guesses]
-    name = slugs[0] if path == DEFAULT else _slug(path.stem)
+    names: list[str] = []
+    for guess in guesses:
+        place = re.split(r"[*?\[]", guess.spec.partition(":")[2])[0]
+        names.append(_unused(_slug(Path(place).stem), names))
+    name = names[0] if path == DEFAULT else _slug(path.stem)
     text = top.substitute(file=path, name=name.replace(".", "-"))
-    datasets: dict[str, str] = {}
-    """Each with its builder."""
-    for number, (slug, guess) in enumerate(zip(slugs, guesses, strict=True)):
+    datasets: dict[str, str] = {}  # each with its builder
+    for own_name, guess in zip(names, guesses, strict=True):
         own = _datasets(guess.spec)
         datasets |= {name: "dc" if name == "dc_chat" else name for name in own}
         text += source.substitute(
             file=path,
-            name=toml_value(slug + f"-{number}" * (slug in slugs[:number])),
+            name=toml_value(own_name),
             spec=toml_value(guess.spec),
             licence=f"licence = {toml_value(guess.licence)}" if guess.licence else NO_LICENCE,
             language=guess.language,
@@ -162,6 +165,12 @@ def _write(path: Path, guesses: list[Guess]) -> None:
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
         planned(str(partial))
+
+
+def _unused(name: str, used: Sequence[str]) -> str:
+    """`name`, with a number where it is used already."""
+    numbered = (f"{name}-{number}" for number in count(1))
+    return next(each for each in chain([name], numbered) if each not in used)
 
 
 def _slug(words: str) -> str:

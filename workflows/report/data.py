@@ -338,7 +338,7 @@ def _evaluations(stages: Sequence[Made]) -> Iterator[Block]:
         judged.setdefault(title, {})[made.folder / "results.json"] = made
     number = 0
     for title, by_file in judged.items():
-        tables = list(alike(by_file))
+        tables = alike(by_file)
         for files in tables:
             protocol = read_json(files[0]).get("protocol", {})
             measured = ""

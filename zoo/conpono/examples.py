@@ -114,12 +114,13 @@ class Candidates(Examples):
 
         # Random segments of other documents, none equal to another candidate
         own = store.segments[store.documents[document : document + 2]].tolist()
-        skipped, after = own if pool is store else (0, 0)
-        free = int(pool.segments[-1]) - (after - skipped)
+        own_start, own_end = own if pool is store else (0, 0)
+        free = int(pool.segments[-1]) - (own_end - own_start)
         for number in random.integers(0, free, TRIES * self.candidates).tolist():
             if len(segments) == self.candidates:
                 break
-            number += (after - skipped) * (number >= skipped)
+            if number >= own_start:  # not a segment of this document
+                number += own_end - own_start
             text = pool.ids(pool.starting(pool.segments, number), geometry.target)
             segments.setdefault(text.tobytes(), text)
         if len(segments) < self.candidates:
@@ -178,8 +179,8 @@ class Collator:
     def __call__(self, examples: Sequence[Example]) -> dict[str, Any]:
         """The input of `ConponoModel.forward`, `labels [batch, ...]`, and `real_tokens`.
 
-        All values are arrays of 32 bits: a tensor costs a worker, and the process that gets it,
-        more time than the step may wait. `slots [places]` of all blocks: 4 times the id, plus 2 in
+        They are arrays: a tensor costs a worker, and the process that gets it, more time than the
+        step may wait. `slots [places]` of all blocks: 4 times the id, plus 2 in
         a second text, plus 1 at a real token; `words [2, masked]`: places in their blocks, labels;
         `plan [blocks, 4]`: rows, tokens of a row, masked words, and whether there is padding.
         `order [batch * sequences]` restores the examples' order from the blocks' vectors.
@@ -190,7 +191,7 @@ class Collator:
         )
         begins = np.cumsum(lengths) - lengths
         slots, words, plan = [], [], []
-        order = left = np.argsort(-lengths, kind="stable")
+        by_length = left = np.argsort(-lengths, kind="stable")
         while len(left):
             longest = int(lengths[left[0]])
             like = int(np.searchsorted(-lengths[left], -self.shortest * longest, side="right"))
@@ -209,7 +210,7 @@ class Collator:
             "slots": np.concatenate(slots).astype(np.int32),
             "words": np.concatenate(words, 1).astype(np.int32),
             "plan": np.array(plan),
-            "order": np.argsort(order).astype(np.int32),
+            "order": np.argsort(by_length).astype(np.int32),  # the inverse
             "real_tokens": int(lengths.sum()),
         }
 

@@ -97,8 +97,8 @@ def agreement_on(
 ) -> dict[str, Any]:
     """Alpha of the people, with the model, and with a random coder in the model's place.
 
-    Its interval is that when whole groups of pairs are drawn anew; a draw without a pair that two
-    people judged has no alpha: such are counted as `skipped`.
+    The intervals of alpha resample whole groups of pairs. A resample without a pair that two people
+    judged has no alpha, and is counted as `skipped`.
 
     `both_ways` is alpha with each pair counted in both orders, which makes the two values equally
     frequent: where `pos` is the text that most preferred, nearly every vote is 1, and alpha as
@@ -106,7 +106,7 @@ def agreement_on(
     """
     people = vote_counts(found.votes)
     chosen = np.where(coherent > other, 1, np.where(coherent < other, 0, MISSING))
-    model = people + vote_counts([(int(choice),) for choice in chosen])
+    with_model = people + vote_counts([(int(choice),) for choice in chosen])
     random = stream(seed, "zoo.evaluate.coder", found.name)
     coders = [
         alpha(people + np.eye(2, dtype=np.int64)[random.integers(0, 2, len(people))])
@@ -133,8 +133,8 @@ def agreement_on(
         return {"value": alpha(counts), **bounds, "skipped": len(drawn) - len(usable)}
 
     return {
-        "alpha": with_interval(model),
-        "both_ways": both_ways(model),
+        "alpha": with_interval(with_model),
+        "both_ways": both_ways(with_model),
         "people": {**with_interval(people), "both_ways": both_ways(people)},
         "random": {"value": float(np.mean(coders)), "range": interval(np.array(coders))},
         "majority_accuracy": float(right.mean()) if decided.any() else 0.0,

@@ -218,18 +218,19 @@ def conflict(one: Measured, two: Measured) -> InputError | None:
         return None
     pair, shared = (one, two), sorted(one.cells.keys() & two.cells.keys())
     on, by = "evaluated on", "measured with"
-    said = [(on, [each.data[name] for each in pair]) for name in one.data if name in two.data]
+    checks = [(on, [each.data[name] for each in pair]) for name in one.data if name in two.data]
     if shared:
-        said = said or [(on, ["; ".join(each.data.values()) for each in pair])]
+        # Without a data set in common all must be equal.
+        checks = checks or [(on, ["; ".join(each.data.values()) for each in pair])]
         for column in shared:
-            said.append((on, [f"{column} ({', '.join(m.cells[column].of)})" for m in pair]))
+            checks.append((on, [f"{column} ({', '.join(m.cells[column].of)})" for m in pair]))
         # A key that only one has is no difference: a model folder says less than a suite.
         for key in sorted(one.result.protocol.keys() & two.result.protocol.keys()):
-            said.append((by, [f"{key} = {each.result.protocol[key]}" for each in pair]))
+            checks.append((by, [f"{key} = {each.result.protocol[key]}" for each in pair]))
         counts = [each.result.examples for each in pair]
         if one.cells.keys() == two.cells.keys() and None not in counts:
-            said.append((on, [f"{count} examples" for count in counts]))
-    for verb, (own, other) in said:
+            checks.append((on, [f"{count} examples" for count in counts]))
+    for verb, (own, other) in checks:
         if own != other:
             return InputError(
                 f"{one.path} was {verb} {own}; {two.path} was {verb} {other}",

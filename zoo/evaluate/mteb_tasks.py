@@ -137,7 +137,7 @@ _Predictions = Callable[[FunctionEncoder, str], list[np.ndarray]]
 
 
 def _task(kind: type, name: str, about: str, split: str, revision: str) -> Any:
-    """A class of one task: mteb takes the metadata from the class where it unloads the data."""
+    """A class of one task: mteb reads the metadata of the class, not of the object."""
     metadata = TaskMetadata(
         name="".join(part[:1].upper() + part[1:] for part in name.replace("-", " ").split()),
         description=about,
@@ -199,7 +199,7 @@ class _Probed(AbsTaskClassification):
 
 
 class _Ranked(AbsTaskRetrieval):
-    """Two documents a query, given by `top_ranked`."""
+    """Two documents a query, given by `top_ranked`: a pair, and the sentences that both share."""
 
     def __init__(self, pairs: PairSet) -> None:
         self.pairs = pairs

@@ -118,15 +118,15 @@ def evaluate_set(
     whole = {"rho": rho.pop(""), "baselines": rho, "texts": judged, "groups": units}
     if not learnt:
         return whole
-    # A score that says nothing: the most frequent class of the training texts.
-    often = classify(np.zeros(len(texts)), classes, domains, judged) == classes[:judged]
-    figures = {r: mean_of(own, group, seed, f"{name}.{r}.accuracy") for r, own in right.items()}
-    own = {
+    # Equal scores give the most frequent class of the training texts.
+    by_majority = classify(np.zeros(len(texts)), classes, domains, judged) == classes[:judged]
+    figures = {r: mean_of(hits, group, seed, f"{name}.{r}.accuracy") for r, hits in right.items()}
+    by_domain = {
         str(domain): float(right[""][domains[:judged] == domain].mean())
         for domain in np.unique(domains[:judged])
     }
-    whole["accuracy"] = {**figures.pop(""), "domains": own, "trained_on": len(learnt)}
-    return {**whole, "accuracies": {**figures, "majority": {"value": float(often.mean())}}}
+    whole["accuracy"] = {**figures.pop(""), "domains": by_domain, "trained_on": len(learnt)}
+    return {**whole, "accuracies": {**figures, "majority": {"value": float(by_majority.mean())}}}
 
 
 def _has_classes(rows: Sequence[Mapping[str, Any]]) -> bool:

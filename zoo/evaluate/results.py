@@ -68,7 +68,9 @@ KEYS = [each.name for each in fields(Result) if each.name not in ("outcomes", "m
 
 
 def finished(suite: Suite, result: Result, request: Request, name: str = "") -> Result:
-    """The result with what its JSON says besides; another revision of the data is warned of.
+    """The result with suite, split, seed, training data and notes.
+
+    Warns if the model was trained on another revision of the data.
 
     `name` is what tables call the model; default: as the suite does.
     """

@@ -273,9 +273,9 @@ def numbered(rows: int) -> list[str]:
 
 
 def joined(trainings: Sequence[Columns]) -> Columns:
-    """Those of several trainings as one: an example counts by the share that has it right.
+    """The outcomes of several trainings as one: `right` is the share of trainings with a hit.
 
-    Only the parts that all have, on the same examples; classes have no mean and are left out.
+    A part stays if all trainings have it on the same examples; classes have no mean and go.
     """
     columns: dict[str, dict[str, Outcomes]] = {}
     for column, parts in trainings[0].items():

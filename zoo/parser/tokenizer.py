@@ -61,7 +61,7 @@ def adapt_tokenizer(nlp: Language, train: Sequence[Sentence]) -> None:
     tokenizer: Any = nlp.tokenizer
     defaults: Any = nlp.Defaults
     # spaCy's pattern for a hyphen between letters is the one that lists the dashes.
-    infixes = [AFTER_FREE * ("-|–|—|--" in text) + text for text in defaults.infixes]
+    infixes = [AFTER_FREE + text if "-|–|—|--" in text else text for text in defaults.infixes]
     tokenizer.prefix_search = compile_prefix_regex([*PREFIXES, *defaults.prefixes]).search
     tokenizer.suffix_search = compile_suffix_regex([*SUFFIXES, *defaults.suffixes]).search
     tokenizer.infix_finditer = compile_infix_regex([*INFIXES, *infixes]).finditer

@@ -112,9 +112,9 @@ def is_main_process() -> bool:
 def planned(preset: Preset, recipe: Recipe) -> Job:
     """The run of a recipe, not begun.
 
-    Its identity is the settings and what they name: the data's revision and configuration, the
-    contents of files, which go by their last name: nothing tells where they lay. A configuration
-    counts where it is named: what a recipe reads without one is its own.
+    Its identity is the settings, the data's revision, and the contents of the files that settings
+    name, by the files' last names: another folder changes nothing. The configuration of the data
+    counts if it is named, not if it is the recipe's own.
     """
     identity = {**recipe.identity(), "recipe": preset.name}
     identity["dataset_revision"] = revision_of(recipe.dataset)

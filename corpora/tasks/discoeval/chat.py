@@ -41,7 +41,7 @@ def conversations(
     nicknames = Nicknames(turns.speaker, texts)
     said: dict[int, dict[str, str]] = {}
     for conversation, text in zip(turns.conversation, map(nicknames.masked, texts), strict=True):
-        reason = "no_conversation" if conversation < 0 else refused(text, min_words, min_plain)
+        reason = "no_conversation" if conversation < 0 else why_refused(text, min_words, min_plain)
         if not reason and len(text.split()) > max_words:
             reason = "turn_too_long"
         if not reason and text.casefold() in said.get(conversation, ()):
@@ -102,7 +102,7 @@ def spelling(name: str) -> str:
     return bare if len(bare) >= _LEAST else name.casefold()
 
 
-def refused(text: str, min_words: int, min_plain: float) -> str:
+def why_refused(text: str, min_words: int, min_plain: float) -> str:
     """Why a turn cannot be used, or nothing.
 
     `turn_technical`: an address, a path, a command, or fewer than `min_plain` of its tokens are

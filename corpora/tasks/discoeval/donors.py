@@ -108,19 +108,19 @@ class Windows:
     ) -> tuple[str, str, str] | str:
         """What replaces the sentence at `position` of a window, or the reason why nothing does.
 
-        An intruder comes with the id and the licence of its document.
-
-        The intruder stood at the same position of a window of its document: where a sentence
-        stands in a paragraph must not tell whether it was replaced. That window has no sentence
-        that the document to intrude on has anywhere: it would be a passage that both took over.
-        It is speech or narration, as is what it replaces, or its marks would tell it; and both
-        have `min_words` or more.
+        An intruder comes with the id and the licence of its document. It stood at the same position
+        of a window there: where a sentence stands in a paragraph must not tell whether it was
+        replaced. That window shares no sentence with the other document, or both quote the same
+        passage. The intruder is speech or narration, as is what it replaces, or its marks would
+        tell it; and both have `min_words` or more.
         """
         host = int(self.hosts(row))
         first = int(self._starts[host])
         replaced = self.window(row)[2][position]
         if words([replaced]) < min_words:
             return "short_sentence_replaced"
+        # The keys of all the document's sentences are in its first window only.
+        known = self._table["known"][first].values.to_numpy()
         random = stream(self._seed, self._stage, f"{self.documents[host]}#{row - first}")
         for _ in range(ATTEMPTS if choice.documents else 0):
             donor = choice.documents[int(random.integers(len(choice.documents)))]
@@ -128,7 +128,6 @@ class Windows:
                 continue
             start, end = self._starts[donor : donor + 2].tolist()
             doc, licence, sentences = self.window(start + int(random.choice(end - start)))
-            known = self._table["known"][first].values.to_numpy()
             intruder = sentences[position]
             like = quoted(intruder) == quoted(replaced) and words([intruder]) >= min_words
             if like and not np.isin(sentence_keys(sentences), known).any():

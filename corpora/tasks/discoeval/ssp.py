@@ -21,7 +21,7 @@ from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
 from corpora.tasks.discoeval.common import Sized
 
-ABSTRACT, MIDDLE, OTHER = "abstract", "middle", "other"
+ABSTRACT, BODY, OTHER = "abstract", "body", "other"
 
 _NUMBER = re.compile(r"^\s*(?:[\divxlc]+|[a-z])(?:\.[\da-z]+)*[.):]?\s+", re.I)
 _ABSTRACT = re.compile(r"abstract\W*$", re.I)
@@ -46,7 +46,7 @@ class Ssp(Sized):
     Half of the rows of a split are from abstracts.
     """
 
-    name, version = "ssp", 3
+    name, version = "ssp", 4
     paper = "Chen, Chu and Gimpel 2019, section 3.5"
     card = card_beside(__file__, "ssp")
     gives = {"default": SSP}
@@ -62,22 +62,21 @@ class Ssp(Sized):
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """The usable sentences of a paper in two parts, if it has some of both."""
-        rows: dict[str, list[Row]] = {ABSTRACT: [], MIDDLE: []}
+        rows: dict[str, list[Row]] = {ABSTRACT: [], BODY: []}
         for kind, heading, text in sections_of(document):
             if kind not in rows:
                 continue
-            reason = prose(text, self.min_words, self.max_words, self.plain)
+            reason = why_no_prose(text, self.min_words, self.max_words, self.plain)
             if reason:
                 reject(reason)
             else:
-                part = "abstract" if kind == ABSTRACT else "body"
-                rows[kind].append(Row((heading, text), part))
+                rows[kind].append(Row((heading, text), kind))
         if not rows[ABSTRACT]:
             reject("paper_without_abstract")
-        elif not rows[MIDDLE]:
+        elif not rows[BODY]:
             reject("paper_without_body")
         else:
-            yield from rows[ABSTRACT] + rows[MIDDLE]
+            yield from rows[ABSTRACT] + rows[BODY]
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """As many rows of one label as of the other, alternating, in each split."""
@@ -113,7 +112,7 @@ order by row_number() over (partition by part order by priority, doc, number), p
 
 
 def sections_of(document: Document) -> Iterator[tuple[str, str, str]]:
-    """Kind (`abstract`, `middle`, `other`), heading and text of each sentence.
+    """Kind (`abstract`, `body`, `other`), heading and text of each sentence.
 
     A subsection of the introduction belongs to it, and all that stands behind the conclusion (or
     the references) of the paper, not of one of its sections, is `other`, as is a lead without a
@@ -130,8 +129,9 @@ def sections_of(document: Document) -> Iterator[tuple[str, str, str]]:
 
 
 def _kinds(headings: list[str], levels: list[int]) -> Iterator[str]:
+    """The kind of each section, in order: a section left out takes its subsections along."""
     outside = 0  # the level of the section left out that we are in
-    closed = False
+    closed = False  # behind the conclusion
     top = min((n for n, name in zip(levels, headings, strict=True) if _is_body(name)), default=1)
     for heading, level in zip(headings, levels, strict=True):
         bare = _NUMBER.sub("", heading).strip()
@@ -139,7 +139,7 @@ def _kinds(headings: list[str], levels: list[int]) -> Iterator[str]:
             yield OTHER
             continue
         outside = 0
-        if _ABSTRACT.match(bare):
+        if _ABSTRACT.match(bare) and not closed:
             yield ABSTRACT
         elif closed or (level <= top and _CLOSING.search(bare)):
             closed = True
@@ -149,7 +149,7 @@ def _kinds(headings: list[str], levels: list[int]) -> Iterator[str]:
             outside = level if bare else 0
             yield OTHER
         else:
-            yield MIDDLE
+            yield BODY
 
 
 def _is_body(heading: str) -> bool:
@@ -158,7 +158,7 @@ def _is_body(heading: str) -> bool:
     return bool(bare) and not _ABSTRACT.match(bare)
 
 
-def prose(text: str, min_words: int, max_words: int, plain: float) -> str:
+def why_no_prose(text: str, min_words: int, max_words: int, plain: float) -> str:
     """Why a sentence is no prose, or nothing."""
     words = text.split()
     if len(words) < min_words:

@@ -169,8 +169,8 @@ def _read_built(spec: str, domain: str) -> list[TaskData]:
     builder = str(data.manifest.get("stage", {}).get("settings", {}).get("builder", ""))
     columns = {name for table in data.splits.values() for name in table.schema.names}
     task = task_of(columns, builder or data.name)
-    others = builder and builder not in [task.builder for task in TASKS.values()]
-    if task is None or others:  # other data in the same columns
+    another = builder and builder not in [task.builder for task in TASKS.values()]
+    if task is None or another:  # another builder's rows may have the same columns
         return []
     splits = {name: _split_of(table, task) for name, table in data.splits.items() if len(table)}
     labels = tuple(data.labels())
@@ -193,6 +193,7 @@ def task_of(columns: set[str], builder: str) -> Task | None:
 
 
 def _split_of(table: pa.Table, task: Task) -> Split:
+    """A table by slots; of each the list of an example's texts (several of a subtree's EDUs)."""
     labels = table["label"].to_numpy().astype(np.int64)
     columns = [table[name].to_pylist() for name in task.texts]
     if task.slots > len(columns):  # one column lists all texts of an example
