@@ -198,11 +198,13 @@ def _attribute(reference: str) -> Any:
     place, _, name = reference.rpartition(":")
     try:
         module = _module_of_file(Path(place)) if place.endswith(".py") else import_module(place)
-    except FileNotFoundError:
-        raise ConfigError(f"no file {place!r}", where=reference) from None
-    except ImportError as error:
-        hint = "install its package in this environment"
-        raise ConfigError(f"cannot be imported: {error}", where=reference, hint=hint) from error
+    except Exception as error:  # whatever the plug-in's own code raises
+        if place.endswith(".py") and not expanded(place).is_file():
+            raise ConfigError(f"no file {place!r}", where=reference) from None
+        missing = isinstance(error, ImportError)
+        hint = "install its package in this environment" if missing else "correct its code"
+        said = str(error) if missing else f"{type(error).__name__}: {error}"
+        raise ConfigError(f"cannot be imported: {said}", where=reference, hint=hint) from error
     if not hasattr(module, name):
         classes = [n for n, found in vars(module).items() if isinstance(found, type)]
         raise ConfigError(f"{place} has no class {name!r}", hint=nearest(name, classes).strip())

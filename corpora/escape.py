@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html as standard
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]+")
@@ -43,14 +43,11 @@ def cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else markdown(value)
 
 
-def table(head: str, rows: Iterable[Sequence[object]], numbers: Collection[str] = ()) -> str:
-    """A table of Markdown, its columns named in `head`; "" without rows.
-
-    The columns named in `numbers` are set to the right.
-    """
+def table(head: str, rows: Iterable[Sequence[object]]) -> str:
+    """A table of Markdown, its columns named in `head`; "" without rows."""
     columns = head.split(", ")
     cells = [[*map(cell, row)] for row in rows]
-    rule = ["---:" if column in numbers else "---" for column in columns]
+    rule = ["---"] * len(columns)
     lines = (f"| {' | '.join(line)} |" for line in (columns, rule, *cells))
     return "\n".join(lines) if cells else ""
 

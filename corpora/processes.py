@@ -27,14 +27,14 @@ GUARD_HINT = (
 )
 
 
-def stop_with_build(build: int = 0) -> None:
+def stop_with_build() -> None:
     """End this process soon after the build that started it is gone.
 
-    A killed build must not leave a worker that writes where the next run works. `build` is the
-    build's process id (default: detected). Does nothing in a process that a user started.
+    A killed build must not leave a worker that writes where the next run works. Does nothing in a
+    process that a user started.
     """
     parent = multiprocessing.parent_process()
-    pid = build or (parent.pid if parent else int(os.environ.get(BUILD_VARIABLE, "0")))
+    pid = parent.pid if parent else int(os.environ.get(BUILD_VARIABLE, "0"))
     if pid:
         threading.Thread(target=_watch, args=(pid,), daemon=True).start()
 

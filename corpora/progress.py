@@ -79,11 +79,13 @@ class _Reporter(threading.Thread):
         columns = (named, BarColumn(), MofNCompleteColumn(), rate, Elapsed(), Remaining(), left)
         with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
             shown: dict[int, TaskID] = {}
+            held: dict[int, Loop] = {}
             while True:
                 loops = {id(loop): loop for loop in list(_loops)}
                 for key in shown.keys() - loops.keys():
                     bars.remove_task(shown.pop(key))
-                for key, loop in loops.items():
+                held = loops  # no other loop gets the id of one that is shown
+                for key, loop in held.items():
                     rate_now = f"{loop.rate:,.3g}"
                     if key not in shown:
                         shown[key] = bars.add_task(loop.what, total=loop.total, rate=rate_now)

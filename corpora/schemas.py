@@ -216,7 +216,6 @@ PERMUTED_ORDERS = schema(
 )
 """One positive (`document`) with its negatives: `sentences[i] for i in order` each."""
 
-PERMUTED_CONTRASTIVE = PERMUTED_RANKED = PERMUTED_ORDERS
 PERMUTED_PAIRWISE = PERMUTED_ORDERS.with_metadata({AUDIT: "permuted"})
 
 

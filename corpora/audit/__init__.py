@@ -8,7 +8,7 @@ compares with what the same rules reach on released data. See docs/explanation/a
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import combinations
@@ -19,7 +19,16 @@ import pyarrow as pa
 
 from corpora.audit.data import Configuration, built
 from corpora.audit.features import KINDS
-from corpora.audit.rules import ALIKE, SEED, Reached, divided, nearly_equal, reached, too_few
+from corpora.audit.rules import (
+    ALIKE,
+    SEED,
+    Example,
+    Reached,
+    divided,
+    nearly_equal,
+    reached,
+    too_few,
+)
 from corpora.store.card import from_template
 from corpora.store.engine import Engine
 
@@ -124,7 +133,8 @@ def _audited(config: Configuration, engine: Engine) -> Audited:
         for row in config.examples(split, -(-TEST * size // max(TEST, sum(sizes.values()))))
     ]
     divisions = divided(train, test)
-    left_out = next(filter(None, map(too_few, divisions)), "")
+    uneven = _uneven(config.kind, [*train, *test])
+    left_out = next(filter(None, [uneven, *map(too_few, divisions)]), "")
     rules = [] if left_out else reached(KINDS[config.kind], divisions)
     for name, share in ({} if left_out else nearly_equal(divisions[0])).items():
         duplicates.append(Share("scored", f"nearly equal to {name}", *share))
@@ -140,6 +150,14 @@ def _audited(config: Configuration, engine: Engine) -> Audited:
         labels=labels,
         duplicates=duplicates,
     )
+
+
+def _uneven(kind: str, examples: Sequence[Example]) -> str:
+    """Why the rules of `sp` and `dc` cannot read texts of different lengths, or an empty string."""
+    lengths = sorted({len(text) for example in examples for text in example.texts})
+    if kind not in ("sp", "dc") or len(lengths) < 2:
+        return ""
+    return f"its texts have {lengths[0]} to {lengths[-1]} sentences, where {kind} needs one number"
 
 
 def _above(kind: str, rule: Reached) -> str:

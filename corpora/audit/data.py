@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from corpora.audit.features import KINDS, clean
 from corpora.audit.rules import SEED, Example
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, InputError
 from corpora.schemas import AUDIT
 from corpora.splits import SPLITS
 from corpora.store.manifest import label_names
@@ -47,7 +47,7 @@ class Configuration:
         return label_names(self.schema.metadata)
 
     def examples(self, split: str, limit: int) -> list[Example]:
-        """At most `limit` rows of a split, drawn with a fixed seed, in their order.
+        """About `limit` rows of a split, drawn with a fixed seed, in their order.
 
         Adjacent rows are sampled together: they are the two forms of a text.
         """
@@ -61,6 +61,11 @@ class Configuration:
         unit_column = next((name for name in UNITS if name in columns), "")
         texts: dict[str, list[str]] = {}  # of documents, by their ids
         if names == ("document", "orders"):
+            if not self.documents:
+                raise InputError(
+                    "has orders of sentences, but not their documents",
+                    hint="give the folder of the whole dataset, with its configuration documents",
+                )
             wanted = pc.field("id").isin(table["document"])
             for part in self.documents.values():
                 chosen = part.to_table(columns=["id", "sentences"], filter=wanted)
@@ -71,7 +76,7 @@ class Configuration:
                 pos = texts[row["document"]]
                 both = [pos, [pos[i] for i in row["orders"][0]]]
             elif KINDS[self.kind].ranked:
-                both = [[*row.get("prompt", ()), *row[name]] for name in names]
+                both = [[*_listed(row.get("prompt")), *_listed(row[name])] for name in names]
             else:
                 own = row["sentences"] if names == ("sentences",) else [row[name] for name in names]
                 both = [[" ".join(side) if isinstance(side, list) else side for side in own]]
@@ -93,6 +98,11 @@ class Configuration:
             ):
                 examples.append(example)
         return examples
+
+
+def _listed(text: str | list[str] | None) -> list[str]:
+    """A text or the list of its sentences, as a list."""
+    return [text] if isinstance(text, str) else text or []
 
 
 def built(folder: Path, configs: Mapping[str, Any]) -> dict[str, Configuration]:

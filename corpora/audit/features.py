@@ -173,8 +173,8 @@ class Features:
     def __init__(self, kind: Kind, learn: Sequence[Text], others: Iterable[Text]) -> None:
         from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-        self.kind = kind
-        sentences = dict.fromkeys(chain.from_iterable(chain(learn, others)))
+        self.kind, every = kind, [*learn, *others]
+        sentences = dict.fromkeys(chain.from_iterable(every))
         self.index = {sentence: number for number, sentence in enumerate(sentences)}
         self.shapes = np.array([shape_of(sentence) for sentence in sentences], float)
         self.words = _fitted(
@@ -189,7 +189,8 @@ class Features:
             [bag for text in learn for bag in kind.bags(text)],
         )
         weights = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
-        fitted = _fitted(weights, map(" ".join, learn)) if kind.cohesion else None
+        coheres = kind.cohesion and any(len(text) > 1 for text in every)
+        fitted = _fitted(weights, map(" ".join, learn)) if coheres else None
         self.vectors = fitted.transform(sentences) if fitted else None
 
     def of(self, texts: Sequence[Text]) -> dict[str, Matrix]:
@@ -207,7 +208,7 @@ class Features:
             out["first"] = self.shapes[[row[0] for row in rows]]
             if self.words:
                 out["bag_first"] = self.words.transform([text[0] for text in number])
-        if kind.cohesion and self.vectors is not None and max(map(len, rows)) > 1:
+        if kind.cohesion and self.vectors is not None:
             together.append(np.array([kind.cohesion(c) for c in self._cosines(self.vectors, rows)]))
             out["cohesion"] = together[-1][:, kind.alone]
         if kind.quotes:
@@ -226,9 +227,14 @@ class Features:
         )
         found = np.concatenate(
             [
-                np.asarray(vectors[one[start:end]].multiply(vectors[two[start:end]]).sum(1)).ravel()
-                for start in range(0, len(one), COSINES_AT_ONCE)
-                for end in [start + COSINES_AT_ONCE]
+                np.empty(0),
+                *(
+                    np.asarray(
+                        vectors[one[start:end]].multiply(vectors[two[start:end]]).sum(1)
+                    ).ravel()
+                    for start in range(0, len(one), COSINES_AT_ONCE)
+                    for end in [start + COSINES_AT_ONCE]
+                ),
             ]
         )
         at = 0

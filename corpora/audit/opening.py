@@ -90,6 +90,8 @@ def _released(folder: Path, kind: str) -> Configuration:
     for name, split in RELEASED.items():
         if (folder / name).is_file():
             rows = list(read_discoeval(task, folder / name))
+            if not rows:
+                continue
             columns: dict[str, Any] = {"label": [row.label for row in rows]}
             if task == "BSO":
                 orders = [order for row in rows for order in (row.sentences, row.sentences[::-1])]
@@ -100,4 +102,6 @@ def _released(folder: Path, kind: str) -> Configuration:
             else:
                 columns["sentences"] = [row.sentences for row in rows]
             splits[split] = pads.dataset(pa.table(columns))
+    if not splits:
+        raise InputError("its files hold no rows", where=str(folder), hint=WHAT_TO_GIVE)
     return Configuration(splits, kind)

@@ -32,6 +32,8 @@ from corpora.readers.source import (
 R = TypeVar("R", bound=Reader)
 Place = tuple[str, Record | BadRecord]
 """The place of a record, and the record."""
+IN_TURNS = ("speaker", "conversation", "text")
+"""The roles of a turn; a turn may lack the first two."""
 ABOUT = {"licence": ("licence", "license"), "language": ("language", "lang")}
 """Roles whose options are not names of fields: the usual names."""
 LINES_PER_DOCUMENT = 2_000
@@ -116,6 +118,8 @@ class RecordReader(Reader):
         has = {role for role in names if names[role] in first or role in self.model_fields_set}
         layout: str = self.layout or _detected(first, has, where)
         single = layout == "turns" and "turns" not in has
+        if layout == "turns" and not single:
+            names |= self._names_in_turns(first.get(names["turns"]))
         if not self.id and (single or layout == "paragraph"):
             # Of the records of a run their own `id` is the last choice.
             own, *others = _usual()["id"]
@@ -143,13 +147,15 @@ class RecordReader(Reader):
     def _names(self, first: Record, where: str) -> dict[str, str]:
         """The field of each role: the given one, else the first usual one that `first` has.
 
-        Raises `InputError` if `first` lacks a given field, which is usually a misspelling. But a
-        first turn may have no speaker or conversation.
+        Raises `InputError` if `first` lacks a given field, which is usually a misspelling, unless
+        it may be a field of a turn.
         """
         names = {}
+        turns = any(name in first for name in (self.turns, *_usual()["turns"]))
+        elsewhere = IN_TURNS if turns else IN_TURNS[:2]
         for role, usual in _usual().items():
             own = getattr(self, role) if role not in ABOUT else None
-            if own and own not in first and role not in ("speaker", "conversation"):
+            if own and own not in first and role not in elsewhere:
                 raise InputError(
                     f"{role} = {own!r} is not a field of the first record",
                     where=where,
@@ -157,6 +163,15 @@ class RecordReader(Reader):
                 )
             names[role] = own or next((field for field in usual if field in first), usual[0])
         return names
+
+    def _names_in_turns(self, turns: Any) -> dict[str, str]:
+        """The fields of the roles of a turn: as `_names`, by the first of a record's `turns`."""
+        turn = turns[0] if isinstance(turns, list) and turns else ()
+        usual = {role: _usual()[role] for role in IN_TURNS}
+        return {
+            role: getattr(self, role) or next((name for name in names if name in turn), names[0])
+            for role, names in usual.items()
+        }
 
 
 @cache
@@ -404,7 +419,7 @@ def as_conversation(record: Record, source: Source, name: str) -> Document:
     for _, turn in said:
         field, value = names.get("conversation", "conversation"), turn.conversation
         known = type(value) in (int, str, type(None))
-        expected = f"field {field!r} is {typed(value)}, expected a number or a name"
+        expected = f"field {field!r} is {typed(value)}, expected a whole number or a name"
         expect(known, f"wrong type: {expected}")
     conversations = numbered([turn.conversation for _, turn in said])
     speakers = [turn.speaker for _, turn in said]
@@ -420,7 +435,7 @@ def numbered(names: list[int | str | None]) -> list[int]:
     known = [name for name in names if name is not None]
     if not known:
         return [0] * len(names)
-    if all(isinstance(name, int) for name in known):
+    if all(isinstance(name, int) and abs(name) < 2**31 for name in known):
         return [-1 if name is None else int(name) for name in names]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(map(str, known)))}
     return [-1 if name is None else numbers[str(name)] for name in names]

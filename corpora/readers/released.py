@@ -248,7 +248,8 @@ class Disrpt(Release):
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The documents of a `.conllu` file, as `conllu:` reads them; a `.rels` file has none."""
         if path.suffix == ".conllu":
-            yield from Conllu(language=self.language).read_file(path, stem, source)
+            reader = Conllu(language=self.language, licence=self.licence)
+            yield from reader.read_file(path, stem, source)
         else:
             source.skipped["file of relations"] += 1
 

@@ -22,6 +22,7 @@ from corpora.readers.source import Source
 JSON_LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 SAMPLE = Path(__file__).resolve().parent.parent / "sample"
 
+csv.field_size_limit(LINE_LIMIT)  # the library's own is 128 KiB
 _BATCH_BYTES = 8 << 20
 _BATCH_ROWS = 512
 

@@ -224,7 +224,10 @@ def without_folder(target: str, said: str) -> str:
     """A place or reason that names files of a spec's `target`, without the folder they lie in."""
     root = root_of(target)
     folder = str(root if root.is_dir() else root.parent)
-    return said if folder in (".", "/") else said.replace(f"{folder}/", "").replace(folder, "")
+    # The folder itself only where its name cannot be a word of the reason.
+    alone = r"|(?![\w./~-])" if root.is_absolute() else ""
+    pattern = rf"(?<![\w./~-]){re.escape(folder)}(?:/{alone})"
+    return said if folder in (".", "/") else re.sub(pattern, "", said)
 
 
 class SeenIds:

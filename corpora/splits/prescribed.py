@@ -122,6 +122,10 @@ _TABLE = (
 )
 
 
+_SUFFIXES = re.compile(r"(?:\.(?:txt|out|dis|edus|mrg|pos|prd|pdtb|pipe|conllu|gz))+$")
+"""Of the files in lists; an id may have dots of its own."""
+
+
 def _listed(path: Path) -> Iterator[tuple[str, str, str]]:
     """Split and document of each line, and its place."""
     if path.suffix == ".parquet":
@@ -136,7 +140,7 @@ def _listed(path: Path) -> Iterator[tuple[str, str, str]]:
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
             split, tab, name = line.strip().partition("\t")
             if own:
-                split, tab, name = own, "\t", _last(line.strip()).partition(".")[0]
+                split, tab, name = own, "\t", _SUFFIXES.sub("", _last(line.strip()))
             if name or (not tab and split):
                 split = SPLIT_NAMES.get(split, split) if tab else repr(split)
                 yield split, name, f"{file}:{number}"

@@ -69,12 +69,13 @@ def staged(folder: Path) -> Iterator[Path]:
     Raises `DiscorporaError` if another process makes it (`Busy`) or has made it (`AlreadyMade`),
     or if the disk does not let it be written (full, no permission, a file in the way).
     """
-    lock = folder.with_name(f".{folder.name}.lock")
-    with _explained(folder), locked(lock, "another process makes this folder"):
+    with _explained(folder), locked(_beside(folder, "lock"), "another process makes this folder"):
         _check_free(folder)
         partial = partial_path(folder)
         partial.mkdir(parents=True, exist_ok=True)
         yield partial
+        for left in partial.rglob(f".*{_PARTIAL}"):  # of killed processes
+            left.unlink()
         seal(partial)
         for path in (*partial.rglob("*"), partial):
             _sync(path)
@@ -98,8 +99,11 @@ def cleared(folder: Path, keep: str = "") -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a name beside `path` to write to; renamed to `path` at the end, removed on error."""
-    partial = _beside(path, "partial")
+    """Yield a name beside `path` to write to; renamed to `path` at the end, removed on error.
+
+    Of two processes that write `path` at the same time the last one wins.
+    """
+    partial = _written(path)
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -109,6 +113,11 @@ def replacing(path: Path) -> Iterator[Path]:
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
+
+
+def _written(path: Path) -> Path:
+    """Where this process writes the file `path` before its renaming."""
+    return _beside(path, f"{os.getpid()}{_PARTIAL}")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -162,7 +171,7 @@ def _explained(path: Path) -> Iterator[None]:
             raise
         if error.filename is not None:
             named = Path(os.fsdecode(error.filename)).absolute()
-            own = (place, partial_path(place), _beside(place, "partial"), _beside(place, "lock"))
+            own = (place, partial_path(place), _written(place), _beside(place, "lock"))
             if named not in place.parents and not any(map(named.is_relative_to, own)):
                 raise  # it came from reading a source meanwhile
         where, reason = str(error.filename or path), os.strerror(error.errno or 0)

@@ -6,6 +6,7 @@ Nothing random or unstable decides a row: priorities and keys are columns of our
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,8 +27,12 @@ Values = Mapping[str, Any]
 
 
 def parquet(files: Path) -> str:
-    """The rows of Parquet files, given as a glob, as a query names them."""
-    quoted = str(files).replace("'", "''")
+    """The rows of Parquet files, given as a glob, as a query names them.
+
+    Only the file's name is a glob: a folder may have `[` in its name.
+    """
+    folder = re.sub(r"[\[*?]", r"[\g<0>]", str(files.parent))
+    quoted = f"{folder}/{files.name}".replace("'", "''")
     return f"read_parquet('{quoted}')"
 
 

@@ -234,14 +234,14 @@ class Candidates:
         )
 
     def of_split(
-        self, split: str, *, part: str = "", limit: int | None = None, size: int = BATCH
+        self, split: str, *, limit: int | None = None, size: int = BATCH
     ) -> Iterator[pa.RecordBatch]:
         """The candidates of a split by increasing priority, at most `limit` of them."""
         query = (
-            "select * from chosen where part = $part and split = $split "
+            "select * from chosen where part = '' and split = $split "
             "order by priority, doc, number limit $limit"
         )
-        values = {"part": part, "split": split, "limit": 2**62 if limit is None else limit}
+        values = {"split": split, "limit": 2**62 if limit is None else limit}
         return self.engine.batches(query, values, size)
 
     def limited(self, split: str, size: int, unit: str) -> int:
@@ -271,16 +271,10 @@ class Candidates:
                 f"{quoted:,} of {sentences:,} sentences got quotation marks of their own."
             )
 
-    def write(
-        self, writer: SplitWriter, batches: Iterable[pa.RecordBatch], *, counted: bool = False
-    ) -> None:
-        """Write candidates as the rows that they are: the columns of the writer's schema.
-
-        `counted`: their licences were counted before, in another configuration.
-        """
+    def write(self, writer: SplitWriter, batches: Iterable[pa.RecordBatch]) -> None:
+        """Write candidates as the rows that they are: the columns of the writer's schema."""
         for batch in batches:
-            if not counted:
-                self.dataset.count_licences(batch["licence"])
+            self.dataset.count_licences(batch["licence"])
             columns = [batch[field.name].cast(field.type) for field in writer.schema]
             writer.append(pa.RecordBatch.from_arrays(columns, schema=writer.schema))
 

@@ -73,7 +73,7 @@ class Profiles:
         pairs = np.stack([counts.indices.astype(np.float64), 1 + np.log(counts.data)], axis=1)
         self._file.write(pairs.tobytes())
 
-    def matrix(self, names: Sequence[str], kept: int = KEPT) -> Any:
+    def matrix(self, names: Sequence[str]) -> Any:
         """The weightiest features of these texts as unit vectors, a row each."""
         from scipy import sparse
 
@@ -83,7 +83,7 @@ class Profiles:
         for name in names:
             feature, count = self._row(self.rows[name])
             value = count * weights[feature]
-            best = np.sort(np.lexsort((feature, -value))[:kept])
+            best = np.sort(np.lexsort((feature, -value))[:KEPT])
             indices.extend(feature[best].tolist())
             data.extend(value[best].tolist())
             ends.append(len(indices))

@@ -52,6 +52,12 @@ def check_language(parser: str, language: str) -> None:
             f"the embedded parser parses English only, not {language!r}",
             hint=f"use --parser stanza:{language}, or gold with a conllu: source",
         )
+    kind, _, target = parser.partition(":")
+    if kind == "stanza" and target.split("-")[0] != language.split("-")[0]:  # zh-hans is zh
+        raise ConfigError(
+            f"the parser {parser!r} parses {target!r}, not {language!r}",
+            hint=f"use --parser stanza:{language}, or name the language of the texts",
+        )
 
 
 def _check_settings(name: str, settings: Mapping[str, Any], known: Sequence[str]) -> None:

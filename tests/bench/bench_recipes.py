@@ -114,8 +114,8 @@ def made(folder: Path, kind: str, size: int) -> Path:
             parts["documents", split] = texts, schemas.PERMUTED_DOCUMENTS
             for config, negatives, schema in (
                 ("pairwise", 1, schemas.PERMUTED_PAIRWISE),
-                ("contrastive", 5, schemas.PERMUTED_CONTRASTIVE),
-                ("ranked", 50, schemas.PERMUTED_RANKED),
+                ("contrastive", 5, schemas.PERMUTED_ORDERS),
+                ("ranked", 50, schemas.PERMUTED_ORDERS),
             ):
                 parts[config, split] = orders_of(texts, negatives, 20), schema
     return write_dataset(folder, kind, parts)

@@ -179,6 +179,62 @@ def test_a_schema_with_a_kind_that_does_not_fit_is_refused(make):
         make({"train": [{"words": "a b", "label": 0}]}, schema)
 
 
+def rows_as_files(folder: Path, **splits: list[dict]) -> Path:
+    folder.mkdir()
+    for split, rows in splits.items():
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{split}.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_texts_that_are_no_lists_are_texts_of_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    draw = random.Random(3)
+    rows = [{"pos": sentence(draw), "neg": sentence(draw)} for _ in range(120)]
+    folder = rows_as_files(tmp_path / "texts", train=[*rows, {"pos": None, "neg": "It rained."}])
+    assert read(folder, tmp_path, "pairs").test == 120
+
+
+def test_what_the_rules_cannot_read_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    draw = random.Random(3)
+    rows = [
+        {"label": i % 2, "sentences": [sentence(draw) for _ in range(3 + i % 2)]} for i in range(80)
+    ]
+    found = read(rows_as_files(tmp_path / "uneven", train=rows), tmp_path, "sp")
+    assert found.left_out == "its texts have 3 to 4 sentences, where sp needs one number"
+    orders = [{"document": "a", "orders": [[1, 0]]}]
+    folder = rows_as_files(tmp_path / "orders", train=orders)
+    with pytest.raises(InputError, match="but not their documents"):
+        read(folder, tmp_path, "permuted")
+
+
+def test_a_test_split_of_single_sentences_has_the_rules_of_the_training_split(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    draw = random.Random(3)
+
+    def rows(size: int, number: int) -> list[dict]:
+        def text(of: int) -> list[str]:
+            return [sentence(draw) for _ in range(of)]
+
+        return [{"pos": text(size), "neg": text(2)} for _ in range(number)]
+
+    folder = rows_as_files(tmp_path / "single", train=rows(2, 120), test=rows(1, 60))
+    assert {rule.rule for rule in read(folder, tmp_path, "pairs").rules} >= {"surface", "cohesion"}
+
+
+@pytest.mark.parametrize("task", ["bso", "labelled"])
+def test_an_empty_file_of_discoeval_is_no_split(task, tmp_path):
+    lines = {"bso": "It rained.\tWe left.\n", "labelled": "1\tIt rained.\n"}
+    folder = tmp_path / "released"
+    folder.mkdir()
+    (folder / "train.txt").write_text(lines[task] * 4, encoding="utf-8")
+    (folder / "valid.txt").touch()
+    assert set(opened(str(folder), kind=task)["default"].splits) == {"train"}
+
+
 @pytest.fixture
 def foreign(tmp_path: Path) -> Path:
     """A folder of JSON Lines, without a word about what it is."""

@@ -55,6 +55,13 @@ def groups_cut(found, sizes):
     return [group for group, parts in splits.items() if len(parts) > 1]
 
 
+def test_ids_in_lists_keep_their_dots(tmp_path):
+    (tmp_path / "train.txt").write_text("0704.0001.txt\nwsj_02.mrg.gz\n", encoding="utf-8")
+    (tmp_path / "test.txt").write_text("00/0704.0002\n", encoding="utf-8")
+    found = {"0704.0001": "train", "wsj_02": "train", "0704.0002": "test"}
+    assert read_table(tmp_path) == found
+
+
 def test_a_dataset_takes_no_two_documents_of_one_id(tmp_path):
     gold = (["rst"], SIZES[:9])
     with pytest.raises(InputError) as caught:

@@ -14,6 +14,7 @@ from corpora.document import Document
 from corpora.errors import BadRecord, InputError
 from corpora.readers import open_source
 from corpora.readers.records import numbered
+from corpora.readers.source import without_folder
 
 FIXTURES = Path(__file__).resolve().parent.parent / "data" / "readers"
 
@@ -170,10 +171,36 @@ def test_the_shared_novels_and_articles(discorpora_data: Path) -> None:
         ([4, None, 2], [4, -1, 2]),
         (["t1", "t2", None, "t1"], [0, 1, -1, 0]),
         ([7, "7", "x"], [0, 0, 1]),
+        ([1234567890123, None, 7], [0, -1, 1]),
     ],
 )
 def test_conversations_are_numbered(given: list[int | str | None], numbers: list[int]) -> None:
     assert numbered(given) == numbers
+
+
+@pytest.mark.parametrize("options", [{}, {"text": "said"}])
+def test_the_fields_of_turns_are_found_in_the_turns(tmp_path: Path, options: dict) -> None:
+    field = options.get("text", "content")
+    turns = [
+        {"nick": "ida", "thread": 1, field: "Hello."},
+        {"nick": "bo", "thread": 2, field: "No."},
+    ]
+    path = write_jsonl(tmp_path / "log.jsonl", {"id": "a", "messages": turns})
+    (document,) = open_source(f"jsonl:{path}", options)
+    assert document.turns is not None and paragraphs(document) == ["Hello.", "No."]
+    assert (document.turns.speaker, document.turns.conversation) == (["ida", "bo"], [1, 2])
+
+
+def test_a_place_loses_its_folder_and_no_word_of_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text").mkdir()
+    said = f"no folder {tmp_path}: {tmp_path}/x.jsonl"
+    assert without_folder(str(tmp_path), said) == "no folder : x.jsonl"
+    assert without_folder("text", "text/mytext/x.jsonl:3: no text: there is none") == (
+        "mytext/x.jsonl:3: no text: there is none"
+    )
 
 
 def test_a_conversation_of_another_type_is_refused(tmp_path: Path) -> None:

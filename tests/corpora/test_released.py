@@ -249,6 +249,11 @@ def test_disrpt_has_relations_connectives_and_units(build, shared_task):
     assert (unit["tags"], unit["corpus"]) == (["B-seg", "O"], "eng.rst.mine")
 
 
+def test_the_licence_of_a_source_is_that_of_its_documents(shared_task):
+    documents = list(open_source(f"disrpt:{shared_task}", {"licence": "CC-BY-4.0"}))
+    assert documents and {document.licence for document in documents} == {"CC-BY-4.0"}
+
+
 def test_disrpt_leaves_masked_text_out_and_says_so(build, shared_task):
     place = shared_task / "eng.pdtb.mine" / "eng.pdtb.mine_train.rels"
     write(

@@ -157,6 +157,25 @@ def test_a_disk_that_is_really_full(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_of_two_processes_that_write_a_file_the_last_one_wins(tmp_path, monkeypatch):
+    path = tmp_path / "x.json"
+    with atomic.replacing(path) as first:
+        first.write_text("first", encoding="utf-8")
+        monkeypatch.setattr("os.getpid", lambda: 1)
+        with atomic.replacing(path) as second:
+            second.write_text("2", encoding="utf-8")
+        assert path.read_text(encoding="utf-8") == "2"
+    assert path.read_text(encoding="utf-8") == "first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_killed_process_left_is_not_sealed(tmp_path):
+    with atomic.staged(tmp_path / "data") as partial:
+        (partial / ".rows.parquet.17.partial").touch()
+        atomic.write_json(partial / "manifest.json", {})
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["manifest.json"]
+
+
 def test_a_source_that_may_not_be_read_is_not_taken_for_the_target(tmp_path):
     with pytest.raises(PermissionError), staged(tmp_path / "target"):
         raise PermissionError(errno.EACCES, "Permission denied", "/elsewhere/corpus.txt")

@@ -27,6 +27,15 @@ def files_of(name: str, folder: Path) -> list[Path]:
     return sorted(folder.glob("documents-*.parquet"))
 
 
+def test_a_folder_may_have_brackets_in_its_name(tmp_path, stage):
+    folder = tmp_path / "my [v2]* books" / "sp"
+    with staged(folder) as partial:
+        BUILDERS.find("sp").of(SETTINGS.get("sp", {})).build(
+            files_of("sp", tmp_path), Target(partial, stage, 1)
+        )
+    assert list(folder.rglob("*.parquet"))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_threads_memory_and_workers_change_no_byte(name, tmp_path, stage, folder_bytes):
     builder = BUILDERS.find(name).of(SETTINGS.get(name, {}))

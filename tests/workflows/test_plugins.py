@@ -158,6 +158,21 @@ class _Entry:
         self.name, self.value, self.dist = name, value, None
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("open('words.txt')", "FileNotFoundError: .*words.txt"),
+        ("class", "SyntaxError"),
+        ("import no_such_package", "No module named 'no_such_package'"),
+    ],
+)
+def test_what_is_wrong_in_a_plugins_file_is_said(code: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "plug.py"
+    path.write_text(code, encoding="utf-8")
+    with pytest.raises(ConfigError, match=f"cannot be imported: {said}"):
+        BUILDERS.find(f"{path}:Plays")
+
+
 @pytest.mark.parametrize(("registry", "name"), [(BUILDERS, "bso"), (OBJECTIVES, "contrastive")])
 def test_two_plugins_of_one_name_are_an_error(
     registry: Registry, name: str, monkeypatch: pytest.MonkeyPatch

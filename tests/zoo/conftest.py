@@ -163,7 +163,7 @@ def permuted_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         documents = story_documents(size, seed)
         parts["documents", split] = documents, schemas.PERMUTED_DOCUMENTS
         parts["pairwise", split] = orders_of(documents, 1, 4), schemas.PERMUTED_PAIRWISE
-        parts["contrastive", split] = orders_of(documents, 5, 2), schemas.PERMUTED_CONTRASTIVE
+        parts["contrastive", split] = orders_of(documents, 5, 2), schemas.PERMUTED_ORDERS
     return write_dataset(tmp_path_factory.mktemp("data") / "permuted", "permuted", parts)
 
 

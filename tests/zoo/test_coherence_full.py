@@ -45,7 +45,7 @@ def ranked_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         documents = story_documents(size, seed)
         parts["documents", split] = documents, schemas.PERMUTED_DOCUMENTS
         parts["pairwise", split] = orders_of(documents, 1, 4), schemas.PERMUTED_PAIRWISE
-        parts["ranked", split] = orders_of(documents, 10, 1), schemas.PERMUTED_RANKED
+        parts["ranked", split] = orders_of(documents, 10, 1), schemas.PERMUTED_ORDERS
     return write_dataset(tmp_path_factory.mktemp("data") / "ranked", "ranked", parts)
 
 

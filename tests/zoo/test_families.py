@@ -71,8 +71,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         documents = story_documents(size, seed)
         parts["documents", split] = documents, schemas.PERMUTED_DOCUMENTS
         parts["pairwise", split] = orders_of(documents, 1), schemas.PERMUTED_PAIRWISE
-        parts["contrastive", split] = orders_of(documents, 5), schemas.PERMUTED_CONTRASTIVE
-        parts["ranked", split] = orders_of(documents, 6), schemas.PERMUTED_RANKED
+        parts["contrastive", split] = orders_of(documents, 5), schemas.PERMUTED_ORDERS
+        parts["ranked", split] = orders_of(documents, 6), schemas.PERMUTED_ORDERS
     stories = write_dataset(folder / "permuted", "permuted", parts)
     pairs = {
         ("all", split): (pair_rows(2 * size, seed), schemas.dissent(MARKERS))
