@@ -54,10 +54,17 @@ TEXT, PADDED = 6, 16
 def tokenizer_of(backbone: str, pad_token: str = "") -> PreTrainedTokenizerBase:
     """The tokenizer of a pretrained backbone.
 
-    Raises `ConfigError` if it has no pad token and `pad_token` is not set, or not a token of its.
+    Raises `ConfigError` if it has no pad token and `pad_token` is not set, or not a token of its,
+    and for a tokenizer of Python code (CANINE, ByT5).
     """
     zoo.register(backbone)
     tokenizer = load_tokenizer(backbone)
+    if getattr(tokenizer, "backend_tokenizer", None) is None:
+        raise ConfigError(
+            f"this backbone's tokenizer, {type(tokenizer).__name__}, is not supported",
+            where=backbone,
+            hint="name a backbone with a tokenizer.json",
+        )
     if pad_token and pad_token in tokenizer.get_vocab():
         tokenizer.pad_token = pad_token
     elif pad_token or tokenizer.pad_token_id is None:

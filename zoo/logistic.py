@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from corpora.errors import InputError
+
 log = logging.getLogger("zoo")
 
 
@@ -52,11 +54,17 @@ def fit_logistic(
     """Fit on `(features [rows, width], labels [rows])`; dense or sparse features.
 
     A class without training rows has zero weights and an intercept that is never the largest. Among
-    equal accuracies the strongest penalty is chosen.
+    equal accuracies the strongest penalty is chosen. Raises `InputError` for a training split of
+    one class.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
+    if len(np.unique(train[1])) < 2:
+        raise InputError(
+            "the training split has rows of one label only",
+            hint="give a dataset with training rows of two labels or more",
+        )
     fits: list[Fitted] = []
     accuracies: list[float] = []
     for c in sorted(grid):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
@@ -121,10 +122,10 @@ def load_backbone(
 
     A `table` is a configuration with its `model_type`; weights are then random. Of a model of this
     zoo the backbone is used, so that training can continue from it; of a model with a decoder (T5),
-    the encoder. Raises `ConfigError` for a model without an encoder, one that does not read texts,
-    or whose weights have other names, `InputError` for damaged weights. `attention_dropout` and
-    `hidden_dropout` replace the backbone's unless they are negative. Pretrained weights are loaded
-    as `dtype`.
+    the encoder. Raises `ConfigError` for wrong values in `table`, a model without an encoder, one
+    that does not read texts, or whose weights have other names, `InputError` for damaged weights.
+    `attention_dropout` and `hidden_dropout` replace the backbone's unless they are negative.
+    Pretrained weights are loaded as `dtype`.
     """
     rates = {"attention_dropout": attention_dropout, "hidden_dropout": hidden_dropout}
     if bool(name) == bool(table):
@@ -136,7 +137,15 @@ def load_backbone(
             hint="give --backbone FOLDER_OR_ID, or a table [settings.backbone_config]",
         )
     if not name:
-        return encoder_from(set_dropout(config_from(table), rates))
+        try:
+            return encoder_from(set_dropout(config_from(table), rates))
+        except (ValueError, TypeError, StrictDataclassError) as error:
+            raise ConfigError(
+                " ".join(str(error).split()),
+                where="backbone_config",
+                hint="correct the setting; those of the encoders are in the documentation of "
+                "transformers",
+            ) from error
     zoo.register(name)
     with opening(name, by="AutoModel") as options:
         config = set_dropout(load_config(name), rates)
@@ -163,11 +172,16 @@ def encoder_from(config: Any) -> Any:
     return _auto_class(config).from_config(config)
 
 
+def text_encoding(config: PretrainedConfig) -> Any:
+    """The Auto class of an encoder of texts: for T5 that of its encoder, without the decoder."""
+    there = type(config) in AutoModelForTextEncoding._model_mapping
+    return AutoModelForTextEncoding if there else AutoModel
+
+
 def _auto_class(config: PretrainedConfig) -> Any:
-    if type(config) in AutoModelForTextEncoding._model_mapping:  # for T5, the encoder
-        return AutoModelForTextEncoding
-    if not config.is_encoder_decoder:
-        return AutoModel
+    kind = text_encoding(config)
+    if kind is not AutoModel or not config.is_encoder_decoder:
+        return kind
     raise ConfigError(
         f"{config.model_type} has a decoder, and transformers has no class for its encoder only",
         where="backbone",

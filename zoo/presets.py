@@ -168,8 +168,9 @@ def parse_options(arguments: Sequence[str]) -> dict[str, Any]:
 def check_options(given: Iterable[str], valid: Iterable[str], command: str) -> None:
     """Raise `ConfigError` for the first option that `command` does not have."""
     flags = [f"--{name}" for name in valid]
+    known = {flag[2:].replace("-", "_") for flag in flags}
     for name in given:
-        if name not in {flag[2:].replace("-", "_") for flag in flags}:
+        if name not in known:
             raise ConfigError(
                 f"no option --{name}; {nearest(f'--{name}', flags)}".rstrip("; "),
                 where=COMMAND_LINE,

@@ -122,7 +122,8 @@ def read_glove(path: Path, vocabulary: Mapping[str, int]) -> tuple[np.ndarray, n
                     continue  # the header of word2vec's text form
                 size = len(line.split()) - 1
             # Some words of GloVe 840B hold spaces: the numbers are the last fields.
-            word, *numbers = line.rstrip("\n").rsplit(" ", size)
+            # word2vec and fastText end each line with a blank.
+            word, *numbers = line.rstrip().rsplit(" ", size)
             if word in vocabulary:
                 try:
                     vector: np.ndarray = np.array(numbers, np.float32)

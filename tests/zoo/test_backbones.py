@@ -111,3 +111,12 @@ def test_a_trial_draws_no_random_numbers() -> None:
     before = torch.random.get_rng_state()
     assert padding_shows(yoso) and yoso.training
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"hidden_size": "abc"}, {"hidden_size": 65, "num_attention_heads": 4}]
+)
+def test_a_wrong_value_of_a_backbone_is_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"backbone_config: .*hidden.size") as caught:
+        load_backbone("", {**TABLE, **wrong})
+    assert "correct the setting" in caught.value.hint

@@ -13,12 +13,15 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import ByT5Tokenizer
 
 from corpora import schemas
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from zoo.backbones import tokenizer_of
 from zoo.coherence import CoherenceScorer
 from zoo.dissent import BiLstmConfig, BiLstmForMarkers
+from zoo.evaluate import Request
+from zoo.evaluate.relations import DisSent
 from zoo.modeling import load_backbone, save_model
 from zoo.vocabularies import train_subwords
 
@@ -119,7 +122,7 @@ def test_a_row_that_cannot_be_used_is_named(
 ) -> None:
     if recipe != TINY and value == -1:
         pytest.skip("there it says that the row has no label")
-    folder = _hub_like(tmp_path / "data", {"validation": {3: {column: value}}})
+    folder = hub_like(tmp_path / "data", {"validation": {3: {column: value}}})
     code, message = train_cli(recipe, "--dataset", folder, "--output", tmp_path / "m")
     assert code == 2 and f"row 3 of the split 'validation' has {problem}" in message
 
@@ -128,11 +131,11 @@ def test_a_row_that_cannot_be_used_is_named(
 def test_a_split_whose_labels_are_hidden(recipe: str, train_cli: Run, tmp_path: Path) -> None:
     hidden = {row: {"label": -1} for row in range(9)}
     options = [recipe, "--output", tmp_path / "m", "--dataset"]
-    folder = _hub_like(tmp_path / "validation", {"validation": hidden})
+    folder = hub_like(tmp_path / "validation", {"validation": hidden})
     code, message = train_cli(*options, folder)
     assert code == 2 and "the split 'validation' has no row with a label" in message
     if recipe == "dissent/ngram":
-        assert train_cli(*options, _hub_like(tmp_path / "test", {"test": hidden}))[0] == 0
+        assert train_cli(*options, hub_like(tmp_path / "test", {"test": hidden}))[0] == 0
         found = json.loads((tmp_path / "m" / "results.json").read_text(encoding="utf-8"))
         assert any("validation split is reported" in note for note in found["notes"])
 
@@ -143,7 +146,7 @@ def test_columns_that_are_no_texts(train_cli: Run, pairs_folder: Path, tmp_path:
     assert code == 2 and "no column 'label' of texts" in message
 
 
-def _hub_like(folder: Path, changes: dict[str, dict[int, dict[str, object]]]) -> Path:
+def hub_like(folder: Path, changes: dict[str, dict[int, dict[str, object]]]) -> Path:
     """A dataset folder with rows that our own builders do not write, as others' may be."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -241,6 +244,21 @@ def test_a_backbone_without_pad_token(
     assert code != 0 and "has no pad token" in message and "--pad_token" in message
     code, message = train_cli(recipe, *options, "--output", tmp_path / "m", "--pad_token", "[SEP]")
     assert code == 0, message
+
+
+def test_a_tokenizer_of_python_code_is_refused(tmp_path: Path) -> None:
+    ByT5Tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ConfigError, match="tokenizer, ByT5Tokenizer, is not supported") as caught:
+        tokenizer_of(str(tmp_path))
+    assert "tokenizer.json" in caught.value.hint
+
+
+def test_the_suite_dissent_names_a_row_without_a_text(
+    dissent_models: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = hub_like(tmp_path / "null", {"test": {3: {"s2": None}}})
+    with pytest.raises(InputError, match="row 3 of the split 'test' has no s2"):
+        DisSent().evaluate(Request(str(dissent_models["ngram"]), str(folder)))
 
 
 def test_too_few_negatives(train_cli: Run, permuted_folder: Path, tmp_path: Path) -> None:

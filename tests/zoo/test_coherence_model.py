@@ -197,6 +197,12 @@ def test_a_document_and_its_permutations_lose_the_same_sentences(tokenizer: Any)
         assert sorted(documents.permuted("d", order)) == sorted(documents.original("d"))
 
 
+def test_a_document_without_sentences_is_named(tokenizer: Any) -> None:
+    rows = [{"id": "whole", "sentences": STORY}, {"id": "empty", "sentences": []}]
+    with pytest.raises(InputError, match="document 'empty': has no sentences"):
+        encode_documents(pa.Table.from_pylist(rows), TextEncoder(tokenizer, 30))
+
+
 def test_an_order_that_became_the_original_is_no_negative(tokenizer: Any) -> None:
     table = pa.Table.from_pylist([{"id": "d", "sentences": STORY}])
     documents = encode_documents(table, TextEncoder(tokenizer, 22))

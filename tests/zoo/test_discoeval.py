@@ -165,6 +165,13 @@ def test_the_original_layout(original_layout: Path) -> None:
     assert first == second[::-1] and bso.splits["train"].labels[:4].tolist() == [1, 0, 1, 0]
 
 
+def test_a_folder_without_the_files_is_passed_over(original_layout: Path, tmp_path: Path) -> None:
+    shutil.copytree(original_layout, tmp_path / "data")
+    (tmp_path / "data" / "SP" / ".ipynb_checkpoints").mkdir()
+    names = [data.name for data in read(str(tmp_path / "data")).tasks]
+    assert names == [data.name for data in read(str(original_layout)).tasks]
+
+
 def test_a_limit_keeps_whole_units(original_layout: Path) -> None:
     for data in read(str(original_layout), ["DC", "BSO"], limit=10).tasks:
         assert {name: len(split) for name, split in data.splits.items()} == {
@@ -198,8 +205,34 @@ def test_arrays_give_what_the_function_gives(original_layout: Path) -> None:
     by_function = discoeval.run(letters, original_layout, options)
     assert by_array["metrics"] == by_function["metrics"]
     assert by_array["metrics"]["tasks"]["SSP"]["domains"]["abs"]["sklearn"]["value"] == 1.0
-    with pytest.raises(KeyError):
+    with pytest.raises(InputError, match="no vector for the text"):
         discoeval.run({"one": array[0]}, original_layout, options)
+
+
+def test_tensors_with_gradients_are_vectors_too(original_layout: Path) -> None:
+    def tensors(texts: list[str]) -> torch.Tensor:
+        return torch.tensor(letters(texts), requires_grad=True)
+
+    options = QUICK.model_copy(update={"tasks": ("SSP",), "seeds": 1})
+    by_tensor, by_array = (
+        discoeval.run(function, original_layout, options)["metrics"]
+        for function in (tensors, letters)
+    )
+    assert by_tensor == by_array
+
+
+def test_without_layers_nothing_is_encoded(original_layout: Path) -> None:
+    def never(texts: list[str]) -> np.ndarray:
+        raise AssertionError("encoded before the options were checked")
+
+    with pytest.raises(ConfigError, match="no layers to look at"):
+        discoeval.run(never, original_layout, QUICK.model_copy(update={"layers": True}))
+
+
+def test_a_folder_has_the_name_that_it_is_given(original_layout: Path, tiny_bert: Path) -> None:
+    options = QUICK.model_copy(update={"tasks": ("SSP",), "seeds": 1})
+    found = discoeval.run(tiny_bert, original_layout, options, name="mine")
+    assert found["model"]["name"] == "mine"
 
 
 def test_a_function_must_give_one_vector_a_text(original_layout: Path) -> None:

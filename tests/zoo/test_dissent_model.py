@@ -108,6 +108,10 @@ def test_glove_vectors_of_the_words_that_the_file_has(tmp_path: Path) -> None:
     ids, vectors = read_glove(file, vocabulary)
     assert ids.tolist() == [1, 3, 4]
     assert vectors.tolist() == [[4, 5, 6], [1, 2, 3], [7, 8, 9]]
+    # The text form of word2vec, and fastText's.
+    file.write_text("3 3\ncat 1 2 3 \n. . . 7 8 9 \ndog 4 5 6 \n", encoding="utf-8")
+    again = read_glove(file, vocabulary)
+    assert (again[0] == ids).all() and (again[1] == vectors).all()
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from corpora import schemas
+from corpora.errors import InputError
 from tests.zoo.outcomes import check_outcomes
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
 from zoo.dissent.data import encode_pairs
@@ -236,6 +237,12 @@ def test_of_equal_accuracies_the_strongest_penalty_is_taken() -> None:
     assert set(fitted.accuracy.values()) == {0.33333} and fitted.c == 0.1
 
 
+def test_a_training_split_of_one_label_is_refused() -> None:
+    rows = np.ones((4, 2)), np.ones(4, np.int64)
+    with pytest.raises(InputError, match="rows of one label only"):
+        fit_logistic(rows, rows, 2, grid=(1.0,), iterations=5)
+
+
 def test_a_model_without_vectors_or_labels(
     dissent_models: dict[str, Path], relations: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -306,6 +313,8 @@ def test_operations_of_a_step_and_of_a_gpu() -> None:
     assert peak("NVIDIA L4", half=True) != peak("NVIDIA L40S", half=True)
     assert peak("NVIDIA H100 PCIe", half=True) < peak("NVIDIA H100 80GB HBM3", half=True)
     assert peak("Tesla V100-SXM2-16GB", half=False) == 15.7e12
+    # Training in float32 uses TF32.
+    assert peak("NVIDIA A100-SXM4-80GB", half=False) == 156e12
     for other in ("a GPU of tomorrow", "NVIDIA RTX A1000", "NVIDIA L40", "NVIDIA T400"):
         assert peak(other, half=True) is None
     criteria = CriteriaModel(CriteriaConfig(vocab_size=50, embedding_size=4, hidden_size=3))

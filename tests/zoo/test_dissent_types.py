@@ -47,6 +47,7 @@ def test_the_probabilities_of_a_pair(name: str, dissent_models: dict[str, Path])
     again = list(predictions(dissent_models[name], reversed(PAIRS), batch_size=1))[::-1]
     for one, two in zip(found, again, strict=True):
         assert one == pytest.approx(two, abs=1e-5)
+    assert PairClassifier.load(dissent_models[name]).probabilities([]).shape == (0, 3)
 
 
 @pytest.mark.parametrize("name", NAMES)

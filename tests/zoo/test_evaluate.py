@@ -13,6 +13,7 @@ from safetensors.numpy import load_file, save_file
 from sklearn.metrics import precision_recall_fscore_support
 
 from corpora.errors import ConfigError, InputError
+from corpora.rng import stream
 from tests.zoo.outcomes import check_outcomes
 from zoo.evaluate import SUITES, scores
 from zoo.evaluate.__main__ import main
@@ -119,6 +120,24 @@ def test_many_classes_take_little_memory() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 20e6
+
+
+def test_many_units_take_little_memory_and_are_drawn_as_before() -> None:
+    wins = np.random.default_rng(0).integers(0, 3, 20_000)
+    counts = np.full(20_000, 2)
+    tracemalloc.start()
+    try:
+        found = scores.of_ratio(wins, counts, 0, "test")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 20e6
+    few = slice(50)
+    random = stream(0, "zoo.bootstrap.test")
+    drawn = random.multinomial(50, np.full(50, 1 / 50), size=scores.RESAMPLES)
+    expected = scores.interval((drawn @ wins[few]) / (drawn @ counts[few]))
+    assert scores.of_ratio(wins[few], counts[few], 0, "test")["ci"] == expected
+    assert found["units"] == 20_000
 
 
 def test_the_report_of_a_constant_answer_is_the_majority_baseline() -> None:
@@ -303,8 +322,9 @@ def test_the_wrong_model_or_suite_is_named(
     marker_model: Path, pairs_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["permuted", "--model", str(marker_model), "--data", str(pairs_folder)]) != 0
-    assert main(["disent", "--model", "m", "--data", "d"]) != 0
-    assert "did you mean 'dissent'" in capsys.readouterr().err
+    for words in (["disent", "--model", "m", "--data", "d"], ["disent", "--help"]):
+        assert main(words) == 2
+        assert "did you mean 'dissent'" in capsys.readouterr().err
 
 
 def test_a_model_with_other_labels_than_the_dataset(

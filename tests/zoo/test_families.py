@@ -21,6 +21,7 @@ from corpora.errors import ConfigError, InputError
 from zoo.coherence import CoherenceScorer
 from zoo.conpono import ConponoModel
 from zoo.dissent import predict
+from zoo.evaluate.encoders import load_encoder
 from zoo.modeling import load_backbone
 
 from .conftest import (
@@ -152,6 +153,15 @@ def test_of_a_t5_the_encoder_is_taken(backbones: dict[str, Path]) -> None:
     expected = whole.encoder(input_ids=ids).last_hidden_state
     assert torch.equal(encoder(input_ids=ids).last_hidden_state, expected)
     assert not any("decoder" in name for name, _ in encoder.named_parameters())
+
+
+def test_a_t5_is_evaluated_by_its_encoder(backbones: dict[str, Path]) -> None:
+    encoder = load_encoder(str(backbones["t5"]), "mean")
+    whole = AutoModel.from_pretrained(backbones["t5"]).eval()
+    ids = encoder.tokenizer(STORY[0], return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        states = whole.encoder(input_ids=ids.to(whole.device)).last_hidden_state
+    assert encoder.encode(STORY[:1])[0] == pytest.approx(states[0].mean(0).numpy(), abs=1e-5)
 
 
 def test_a_decoder_that_transformers_cannot_leave_out_is_refused(tmp_path: Path) -> None:

@@ -118,6 +118,13 @@ def test_a_long_text_has_a_score_and_effects(shipped: Any) -> None:
     assert all(effect.left_out is not None for effect in explain(shipped, text))
 
 
+def test_a_sentence_may_be_blank(shipped: Any) -> None:
+    text = ["A sentence stands here.", " "]
+    whole, first = shipped.score([text, text[:1]])
+    effects = explain(shipped, text)
+    assert effects[1].left_out == pytest.approx(first - whole, abs=1e-6)
+
+
 def test_one_sentence_has_no_percentile_and_no_break(shipped: Any) -> None:
     [scored] = score_texts(shipped, [["It rained."]], reference=[-10.0, 10.0])
     assert scored.percentile is None

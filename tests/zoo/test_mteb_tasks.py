@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from corpora.errors import InputError
 from zoo.evaluate import discoeval
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.discoeval import DiscoEval
 
 from .conftest import SUBJECTS, VERBS
+from .test_bad_input import hub_like
 
 mteb = pytest.importorskip("mteb", reason="the extra mteb is not installed")
 POINT = 0.01
@@ -105,6 +107,14 @@ def test_markers_are_predicted_as_in_the_suite_pdtb(pairs_folder: Path, tiny_ber
     right = float((predicted == data.gold("test")).mean())
     assert found == {"DissentAll": pytest.approx(right, abs=POINT)}
     assert task.metadata.type == "Classification"
+
+
+def test_a_split_whose_labels_are_hidden_is_named(tmp_path: Path) -> None:
+    from zoo.evaluate import mteb_tasks
+
+    folder = hub_like(tmp_path / "data", {"test": {row: {"label": -1} for row in range(9)}})
+    with pytest.raises(InputError, match="no row of the split 'test' has a label"):
+        mteb_tasks.dissent(f"{folder}@all")
 
 
 @pytest.mark.parametrize(

@@ -173,6 +173,17 @@ def test_the_teacher_says_what_is_wrong_and_writes_nothing(
         load(output)
 
 
+def test_a_limit_is_the_most_sentences(
+    backbone: Path, sentences: list[Sentence], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    most = len(sentences) - 1
+    where = ["--treebank", str(TINY), "--dev", str(TINY), "--backbone", str(backbone)]
+    options = ["--output", str(tmp_path / "out"), "--epochs", "1", "--limit", str(most)]
+    with caplog.at_level("INFO"):
+        assert teacher.main([*where, *options]) == 0
+    assert f"{most} sentences, " in caplog.text
+
+
 def test_silver_names_a_missing_source_and_writes_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

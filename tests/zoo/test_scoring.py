@@ -19,7 +19,9 @@ from zoo.coherence.convert import convert
 from zoo.coherence.scoring import (
     REFERENCE,
     Reference,
+    SentenceEffect,
     explain,
+    find_break,
     load_reference,
     percentile,
     quantiles,
@@ -27,6 +29,7 @@ from zoo.coherence.scoring import (
     score_texts,
     windows,
 )
+from zoo.coherence.scoring import load_scorer as load_windows_scorer
 from zoo.evaluate.scorers import load_scorer
 from zoo.modeling import load_backbone, save_model
 from zoo.texts import TextEncoder
@@ -142,6 +145,19 @@ def test_explain_gives_the_change_of_the_score(model: Any) -> None:
 def test_one_sentence_has_nothing_to_explain(model: Any) -> None:
     [effect] = explain(model, ["It rained."])
     assert effect.left_out is None and effect.swapped is None
+
+
+def test_a_break_keeps_its_number_beside_sentences_without_effects() -> None:
+    gains = [0.0, 0.0, None, 0.0, 5.0, 0.0]
+    effects = [SentenceEffect(str(number), gain, None) for number, gain in enumerate(gains, 1)]
+    found = find_break(effects, None)
+    assert found is not None and found.sentence == 5
+
+
+def test_a_rule_does_not_score_in_windows() -> None:
+    with pytest.raises(InputError, match="is a Rule") as caught:
+        load_windows_scorer("baseline:longer")
+    assert "evaluate pairwise" in caught.value.hint
 
 
 def test_rank_puts_the_best_alternative_first(model: Any) -> None:

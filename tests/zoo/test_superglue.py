@@ -35,6 +35,7 @@ from zoo.evaluate.superglue_training import PairModel, Pairs
 from zoo.training.data import open_dataset
 
 from .conftest import SUBJECTS, write_dataset, write_tiny_bert
+from .families import write_family
 
 PASSAGE = "Anna met Bela at the fair.\n@highlight\nCarl sold apples there."
 
@@ -165,6 +166,21 @@ def test_of_several_gpus_one_is_used(
     arguments = superglue_training._arguments(str(tmp_path), TASKS["record"], 0, 32, bf16=False)
     # Two would each get a part of the pairs, and of the examples that these belong to.
     assert arguments.n_gpu == 1 and arguments.train_batch_size == 2
+
+
+@pytest.mark.parametrize(("batch", "at_once"), [(32, 32), (33, 11), (40, 20), (48, 24)])
+def test_a_step_has_as_many_examples_as_the_batch(batch: int, at_once: int, tmp_path: Path) -> None:
+    found = superglue_training._arguments(str(tmp_path), TASKS["rte"], 0, batch, bf16=False)
+    assert found.per_device_train_batch_size == at_once
+    assert at_once * found.gradient_accumulation_steps == batch
+
+
+def test_a_backbone_without_pad_token(superglue_folder: Path, tmp_path: Path) -> None:
+    texts = [str(value) for row in rte(8) for value in row.values()]
+    folder = write_family(tmp_path / "gpt2", "gpt2", texts)
+    suite = SuperGlue(max_steps=1, batch=4)
+    found = suite.evaluate(Request(str(folder), f"{superglue_folder}@rte"))
+    assert "RTE" in found.metrics["tasks"]
 
 
 def test_exact_match_and_f1_by_hand() -> None:

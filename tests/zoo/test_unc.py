@@ -122,6 +122,7 @@ def test_texts_that_lose_words_are_counted() -> None:
     whole, one, other = model.score([["She lit a lamp."], cut, [*cut[:1], "It was dark and cold"]])
     assert one == pytest.approx(other) and one != whole
     assert cut_of(model) == 1
+    assert model.score([]) == []
 
 
 @pytest.mark.slow

@@ -129,7 +129,7 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
     texts = mapped_documents(recipe, texts_of, documents, tokenizer, limit)
     chosen = {
         split: spread(orders[split], recipe.max_train_rows if split == "train" else most)
-        for split in SPLITS
+        for split in SPLITS[:2]
     }
     judged = {split: spread(pairs[split], most) for split in ("validation", "test")}
     at_once = recipe.eval_batch_size * limit

@@ -111,6 +111,7 @@ def encode_documents(table: pa.Table, encoder: TextEncoder, quotes: Quotes = "ke
 
     `quotes` is the model's setting, which may differ from the table's. See `kept_of`.
     """
+    check_sentences(table)
     return _documents(table, encoder, kept_of(encoder, quotes, table))
 
 
@@ -122,6 +123,8 @@ def mapped_documents(
     max_tokens: int,
 ) -> dict[str, Documents]:
     """The documents of each split, tokenised once in a run and mapped from the disk."""
+    for table in tables.values():
+        check_sentences(table)
     encoder = TextEncoder(tokenizer, max_tokens)
     columns = [name for name in ("sentences", INTRUDER) if name in tables["train"].column_names]
     folders = tokenized(
@@ -138,6 +141,17 @@ def mapped_documents(
         split: _documents(tables[split], TextEncoder(tokenizer, max_tokens), mapped(folder))
         for split, folder in folders.items()
     }
+
+
+def check_sentences(table: pa.Table) -> None:
+    """Raise `InputError` for the first document of a table without sentences."""
+    row = pc.index(pc.list_value_length(table["sentences"]), 0).as_py()
+    if row >= 0:
+        raise InputError(
+            "has no sentences",
+            where=f"document {table['id'][row].as_py()!r}",
+            hint="mend the data, or leave such documents out",
+        )
 
 
 def _documents(table: pa.Table, encoder: TextEncoder, arrays: Mapping[str, Any]) -> Documents:

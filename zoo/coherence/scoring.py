@@ -102,7 +102,7 @@ def score_texts(
 def scores_of(model: Model, parts: Sequence[Sequence[Any]]) -> list[float]:
     """The scores of sentences together: as texts for a scorer of links, as token ids else."""
     if isinstance(model, LinkScorer):
-        return model.score(parts)
+        return [score for score, _ in model.score_windows(parts)]
     return model.score_ids([model.encoder.assemble(pieces) for pieces in parts])
 
 
@@ -165,14 +165,16 @@ def find_break(effects: Sequence[SentenceEffect], measured: Breaks | None) -> Br
 
     The first sentence is never marked, nor any sentence of a text of fewer than four.
     """
-    gains = np.array([effect.left_out for effect in effects[1:] if effect.left_out is not None])
-    if len(gains) < 3:  # what was measured
+    numbered = enumerate(effects[1:], 2)
+    told = [(number, one.left_out) for number, one in numbered if one.left_out is not None]
+    if len(told) < 3:  # what was measured
         return None
+    gains = np.array([gain for _, gain in told])
     place, margin = stands_out(gains)
     if gains[place] <= 0 or margin < (measured.least if measured else UNMEASURED):
         return None
     right = float(np.interp(margin, measured.margins, measured.right)) if measured else None
-    return Break(place + 2, margin, right)
+    return Break(told[place][0], margin, right)
 
 
 UNMEASURED = 1.0
@@ -274,11 +276,18 @@ def load_reference(model: str | Path) -> Reference | None:
 def load_scorer(model: str | Path = "") -> Model:
     """A coherence scorer by folder or Hub id; by default the shipped one.
 
-    Raises `InputError` for a model that does not score texts.
+    Raises `InputError` for a model that does not score texts, or not in windows.
     """
     from zoo.coherence import SHIPPED
     from zoo.evaluate import scorers
 
-    loaded: Any = scorers.load_scorer(str(model or SHIPPED))
-    scorer: Model = loaded.eval()
-    return scorer
+    scorer: Any = scorers.load_scorer(str(model or SHIPPED))
+    if not hasattr(scorer, "score_windows"):
+        raise InputError(
+            f"is a {type(scorer).__name__}: percentiles, ranks and explanations are for the "
+            "shipped scorer and the models of coherence/contrastive and coherence/full",
+            where=str(model),
+            hint="judge it with: discorpora evaluate pairwise",
+        )
+    loaded: Model = scorer
+    return loaded

@@ -209,6 +209,8 @@ class UncModel(ZooModel):
 
         `cut` counts the texts with a sentence cut at `max_words`.
         """
+        if not texts:
+            return []
         self.eval()
         rows: dict[str, int] = {}
         sentences = [as_sentences(text, self.config.quotes) or [""] for text in texts]

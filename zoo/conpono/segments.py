@@ -10,10 +10,10 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import ConfigError
+from zoo.texts import PROBE
 
 KEPT = -100
 """The label of a token that is not predicted, and of a distance without a target."""
-PROBE = ("One", "two")
 
 
 @dataclass(frozen=True)

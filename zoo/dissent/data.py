@@ -127,6 +127,10 @@ def encode_pairs(
     sides: Sides = 1,
 ) -> Pairs:
     """Pairs in memory."""
+    if not len(one):
+        return Pairs(
+            Texts.of([]), None, np.zeros(0, np.int64), tokenizer.pad_token_id, sides, truncated=0
+        )
     rows = pa.table({"one": list(one), "two": list(two)}).to_batches(CHUNK)
     parts = [encode(tokenizer, max_tokens, sides, part) for part in rows]
     return Pairs.of(joined(parts), tokenizer, sides, labels)

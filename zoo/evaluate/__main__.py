@@ -34,11 +34,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     share the loaded libraries; it prints a JSON list of their error messages ("" for none).
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] and not words[0].startswith("-") and {"-h", "--help"} & set(words):
-        suite = SUITES.find(words[0])
-        own = described(suite) if suite.model_fields else "  none\n"
-        sys.stdout.write(f"{_parser().format_help()}\noptions of the suite {words[0]}:\n{own}")
-        return 0
     stop_with_build()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -47,6 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(json.dumps(reasons) + "\n")
         return 0
     try:
+        if words[:1] and not words[0].startswith("-") and {"-h", "--help"} & set(words):
+            suite = SUITES.find(words[0])
+            own = described(suite) if suite.model_fields else "  none\n"
+            sys.stdout.write(f"{_parser().format_help()}\noptions of the suite {words[0]}:\n{own}")
+            return 0
         place, result = _run(words)
     except (DiscorporaError, OSError) as error:
         if "--debug" in words:

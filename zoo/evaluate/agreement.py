@@ -117,7 +117,7 @@ def agreement_on(
     right = np.sign(coherent - other)[decided] == majority[decided]
     _, group = np.unique(found.groups, return_inverse=True)
     units = int(group.max()) + 1
-    drawn = whole_units(units, seed, f"alpha.{found.name}")
+    drawn = list(whole_units(units, seed, f"alpha.{found.name}"))
 
     def both_ways(counts: np.ndarray) -> float:
         return alpha(np.concatenate([counts, counts[:, ::-1]]))

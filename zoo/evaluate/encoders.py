@@ -74,7 +74,10 @@ class FunctionEncoder:
         if not self.takes_pairs:
             texts = [text if isinstance(text, str) else " ".join(text) for text in texts]
         distinct = sorted(dict.fromkeys(texts), key=len, reverse=True)
-        vectors = np.asarray(self.function(distinct), np.float32)
+        found = self.function(distinct)
+        if hasattr(found, "detach"):  # a tensor, which may have a gradient or be on a GPU
+            found = found.detach().float().cpu()
+        vectors = np.asarray(found, np.float32)
         if vectors.ndim != 2 or len(vectors) != len(distinct):
             raise InputError(
                 f"{len(distinct)} texts gave an array of shape {vectors.shape}",
@@ -92,8 +95,15 @@ def as_encoder(what: Any, name: str = "") -> SentenceEncoder:
     if isinstance(what, BackboneEncoder | FunctionEncoder):
         return what
     if isinstance(what, Mapping):  # a vector for each of `zoo.evaluate.discoeval.texts`
-        known = what.__getitem__
-        return FunctionEncoder(lambda t: [*map(known, t)], name or "arrays", takes_pairs=True)
+        name = name or "arrays"
+
+        def known(text: Any) -> Any:
+            if text not in what:
+                hint = "give a vector for each of discoeval.texts(DATA, options, limit=...)"
+                raise InputError(f"no vector for the text {text!r}", where=name, hint=hint)
+            return what[text]
+
+        return FunctionEncoder(lambda texts: [*map(known, texts)], name, takes_pairs=True)
     function = getattr(what, "encode", what)
     return FunctionEncoder(function, name or ("" if function is what else type(what).__name__))
 
@@ -140,8 +150,9 @@ class BackboneEncoder:
     """The frozen transformer or BiLSTM in a model folder or of a Hub id, with its tokenizer.
 
     Any backbone that `AutoModel` loads; of the zoo's own models it is the `backbone` or `encoder`
-    inside. `auto` is the mean of the last layer's tokens, or the model's own vector where it has no
-    layers to read. Raises `InputError` for a folder without safetensors or tokenizer.
+    inside, and of T5 the encoder. `auto` is the mean of the last layer's tokens, or the model's own
+    vector where it has no layers to read. Raises `InputError` for a folder without safetensors or
+    tokenizer.
 
     `tokens` counts the real tokens that were encoded (not those of vectors from the cache).
     `trained_with`: "mean" for a model of the zoo whose objective saw the mean of a text's tokens.
@@ -156,12 +167,14 @@ class BackboneEncoder:
         dtype: str = "float32",
         batch_tokens: int = 4096,
     ) -> None:
-        from transformers import AutoModel
-
+        import zoo
         from zoo.backbones import max_positions, pooling_of, warn_of_padding
-        from zoo.modeling import best_device
+        from zoo.loading import load_config
+        from zoo.modeling import best_device, text_encoding
 
-        loaded, self.tokenizer, missing = load_frozen(AutoModel, model, dtype, optional="pooler")
+        zoo.register(model)
+        kind = text_encoding(load_config(model))
+        loaded, self.tokenizer, missing = load_frozen(kind, model, dtype, optional="pooler")
         encoder: Any = getattr(loaded, "backbone", loaded)
         if missing:  # the pooler's weights were drawn at random
             encoder.pooler = None

@@ -147,15 +147,16 @@ class NextSentenceScorer:
         if not pairs:
             return []
         one, two = map(list, zip(*pairs, strict=True))
-        encoded = self.tokenizer(one, two, verbose=False)["input_ids"]
-        self.cut += sum(0 < self.most < len(ids) for ids in encoded)
-        limit = {"truncation": "longest_first", "max_length": self.most} if self.most else {}
+        encoded = self.tokenizer(one, two, verbose=False)
+        lengths = [len(ids) for ids in encoded["input_ids"]]
+        rows = [{name: encoded[name][row] for name in encoded} for row in range(len(pairs))]
+        limit = {"truncation": "longest_first", "max_length": self.most}
+        for row in [row for row, length in enumerate(lengths) if 0 < self.most < length]:
+            self.cut += 1
+            rows[row] = dict(self.tokenizer(*pairs[row], **limit))
         found = np.zeros(len(pairs))
-        for batch in batches_by_length([len(ids) for ids in encoded], BATCH_TOKENS):
-            inputs = self.tokenizer(
-                [one[row] for row in batch],
-                [two[row] for row in batch],
-                **{"padding": True, "return_tensors": "pt", **limit},
-            ).to(self.model.device)
+        for batch in batches_by_length(lengths, BATCH_TOKENS):
+            padded = self.tokenizer.pad([rows[row] for row in batch], return_tensors="pt")
+            inputs = padded.to(self.model.device)
             found[batch] = self.model(**inputs).logits.double().softmax(-1)[:, NEXT].cpu().numpy()
         return found.tolist()

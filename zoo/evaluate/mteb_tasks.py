@@ -27,6 +27,7 @@ from corpora.errors import require
 from zoo.evaluate.discoeval import DiscoEval
 from zoo.evaluate.discoeval.data import TaskData, read
 from zoo.evaluate.discoeval.protocol import (
+    DEFAULTS,
     classifiers,
     features_of,
     inputs_of,
@@ -42,7 +43,7 @@ from zoo.evaluate.encoders import (
     model_key,
 )
 from zoo.evaluate.pairwise_sets import PairSet, open_sets
-from zoo.evaluate.relations import probe
+from zoo.evaluate.relations import need_labels, probe
 from zoo.evaluate.scorers import Scorer, load_scorer
 from zoo.labelled import load
 
@@ -58,7 +59,6 @@ except ModuleNotFoundError:
 
 TEXTS = "text"
 """The column that mteb reads."""
-DEFAULTS = DiscoEval(cache="")
 
 
 def discoeval(
@@ -103,6 +103,8 @@ def dissent(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskCl
     are those of the suite `pdtb`, protocol `sentences`.
     """
     found = load(data, splits={"test": split}, max_eval_rows=limit, empty="warn")
+    _ = found.data["test"]  # if it is not there, the error says which splits are
+    need_labels(len(found.tables.get("test", ())), split, found.data.where)
 
     def predictions(encoder: FunctionEncoder, scored: str) -> list[np.ndarray]:
         return [probe(encoder, found, "sentences")[0]]

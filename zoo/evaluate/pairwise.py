@@ -73,7 +73,7 @@ class Pairwise(OfScorers):
         if means := result.metrics.get("means", {}):
             probes = tuple(sorted(name for name in sets if name.startswith(PROBES)))
             for cells in rows.values():
-                mean = sum(cells[name].value for name in sets if name in probes) / len(probes)
+                mean = sum(cells[name].value for name in probes) / len(probes)
                 cells[f"mean of {means['probes']['of']} probes"] = Cell(mean, of=probes)
         return rows
 

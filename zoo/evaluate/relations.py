@@ -38,18 +38,19 @@ class DisSent(Suite):
 
         For every type of DisSent model, and for other pairs with a label (NLI, PDTB) that such a
         model was trained on. Raises `InputError` if the model's labels are not the dataset's, or
-        if the model classifies no pairs. Rows without a label are left out.
+        if the model classifies no pairs, or a row lacks a text. Rows without a label are left out.
         """
         from zoo.evaluate.classification import PairClassifier, predict, report
 
         data = open_dataset(request.data, splits={"test": request.split})
         classifier = PairClassifier.load(request.model)
         check_labels(classifier.labels, data.labels(hidden=True), data.where)
-        table = spread(data["test"], request.limit)
+        texts = text_columns(data["test"], (), data.name)
+        table = spread(data.need(*texts)["test"], request.limit)
         gold = table["label"].to_numpy().astype(np.int64)
         table, gold = table.filter(pa.array(gold >= 0)), gold[gold >= 0]
         need_labels(len(gold), request.split, data.where)
-        one, two = (table[name].to_pylist() for name in text_columns(table, (), data.name))
+        one, two = (table[name].to_pylist() for name in texts)
         rows = classifier.rows(one, two, gold)
         predicted = predict(classifier.model, rows, request.batch_size)
         about, units = data.describe(), numbered(len(gold))

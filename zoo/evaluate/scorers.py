@@ -200,6 +200,7 @@ def describe(name: str, model: Scorer) -> dict[str, str]:
 def cut_of(model: Scorer) -> int:
     """How many of the texts that it scored the model had to cut.
 
-    The coherence scorer reads long texts in windows, and so cuts none.
+    The coherence scorer reads long texts in windows, and so cuts none, except in the suite
+    `permuted`, where a document and its permutations are cut alike.
     """
     return int(getattr(getattr(model, "encoder", model), "cut", 0))

@@ -77,7 +77,7 @@ def of_ratio(wins: np.ndarray, counts: np.ndarray, seed: int, name: str) -> dict
 
     def resampled() -> np.ndarray:
         drawn = whole_units(len(counts), seed, name)
-        return (drawn @ wins) / (drawn @ counts)
+        return np.array([(each @ wins) / (each @ counts) for each in drawn])
 
     return stated(len(counts), resampled)
 
@@ -89,10 +89,14 @@ def mean_of(values: np.ndarray, groups: Sequence[Any] | np.ndarray, seed: int, n
     return {"value": float(values.mean()), **drawn}
 
 
-def whole_units(units: int, seed: int, name: str) -> np.ndarray:
-    """How often each of `units` units is in each sample, `[samples, units]`."""
+def whole_units(units: int, seed: int, name: str) -> Iterator[np.ndarray]:
+    """How often each of `units` units is in a sample, `[units]`, for each of `RESAMPLES` samples.
+
+    One sample is held at a time: there may be many units.
+    """
     random = stream(seed, f"zoo.bootstrap.{name}")
-    return random.multinomial(units, np.full(units, 1 / units), size=RESAMPLES)
+    shares = np.full(units, 1 / units)
+    return (random.multinomial(units, shares) for _ in range(RESAMPLES))
 
 
 def notes_of(metrics: Any) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -47,6 +46,8 @@ def fine_tune(
     torch.manual_seed(seed)
     backbone = load_backbone(request.model, {})
     tokenizer = load_tokenizer(request.model, backbone.config)
+    if tokenizer.pad_token is None:  # which one does not matter: padding is masked
+        tokenizer.pad_token = tokenizer.eos_token
     warn_of_padding(backbone)
     limit = max_positions(backbone.config) or options.max_length
     pairs = Pairs(tokenizer, min(options.max_length, limit), task.classes)
@@ -79,7 +80,8 @@ def _arguments(
     folder: str, task: Task, seed: int, batch_size: int, bf16: bool
 ) -> TrainingArguments:
     """Linear warm-up over the first tenth of the steps, then linear to 0 (BERT's schedule)."""
-    at_once = min(task.device_batch, batch_size)
+    most = min(task.device_batch, batch_size)
+    at_once = next(size for size in range(most, 0, -1) if batch_size % size == 0)
     arguments = TrainingArguments(
         output_dir=folder,
         seed=seed,
@@ -89,7 +91,7 @@ def _arguments(
         num_train_epochs=task.epochs or 1.0,
         warmup_steps=0.1,
         per_device_train_batch_size=at_once,
-        gradient_accumulation_steps=math.ceil(batch_size / at_once),
+        gradient_accumulation_steps=batch_size // at_once,
         bf16=bf16,
         use_cpu=not torch.accelerator.is_available(),
         save_strategy="no",

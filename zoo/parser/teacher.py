@@ -24,6 +24,7 @@ from corpora.errors import DiscorporaError
 from zoo.commands import command, log
 from zoo.parser.biaffine import Batch, Encoding, Teacher, by_length, make, parse, save
 from zoo.parser.treebank import Sentence, sentences_of, treebank_files
+from zoo.training.data import evenly
 
 
 def loss_of(model: Teacher, batch: Batch, sentences: Sequence[Sentence]) -> Tensor:
@@ -67,8 +68,7 @@ def run(options: argparse.Namespace) -> None:
     # Data and model
     torch.manual_seed(options.seed)
     sentences = sentences_of(treebank_files(options.treebank, "train"))
-    if options.limit:
-        sentences = sentences[:: max(1, len(sentences) // options.limit)]
+    sentences = [sentences[i] for i in evenly(len(sentences), options.limit)]
     dev = sentences_of(treebank_files([options.dev], "dev"))
     deprels, xpos = (
         sorted({label for sentence in sentences for label in getattr(sentence, column)})

@@ -19,23 +19,23 @@ from transformers import TrainerCallback
 from corpora.store.atomic import write_json
 
 PEAK_TFLOPS = {
-    # Dense bfloat16 (float16 before Ampere), and what float32 gets: the makers' data sheets.
-    "B200": (2250.0, 75.0),
-    "H200 NVL": (836.0, 60.0),
-    "H200": (989.0, 67.0),
-    "H100 PCIE": (756.0, 51.0),
-    "H100 NVL": (835.0, 60.0),
-    "H100": (989.0, 67.0),
-    "A100": (312.0, 19.5),
-    "L40S": (362.0, 91.6),
-    "L4": (121.0, 30.3),
-    "A10": (125.0, 31.2),
+    # The makers' data sheets, without sparsity; before Ampere float16, and float32: no TF32.
+    "B200": (2250.0, 1100.0),
+    "H200 NVL": (836.0, 418.0),
+    "H200": (989.0, 494.0),
+    "H100 PCIE": (756.0, 378.0),
+    "H100 NVL": (835.0, 418.0),
+    "H100": (989.0, 494.0),
+    "A100": (312.0, 156.0),
+    "L40S": (362.0, 183.0),
+    "L4": (121.0, 60.0),
+    "A10": (125.0, 62.5),
     "4090": (165.2, 82.6),
     "3090": (71.0, 35.6),
     "V100": (125.0, 15.7),
     "T4": (65.0, 8.1),
 }
-"""By words of the GPU's name: TFLOP/s in half precision, and in float32 without TF32."""
+"""By words of the GPU's name: TFLOP/s in half precision, and in TF32, in which float32 trains."""
 
 
 def peak(gpu: str, half: bool) -> float | None:

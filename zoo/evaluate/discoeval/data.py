@@ -224,6 +224,8 @@ def _read_original(folder: Path, wanted: Sequence[str], found: Found) -> None:
         labels = task.labels or tuple(filter(None, named))
         for below in sorted(place.glob("*/")) if task.labels else [place]:
             files = {s: below / name for s, name in FILES.items() if (below / name).is_file()}
+            if not files:  # a stray folder, such as .ipynb_checkpoints
+                continue
             splits = {split: _split_of_file(task, path, labels) for split, path in files.items()}
             # The same for the same files: two results of different ones are not compared.
             digests = "".join(sha256(path) for path in files.values())

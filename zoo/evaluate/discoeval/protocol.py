@@ -171,7 +171,7 @@ def run(
         what = dict(zip(rows, what, strict=True))
     encoder = load(model, options) if model else as_encoder(what, name)
     request = Request(model, str(data), split, seed, limit=limit)
-    result = finished(options, evaluate_all(encoder, found, options, request), request)
+    result = finished(options, evaluate_all(encoder, found, options, request), request, name)
     if json:
         save(options, Path(json), result)
     return result.as_json()
@@ -198,7 +198,12 @@ def evaluate_all(
 ) -> Result:
     """Every task of `found` on one encoder."""
     split, seed = request.split, request.seed
-    splits = {split_of(data, split) for data in found.tasks}  # before the first is encoded
+    # Before the first is encoded.
+    splits = {split_of(data, split) for data in found.tasks}
+    if options.layers and not encoder.layers:
+        raise ConfigError(
+            "this encoder has no layers to look at", where="layers", hint="set layers = false"
+        )
     for name, reason in found.skipped.items():
         log.warning("%s is left out: %s", name, reason)
     domains: dict[str, dict[str, Any]] = {}
@@ -436,8 +441,6 @@ def per_layer(
     `accuracy[task]` has a figure a layer, the mean over the task's domains; `best` the layer that
     is best for a task, and `mean_best` their average (table 3).
     """
-    if not encoder.layers:
-        raise ConfigError("this encoder has no layers to look at", where="layers")
     names = [f"{options.layer_vectors}:{layer}" for layer in range(encoder.layers + 1)]
     quick = options.model_copy(update={"second_opinion": False})
     found: dict[str, list[list[float]]] = {}
