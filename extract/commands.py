@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from corpora.document import Document
-from corpora.errors import ConfigError, InputError, expanded, unreadable
+from corpora.errors import ConfigError, DiscorporaError, InputError, expanded, unreadable
 from corpora.progress import track
 from corpora.readers import READERS, open_source, parse_spec, split_spec
 from corpora.readers.pdtb import read_gold
@@ -122,9 +122,20 @@ def _stored(source: str, stack: ExitStack) -> str:
         return source
     suffix = next(iter(READERS.find(kind).suffixes), "")
     path = Path(stack.enter_context(TemporaryDirectory(prefix="discorpora-"))) / f"stdin{suffix}"
+    stack.enter_context(_as_standard_input(path))
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     return f"{kind}:{path}"
+
+
+@contextmanager
+def _as_standard_input(path: Path) -> Iterator[None]:
+    """Errors name standard input, not the file that keeps it for a while."""
+    try:
+        yield
+    except DiscorporaError as error:
+        where = error.where.replace(str(path), "standard input")
+        raise type(error)(error.message, where=where, hint=error.hint) from None
 
 
 @contextmanager

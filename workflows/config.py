@@ -6,6 +6,7 @@ values of a wrong type are errors that name the key and the nearest valid one.
 
 from __future__ import annotations
 
+import glob
 import os
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from corpora.readers import split_spec
 from corpora.readers.source import root_of
 from corpora.toml import TomlFile
 from workflows.fits import check_names
-from workflows.tables import BuildFile, Source, located
+from workflows.tables import SAMPLE, BuildFile, Source, located
 
 CONFIGS = Path(__file__).parent / "configs"
 DATA_VARIABLE = "DISCORPORA_DATA"
@@ -85,24 +86,35 @@ def _expand(build: BuildFile) -> list[Source]:
         spec = build.place(source.spec)
         with build.at("sources", source._number, "spec"):
             kind, place = split_spec(spec)
+            _, written = split_spec(source.spec)
         kind = anchored(kind, build.folder)
         spec = f"{kind}:{place}"
-        if any(mark in place for mark in "*?["):
-            home, mark, inside = place.partition("/")  # a Path would lose /./
-            place = f"{expanded(home) if home else home}{mark}{inside}"
+        if glob.has_magic(written):
+            root = Path(build.place(str(root_of(written))))
+            # Brackets in the names of these folders are no pattern.
+            folders = {"data": build.data, "sample": str(SAMPLE)}
+            for name, folder in folders.items():
+                written = written.replace(f"{{{name}}}", glob.escape(folder))
+            place = str(expanded(written))
             base = Path("/") if place.startswith("/") else Path()
-            paths = sorted(base.glob(str(Path(place.lstrip("/")))))
-            sources += [_one_of(source, kind, path, root_of(place)) for path in paths]
+            paths = [path for path in sorted(base.glob(place.lstrip("/"))) if _shown(path, root)]
+            sources += [_one_of(source, kind, path, root) for path in paths]
             if paths:
                 continue
         sources.append(source.model_copy(update={"spec": spec}))
     return sources
 
 
+def _shown(path: Path, root: Path) -> bool:
+    """Whether a match of a glob is not hidden, as the files of a folder are that readers skip."""
+    return not any(part.startswith(".") for part in path.relative_to(root).parts)
+
+
 def _one_of(source: Source, kind: str, path: Path, root: Path) -> Source:
     """One match of a glob as a source: it and its documents are named by the path below `root`."""
     inside = path.relative_to(root)
-    marked = len(inside.parts) > 1 or path.is_dir()  # of other files the name says it all
+    # Of a file in a folder without brackets the name says it all.
+    marked = len(inside.parts) > 1 or path.is_dir() or glob.has_magic(str(path))
     spec = f"{kind}:{root}/./{inside}" if marked else f"{kind}:{path}"
     # The source's name ends at the first dot of the file's name.
     words = "-".join([*inside.parts[:-1], inside.name.split(".")[0]]).lower()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from corpora.declared import Loc
 from corpora.errors import ConfigError, nearest
 from corpora.readers import parse_spec
 from corpora.tasks.builder import Builder
@@ -44,7 +45,16 @@ def check_names(build: BuildFile) -> None:
                 build.dataset(dataset)
         if source.splitter and source.datasets:
             _check_splitter(build, source)
+    checks: set[str] = set()
     for number, check in enumerate(build.validation):
+        _check_own_source(build, f"{check.name}-gold", ("validation", number, "name"))
+        if check.name in checks:
+            raise ConfigError(
+                f"two [[validation]] tables are named {check.name!r}",
+                where=build.where("validation", number, "name"),
+                hint="give each its own name: its results are found by it",
+            )
+        checks.add(check.name)
         with build.at("validation", number, "sources"):
             for name in check.sources:
                 build.source(name)
@@ -64,12 +74,24 @@ def check_names(build: BuildFile) -> None:
         with build.at("evaluations", key):
             if key in build.models:
                 raise ConfigError(f"a model is called {key!r} too; rename it")
+        if evaluation.data:
+            _check_own_source(build, f"{key}-data", ("evaluations", key))
         with build.at("evaluations", key, "dataset"):
             for name in evaluation.datasets:
                 build.dataset(name)
         with build.at("evaluations", key, "models"):
             for name in evaluation.models:
                 build.model(name)
+
+
+def _check_own_source(build: BuildFile, name: str, keys: Loc) -> None:
+    """What a validation or evaluation reads itself must differ in name from every source."""
+    if name in build.by_name:
+        raise ConfigError(
+            f"its own data are recorded as {name!r}, and a source is named so too",
+            where=build.where(*keys),
+            hint="rename one of the two",
+        )
 
 
 def _check_splitter(build: BuildFile, source: Source) -> None:

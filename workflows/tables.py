@@ -29,6 +29,8 @@ from extract.parsers import get_parser
 from extract.patterns import resolve_markers
 from extract.settings import Mode, PairShape
 
+NO_BUILDS = ("stages", "fingerprints")
+"""The folders of an output that hold no build's results, whose names no build can have."""
 SAMPLE = Path(__file__).parent.parent / "corpora" / "sample"
 
 Entry = TypeVar("Entry")
@@ -42,6 +44,15 @@ def _name(value: str) -> str:
         hint="a folder is named after it: at most 100 small letters, digits, and . _ - after the "
         "first",
     )
+
+
+def _build_name(value: str) -> str:
+    if value in NO_BUILDS:
+        raise ConfigError(
+            f"{value!r} cannot be the name of a build",
+            hint=f"an output folder keeps what builds share in {' and '.join(NO_BUILDS)}",
+        )
+    return value
 
 
 def _licence(value: str) -> str:
@@ -274,6 +285,15 @@ class Model(WithSettings):
     get: str = ""
     """How to obtain what is absent, such as a backbone."""
 
+    @model_validator(mode="after")
+    def _limit_of_an_evaluation(self) -> Model:
+        if self.limit and not self.suite:
+            raise ConfigError(
+                f"limit = {self.limit}: without a suite nothing is evaluated",
+                hint="name a suite, or set the limit in [evaluations.NAME]",
+            )
+        return self
+
 
 class Evaluation(WithSettings):
     """One `[evaluations.NAME]` entry: models on other data than their own dataset."""
@@ -322,7 +342,7 @@ class Evaluation(WithSettings):
 class BuildFile(Table):
     """A whole build file; `load_build` reads it."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,99}$")]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,99}$"), AfterValidator(_build_name)]
     """The build's name: a folder below the output."""
     seed: int = Field(13, ge=0)
     """The seed of every random stream."""

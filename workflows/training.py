@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -93,11 +94,16 @@ def chosen_recipe(build: BuildFile, name: str) -> Chosen:
     if model.config:
         places["dataset_config"] = model.config
     recipe = preset.recipe({**usual, **own, **places}, build.where(*keys, "settings"))
+    # A table among the settings goes over the preset's key by key.
+    merged = {
+        key: getattr(recipe, key)
+        for key, value in own.items()
+        if isinstance(value, Mapping) and isinstance(preset.settings.get(key), Mapping)
+    }
     # Another class behind the same name, as in a user's file, is another model.
     module = {} if preset.name in shipped() else {"module": portable(preset.reference)}
-    return Chosen(
-        preset, recipe, {"recipe": preset.name, **module, **preset.settings, **usual, **own}
-    )
+    over = {**preset.settings, **usual, **own, **merged}
+    return Chosen(preset, recipe, {"recipe": preset.name, **module, **over})
 
 
 def chosen_suite(build: BuildFile, plan: Evaluation, *keys: str) -> Suite:
@@ -228,7 +234,11 @@ def _run(
     if not process.returncode:
         return command, "", given
     lines = list(filter(None, tail))
-    lines = lines if tail and tail[0].startswith("error: ") else lines[-5:]
+    if not (tail and tail[0].startswith("error: ")):
+        lines = lines[-5:]
+        if (killed_by := -process.returncode) > 0:
+            often = " (often for too little memory)" if killed_by == signal.SIGKILL else ""
+            lines.insert(0, f"the process was killed by signal {killed_by}{often}")
     reason = "\n".join(lines).removeprefix("error: ")
     return command, reason or "the process was stopped", given
 

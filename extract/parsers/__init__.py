@@ -47,16 +47,16 @@ def get_parser(name: str, **settings: Any) -> Parser:
 
 def check_language(parser: str, language: str) -> None:
     """Raise ConfigError if the parser called `parser` does not support `language`."""
-    if parser == "embedded" and language != "en":
+    kind, _, target = parser.partition(":")
+    if kind == "embedded" and language != "en":
         raise ConfigError(
             f"the embedded parser parses English only, not {language!r}",
             hint=f"use --parser stanza:{language}, or gold with a conllu: source",
         )
-    kind, _, target = parser.partition(":")
     if kind == "stanza" and target.split("-")[0] != language.split("-")[0]:  # zh-hans is zh
         raise ConfigError(
-            f"the parser {parser!r} parses {target!r}, not {language!r}",
-            hint=f"use --parser stanza:{language}, or name the language of the texts",
+            f"the parser {parser!r} is for texts in {target!r}, and these are in {language!r}",
+            hint=f"use --parser stanza:{language}, or correct the language",
         )
 
 

@@ -14,7 +14,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split
 from extract import Extractor, Reject
-from extract.parsers import get_parser
+from extract.parsers import check_language, get_parser
 from extract.parsers.gold import GoldParser
 from extract.parsers.stanza import StanzaParser
 from extract.patterns import load_patterns
@@ -117,6 +117,13 @@ class Silent:
     def bulk_process(self, texts: list[str]) -> list[Any]:
         self.seen += texts
         return [SimpleNamespace(sentences=[]) for _ in texts]
+
+
+def test_a_parser_takes_texts_of_its_language() -> None:
+    for parser, language in (("stanza:zh-hans", "zh"), ("stanza:en", "en"), ("gold", "es")):
+        check_language(parser, language)
+    with pytest.raises(ConfigError, match=r"'stanza:es' is for texts in 'es', .* in 'en'"):
+        check_language("stanza:es", "en")
 
 
 def test_stanza_takes_no_raw_text_for_gold_tokens() -> None:

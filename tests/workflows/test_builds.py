@@ -16,11 +16,12 @@ from pathlib import Path
 import luigi
 import pytest
 
-from tests.workflows.conftest import luigi_command, luigi_environment, until
+from corpora.errors import DiscorporaError
+from tests.workflows.conftest import MODELS, TINY, luigi_command, luigi_environment, until
 from workflows import stage
-from workflows.settings import options
-from workflows.tasks import BuildAll, Sentences
-from workflows.tasks.build import LOCK, run_build
+from workflows.settings import options, planning
+from workflows.tasks import BuildAll, Evaluate, Sentences, Train, models
+from workflows.tasks.build import LOCK, remove_outdated, run_build
 
 SMALL = """
 name = "small"
@@ -57,6 +58,55 @@ def test_links_follow_the_build_file(build: Callable, tmp_path: Path) -> None:
         path.name for path in (tmp_path / "out" / "small").rglob("*") if path.is_symlink()
     )
     assert links == ["bso", "division", "report"]
+
+
+def test_a_link_takes_the_place_of_an_empty_folder(build: Callable, tmp_path: Path) -> None:
+    """As `evaluations/x/` remains of `[evaluations.x]` where a model `x` has a suite later."""
+    first = build(SMALL)
+    link = tmp_path / "out" / "small" / "datasets" / "sp"
+    link.unlink()
+    link.mkdir()
+    assert build(SMALL) == first
+
+
+def test_with_a_model_goes_all_that_was_made_from_it(
+    write_config: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = str(write_config(TINY + MODELS))
+    monkeypatch.setattr(
+        Train, "other_code", lambda self: ["data"] if self.name == "dissent-bilstm" else []
+    )
+    with options(config, str(tmp_path / "out")), planning():
+        task = BuildAll(config=config)
+        for each in task.lineage:
+            each.folder.mkdir(parents=True)
+            (each.folder / "manifest.json").write_text("{}", encoding="utf-8")
+        remove_outdated(task)
+        removed = {each.title for each in task.lineage if not each.folder.exists()}
+    names = "model dissent-bilstm", "evaluation dissent-bilstm", "report tiny", "all tiny"
+    assert removed == {*names}
+    assert not list((tmp_path / "out").rglob("*.damaged"))
+
+
+def test_of_several_failed_evaluations_each_is_said(
+    write_config: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    suites = "".join(
+        f'[evaluations.{name}]\nsuite = "dissent"\nmodels = ["dissent-bilstm"]\n'
+        'dataset = "dissent"\n'
+        for name in ("one", "two")
+    )
+    config = str(write_config(TINY + MODELS + suites))
+    said = [DiscorporaError("the first is bad"), DiscorporaError("the second is bad")]
+    monkeypatch.setattr(models, "evaluate", lambda *_: said)
+    with options(config, str(tmp_path / "out")):
+        task = Evaluate(config=config, name="dissent-bilstm", on="one,two")
+        with pytest.raises(DiscorporaError, match="the first is bad"):
+            task.run()
+    assert "evaluation two/dissent-bilstm: error: the second is bad" in caplog.messages
 
 
 def test_a_result_that_was_removed_is_made_again(build: Callable) -> None:

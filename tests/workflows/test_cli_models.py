@@ -371,6 +371,10 @@ def test_predict_marker_for_two_sentences_and_for_a_file(
     assert code == 1 and "neither two sentences nor a file" in err
     code, _, err = discorpora("predict-marker", model, pairs)
     assert code == 1 and "a folder, not a sentence" in err and "--model" in err
+    code, _, err = discorpora("predict-marker", "Anna waited.", " ")
+    assert code == 1 and "the second sentence is empty" in err
+    code, _, err = discorpora("predict-marker", "--model", model, "It rained. " * 40, "We left.")
+    assert code == 0, err
 
 
 def test_the_shipped_predictor_needs_no_model(

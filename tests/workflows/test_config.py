@@ -153,6 +153,19 @@ def test_sources_of_one_name_are_both_shown(
         load_build(str(write_config(GLOB)))
 
 
+def test_a_glob_takes_no_hidden_file_and_no_pattern_from_the_data_folder(
+    write_config: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    data = tmp_path / "dat [old]"
+    data.mkdir()
+    for name in ("emma", "._emma"):
+        write_novel(data / "novels", name, "It rained.")
+    monkeypatch.setenv("DISCORPORA_DATA", str(data))
+    (one,) = load_build(str(write_config(GLOB))).sources
+    assert one.name == "novels-emma"
+    assert [document.id for document in open_source(one.spec)] == ["emma"]
+
+
 def _load_again(config: Path) -> BuildFile:
     from workflows import config as configs
 
@@ -446,6 +459,23 @@ def test_the_settings_of_a_model_win_and_count(
     before = model(f"{{ vectors = '{vectors}' }}")
     vectors.write_text("the 0.2 \n", encoding="utf-8")
     assert before != model(f"{{ vectors = '{vectors}' }}")
+
+
+def test_a_table_of_a_recipe_counts_below_that_of_the_build_file(
+    write_config: Callable[[str], Path], graph: Callable, tmp_path: Path
+) -> None:
+    text = TINY + (
+        '[models.m]\nrecipe = "r.toml"\ndataset = "permuted"\nconfig = "contrastive"\n'
+        "settings = { backbone_config = { num_hidden_layers = 1 } }\n"
+    )
+
+    def model(size: int) -> str:
+        recipe = 'recipe = "coherence.contrastive"\n[settings.backbone_config]\n'
+        recipe += f'model_type = "bert"\nhidden_size = {size}\n'
+        (tmp_path / "r.toml").write_text(recipe, encoding="utf-8")
+        return _fresh(graph, write_config(text))["model m"]
+
+    assert model(64) != model(32)
 
 
 def test_a_tokenizer_counts_by_its_contents(

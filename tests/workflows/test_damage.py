@@ -77,6 +77,21 @@ def test_verify_finds_nothing_in_a_new_build(output: Path, config: Path) -> None
     assert verify(str(one))[1].startswith("1 folders, ")
 
 
+def test_verify_follows_links_and_finds_folders_with_dots(output: Path, tmp_path: Path) -> None:
+    for folder in (output / "tiny", output / "tiny" / "datasets"):
+        code, said = verify(str(folder))
+        assert code == 0 and "nothing damaged" in said
+    assert said.startswith("4 folders, ")
+    place = tmp_path / "models"
+    for name in ("sp.v2", "sp.partial", ".sp"):
+        shutil.copytree(output / "tiny" / "datasets" / "sp", place / name)
+        (place / name / "README.md").unlink()
+    code, said = verify(str(place))
+    assert (
+        code == 1 and said.count("damaged: ") == 1 and "sp.v2/README.md" in said.replace("\n", "")
+    )
+
+
 def campaign(whole: Path, number: int) -> None:
     """Of `number` damages, each is found in its file, and all others are sound."""
     files = [path for path in sorted((whole / "stages").rglob("*")) if path.is_file()]

@@ -14,7 +14,7 @@ from workflows import settings
 from workflows.cli.show import plan as show_plan
 from workflows.config import load_build
 from workflows.settings import options
-from workflows.tasks import BuildAll, Dataset
+from workflows.tasks import BuildAll, Dataset, Evaluate
 
 BUILD = """
 name = "fits"
@@ -168,6 +168,43 @@ MISFITS = {
         ('suite = "dissent"', 'suite = "dissent"\nepochs = 2'),
         ("models.markers: unknown key 'epochs'", "settings = { epochs = 2 }"),
     ),
+    "two validations of one name": (
+        (
+            "[datasets.dissent]",
+            '[[validation]]\nname = "v"\nsources = ["stories"]\ngold = "pdtb:x"\n' * 2
+            + "[datasets.dissent]",
+        ),
+        ("validation v: name", "two [[validation]] tables are named 'v'"),
+    ),
+    "a source named as the gold relations of a validation": (
+        (
+            "[datasets.dissent]",
+            '[[sources]]\nname = "v-gold"\nspec = "sample:news"\n'
+            '[[validation]]\nname = "v"\nsources = ["stories"]\ngold = "pdtb:x"\n'
+            "[datasets.dissent]",
+        ),
+        ("validation v: name", "recorded as 'v-gold'", "rename one"),
+    ),
+    "a source named as the data of an evaluation": (
+        (
+            'dataset = "intrusion"\n\n[eval',
+            'data = "jsonl:x.jsonl"\n[[sources]]\nname = "intruders-data"\n'
+            'spec = "sample:news"\n[eval',
+        ),
+        ("evaluations.intruders", "recorded as 'intruders-data'"),
+    ),
+    "a limit of no evaluation": (
+        ('suite = "dissent"', "limit = 5"),
+        ("models.markers: limit = 5: without a suite nothing is evaluated",),
+    ),
+    "a build named as a folder of its output": (
+        ('name = "fits"', 'name = "stages"'),
+        ("name: 'stages' cannot be the name of a build", "stages and fingerprints"),
+    ),
+    "a parser of another language": (
+        ("threads = 1", 'threads = 1\n[parse]\nparser = "stanza:es"'),
+        ("source stories", "'stanza:es' is for texts in 'es'", "these are in 'en'"),
+    ),
     "a source of a validation": (
         (
             "[datasets.dissent]",
@@ -226,14 +263,16 @@ def test_planning_writes_nothing(write_config: Callable[[str], Path], tmp_path: 
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("parser", "how"), [("stanza:xx", "stanza"), ("spacy:xx_no", "xx_no")])
+@pytest.mark.parametrize(("parser", "how"), [("stanza:en", "stanza"), ("spacy:xx_no", "xx_no")])
 def test_a_parser_that_is_not_installed_is_missing_like_a_source(
     parser: str,
     how: str,
     write_config: Callable[[str], Path],
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path / "none"))
     text = BUILD.replace("threads = 1", f'threads = 1\n[parse]\nparser = "{parser}"')
     config, output = str(write_config(text)), str(tmp_path / "out")
     with pytest.raises(typer.Exit) as left:
@@ -352,3 +391,34 @@ def test_what_a_suite_in_a_file_cannot_use_is_refused(
     with pytest.raises(DiscorporaError) as error:
         plan(write_config(OWN.replace(old, new)), tmp_path / "out")
     assert message in str(error.value) and "evaluations.intruders" in str(error.value)
+
+
+def test_the_build_file_of_a_dataset_has_no_path_of_this_machine(
+    write_config: Callable[[str], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "follows.py").write_text(FOLLOWS, encoding="utf-8")
+    (tmp_path / "own.toml").write_text('[sets]\nown = ["because"]\n', encoding="utf-8")
+    text = BUILD.partition("[models.")[0].replace(
+        "[datasets.sp]", f'[datasets.sp]\nbuilder = "{tmp_path}/follows.py:Follows"'
+    )
+    text = text.replace(
+        "threads = 1", f'threads = 1\n[extract]\npatterns = ["{tmp_path}/own.toml"]'
+    )
+    config = str(write_config(text))
+    with options(config, str(tmp_path / "out")), settings.planning():
+        written = Dataset(config=config, name="dissent").build_file()
+    assert 'patterns = ["own.toml"]' in written and 'builder = "follows.py:Follows"' in written
+    assert str(tmp_path) not in written
+
+
+def test_the_data_of_an_evaluation_need_no_kind(
+    write_config: Callable[[str], Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "l.jsonl"
+    path.write_text("{}", encoding="utf-8")
+    for data in (path, f"jsonl:{path}"):
+        text = BUILD.replace('dataset = "intrusion"\n\n[eval', f'data = "{data}"\n\n[eval')
+        config = str(write_config(text))
+        with options(config, str(tmp_path / "out")), settings.planning():
+            task = Evaluate(config=config, name="scorer", on="intruders")
+            assert task.data(tmp_path / "shelf") == str(path)

@@ -160,3 +160,26 @@ def test_inspect_names_the_splits_of_a_division(
     pq.write_table(pa.Table.from_arrays(columns, schema=division.SCHEMA), path)
     assert run(monkeypatch, "inspect", path, "--json") == 0
     assert [row["split"] for row in read_lines(capfd)] == ["train", "test"]
+
+
+def test_labels_that_are_numbers_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"label": 0}, {"label": 1}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    for name in ("a.parquet", "a.jsonl"):
+        assert run(monkeypatch, "inspect", tmp_path / name, "--marker", "1", "--json") == 0
+        assert read_lines(capfd) == [{"label": 1}]
+
+
+def test_a_damaged_page_is_said_with_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": [f"text {n}" for n in range(5000)]}), path, compression="zstd")
+    data = bytearray(path.read_bytes())
+    data[200:1200] = bytes(1000)
+    path.write_bytes(data)
+    assert run(monkeypatch, "inspect", path) == 1
+    assert f"error: {path}: cannot be read as Parquet" in capfd.readouterr().err

@@ -6,10 +6,12 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -294,3 +296,39 @@ def test_a_page_replaces_no_other_files(built: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, arguments)
     assert "was not created by discorpora" in str(done.exception)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_page_stays_until_the_next_one_is_written(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> int:
+        raise ValueError("midway")
+
+    arguments = ["browse", str(built / "datasets" / "sp"), "--to", str(tmp_path / "page")]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    with monkeypatch.context() as patched:
+        patched.setattr("workflows.report.page.write_browser", broken)
+        assert str(CliRunner().invoke(app, arguments).exception) == "midway"
+    assert (tmp_path / "page" / "index.html").is_file()
+    (tmp_path / "link").symlink_to("page")
+    done = CliRunner().invoke(app, [*arguments[:-1], str(tmp_path / "link")])
+    assert "is a link" in str(done.exception) and (tmp_path / "link" / "index.html").is_file()
+
+
+def test_rows_with_dates_and_lists_of_tokens_are_browsed(tmp_path: Path) -> None:
+    rows = {"s1": [["It", "rained"]], "s2": [["We", "stayed"]], "marker": ["so"], "doc": ["a"]}
+    table = pa.table({**rows, "day": [date(2026, 11, 28)], "label": [0]})
+    (tmp_path / "rows").mkdir()
+    pq.write_table(table, tmp_path / "rows" / "train.parquet")
+    arguments = ["browse", str(tmp_path / "rows"), "--to", str(tmp_path / "page")]
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    text = (tmp_path / "page" / "data" / "0-00000.js").read_text(encoding="utf-8")
+    assert "2026-11-28" in text and "It rained" in text
+
+
+def test_a_folder_below_one_called_stages_is_no_stage(tmp_path: Path) -> None:
+    (tmp_path / "stages" / "mine").mkdir(parents=True)
+    (tmp_path / "stages" / "mine" / "manifest.json").write_text("{}", encoding="utf-8")
+    assert Made.at(tmp_path / "stages" / "mine") is None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from corpora.errors import ConfigError
 from corpora.store.atomic import locked
 from tests.workflows.test_cli import TEXT, run
+from workflows.cli import start
 from workflows.cli.doctor import FOR
 from workflows.tables import SAMPLE
 from workflows.tasks.build import LOCK, run_build
@@ -74,6 +77,39 @@ def test_init_knows_another_language(here: Path, monkeypatch: pytest.MonkeyPatch
     assert table["parse"]["parser"] == "stanza:es"
     assert "porque" in table["datasets"]["dissent"]["markers"]
     assert "models" not in table and "fewer than three documents" in written
+
+
+def test_init_names_the_build(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("emma.txt", "stages.txt"):
+        (here / name).write_text(TEXT, encoding="utf-8")
+    names = {}
+    for spec in ("emma.txt", "text:stages.txt"):
+        assert run(monkeypatch, "init", spec, "--force") == 0
+        table = tomllib.loads((here / "build.toml").read_text(encoding="utf-8"))
+        names[table["name"]] = table["sources"][0]["name"]
+    assert names == {"emma": "emma", "stages-1": "stages"}
+
+
+def test_init_takes_sources_of_one_language(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    spanish = "El perro quería salir porque la puerta estaba abierta, pero llovía y era tarde.\n"
+    for name, text in (("es.txt", spanish), ("en.txt", TEXT)):
+        (here / name).write_text(text, encoding="utf-8")
+    assert run(monkeypatch, "init", "text:es.txt", "text:en.txt") == 1
+    assert "several languages: text:es.txt (es), text:en.txt (en)" in capfd.readouterr().err
+    assert not (here / "build.toml").exists()
+
+
+def test_init_names_the_file_that_it_cannot_plan(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def refused(config: str) -> None:
+        raise ConfigError("is wrong", where=f"{Path(config).absolute()}:28: parse.parser")
+
+    monkeypatch.setattr(start, "planned", refused)
+    assert run(monkeypatch, "init", "mine.toml") == 1
+    assert capfd.readouterr().err.startswith(f"error: {here}/mine.toml:28: parse.parser: is wrong")
 
 
 @pytest.mark.parametrize(
@@ -164,6 +200,19 @@ def test_prune_leaves_an_output_alone_that_it_cannot_judge(
     assert "no such file" in capfd.readouterr().err, "its stages have other hashes now"
 
 
+def test_prune_needs_the_vectors_of_a_model(
+    two_builds: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = KEPT.format(name="new") + 'datasets = ["dissent"]\n[datasets.dissent]\n'
+    text += '[models.sif]\nrecipe = "dissent/sif"\ndataset = "dissent"\nconfig = "all"\n'
+    text += 'settings = { vectors = "nowhere.txt" }\n'
+    Path("new.toml").write_text(text, encoding="utf-8")
+    assert run(monkeypatch, "prune", "new.toml", "--output", "out", "--remove") == 1
+    said = capfd.readouterr().err
+    assert "models.sif.recipe: sif, vectors nowhere.txt: no such file" in said
+    assert (two_builds / "old" / "report").exists()
+
+
 def test_demo_shows_tree_pattern_pair_and_confidence(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -235,6 +284,44 @@ def test_doctor_finds_what_is_broken(
     assert broken == {"packages", "data"}
     assert "supported: <3,>=99" in found["packages"]["said"]
     assert "/nowhere" in found["data"]["said"]
+    assert run(monkeypatch, "doctor", "--json", "--output", metadata) == 1
+    found = {each["what"]: each for each in json.loads(capfd.readouterr().out)}
+    assert found["output"]["state"] == "broken" and "is a file" in found["output"]["said"]
+
+
+def test_standard_input_that_is_not_utf8_is_said(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (here / "in").write_bytes(b"It rained.\nThe caf\xe9 shut.\n")
+    said = {
+        ("demo", "-"): "standard input: not UTF-8: byte 0xe9 at 19",
+        ("extract", "-", "-o", "o.jsonl"): "standard input:2: not UTF-8: byte 0xe9 at column 8",
+    }
+    for arguments, message in said.items():
+        with Path("in").open(encoding="utf-8") as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            assert run(monkeypatch, *arguments) == 1
+        assert message in capfd.readouterr().err
+
+
+def test_a_removed_current_folder_is_said(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (here / "gone").mkdir()
+    monkeypatch.chdir(here / "gone")
+    (here / "gone").rmdir()
+    assert run(monkeypatch, "status", "--config", "none.toml") == 1
+    assert capfd.readouterr().err.startswith("error: ")
+
+
+def test_status_shows_paths_with_brackets(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = KEPT.format(name="new").replace("text:new.txt", "sample:stories")
+    text += 'datasets = ["sp"]\n[datasets.sp]\n'
+    (here / "new.toml").write_text(text, encoding="utf-8")
+    assert run(monkeypatch, "build", "--config", "new.toml", "--output", "x [old]") == 0
+    assert "x [old]/new/datasets/" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize(

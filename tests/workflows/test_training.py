@@ -67,7 +67,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("--empty", "12:34:56 a line of its log"),
         ("--large", "12:34:56 a line of its log"),
         ("--long", "\n".join(["why"] * 61)),
-        ("--kill", "12:34:56 a line of its log"),
+        (
+            "--kill",
+            "the process was killed by signal 9 (often for too little memory)\n"
+            "12:34:56 a line of its log",
+        ),
     ],
 )
 def test_a_program_says_why_it_failed(

@@ -58,8 +58,9 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line; an expected error is one short message and exit code 1."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
-        with console.explained(Path.cwd()):
+        with console.explained(Path()):  # the current folder may have been removed
             app(prog_name="discorpora")
     except DiscorporaError as error:
         if console.debugging():
@@ -310,5 +311,4 @@ app.add_typer(zoo_commands)
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     main()

@@ -41,7 +41,7 @@ def demo(
     from extract.pairs import Reject
     from extract.patterns import load_patterns
 
-    written, paragraphs = joined(paragraphs_of(sys.stdin.read() if text == "-" else text))
+    written, paragraphs = joined(paragraphs_of(_standard_input() if text == "-" else text))
     if not written:
         raise InputError("the text is empty", hint='give a text: discorpora demo "It rained."')
     spans = split(written, paragraphs, language=language)
@@ -82,6 +82,16 @@ def demo(
         out.print(Text.assemble("\nno pair: ", marker, f" ({reject.reason}{row_id})"))
     if not pairs and not rejects:
         out.print(plain(f"\nno pair: the text has none of {', '.join(extractor.markers)}"))
+
+
+def _standard_input() -> str:
+    data = sys.stdin.buffer.read()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        byte = f"byte 0x{error.object[error.start]:02x} at {error.start + 1:,}"
+        hint = "give UTF-8 text"
+        raise InputError(f"not UTF-8: {byte}", where="standard input", hint=hint) from None
 
 
 def _sentences(document: Document, parsed: ParsedDocument) -> list[dict[str, Any]]:

@@ -145,7 +145,10 @@ def _places(output: str) -> Iterator[Found]:
 
     for what, name in (("output", output), ("cache", HF_HOME)):
         place = Path(name).absolute()
-        there = next(path for path in (place, *place.parents) if path.is_dir())
+        there = next(path for path in (place, *place.parents) if path.exists())
+        if not there.is_dir():
+            yield Found("broken", what, f"{there} is a file, not a folder")
+            continue
         free = shutil.disk_usage(there).free
         state = "ok" if free >= LITTLE_SPACE else "warning" if free >= NO_SPACE else "broken"
         said = f"{place}: {free / 2**30:,.1f} GiB free"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -85,7 +86,8 @@ def inspect(
         _choose(path, "split", split, chosen.splits)
         split = split or next(iter(chosen.splits))
         title = f"{path}, {config}/{split}" + f", {marker}" * bool(marker)
-        shown = [_table_rows(title, chosen.splits[split], chosen.classes, rows, marker)]
+        with _read_as_parquet(path):
+            shown = [_table_rows(title, chosen.splits[split], chosen.classes, rows, marker)]
         if about.configs and not as_json:
             _show_configurations(about)
     else:
@@ -124,6 +126,18 @@ def _refuse_shelf(folder: Path) -> None:
         )
 
 
+@contextmanager
+def _read_as_parquet(where: str) -> Iterator[None]:
+    """Raise `InputError` for what is not Parquet, or is damaged."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        said = str(error).splitlines()[0]
+        raise InputError(f"cannot be read as Parquet: {said}", where=where) from None
+
+
 def _table_rows(
     title: str, table: pads.Dataset, classes: Mapping[str, list[str]], number: int, marker: str
 ) -> Rows:
@@ -135,7 +149,8 @@ def _table_rows(
         names = classes.get(column, [])
         if names:
             _choose(title, column, marker, names)
-        wanted = pc.field(column) == (names.index(marker) if names else marker)
+        field = pc.field(column)
+        wanted = field == names.index(marker) if names else field.cast("string") == marker
     rows = table.head(number, filter=wanted).to_pylist()
     for row in rows:
         for column, names in classes.items():
@@ -158,21 +173,17 @@ def _marker_column(columns: list[str], where: str) -> str:
 def _file_rows(path: Path, number: int, marker: str) -> Rows:
     """The first rows of a Parquet file or of JSON Lines; `InputError` for what is neither."""
     if path.suffix == ".parquet":
-        import pyarrow as pa
         import pyarrow.dataset as pads
 
         from corpora.splits import division
         from corpora.store.manifest import label_names
 
-        try:
+        with _read_as_parquet(str(path)):
             table = pads.dataset(path)
-        except (OSError, pa.ArrowException) as error:
-            said = str(error).splitlines()[0]
-            raise InputError(f"cannot be read as Parquet: {said}", where=str(path)) from None
-        names = label_names(table.schema.metadata)
-        if path.name == division.FILE:
-            names = {"split": [*division.PLACES]}
-        return _table_rows(str(path), table, names, number, marker)
+            names = label_names(table.schema.metadata)
+            if path.name == division.FILE:
+                names = {"split": [*division.PLACES]}
+            return _table_rows(str(path), table, names, number, marker)
     from corpora.readers.rows import json_rows
 
     kept: list[dict[str, Any]] = []
@@ -182,7 +193,7 @@ def _file_rows(path: Path, number: int, marker: str) -> Rows:
             raise InputError(record.reason, where=where, hint=hint)
         if len(kept) == number:
             break
-        if not marker or record[_marker_column([*record], str(path))] == marker:
+        if not marker or str(record[_marker_column([*record], str(path))]) == marker:
             kept.append(dict(record))
     return Rows(str(path), kept)
 

@@ -71,17 +71,27 @@ def _write(folder: Path, write: Callable[[Path], int]) -> None:
     """Replace the folder of a page. Raises `DiscorporaError` if it holds other files."""
     from corpora.store.atomic import MANIFEST, cleared, is_complete, staged, write_json
 
-    if folder.exists() and any(folder.iterdir()):
-        if not (is_complete(folder) and (folder / PAGE).is_file()):
-            raise DiscorporaError(
-                "exists and was not created by discorpora report or browse",
-                where=str(folder),
-                hint="name another folder with --to",
-            )
-        shutil.rmtree(folder)
-    with staged(folder) as partial:
+    if folder.is_symlink():
+        raise DiscorporaError(
+            "is a link, which a page cannot replace",
+            where=str(folder),
+            hint="name another folder with --to",
+        )
+    ours = is_complete(folder) and (folder / PAGE).is_file()
+    if folder.exists() and any(folder.iterdir()) and not ours:
+        raise DiscorporaError(
+            "exists and was not created by discorpora report or browse",
+            where=str(folder),
+            hint="name another folder with --to",
+        )
+    fresh = folder.with_name(f".{folder.name}.fresh")
+    shutil.rmtree(fresh, ignore_errors=True)  # of a run that was stopped before the last lines
+    with staged(fresh) as partial:
         cleared(partial)  # of what an interrupted run left
         write_json(partial / MANIFEST, {"counts": {"examples": write(partial)}})
+    if folder.exists():
+        shutil.rmtree(folder)
+    fresh.replace(folder)
 
 
 def _say(page: Path, open_page: bool) -> None:

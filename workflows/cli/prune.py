@@ -62,17 +62,20 @@ def prune(
 def _needed(configs: list[str], output: str) -> set[Path]:
     """The folders of all stages of the build files.
 
-    Raises `InputError` for a source that is absent: the folders that it leads to are not known.
+    Raises `InputError` for an input that is absent: the folders that it leads to are not known.
     """
+    from workflows.tasks.build import missing_inputs
+
     needed = set()
     for config in configs:
         task = planned(config, output)
-        for source in task.all_sources:
-            if source.problem and not source.remote:
+        for each in (missing for stage in task.lineage for missing in missing_inputs(stage)):
+            if each.stops:
                 raise InputError(
-                    f"source {source.name}: {source.problem}",
-                    where=config,
-                    hint="the stages that a build file needs follow from its sources",
+                    f"{each.name}: {each.problem}",
+                    where=each.where,
+                    hint="the stages that a build file needs follow from its inputs: "
+                    f"{each.get or 'bring it back, or correct the build file'}",
                 )
         needed |= {stage.folder for stage in task.lineage}
     return needed
@@ -80,6 +83,8 @@ def _needed(configs: list[str], output: str) -> set[Path]:
 
 def _unneeded(root: Path, needed: set[Path]) -> list[Stage]:
     """The stages that discorpora made there and that are not needed."""
+    from workflows.tables import NO_BUILDS
+
     found: dict[Path, list[Path]] = {}
     for path in sorted((root / "stages").rglob("*")):
         match = HASH.fullmatch(path.name)
@@ -89,7 +94,7 @@ def _unneeded(root: Path, needed: set[Path]) -> list[Stage]:
             found.setdefault(path if damaged else path.with_name(match[1]), []).append(path)
     links: dict[Path, list[Path]] = {}
     for place in root.iterdir():
-        if place.is_dir() and place.name not in ("stages", "fingerprints"):
+        if place.is_dir() and place.name not in NO_BUILDS:
             for path in sorted(place.rglob("*")):
                 if path.is_symlink():
                     links.setdefault(path.resolve(), []).append(path)

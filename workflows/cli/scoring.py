@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import islice
@@ -193,11 +194,13 @@ def predict_marker(
 
     if trust_remote_code:
         trust_code()
-    if s2 and not s1.strip():
-        raise InputError("the first sentence is empty", hint='give "S1" "S2"')
-    if s2 and Path(s1).is_dir():
+    if s2 and not (s1.strip() and s2.strip()):
+        which = "second" if s1.strip() else "first"
+        raise InputError(f"the {which} sentence is empty", hint='give "S1" "S2"')
+    # A sentence may be too long for the name of a file, which `Path` refuses.
+    if s2 and os.path.isdir(s1):  # noqa: PTH112
         raise InputError("a folder, not a sentence", where=s1, hint="a model is named by --model")
-    if not s2 and not Path(s1).is_file():
+    if not s2 and not os.path.isfile(s1):  # noqa: PTH113
         raise InputError(
             "neither two sentences nor a file of pairs",
             where=s1,

@@ -130,7 +130,8 @@ def status(
     for shelf in SHELVES.values():
         if (place / shelf).is_dir():
             names = ", ".join(sorted(p.name for p in (place / shelf).iterdir()))
-            wide_console().print(f"{shelf:<12}{place / shelf}/  ({names})", highlight=False)
+            line = f"{shelf:<12}{place / shelf}/  ({names})"
+            wide_console().print(line, highlight=False, markup=False)
     typer.echo(f"{'report':<12}{place / 'report'}/index.html")
 
 

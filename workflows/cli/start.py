@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from corpora.errors import BadRecord, ConfigError
+from corpora.errors import BadRecord, ConfigError, DiscorporaError
 from workflows.cli.common import planned, refuse_existing
 
 DEFAULT = Path("build.toml")
@@ -65,6 +65,12 @@ def init(
     path = files[0] if files else DEFAULT
     refuse_existing(path, force=force)
     guesses = [_look(spec) for spec in specs or [SAMPLE]]
+    if len({guess.language for guess in guesses}) > 1:
+        raise ConfigError(
+            "the sources are in several languages: "
+            f"{', '.join(f'{guess.spec} ({guess.language})' for guess in guesses)}",
+            hint="write a build file for each language: a build has one parser",
+        )
     _write(path, guesses)
     for guess in guesses:
         many = f"{guess.documents} or more" if guess.documents == LOOKED_AT else guess.documents
@@ -125,18 +131,21 @@ def _datasets(spec: str) -> tuple[str, ...]:
 
 def _write(path: Path, guesses: list[Guess]) -> None:
     """Write the file, and plan it before it takes its name."""
+    from corpora.readers import split_spec
     from corpora.store.atomic import replacing
     from corpora.tasks import BUILDERS
     from corpora.toml import toml_value
     from extract.patterns import resolve_markers
+    from workflows.tables import NO_BUILDS
 
     top, source, settings, model, too_few = map(Template, TEMPLATE.read_text().split("#---"))
     names: list[str] = []
     for guess in guesses:
-        place = re.split(r"[*?\[]", guess.spec.partition(":")[2])[0]
+        place = re.split(r"[*?\[]", split_spec(guess.spec)[1])[0]
         names.append(_unused(_slug(Path(place).stem), names))
     name = names[0] if path == DEFAULT else _slug(path.stem)
-    text = top.substitute(file=path, name=name.replace(".", "-"))
+    name = _unused(name.replace(".", "-"), NO_BUILDS)
+    text = top.substitute(file=path, name=name)
     datasets: dict[str, str] = {}  # each with its builder
     for own_name, guess in zip(names, guesses, strict=True):
         own = _datasets(guess.spec)
@@ -164,7 +173,11 @@ def _write(path: Path, guesses: list[Guess]) -> None:
         text += model.template
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
-        planned(str(partial))
+        try:
+            planned(str(partial))
+        except DiscorporaError as error:  # the partial file is removed
+            where = error.where.replace(partial.name, path.name)
+            raise type(error)(error.message, where=where, hint=error.hint) from None
 
 
 def _unused(name: str, used: Sequence[str]) -> str:

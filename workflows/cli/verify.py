@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,9 @@ from corpora.store.atomic import MANIFEST, is_complete
 from corpora.store.damage import checksums, damages
 from workflows.cli.common import Output, planned
 from workflows.cli.prune import HASH
+
+UNFINISHED = re.compile(r"\..*|.*\.partial|[0-9a-f]{16}\..*")
+"""The name of a folder that a run has not finished, or that was set aside."""
 
 
 def verify(
@@ -26,11 +30,7 @@ def verify(
     if is_complete(place):
         folders = [place]
     elif place.is_dir():
-        for path in place.rglob("*"):
-            name, beside = path.name.partition(".")[::2]  # what is unfinished, or was set aside
-            built = is_complete(path) or HASH.fullmatch(name)
-            if built and not beside and path.is_dir() and not path.is_symlink():
-                folders.append(path)
+        folders = _built(place)
     else:
         stages = planned(what, output).lineage
         folders = [stage.folder for stage in stages if stage.folder.is_dir()]
@@ -55,3 +55,18 @@ def verify(
     if damaged:
         typer.echo("the next build sets damaged stages aside when it reads them: or remove them")
         raise typer.Exit(1)
+
+
+def _built(place: Path) -> list[Path]:
+    """The finished folders below `place`, and those that links there lead to, each once.
+
+    A stage that lost its manifest is one too; what is unfinished, or was set aside, is not.
+    """
+    found: dict[Path, Path] = {}
+    there = filter(Path.is_dir, place.rglob("*"))
+    for path in sorted(there, key=Path.is_symlink):  # what a link leads to may be there too
+        real = path.resolve()
+        built = is_complete(real) or HASH.fullmatch(real.name)
+        if built and not any(map(UNFINISHED.fullmatch, path.relative_to(place).parts)):
+            found.setdefault(real, path)
+    return list(found.values())

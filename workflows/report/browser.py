@@ -93,7 +93,7 @@ def _write_rows(
     small = [n for n in names if n not in choices and n != "confidence"]
     small = [n for n in small if n in ABOUT or pa.types.is_primitive(schema.field(n).type)]
     lines = _Lines(configuration, {*small, *choices} - {*SIDES}, passages)
-    if any(passages.files.values()) and {"doc", "label", "s1", "s2"} <= {*names}:
+    if any(passages.files.values()) and {"doc", "label"} <= {*names} and lines.has_pairs():
         passages.look(map(lines.key, chain.from_iterable(_batches(configuration))))
     roles: set[int] = set()
     shown = files = 0
@@ -190,7 +190,7 @@ class _Lines:
         self.left_out = left_out
         self.labels = dict(enumerate(configuration.classes.get("label", ())))
         ways = (
-            (("s1", "s2"), self.pair),
+            *[(("s1", "s2"), self.pair)] * self.has_pairs(),
             (("sentences", "position"), self.changed),
             (("pos", "neg"), self.two),
             (("sentences", "bounds"), self.paragraphs),
@@ -199,6 +199,12 @@ class _Lines:
         )
         fitting = (way for columns, way in ways if {*columns} <= {*self.names})
         self.way = next(fitting, self.texts)
+
+    def has_pairs(self) -> bool:
+        """Whether S1 and S2 are texts: a dataset of others may have lists of tokens."""
+        schema = self.configuration.schema
+        sides = [schema.field(name).type for name in ("s1", "s2") if name in self.names]
+        return len(sides) == 2 and all(map(pa.types.is_string, sides))
 
     def of(self, batch: list[dict[str, Any]]) -> Iterator[list[Line]]:
         if {"document", "orders"} <= {*self.names}:

@@ -44,8 +44,11 @@ def link(text: str, url: str) -> Html:
 
 
 def script_json(value: Any) -> str:
-    """A value as JSON that a `<script>` can hold: it ends no script and no line."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """A value as JSON that a `<script>` can hold: it ends no script and no line.
+
+    What JSON lacks, such as a date, is a text.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     for character in "<\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text

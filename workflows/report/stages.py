@@ -78,8 +78,8 @@ class Made:
         parts = folder.parts
         if "stages" not in parts or not is_complete(folder):
             return None
-        stage, *key = parts[len(parts) - parts[::-1].index("stages") : -1]
-        return cls(stage, "/".join(key), folder)
+        between = parts[len(parts) - parts[::-1].index("stages") : -1]
+        return cls(between[0], "/".join(between[1:]), folder) if between else None
 
 
 def made_in(folder: Path) -> list[Made]:

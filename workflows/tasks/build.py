@@ -16,13 +16,13 @@ import luigi
 from luigi.interface import core
 
 from corpora.errors import InputError
-from corpora.store.atomic import is_complete, locked
+from corpora.store.atomic import is_complete, locked, partial_path
 from corpora.store.damage import damages
 from workflows import console, devices, engines
 from workflows.report.page import assets_hash, write_report
 from workflows.settings import looking, options
 from workflows.sources import FROM_NETWORK
-from workflows.stage import StageTask, begin_checks, damage_of, plan
+from workflows.stage import StageTask, begin_checks, damage_of, plan, set_aside
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
 from workflows.tasks.sources import Parse, Sentences, lacking
@@ -184,6 +184,8 @@ class BuildAll(StageTask):
             for link, target in links.items():
                 # The rename replaces an older link in one step.
                 link.parent.mkdir(parents=True, exist_ok=True)
+                if link.is_dir() and not link.is_symlink():
+                    link.rmdir()  # it held the links of an evaluation of this name
                 fresh = link.with_name(f".{link.name}.{os.getpid()}")
                 fresh.unlink(missing_ok=True)
                 fresh.symlink_to(target, target_is_directory=True)
@@ -282,22 +284,38 @@ def missing_inputs(stage: StageTask) -> list[Missing]:
     return missing
 
 
+def remove_outdated(task: StageTask) -> None:
+    """Remove the models whose code or data have changed, and all that was made from them.
+
+    The last stages go first: what a broken-off removal leaves, the next one still finds.
+    """
+    gone: list[StageTask] = []
+    for stage in task.lineage:
+        outdated = isinstance(stage, Train) and bool(stage.other_code())
+        if outdated:
+            log.info("%s: its code or data have changed, it is trained again", stage.title)
+        if outdated or not set(gone).isdisjoint(stage.upstream):
+            gone.append(stage)
+    for stage in reversed(gone):
+        shutil.rmtree(partial_path(stage.folder), ignore_errors=True)  # it starts from the old one
+        if stage.folder.is_dir():
+            shutil.rmtree(set_aside(stage.folder))
+
+
 def run_build(
     config: str, output: str, workers: int, *, retrain: bool = False, rehash: bool = False
 ) -> int:
     """Build everything that `config` names; returns 0 if all results exist at the end.
 
-    `retrain` first removes the models whose code or data have changed since their training.
+    `retrain` first removes the models whose code or data have changed since their training, and
+    all that was made from them.
     `rehash` reads every source, also if its times say that it has not changed.
     """
     with options(config, output, workers, rehash=rehash):
         task = BuildAll(config=config)
         if retrain:
             hold(task.root)
-        for stage in task.lineage if retrain else ():
-            if isinstance(stage, Train) and stage.other_code():
-                log.info("%s: its code or data have changed, it is trained again", stage.title)
-                shutil.rmtree(stage.folder)
+            remove_outdated(task)
         workers = max(workers, len(devices.there()))  # a training on each
         try:
             done = task.complete() or luigi.build([task], local_scheduler=True, workers=workers)

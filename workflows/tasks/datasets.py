@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import luigi
 
+from corpora.declared import portable
 from corpora.errors import ConfigError, InputError
 from corpora.splits import MIN_GROUPS, SPLITS
 from corpora.splits.division import VERSION as DIVISION_VERSION
@@ -274,10 +275,9 @@ class Dataset(StageTask):
                 tables["splits"]["table"] = f"{{data}}/{Path(divide.table).name}"
             tables["sentences"] = build.sentences.model_dump()
         if self.builder.reads == "pairs":
-            tables["parse"], tables["extract"] = (
-                build.parse.model_dump(),
-                build.extract.model_dump(),
-            )
+            patterns = [Path(file).name for file in build.extract.patterns]
+            tables["parse"] = build.parse.model_dump()
+            tables["extract"] = {**build.extract.model_dump(), "patterns": patterns}
         about = {"title", "url", "authors", "description", "get"}
         keys = {"licence", "language", "options", "splitter", "splits"} | about
         lines = toml_lines(build.model_dump(include={"name", "seed", "max_bad_share"}))
@@ -288,6 +288,8 @@ class Dataset(StageTask):
             lines += ["[[sources]]", *toml_lines(table)]
         for name in sorted({name for names in served.values() for name in names} | {self.name}):
             own = build.dataset(name)
+            if "builder" in own:
+                own = {**own, "builder": portable(own["builder"])}
             kept = own if name == self.name else {k: v for k, v in own.items() if k == "builder"}
             tables[f"datasets.{toml_value(name)}"] = kept
         for name, table in tables.items():

@@ -15,6 +15,7 @@ from corpora.code import code_hash
 from corpora.declared import portable
 from corpora.errors import DiscorporaError
 from corpora.processes import stop_with_build
+from corpora.readers import split_spec
 from corpora.store.atomic import MANIFEST, is_complete, staged, write_json
 from workflows import console, devices, fits, usage
 from workflows.sources import Seen, SourceRecord, check_unchanged, files_hash, files_in, seen
@@ -192,7 +193,7 @@ class Evaluate(ModelStage):
         Several datasets get links by name in the new folder `shelf`.
         """
         if self.judged.data:
-            return self.own_sources[0].spec.partition(":")[2]
+            return split_spec(self.own_sources[0].spec)[1]
         folders = [stage.folder for stage in self.judged_on()]
         if isinstance(self.judged.dataset, str):
             _, at, config = self.judged.dataset.partition("@")
@@ -210,7 +211,7 @@ class Evaluate(ModelStage):
             log.info("%s", part.title)
         for part in waiting:
             check_reads(part)
-        meter, errors = usage.Meter(), []
+        meter, errors = usage.Meter(), dict[str, DiscorporaError]()
         self.root.mkdir(parents=True, exist_ok=True)
         with console.explained(self.root), tempfile.TemporaryDirectory(dir=self.root) as place:
             jobs = []
@@ -223,16 +224,20 @@ class Evaluate(ModelStage):
             numbers = meter.read()
             for part, job, counts in zip(waiting, jobs, results, strict=True):
                 if isinstance(counts, DiscorporaError):
-                    errors.append(counts)
+                    errors[part.title] = counts
                     continue
                 with staged(part.folder) as partial, reading(part, partial):
                     shutil.copytree(job.folder, partial, dirs_exist_ok=True)
                     about = {**part.record().to_dict(), "counts": {**counts, **part.seen()}}
                     write_json(partial / MANIFEST, about)
                 write_json(part.run_file, {**numbers, "evaluations": len(waiting)})
-                log.info("%s: %.1f s", part.title, numbers["seconds"])
+            if made := [part.title for part in waiting if part.title not in errors]:
+                log.info("%s: %.1f s", ", ".join(made), numbers["seconds"])
         if errors:
-            raise errors[0]
+            first, *others = errors
+            for title in others:  # Luigi shows one
+                log.error("%s: error: %s", title, errors[title])
+            raise errors[first]
 
     def seen(self) -> dict[str, int]:
         """The number of test rows, and of those from documents that the model was trained on."""
