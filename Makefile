@@ -81,10 +81,10 @@ confidence: $(STAMP) ## learn the confidence of pairs again: five parsers, two m
 RESERVED ?= gatsby sherlock time-machine
 JUDGED = $(foreach name,$(RESERVED),$(wildcard $(NOVELS)/*$(name)*.jsonl))
 
-TRAIN = $(BIN)/discorpora train coherence/minilm --max_tokens 256 --bf16 true --dataset build/scorer/orders
+TRAIN = $(BIN)/discorpora train coherence/minilm --bf16 true --dataset build/scorer/orders
 
 scorer: export OMP_NUM_THREADS = 1
-scorer: $(STAMP) ## make and measure the shipped coherence scorer again (two hours)
+scorer: $(STAMP) ## make and measure the shipped coherence scorer again (four hours)
 	rm -rf build/scorer
 	$(BIN)/python -m zoo.coherence.ship texts --output build/scorer/texts \
 	    --novels $(filter-out $(JUDGED),$(wildcard $(NOVELS)/*.jsonl)) --exclude $(wildcard $(DATA)/coherence/*.jsonl) \
@@ -94,11 +94,14 @@ scorer: $(STAMP) ## make and measure the shipped coherence scorer again (two hou
 	$(BIN)/python -m zoo.coherence.ship orders build/scorer/texts --output build/scorer/orders
 	$(BIN)/python -m zoo.coherence.ship scorer build/scorer/texts --backbone $(BACKBONE) --output build/scorer/model
 	$(TRAIN)@pairwise --backbone build/scorer/model --output build/scorer/first --batch_size 16 \
-	    --max_steps 1500 --anneal_calls 1500 --anneal_every 16 --learning_rate 1e-4 --final_learning_rate 4e-6 \
+	    --max_tokens 256 --max_steps 1500 --anneal_calls 1500 --anneal_every 16 --learning_rate 1e-4 --final_learning_rate 4e-6 \
 	    --eval_steps 375 --max_eval_rows 600
-	$(TRAIN)@contrastive --backbone build/scorer/first --output build/scorer/ranker --batch_size 8 \
-	    --objective contrastive --negatives 3 --threads 2 --max_steps 1400 --anneal_calls 1400 --anneal_every 8 \
+	$(TRAIN)@contrastive --backbone build/scorer/first --output build/scorer/second --batch_size 8 \
+	    --objective contrastive --negatives 3 --threads 2 --max_tokens 256 --max_steps 1400 --anneal_calls 1400 --anneal_every 8 \
 	    --learning_rate 8e-5 --final_learning_rate 3e-6 --eval_steps 0 --max_eval_rows 200
+	$(TRAIN)@contrastive --backbone build/scorer/second --output build/scorer/ranker --batch_size 16 \
+	    --objective contrastive --negatives 2 --threads 2 --max_tokens 384 --max_steps 1200 --anneal_calls 1200 \
+	    --anneal_every 16 --learning_rate 6e-5 --final_learning_rate 2e-6 --eval_steps 600 --max_eval_rows 400
 	$(BIN)/python -m zoo.coherence.ship ship build/scorer/model --ranker build/scorer/ranker --texts build/scorer/texts \
 	    --unseen build/scorer/held --output build/scorer/shipped
 

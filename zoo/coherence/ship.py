@@ -5,7 +5,7 @@
     python -m zoo.coherence.ship scorer TEXTS --backbone MINILM --output MODEL
     discorpora train coherence/minilm --dataset ORDERS@pairwise --backbone MODEL ... --output FIRST
     discorpora train coherence/minilm --dataset ORDERS@contrastive --backbone FIRST ... \\
-        --output RANKER
+        --output RANKER                                               # twice, as in the Makefile
     python -m zoo.coherence.ship ship MODEL --ranker RANKER --texts TEXTS --output FOLDER
 
 `make scorer` runs all steps. The texts are pairs of a coherent text and an incoherent copy: its
@@ -102,7 +102,15 @@ BUILT: dict[str, dict[str, Builder]] = {
     for source, permutations, intruders in (("novels", 1, 1), ("gum", 3, 3), ("wiki", 3, 4))
 }
 BUILT["sentences"] = {"permuted": Permuted(min_sentences=2, repetitions=1)}
-"""By source, the builders of its pairs."""
+for source in ("novels", "gum"):
+    for size in (6, 8):
+        BUILT[source][f"permuted-{size}"] = Permuted(
+            min_sentences=4, block_from=2 * size, block_size=size, repetitions=1
+        )
+BUILT["wiki"]["permuted-6"] = Permuted(min_sentences=4, repetitions=8)
+"""By source, the builders of its texts: all that are permuted train the model of order, those of
+`KINDS` give the pairs."""
+KINDS = ("permuted", "intruded")
 
 
 def sources(options: argparse.Namespace) -> Iterator[tuple[str, Document]]:
@@ -154,6 +162,7 @@ def texts(options: argparse.Namespace) -> None:
     with staged(options.output) as folder, DatasetFolder(folder, "scorer", stage, CARD) as dataset:
         for kind, some in documents.items():
             log.info("%s: %d texts", kind, len(some))
+            licences = {document.id: document.licence for document in some}
             for name, builder in BUILT[kind].items():
                 part = options.output.parent / f"{options.output.name}-{kind}-{name}"
                 with staged(part) as place:
@@ -161,10 +170,11 @@ def texts(options: argparse.Namespace) -> None:
                         place, Stage(name, 1, f"scorer-{name}"), SEED, Division.of(split)
                     )
                     builder.build(some, target)
-                for where, row in pairs_in(part, name):
+                for where, row in pairs_in(part, name) if name in KINDS else ():
                     row |= {"source": kind, "kind": name}
+                    id = row["doc"] if row["doc"] in licences else row["doc"].rpartition("#")[0]
                     dataset.writer("pairs", where, PAIRS).extend([row])
-                    dataset.count_licence(some[0].licence)
+                    dataset.count_licence(licences[id])
         dataset.details["settings"] = {"quotes": "balance"}
         dataset.finish()
 
@@ -238,8 +248,8 @@ def orders(options: argparse.Namespace) -> None:
     """Write the permuted documents of all sources as one dataset, to train the model of order."""
     stage = Stage("permuted", 1, "scorer-orders-1")
     with staged(options.output) as folder, DatasetFolder(folder, "orders", stage, CARD) as dataset:
-        for kind in BUILT:
-            part = options.texts.parent / f"{options.texts.name}-{kind}-permuted"
+        for part in sorted(options.texts.parent.glob(f"{options.texts.name}-*-permuted*")):
+            kind = part.name.removeprefix(f"{options.texts.name}-")
             for config, column, columns in (
                 ("documents", "id", PERMUTED_DOCUMENTS),
                 ("pairwise", "document", PERMUTED_PAIRWISE),
@@ -248,7 +258,7 @@ def orders(options: argparse.Namespace) -> None:
                 if not (part / config).is_dir():  # two sentences have one other order
                     continue
                 for split, table in open_dataset(str(part), config).splits.items():
-                    # Documents of two sources may have one id.
+                    # Documents of two sources, and blocks of two sizes, may have one id.
                     ids = pc.binary_join_element_wise(kind, table[column], "/")
                     named = table.drop_columns([column]).append_column(column, ids)
                     writer = dataset.writer(config, split, columns)
