@@ -74,8 +74,7 @@ def staged(folder: Path) -> Iterator[Path]:
         partial = partial_path(folder)
         partial.mkdir(parents=True, exist_ok=True)
         yield partial
-        for left in partial.rglob(f".*{_PARTIAL}"):  # of killed processes
-            left.unlink()
+        remove_unfinished(partial)
         seal(partial)
         for path in (*partial.rglob("*"), partial):
             _sync(path)
@@ -113,6 +112,17 @@ def replacing(path: Path) -> Iterator[Path]:
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove the files below `folder` that killed processes were writing.
+
+    Those in the partial folders of stages stay: a worker elsewhere may still write there.
+    """
+    for path in folder.rglob(f".*{_PARTIAL}"):
+        inside = path.relative_to(folder).parts[:-1]
+        if path.is_file() and not any(part.endswith(_PARTIAL) for part in inside):
+            path.unlink(missing_ok=True)
 
 
 def _written(path: Path) -> Path:

@@ -169,6 +169,15 @@ def test_of_two_processes_that_write_a_file_the_last_one_wins(tmp_path, monkeypa
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_killed_processes_left_is_removed_but_in_partial_folders(tmp_path):
+    (tmp_path / "stage.partial").mkdir()
+    left, waited_for = tmp_path / ".run.json.17.partial", tmp_path / "stage.partial/.x.17.partial"
+    left.touch()
+    waited_for.touch()
+    atomic.remove_unfinished(tmp_path)
+    assert waited_for.exists() and not left.exists()
+
+
 def test_what_a_killed_process_left_is_not_sealed(tmp_path):
     with atomic.staged(tmp_path / "data") as partial:
         (partial / ".rows.parquet.17.partial").touch()

@@ -16,7 +16,7 @@ import luigi
 from luigi.interface import core
 
 from corpora.errors import InputError
-from corpora.store.atomic import is_complete, locked, partial_path
+from corpora.store.atomic import is_complete, locked, partial_path, remove_unfinished
 from corpora.store.damage import damages
 from workflows import console, devices, engines
 from workflows.report.page import assets_hash, write_report
@@ -213,6 +213,7 @@ def hold(root: Path) -> None:
         stack.enter_context(locked(root / LOCK, "another build writes into this folder"))
         _held[root] = stack
         atexit.register(release, root)
+        remove_unfinished(root)
 
 
 def release(root: Path) -> None:

@@ -107,7 +107,7 @@ for source in ("novels", "gum"):
         BUILT[source][f"permuted-{size}"] = Permuted(
             min_sentences=4, block_from=2 * size, block_size=size, repetitions=1
         )
-BUILT["wiki"]["permuted-6"] = Permuted(min_sentences=4, repetitions=8)
+BUILT["wiki"]["permuted-6"] = Permuted(min_sentences=4, repetitions=8)  # its texts have six
 """By source, the builders of its texts: all that are permuted train the model of order, those of
 `KINDS` give the pairs."""
 KINDS = ("permuted", "intruded")
