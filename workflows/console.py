@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,16 +54,24 @@ def _excepthook(kind: type[BaseException], error: BaseException, trace: Any) -> 
         sys.__excepthook__(kind, error, trace)
 
 
-_failures: list[str] = []
+# A pipe, since with several workers a stage fails in a fork of this process.
+_failed, _fails = os.pipe()
+os.set_blocking(_failed, False)
+os.set_blocking(_fails, False)
 
 
 def remember_failure(stage: str, error: BaseException) -> None:
-    """Say at the end of the process which stages failed, below all that came after."""
-    if not _failures:
-        last = "the same command continues from here"
-        atexit.register(lambda: sys.stderr.write("\n".join(["", *_failures, last, ""])))
+    """Say at the end of the build which stages failed, below all that came after."""
     said = str(error).splitlines()[0] if str(error) else repr(error)
-    _failures.append(f"failed: {stage}: {said}")
+    with suppress(BlockingIOError):  # some hundred failures are remembered
+        os.write(_fails, f"failed: {stage}: {said}\n".encode())
+
+
+@atexit.register
+def _repeat_failures() -> None:
+    with suppress(BlockingIOError):
+        failed = os.read(_failed, 1 << 20).decode()
+        sys.stderr.write(f"\n{failed}the same command continues from here\n")
 
 
 def debugging() -> bool:

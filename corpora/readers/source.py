@@ -204,11 +204,11 @@ def root_of(target: str) -> Path:
     """The folder that the paths of a spec's files are relative to.
 
     It is the part before `/./` (`books/./emma`, as in rsync), else before the first part with a
-    wildcard, else all of `target`, a folder or a file.
+    wildcard, else all of `target`, a folder or a file. A `[` in a folder's name is no wildcard.
     """
     head, mark, _ = target.partition("/./")
     root = expanded((head or "/") if mark else target)
-    while not mark and glob.has_magic(str(root)):
+    while not mark and glob.has_magic(str(root)) and not root.exists():
         root = root.parent
     return root
 

@@ -61,12 +61,15 @@ def test_chapters_of_a_folder_are_a_group(tmp_path: Path) -> None:
         return {d.id: d.group for d in open_source(spec, {"group": "folder", **options})}
 
     novels = f"text:{tmp_path / 'novels'}"
-    assert groups(novels) == {
+    whole = {
         "emma/01": "emma",
         "emma/02": "emma",
         "loose": "novels",
         "saki/tales/01": "saki/tales",
     }
+    assert groups(novels) == whole
+    (tmp_path / "[old]").symlink_to(tmp_path)
+    assert groups(f"text:{tmp_path}/[old]/novels") == whole
     assert groups(f"{novels}/emma") == {"01": "emma", "02": "emma"}
     assert groups(f"{novels}/emma/01.txt") == {"01": "emma"}
     cut = groups(f"{novels}/emma", layout="lines", document_lines=1)

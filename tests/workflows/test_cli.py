@@ -402,12 +402,14 @@ def test_build_builds_and_shows_what_it_built(
     assert (tmp_path / "out" / "small" / "datasets" / "sp" / "manifest.json").is_file()
 
 
-def test_a_build_that_fails_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_build_that_fails_says_so_at_the_end(workers: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("One sentence.", encoding="utf-8")
     text = BUILD.replace("sample:stories", "text:a.txt")
     (tmp_path / "small.toml").write_text(text, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "workflows.cli.app", "build", "--config", "small.toml"],
+        [sys.executable, "-m", "workflows.cli.app", "build", "--config", "small.toml"]
+        + ["--workers", workers],
         capture_output=True,
         text=True,
         check=False,
@@ -415,7 +417,9 @@ def test_a_build_that_fails_says_so(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert "failed: dataset sp" in done.stderr
+    *_, failed, last = done.stderr.splitlines()
+    assert failed.startswith("failed: dataset sp")
+    assert last == "the same command continues from here"
 
 
 def test_status_of_a_build_that_was_not_run(
