@@ -407,9 +407,9 @@ def test_a_build_that_fails_says_so_at_the_end(workers: str, tmp_path: Path) -> 
     (tmp_path / "a.txt").write_text("One sentence.", encoding="utf-8")
     text = BUILD.replace("sample:stories", "text:a.txt")
     (tmp_path / "small.toml").write_text(text, encoding="utf-8")
+    build = ["build", "--config", "small.toml", "--workers", workers]
     done = subprocess.run(
-        [sys.executable, "-m", "workflows.cli.app", "build", "--config", "small.toml"]
-        + ["--workers", workers],
+        [sys.executable, "-m", "workflows.cli.app", *build],
         capture_output=True,
         text=True,
         check=False,
