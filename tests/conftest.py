@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# Torch, transformers and spaCy leave millions of objects that each full collection walks through.
+gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture(scope="session")

@@ -80,7 +80,7 @@ def check_kills(
 
     assert dataset_bytes(killed) == dataset_bytes(calm)
     assert metrics(killed) == metrics(calm)
-    assert metrics(calm)
+    assert metrics(calm) or "[models." not in config.read_text(encoding="utf-8")
     assert not list(killed.rglob("*.partial"))
 
 
@@ -88,10 +88,8 @@ def check_kills(
 def test_a_killed_build_goes_on_to_the_same_result(
     write_config: Callable, run_luigi: Callable, tmp_path: Path
 ) -> None:
-    few = TINY.replace(', "sp"', "").replace(', "bso"', "")
-    few = few.replace("[datasets.sp]\n[datasets.bso]\n", "")
-    one_model = MODELS.partition("[models.coherence-contrastive]")[0]
-    config = write_config(few + one_model)
+    """Without models: `zoo/test_resume.py` kills trainings, the nightly test builds with both."""
+    config = write_config(TINY)
     check_kills(config, run_luigi, tmp_path, seed=20261120, kills=3, workers=1)
 
 
