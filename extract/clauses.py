@@ -179,13 +179,9 @@ def _clauses(batch: Batch, matches: Matches, whole: BoolArray) -> tuple[BoolArra
 
     Of an S1 in the previous sentence the root counts; a sentence that was not parsed is not whole.
     """
-    row_is_clause = np.zeros(len(batch.row_doc) + 1, dtype=bool)
-    row_is_clause[batch.row[(batch.head < 0) & whole]] = True
     row = batch.row[matches.first]
-    before = np.maximum(row - 1, 0)
-    parsed = (row > 0) & (batch.row_doc[before] == batch.row_doc[row])
-    parsed &= batch.row_sentence[before] == batch.row_sentence[row] - 1
-    previous_whole = (matches.s1 == PREVIOUS) & parsed & row_is_clause[before]
+    row_is_clause = batch.rows_with((batch.head < 0) & whole)
+    previous_whole = (matches.s1 == PREVIOUS) & batch.row_follows[row] & row_is_clause[row - 1]
     return ((matches.s1 >= 0) & whole[matches.s1]) | previous_whole, whole[matches.s2]
 
 

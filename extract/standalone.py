@@ -448,6 +448,8 @@ class Judge:
         for i, (span,) in sentences.items():
             lead = int(matches.lead[i])
             row, speaker = int(batch.row[lead]), int(self.speech[lead])
+            if not batch.row_follows[row]:
+                continue
             text, speech = batch.document(lead).text, self.speeches[batch.row_doc[row]]
             if batch.patterns.subordinates[matches.row[i]] and self.asks[batch.offsets[row] - 1]:
                 continue  # "Is he ill? Because he looks pale", or another speaker's answer

@@ -332,6 +332,13 @@ class Batch:
         return previous
 
     @cached_property
+    def row_follows(self) -> BoolArray:
+        """Whether the row above each sentence's is the sentence before: that one may be unparsed."""
+        follows = np.zeros(len(self.row_doc), dtype=bool)
+        follows[1:] = (np.diff(self.row_doc) == 0) & (np.diff(self.row_sentence) == 1)
+        return follows
+
+    @cached_property
     def row_linked(self) -> BoolArray:
         """Whether each sentence continues the one before: not if they are known to be of two
         conversations.

@@ -494,3 +494,12 @@ def test_a_modified_form_that_is_asked_for_keeps_its_name() -> None:
     text = "We stayed at home even though the sun was shining."
     pairs = Extractor(markers="all15,even though", min_confidence=0).pairs_in(text)
     assert [pair.marker for pair in pairs] == ["even though"]
+
+
+def test_a_sentence_too_long_to_parse_is_no_s1() -> None:
+    monster = f"He walked {'on and ' * 300}on."
+    for before in ("", "She saw him because he waved. "):
+        extractor = Extractor()
+        text = f"{before}{monster} But he came to the house. She was glad. They all went home."
+        assert "but" not in {pair.marker for pair in extractor.pairs([Document("d", text)])}
+        assert extractor.reject_counts["previous"] == 1
