@@ -41,6 +41,7 @@ GOVERNORS = 3
 class Speech:
     """The quotations of a document: stretches `[start, end)` and whose speech each is.
 
+    A stretch ends behind its closing mark, or where that is left out, behind its place.
     Speeches are numbered from 1: the quotations of a paragraph, and those of the next paragraph
     if the last quotation is not closed. Quoted words in the narrator's own sentence are no speech:
     “he called it “home””, without a comma or colon before them and with no sentence inside.
@@ -54,7 +55,7 @@ class Speech:
             if sign == "\n\n":
                 carried = speaker if begin >= 0 else 0
                 if begin >= 0:
-                    self.stretches.append((begin, at, speaker))
+                    self.stretches.append((begin, at + 1, speaker))
                 speaker, begin = 0, -1
             elif begin < 0 and (sign in "“«" or (sign == '"' and not text[at - 1 : at].isalnum())):
                 if not speaker:
@@ -67,7 +68,7 @@ class Speech:
                     self.stretches.append((begin, at + 1, speaker))
                 begin = -1
         if begin >= 0:
-            self.stretches.append((begin, len(text), speaker))
+            self.stretches.append((begin, len(text) + 1, speaker))
         self.starts = np.array([start for start, _, _ in self.stretches], dtype=np.int64)
 
     def at(self, places: Ints) -> Ints:
