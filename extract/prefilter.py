@@ -76,6 +76,6 @@ def _regex(markers: Sequence[str], table: PatternTable) -> re.Pattern[str]:
     """
     words = [marker.split(" ... ")[0] for marker in markers]
     spellings = {unicodedata.normalize(form, word) for word in words for form in ("NFC", "NFD")}
-    escaped = {re.escape(word).replace(r"\ ", r"\s+") for word in spellings}
+    escaped = {re.escape(w).replace(r"\ ", r"\s+").replace("'", "['’]") for w in spellings}
     body = "|".join(sorted(escaped, key=lambda word: (-len(word), word))) or "(?!)"
     return re.compile(rf"(?<![^\W_])(?:{body})(?![^\W_])" if table.spaces else body, re.IGNORECASE)

@@ -23,6 +23,7 @@ from extract.patterns.table import (
     Pattern,
     PatternFile,
     PatternTable,
+    fold,
 )
 
 __all__ = [
@@ -93,7 +94,7 @@ def resolve_markers(
     table = load_patterns(language, "ud", files)
     sets = {"all": table.markers, **table.sets}
     given = spec.split(",") if isinstance(spec, str) else spec
-    folded = [" ".join(name.split()).lower() for name in given if name.strip()]
+    folded = [fold(name) for name in given if name.strip()]
     names = tuple(dict.fromkeys(m for name in folded for m in sets.get(name, (name,))))
     for name in names:
         if name not in table.choices:
