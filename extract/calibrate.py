@@ -35,7 +35,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from corpora.document import Document
-from corpora.errors import DiscorporaError
+from corpora.errors import DiscorporaError, InputError
 from corpora.readers import open_source
 from corpora.store.atomic import write_json, write_text
 from extract import embedded
@@ -66,6 +66,9 @@ def write_folds(options: argparse.Namespace) -> None:
             if name := re.match(r"# newdoc id = (.*)", text):
                 digest = hashlib.sha256(name[1].encode()).hexdigest()
                 parts[int(digest, 16) % FOLDS].append(text)
+            elif "\t" in text:
+                expected = "expected '# newdoc id = NAME' before the first sentence"
+                raise InputError(expected, where=str(path), hint="a fold holds whole documents")
     options.output.mkdir(parents=True, exist_ok=True)
     for number, held in enumerate(parts):
         others = [text for other, part in enumerate(parts) if other != number for text in part]
