@@ -244,3 +244,5 @@ def test_errors_name_the_value_and_leave_nothing(
     assert train.main(["--treebank", str(TINY), "--output", str(output)]) == 2
     assert f"{output} exists" in caplog.text
     assert evaluate.main([str(output), str(TINY), "--loader", "spacy:nothing"]) == 2
+    assert evaluate.main([str(output), str(TINY), "--loader", "json"]) == 2
+    assert "no loader 'json': give MODULE:FUNCTION (it is not a function)" in caplog.text
