@@ -246,3 +246,12 @@ def test_errors_name_the_value_and_leave_nothing(
     assert evaluate.main([str(output), str(TINY), "--loader", "spacy:nothing"]) == 2
     assert evaluate.main([str(output), str(TINY), "--loader", "json"]) == 2
     assert "no loader 'json': give MODULE:FUNCTION (it is not a function)" in caplog.text
+
+
+def test_a_setting_of_training_that_is_not_there_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    paths = ["--treebank", str(TINY), "--dev", str(TINY), "--output", str(tmp_path / "out")]
+    assert train.main([*paths, "--set", "training.max_stepz=1"]) == 2
+    assert "no setting 'training.max_stepz'\n  did you mean 'training.max_steps'" in caplog.text
+    assert train.change("training.dropout=1e-1") == ("training.dropout", 0.1)
