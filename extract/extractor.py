@@ -200,8 +200,7 @@ class Extractor:
 
         `previous` is the previous sentence.
         """
-        results = self.results_in(sentence, previous)
-        pairs = [result for result in results if isinstance(result, Pair)]
+        pairs = [r for r in self.results_in(sentence, previous) if isinstance(r, Pair)]
         return [pair for pair in pairs if marker in (None, pair.marker)]
 
     def results_in(self, sentence: str, previous: str = "") -> list[Pair | Reject]:

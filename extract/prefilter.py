@@ -28,14 +28,8 @@ class Prefilter:
     def __init__(self, markers: Sequence[str], table: PatternTable, previous: bool = False) -> None:
         self.markers, self.previous = tuple(markers), previous
         like = {m.name: m.like for m in table.multiwords}
-        places = {
-            marker: {
-                row.place
-                for row in table.patterns
-                if row.s1 == "previous" and row.marker == (like.get(marker) or marker)
-            }
-            for marker in markers
-        }
+        back = [row for row in table.patterns if row.s1 == "previous"]
+        places = {m: {r.place for r in back if r.marker == (like.get(m) or m)} for m in markers}
         """By marker, the places in the sentence that rows that look back require."""
         self._any = _regex(markers, table)
         self._at_start = _regex([m for m in markers if places[m]], table)
