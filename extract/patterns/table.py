@@ -44,7 +44,7 @@ def fold(words: str) -> str:
 
 Text = Annotated[str, Field(min_length=1)]
 Words = Annotated[str, AfterValidator(fold)]
-Marker = Annotated[Text, AfterValidator(fold)]
+Marker = Annotated[Text, Field(pattern=r"\S"), AfterValidator(fold)]
 Names = tuple[str, ...]
 Children = tuple[Annotated[str, AfterValidator(_child)], ...]
 

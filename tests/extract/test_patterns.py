@@ -97,6 +97,7 @@ def test_an_unknown_marker_is_an_error_with_a_suggestion(
             BASE + ROW.replace('"as"', '""'),
             r"toml:6: pattern\.0\.marker = ''.*at least 1 character",
         ),
+        (BASE + ROW.replace('"as"', '" "'), r"toml:6: pattern\.0\.marker = ' ': String should m"),
         (BASE + ROW + ROW, r"t\.toml: two patterns have the id 'as\.manner'"),
         (ROW, r"t\.toml: no \[classes\.ud\]"),
         ("[[pattern]\n", r"t\.toml: not valid TOML"),
