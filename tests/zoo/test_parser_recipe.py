@@ -233,6 +233,15 @@ def test_the_card_is_written_from_provenance_and_scores(trained: Path) -> None:
     assert "| `advcl` |" in text
 
 
+def test_a_card_without_provenance_leaves_no_scores(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "en_ud_compact").symlink_to(PIPELINE)
+    assert card.main(["--pipeline", str(tmp_path), "--dev", str(TINY)]) == 2
+    assert f"{tmp_path / 'training.json'}: cannot be read" in caplog.text
+    assert not (tmp_path / "scores.json").exists()
+
+
 def test_errors_name_the_value_and_leave_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
