@@ -10,7 +10,7 @@ import numpy as np
 
 from corpora.document import Document
 from extract.parse import IntArray
-from extract.patterns import PatternTable
+from extract.patterns.table import PatternTable
 
 INITIAL_WORDS = 3
 """A marker counts as sentence-initial if it is within this many words of the start."""

@@ -16,32 +16,12 @@ from typing import Any
 
 from corpora.declared import Loc
 from corpora.errors import ConfigError, InputError, expanded, nearest
-from extract.patterns.table import (
-    DERIVED,
-    SCHEMES,
-    Multiword,
-    Pattern,
-    PatternFile,
-    PatternTable,
-    fold,
-)
-
-__all__ = [
-    "DERIVED",
-    "Multiword",
-    "Pattern",
-    "PatternTable",
-    "load_patterns",
-    "patterns_hash",
-    "resolve_markers",
-    "table_languages",
-]
+from extract.patterns.table import SCHEMES, PatternFile, PatternTable, fold
 
 GROUP = "discorpora.patterns"
 FOLDER = Path(__file__).parent
 Files = Sequence[str | Path]
-"""The user's pattern files: a later file replaces an earlier one's rows of a marker.
-"""
+"""The user's pattern files: a later file replaces an earlier one's rows of a marker."""
 
 
 def table_languages() -> tuple[str, ...]:
