@@ -35,7 +35,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from corpora.document import Document
-from corpora.errors import DiscorporaError
+from corpora.errors import DiscorporaError, InputError
 from corpora.readers import open_source
 from corpora.store.atomic import write_json, write_text
 from extract import embedded
@@ -66,6 +66,9 @@ def write_folds(options: argparse.Namespace) -> None:
             if name := re.match(r"# newdoc id = (.*)", text):
                 digest = hashlib.sha256(name[1].encode()).hexdigest()
                 parts[int(digest, 16) % FOLDS].append(text)
+            elif "\t" in text:
+                expected = "expected '# newdoc id = NAME' before the first sentence"
+                raise InputError(expected, where=str(path), hint="a fold holds whole documents")
     options.output.mkdir(parents=True, exist_ok=True)
     for number, held in enumerate(parts):
         others = [text for other, part in enumerate(parts) if other != number for text in part]
@@ -155,7 +158,7 @@ def rated(votes: Mapping[tuple[str, str], bool], novels: Sequence[str]) -> list[
 def fitted(rows: Sequence[Row]) -> tuple[dict[str, Any], dict[str, float]]:
     """The weights of a model, and its scores in cross-validation over documents."""
     columns = [
-        {**values, f"marker {pair.marker}": 1.0, f"pattern {pair.pattern}": 1.0}
+        {**values, f"markers {pair.marker}": 1.0, f"patterns {pair.pattern}": 1.0}
         for pair, values, _ in rows
     ]
     kinds = Counter(name for column in columns for name in column if " " in name)
@@ -183,8 +186,8 @@ def fitted(rows: Sequence[Row]) -> tuple[dict[str, Any], dict[str, float]]:
     bias = float(logistic.intercept_[0] - weights @ scale.mean_)
     parts: dict[str, dict[str, float]] = {"numbers": {}, "markers": {}, "patterns": {}}
     for name, weight in zip(names, weights.tolist(), strict=True):
-        kind, _, rest = name.partition(" ")
-        parts[f"{kind}s" if rest else "numbers"][rest or name] = round(weight, 4)
+        part, item = name.split(" ", 1) if " " in name else ("numbers", name)
+        parts[part][item] = round(weight, 4)
     return {"bias": round(bias, 4), **parts}, measures(right, sure)
 
 

@@ -114,24 +114,25 @@ def sides_of(
         sentences[i] = [layer[int(batch.row_sentence[rows[i]]) - 1]]
     spans = _columns(batch, n, whole, _trimmed(batch, matches, sentences))
     copies: dict[int, list[Span]] = {}
-    s1, s2 = _clauses(batch, matches, batch.tagged("statement"))
-    has_clauses = s1 & s2
+    s1_whole, s2_whole = _clauses(batch, matches, batch.tagged("statement"))
+    has_clauses = s1_whole & s2_whole
     if judge is not None:
         statements = judge.previous(matches, sentences)
         lost = [i for i in sentences if i not in statements and not judged[i]]
         judged[lost] = REFUSALS.index("previous")
         sentences = statements
         copies = judge.restored(matches) if restore else {}
-        s1, s2 = _clauses(batch, matches, judge.whole)
-        s1 |= matches.s1 == PREVIOUS  # `judge.previous` decides
-        has_clauses |= s1 & s2
+        s1_whole, s2_whole = _clauses(batch, matches, judge.whole)
+        s1_whole |= matches.s1 == PREVIOUS  # `judge.previous` decides
+        has_clauses |= s1_whole & s2_whole
     else:
-        s1 = s2 = np.ones(n, dtype=bool)
+        s1_whole = s2_whole = np.ones(n, dtype=bool)
     added = _column(n, [(i, *span) for i, pieces in copies.items() for span in pieces])
-    s2 = s2 | (added.counts > 0)
+    s2_whole = s2_whole | (added.counts > 0)
     texts = _columns(batch, n, spoken, _trimmed(batch, matches, sentences))
     texts = texts[0], added.followed_by(texts[1])
-    why = [spans[0].counts == 0, spans[1].counts == 0, ~s1, ~s2, judged > 0]
+    # The first that holds, as indices into `REFUSALS`: 1 and 2 are an empty S1 and S2.
+    why = [spans[0].counts == 0, spans[1].counts == 0, ~s1_whole, ~s2_whole, judged > 0]
     why += [texts[0].counts == 0, texts[1].counts == 0]
     refused = np.select(why, [1, 2, 3, 4, judged, 1, 2], 0).astype(np.int8)
     return Sides(spans, texts, (asks[0], asks[1]), added, has_clauses, refused)
@@ -179,13 +180,9 @@ def _clauses(batch: Batch, matches: Matches, whole: BoolArray) -> tuple[BoolArra
 
     Of an S1 in the previous sentence the root counts; a sentence that was not parsed is not whole.
     """
-    row_is_clause = np.zeros(len(batch.row_doc) + 1, dtype=bool)
-    row_is_clause[batch.row[(batch.head < 0) & whole]] = True
     row = batch.row[matches.first]
-    before = np.maximum(row - 1, 0)
-    parsed = (row > 0) & (batch.row_doc[before] == batch.row_doc[row])
-    parsed &= batch.row_sentence[before] == batch.row_sentence[row] - 1
-    previous_whole = (matches.s1 == PREVIOUS) & parsed & row_is_clause[before]
+    row_is_clause = batch.rows_with((batch.head < 0) & whole)
+    previous_whole = (matches.s1 == PREVIOUS) & batch.row_follows[row] & row_is_clause[row - 1]
     return ((matches.s1 >= 0) & whole[matches.s1]) | previous_whole, whole[matches.s2]
 
 

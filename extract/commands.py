@@ -158,6 +158,8 @@ def validate_source(
 
     `settings` are those of `Extractor`.
     """
+    if figures:
+        figures.mkdir(parents=True, exist_ok=True)  # fails before the work, not after it
     wanted = None
     if document_list:
         try:
@@ -167,6 +169,9 @@ def validate_source(
             raise unreadable(error, document_list, hint) from error
         # The id is the last column of each line.
         wanted = {line.split()[-1] for line in lines if line.strip()}
+        if not wanted:
+            hint = "write one document id a line, or leave out --documents"
+            raise InputError("lists no document", where=str(document_list), hint=hint)
     documents = [
         document
         for document in track(open_source(source, reader_options), f"reading {source}")

@@ -6,6 +6,7 @@ Extractor(parser="embedded", markers="all15", mode="standalone").pairs(documents
 from __future__ import annotations
 
 import itertools
+import pickle
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -161,7 +162,8 @@ class Extractor:
             for columns in self.columns(documents):
                 yield from columns.pairs()
             return
-        jobs = ((self._again, chunk) for chunk in by_words(documents, CHUNK_WORDS))
+        again = pickle.dumps(self._again)
+        jobs = ((again, chunk) for chunk in by_words(documents, CHUNK_WORDS))
         for pairs, rejects in in_order(_extract_chunk, jobs, self.workers):
             for reject in rejects:
                 self.reject_counts[reject.reason] += 1
@@ -200,8 +202,7 @@ class Extractor:
 
         `previous` is the previous sentence.
         """
-        results = self.results_in(sentence, previous)
-        pairs = [result for result in results if isinstance(result, Pair)]
+        pairs = [r for r in self.results_in(sentence, previous) if isinstance(r, Pair)]
         return [pair for pair in pairs if marker in (None, pair.marker)]
 
     def results_in(self, sentence: str, previous: str = "") -> list[Pair | Reject]:
@@ -320,15 +321,15 @@ def _rejects(batch: Batch, rejected: Rejected) -> Iterator[Reject]:
             yield Reject(reason, name, span, document.id, sentence, ids[pattern])
 
 
-_extractor = cache(Extractor)
-"""A worker's extractor, made once."""
+@cache
+def _extractor(settings: bytes) -> Extractor:
+    """A worker's extractor, made once; pickled settings may be a key, a dict among them may not."""
+    return Extractor(**pickle.loads(settings))
 
 
-def _extract_chunk(
-    settings: dict[str, Any], documents: list[Document]
-) -> tuple[list[Pair], list[Reject]]:
+def _extract_chunk(settings: bytes, documents: list[Document]) -> tuple[list[Pair], list[Reject]]:
     rejects: list[Reject] = []
-    extractor = _extractor(**settings)
+    extractor = _extractor(settings)
     extractor.on_reject = rejects.append
     return list(extractor.pairs(documents)), rejects
 

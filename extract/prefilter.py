@@ -10,7 +10,7 @@ import numpy as np
 
 from corpora.document import Document
 from extract.parse import IntArray
-from extract.patterns import PatternTable
+from extract.patterns.table import PatternTable
 
 INITIAL_WORDS = 3
 """A marker counts as sentence-initial if it is within this many words of the start."""
@@ -28,14 +28,8 @@ class Prefilter:
     def __init__(self, markers: Sequence[str], table: PatternTable, previous: bool = False) -> None:
         self.markers, self.previous = tuple(markers), previous
         like = {m.name: m.like for m in table.multiwords}
-        places = {
-            marker: {
-                row.place
-                for row in table.patterns
-                if row.s1 == "previous" and row.marker == (like.get(marker) or marker)
-            }
-            for marker in markers
-        }
+        back = [row for row in table.patterns if row.s1 == "previous"]
+        places = {m: {r.place for r in back if r.marker == (like.get(m) or m)} for m in markers}
         """By marker, the places in the sentence that rows that look back require."""
         self._any = _regex(markers, table)
         self._at_start = _regex([m for m in markers if places[m]], table)
@@ -76,6 +70,6 @@ def _regex(markers: Sequence[str], table: PatternTable) -> re.Pattern[str]:
     """
     words = [marker.split(" ... ")[0] for marker in markers]
     spellings = {unicodedata.normalize(form, word) for word in words for form in ("NFC", "NFD")}
-    escaped = {re.escape(word).replace(r"\ ", r"\s+") for word in spellings}
+    escaped = {re.escape(w).replace(r"\ ", r"\s+").replace("'", "['’]") for w in spellings}
     body = "|".join(sorted(escaped, key=lambda word: (-len(word), word))) or "(?!)"
     return re.compile(rf"(?<![^\W_])(?:{body})(?![^\W_])" if table.spaces else body, re.IGNORECASE)

@@ -27,20 +27,7 @@ from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
 from extract.prefilter import Prefilter
 from extract.settings import ExtractSettings, PairSettings, ParseSettings
-from extract.shards import PairCounts, ParseCounts, ParseFacts, Rejects, iter_parses, write_parses
-
-__all__ = [
-    "EXTRACT_VERSION",
-    "PARSE_VERSION",
-    "ExtractSettings",
-    "ParseSettings",
-    "Part",
-    "extract",
-    "iter_parses",
-    "markers_of",
-    "parse",
-    "scheme_of",
-]
+from extract.shards import PairCounts, ParseCounts, ParseFacts, Rejects, write_parses
 
 PARSE_VERSION = 4
 EXTRACT_VERSION = 14

@@ -41,6 +41,7 @@ GOVERNORS = 3
 class Speech:
     """The quotations of a document: stretches `[start, end)` and whose speech each is.
 
+    A stretch ends behind its closing mark, or where that is left out, behind its place.
     Speeches are numbered from 1: the quotations of a paragraph, and those of the next paragraph
     if the last quotation is not closed. Quoted words in the narrator's own sentence are no speech:
     “he called it “home””, without a comma or colon before them and with no sentence inside.
@@ -48,13 +49,16 @@ class Speech:
 
     def __init__(self, text: str) -> None:
         self.stretches: list[tuple[int, int, int]] = []
-        number, speaker, carried, begin = 0, 0, 0, -1
+        number = 0  # of the last speech
+        speaker = carried = 0  # the paragraph's speech, and the one left open before it
+        begin = -1  # of the open quotation
         for mark in QUOTATION.finditer(text):
             at, sign = mark.start(), mark[0]
             if sign == "\n\n":
-                carried = speaker if begin >= 0 else 0
+                carried = 0
                 if begin >= 0:
-                    self.stretches.append((begin, at, speaker))
+                    carried = speaker
+                    self.stretches.append((begin, at + 1, speaker))
                 speaker, begin = 0, -1
             elif begin < 0 and (sign in "“«" or (sign == '"' and not text[at - 1 : at].isalnum())):
                 if not speaker:
@@ -67,7 +71,7 @@ class Speech:
                     self.stretches.append((begin, at + 1, speaker))
                 begin = -1
         if begin >= 0:
-            self.stretches.append((begin, len(text), speaker))
+            self.stretches.append((begin, len(text) + 1, speaker))
         self.starts = np.array([start for start, _, _ in self.stretches], dtype=np.int64)
 
     def at(self, places: Ints) -> Ints:
@@ -356,15 +360,17 @@ class Judge:
         return refused
 
     def _no_command(self, matches: Matches, head: Ints, first: Ints) -> BoolArray:
-        """Whether an imperative has words before it that no mark separates from the rest.
+        """Whether an imperative begins with another word than its verb, which no mark separates
+        from the word before.
 
         In "if you do the walk alone be careful" it may be wrong which clause "alone" belongs to.
         """
         batch, before = self.batch, np.maximum(first - 1, 0)
-        follows = self.words[before] & (first > batch.offsets[batch.row[first]])
+        verb = (first == head) | (batch.tagged("operator")[first] & (batch.head[first] == head))
         marker = (before >= matches.first) & (before < matches.first + matches.length)
-        own = (first == head) | (batch.tagged("operator")[first] & (batch.head[first] == head))
-        return self.commands[head] & follows & ~batch.labelled("opener")[before] & ~marker & ~own
+        joined = self.words[before] & (first > batch.offsets[batch.row[first]])
+        joined &= ~batch.labelled("opener")[before] & ~marker
+        return self.commands[head] & ~verb & joined
 
     def _phrase_top(self, tokens: Ints) -> Ints:
         """The head of the largest phrase around each token that is in no clause of its own."""
@@ -448,6 +454,8 @@ class Judge:
         for i, (span,) in sentences.items():
             lead = int(matches.lead[i])
             row, speaker = int(batch.row[lead]), int(self.speech[lead])
+            if not batch.row_follows[row]:
+                continue
             text, speech = batch.document(lead).text, self.speeches[batch.row_doc[row]]
             if batch.patterns.subordinates[matches.row[i]] and self.asks[batch.offsets[row] - 1]:
                 continue  # "Is he ill? Because he looks pale", or another speaker's answer

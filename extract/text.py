@@ -168,9 +168,9 @@ def _strip_once(text: str) -> str:
         return text[2:].lstrip(SEPARATORS)
     first, last = text[:1], text[-1:]
     single = first == "‘" and not SINGLE_CLOSED.search(text)
-    closer = next((close for close, opener in PARTNERS.items() if opener == first), "")
     odd = {mark for mark in ('"', EMPHASIS) if text.count(mark) % 2}
-    if single or first in PARTNERS or first in odd or (closer and closer not in text):
+    open_pairs = {opener for closer, opener in PARTNERS.items() if closer not in text}
+    if single or first in PARTNERS or first in odd | open_pairs:
         return text[1:].lstrip(SEPARATORS)
     opens = last in PARTNERS.values() or last == "‘"
     opens |= last == "’" and text[-2:-1] in TERMINAL + SEPARATORS and "‘" not in text

@@ -6,7 +6,6 @@ several documents whose parses share that table of strings.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property, wraps
 from typing import Any, TypeVar, cast
@@ -16,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from corpora.document import Document
 from extract.parse import BoolArray, Ints, ParsedDocument, StringTable
-from extract.patterns.table import DERIVED, Multiword, PatternTable
+from extract.patterns.table import DERIVED, Multiword, PatternTable, fold
 
 Method = TypeVar("Method", bound=Callable[..., NDArray[Any]])
 MAX_DEPTH = 1000
@@ -106,8 +105,8 @@ class CompiledPatterns:
         words = [word for s in self.sequences for word in (*s.words.split(), *s.second.split())]
         for row in table.patterns:
             words += [*row.not_before, *row.after_words, *row.compared, *row.s2_words]
-        self._number = {word: n for n, word in enumerate(dict.fromkeys(map(_fold, words)), 1)}
-        self.word = Lookup(strings, lambda form: self._number.get(_fold(form), 0), np.int16)
+        self._number = {word: n for n, word in enumerate(dict.fromkeys(map(fold, words)), 1)}
+        self.word = Lookup(strings, lambda form: self._number.get(fold(form), 0), np.int16)
         lists = {"named": table.markers, "frequent": table.frequent, **dict(table.standalone)}
         self.forms = {name: Lookup(strings, _one_of(words)) for name, words in lists.items()}
         self.forms |= {name: Lookup(strings, marks.__contains__) for name, marks in MARKS.items()}
@@ -146,7 +145,7 @@ class CompiledPatterns:
 
     def numbers(self, words: Iterable[str]) -> list[int]:
         """The numbers of words of markers and rows."""
-        return [self._number[_fold(word)] for word in words]
+        return [self._number[fold(word)] for word in words]
 
     @once
     def words(self, words: tuple[str, ...]) -> BoolArray:
@@ -332,6 +331,13 @@ class Batch:
         return previous
 
     @cached_property
+    def row_follows(self) -> BoolArray:
+        """Whether the row above each one is the sentence before, which may not be parsed."""
+        follows = np.zeros(len(self.row_doc), dtype=bool)
+        follows[1:] = (np.diff(self.row_doc) == 0) & (np.diff(self.row_sentence) == 1)
+        return follows
+
+    @cached_property
     def row_linked(self) -> BoolArray:
         """Whether each sentence continues the one before: not if they are known to be of two
         conversations.
@@ -438,11 +444,5 @@ def _tagged(column: str, values: Collection[str]) -> Callable[[str], bool]:
 
 
 def _one_of(words: Iterable[str]) -> Callable[[str], bool]:
-    names = frozenset(map(_fold, words))
-    return lambda form: _fold(form) in names
-
-
-def _fold(word: str) -> str:
-    """A word with case, apostrophes and accents normalised."""
-    folded = word.lower().replace("’", "'")
-    return folded if folded.isascii() else unicodedata.normalize("NFC", folded)
+    names = frozenset(map(fold, words))
+    return lambda form: fold(form) in names

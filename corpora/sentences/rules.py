@@ -156,24 +156,21 @@ class Rules:
             starts = (max(0, at - width) for width in (3, 4, 5))
             if any(_LATE_LIST_MARK.fullmatch(text, start, at) for start in starts):
                 return True
-        word, first = before.lower(), text[after]
-        if word not in words.abbreviations or (word in words.proper and before[0].islower()):
-            if "." in word:
-                # `u.s` is an abbreviation, `example.org` an address.
-                short = all(len(part) < 3 for part in word.split("."))
-                return short and not self._starts(after)
-            return len(before) == 1 and before.isupper() and not self._starts(after)
         if len(before) == 1 and before.isupper():
             return not self._starts(after)
-        if word in words.inner or (
-            word in words.titles and not (word == "st" and self._starts(after))
-        ):
-            return True
-        if first.islower():
+        word, first = before.lower(), text[after]
+        if word not in words.abbreviations or (word in words.proper and before[0].islower()):
+            # `u.s` is an abbreviation, `example.org` an address.
+            short = "." in word and all(len(part) < 3 for part in word.split("."))
+            return short and not self._starts(after)
+        if word in words.inner or first.islower():
             return True
         if word in words.numbered and (first.isdigit() or first in "(#["):
             return True
-        return word in words.ending and not self._starts(after)
+        # A name follows a title, but `St.` may also end the name of a street.
+        if word in words.titles and word != "st":
+            return True
+        return (word in words.titles or word in words.ending) and not self._starts(after)
 
     def _starts(self, after: int) -> bool:
         """Whether the word after an abbreviation probably begins a sentence."""

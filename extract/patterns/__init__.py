@@ -16,31 +16,12 @@ from typing import Any
 
 from corpora.declared import Loc
 from corpora.errors import ConfigError, InputError, expanded, nearest
-from extract.patterns.table import (
-    DERIVED,
-    SCHEMES,
-    Multiword,
-    Pattern,
-    PatternFile,
-    PatternTable,
-)
-
-__all__ = [
-    "DERIVED",
-    "Multiword",
-    "Pattern",
-    "PatternTable",
-    "load_patterns",
-    "patterns_hash",
-    "resolve_markers",
-    "table_languages",
-]
+from extract.patterns.table import SCHEMES, PatternFile, PatternTable, fold
 
 GROUP = "discorpora.patterns"
 FOLDER = Path(__file__).parent
 Files = Sequence[str | Path]
-"""The user's pattern files: a later file replaces an earlier one's rows of a marker.
-"""
+"""The user's pattern files: a later file replaces an earlier one's rows of a marker."""
 
 
 def table_languages() -> tuple[str, ...]:
@@ -93,7 +74,7 @@ def resolve_markers(
     table = load_patterns(language, "ud", files)
     sets = {"all": table.markers, **table.sets}
     given = spec.split(",") if isinstance(spec, str) else spec
-    folded = [" ".join(name.split()).lower() for name in given if name.strip()]
+    folded = [fold(name) for name in given if name.strip()]
     names = tuple(dict.fromkeys(m for name in folded for m in sets.get(name, (name,))))
     for name in names:
         if name not in table.choices:

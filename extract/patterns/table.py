@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -35,7 +36,15 @@ def _child(spec: str) -> str:
     return spec
 
 
+def fold(words: str) -> str:
+    """Words with case, apostrophes, accents and blanks normalised."""
+    folded = " ".join(words.lower().replace("’", "'").split())
+    return folded if folded.isascii() else unicodedata.normalize("NFC", folded)
+
+
 Text = Annotated[str, Field(min_length=1)]
+Words = Annotated[str, AfterValidator(fold)]
+Marker = Annotated[Text, Field(pattern=r"\S"), AfterValidator(fold)]
 Names = tuple[str, ...]
 Children = tuple[Annotated[str, AfterValidator(_child)], ...]
 
@@ -48,7 +57,7 @@ class Pattern(Table):
 
     id: Text
     """Unique; stored with every pair."""
-    marker: Text
+    marker: Marker
     deprels: Names = Field(min_length=1)
     """Labels of the marker's token."""
     comment: Text
@@ -116,9 +125,9 @@ class Multiword(Table):
     of the marker `like`, labelled as this one in the mode `standalone`.
     """
 
-    words: Text
-    second: str = ""
-    like: str = ""
+    words: Marker
+    second: Words = ""
+    like: Words = ""
     """The marker whose rows it uses; if empty, it is always left out."""
     modified: bool = False
     """Whether its other words leave the relation as it is ("even though")."""
@@ -219,7 +228,7 @@ class _OfLanguage(Table):
     """A finite verb needs no overt subject to be a clause."""
     frequent: Names = ()
     """Frequent words unique to the language: a text without them is in another language."""
-    sets: dict[str, Names] = Field(default_factory=dict)
+    sets: dict[Words, tuple[Words, ...]] = Field(default_factory=dict)
     properties: dict[str, Tags] = Field(default_factory=dict)
     spans: Spans = Spans()
     standalone: Standalone = Standalone()

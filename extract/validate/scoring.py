@@ -195,7 +195,5 @@ def _occurrence(counts: strict.Counts) -> dict[str, float | None]:
     """The overall scores of the markers alone."""
     extracted, gold, hits = (int(n) for n in counts.sum(axis=(0, 1))[:3])
     scores = strict.score(extracted, gold, hits)
-    return {
-        **{"p": scores["p"], "r": scores["r"], "f1": scores["f1"]},
-        **{"extracted": extracted, "gold": gold},
-    }
+    shown = {"p": scores["p"], "r": scores["r"], "f1": scores["f1"]}
+    return {**shown, "extracted": extracted, "gold": gold}

@@ -27,7 +27,8 @@ from corpora.readers import open_source
 from corpora.sentences import split_document
 from extract import Extractor
 from extract.extractor import batches
-from extract.patterns import Pattern, load_patterns, resolve_markers
+from extract.patterns import load_patterns, resolve_markers
+from extract.patterns.table import Pattern
 from extract.text import written
 
 MARKERS = resolve_markers("all15")

@@ -117,6 +117,17 @@ def test_each_document_is_held_out_of_one_fold(tmp_path: Path) -> None:
     assert sorted(held) == sorted(names)
 
 
+def test_sentences_of_no_document_are_not_lost_from_the_folds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bank = tmp_path / "bank.conllu"
+    bank.write_text("1\tRun\trun\tVERB\tVB\t_\t0\troot\t_\t_\n\n", encoding="utf-8")
+    folds = tmp_path / "folds"
+    assert calibrate.main(["folds", "--treebank", str(bank), "--output", str(folds)]) == 2
+    assert f"{bank}: expected '# newdoc id = NAME'" in capsys.readouterr().err
+    assert not folds.exists()
+
+
 def test_calibration_of_files_that_are_not_there_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

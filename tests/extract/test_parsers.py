@@ -108,6 +108,15 @@ def test_stanza_without_models_says_what_to_do(tmp_path: Path) -> None:
         list(parser.parse([document("It/P/nsubj/2 rained/V!/root/0")]))
 
 
+@pytest.mark.slow
+def test_a_setting_of_stanza_may_be_a_table_for_several_workers(tmp_path: Path) -> None:
+    pytest.importorskip("stanza")
+    settings = {"dir": str(tmp_path), "processors": {"tokenize": "ewt"}}
+    extractor = Extractor("stanza:en", workers=2, **settings)
+    with pytest.raises(ConfigError, match=r"stanza\.download"):
+        list(extractor.pairs([lamp()]))
+
+
 class Silent:
     """Stands for a stanza pipeline: it notes what it gets, and finds nothing in it."""
 

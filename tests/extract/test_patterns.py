@@ -97,6 +97,7 @@ def test_an_unknown_marker_is_an_error_with_a_suggestion(
             BASE + ROW.replace('"as"', '""'),
             r"toml:6: pattern\.0\.marker = ''.*at least 1 character",
         ),
+        (BASE + ROW.replace('"as"', '" "'), r"toml:6: pattern\.0\.marker = ' ': String should m"),
         (BASE + ROW + ROW, r"t\.toml: two patterns have the id 'as\.manner'"),
         (ROW, r"t\.toml: no \[classes\.ud\]"),
         ("[[pattern]\n", r"t\.toml: not valid TOML"),
@@ -226,6 +227,23 @@ def test_a_file_of_the_user_adds_markers_and_replaces_rows(tmp_path: Path) -> No
     extractor = Extractor("gold", "mine", "recall", patterns=files)
     assert not list(extractor.pairs([document(because)]))
     assert extractor.reject_counts == {"marker_relation": 1}
+
+
+def test_a_marker_may_be_written_with_capitals_and_any_apostrophe(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        '[sets]\nMine = ["Whereas", "’Cause"]\n'
+        + ROW.replace("as", "Whereas")
+        + ROW.replace('"as"', '"’Cause"').replace("as.manner", "cause"),
+        encoding="utf-8",
+    )
+    both = ("whereas", "'cause")
+    assert resolve_markers("Mine", files=[file]) == both
+    assert resolve_markers("WHEREAS,’cause", files=[file]) == both
+    text = "We left. They ate. We stayed ’cause it rained. She slept. We stayed 'cause it rained."
+    extractor = Extractor(markers="'cause", mode="recall", patterns=file)
+    found = len(list(extractor.pairs([Document("d", text)])))
+    assert found + extractor.reject_counts.total() == 2
 
 
 def test_a_changed_file_is_read_again_and_changes_the_hash(tmp_path: Path) -> None:

@@ -18,15 +18,9 @@ from corpora.processes import in_order
 from corpora.sentences import split
 from extract import Extractor
 from extract.parse import by_words
-from extract.stages import (
-    ExtractSettings,
-    ParseSettings,
-    extract,
-    iter_parses,
-    markers_of,
-    parse,
-    scheme_of,
-)
+from extract.settings import ExtractSettings, ParseSettings
+from extract.shards import iter_parses
+from extract.stages import extract, markers_of, parse, scheme_of
 
 TEXT = "The bus was late, so we walked. {} Anna laughed because the dog ran away. But it came back."
 

@@ -394,7 +394,7 @@ def test_another_speaker_or_narration_is_no_other_side() -> None:
 def test_a_speech_goes_on_over_a_tag_and_into_a_paragraph_that_was_not_closed() -> None:
     text = "“One,” he said, “two.\n\n“Three.” He left. “Four.”\n\n“Five.”"
     speech = Speech(text)
-    assert [text[start:end] for start, end, _ in speech.stretches] == [
+    assert [text[start:end].rstrip() for start, end, _ in speech.stretches] == [
         *("“One,”", "“two.", "“Three.”", "“Four.”", "“Five.”")
     ]
     assert [number for _, _, number in speech.stretches] == [1, 1, 1, 1, 2]
@@ -494,3 +494,19 @@ def test_a_modified_form_that_is_asked_for_keeps_its_name() -> None:
     text = "We stayed at home even though the sun was shining."
     pairs = Extractor(markers="all15,even though", min_confidence=0).pairs_in(text)
     assert [pair.marker for pair in pairs] == ["even though"]
+
+
+def test_a_sentence_too_long_to_parse_is_no_s1() -> None:
+    monster = f"He walked {'on and ' * 300}on."
+    for before in ("", "She saw him because he waved. "):
+        extractor = Extractor()
+        text = f"{before}{monster} But he came to the house. She was glad. They all went home."
+        assert "but" not in {pair.marker for pair in extractor.pairs([Document("d", text)])}
+        assert extractor.reject_counts["previous"] == 1
+
+
+@pytest.mark.parametrize("mark", ["?", "!"])
+def test_the_last_sentence_of_an_unclosed_quotation_keeps_its_mark(mark: str) -> None:
+    text = f"“Was he late{mark}\n\n“But he came to the house.”\n\nShe saw him."
+    (pair,) = Extractor().pairs([Document("d", text)])
+    assert pair.s1 == f"Was he late{mark}"

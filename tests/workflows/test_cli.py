@@ -317,6 +317,19 @@ def test_a_list_of_documents_that_is_no_text(
     assert str(tmp_path / "ids") in message and "in UTF-8" in message
 
 
+def test_a_validation_that_cannot_be_reported_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").touch()
+    gold = ROOT / "corpora" / "sample" / "gold"
+    arguments = ("validate", "sample:stories", "--gold", f"pdtb:{gold}")
+    assert run(monkeypatch, *arguments, "--documents", tmp_path / "empty") == 1
+    assert f"{tmp_path / 'empty'}: lists no document" in capfd.readouterr().err
+    monkeypatch.setattr("extract.commands.score", lambda *_: pytest.fail("extracted first"))
+    assert run(monkeypatch, *arguments, "--figures", tmp_path / "empty") == 1
+    assert f"{tmp_path / 'empty'}: File exists" in capfd.readouterr().err
+
+
 def test_the_version_needs_no_command(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,8 +14,9 @@ import pytest
 from corpora.document import Document
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.sentences import split_document
-from extract.shards import ParseCounts
-from extract.stages import ExtractSettings, ParseSettings, Part, extract, iter_parses, parse
+from extract.settings import ExtractSettings, ParseSettings
+from extract.shards import ParseCounts, iter_parses
+from extract.stages import Part, extract, parse
 from tests.workflows.conftest import living, luigi_command, luigi_environment, until
 from workflows.cli.show import plan as show_plan
 from workflows.config import load_build

@@ -233,6 +233,15 @@ def test_the_card_is_written_from_provenance_and_scores(trained: Path) -> None:
     assert "| `advcl` |" in text
 
 
+def test_a_card_without_provenance_leaves_no_scores(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "en_ud_compact").symlink_to(PIPELINE)
+    assert card.main(["--pipeline", str(tmp_path), "--dev", str(TINY)]) == 2
+    assert f"{tmp_path / 'training.json'}: cannot be read" in caplog.text
+    assert not (tmp_path / "scores.json").exists()
+
+
 def test_errors_name_the_value_and_leave_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -244,3 +253,14 @@ def test_errors_name_the_value_and_leave_nothing(
     assert train.main(["--treebank", str(TINY), "--output", str(output)]) == 2
     assert f"{output} exists" in caplog.text
     assert evaluate.main([str(output), str(TINY), "--loader", "spacy:nothing"]) == 2
+    assert evaluate.main([str(output), str(TINY), "--loader", "json"]) == 2
+    assert "no loader 'json': give MODULE:FUNCTION (it is not a function)" in caplog.text
+
+
+def test_a_setting_of_training_that_is_not_there_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    paths = ["--treebank", str(TINY), "--dev", str(TINY), "--output", str(tmp_path / "out")]
+    assert train.main([*paths, "--set", "training.max_stepz=1"]) == 2
+    assert "no setting 'training.max_stepz'\n  did you mean 'training.max_steps'" in caplog.text
+    assert train.change("training.dropout=1e-1") == ("training.dropout", 0.1)

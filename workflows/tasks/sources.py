@@ -24,6 +24,7 @@ from extract.confidence import threshold
 from extract.parsers import check_language, get_parser
 from extract.patterns import patterns_hash
 from extract.settings import ExtractSettings, PairSettings, ParseSettings
+from extract.shards import iter_parses
 from workflows.sources import SourceRecord, files_hash
 from workflows.stage import StageTask
 from workflows.tables import Source
@@ -274,5 +275,5 @@ class Pairs(SourceStage):
         scheme, parsed = stages.scheme_of(parses), stages.markers_of(parses)
         chosen = ExtractSettings(**self.chosen.model_dump(), scheme=scheme, parsed=parsed)
         documents, part = self.documents(), stages.Part(rank, of)
-        made = stages.extract(documents, stages.iter_parses(parses), folder, chosen, part=part)
+        made = stages.extract(documents, iter_parses(parses), folder, chosen, part=part)
         return made.model_dump()

@@ -26,6 +26,7 @@ def run(options: argparse.Namespace) -> None:
 
     The sets are called `EWT dev` for `en_ewt-ud-dev.conllu`, `GUM dev` for the folder `en_gum`.
     """
+    training = read_json(options.pipeline / "training.json")
     load, folder = loader(options.loader), options.pipeline / NAME
     load(folder)  # the first load pays for spaCy's own imports
     start = time.process_time()
@@ -41,7 +42,6 @@ def run(options: argparse.Namespace) -> None:
         },
     }
     write_json(options.pipeline / "scores.json", scores)
-    training = read_json(options.pipeline / "training.json")
     sets = scores["sets"]
     of_scores, of_labels = tables(sets)
     values = {

@@ -124,7 +124,10 @@ def baseline_las(train: Sequence[Sentence], dev: Sequence[Sentence]) -> float:
 def loader(name: str) -> Callable[..., Language]:
     """The function `MODULE:FUNCTION` that opens a pipeline folder."""
     try:
-        return resolve_name(name)
+        found = resolve_name(name)
+        if callable(found):
+            return found
+        raise ValueError("it is not a function")
     except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(f"no loader {name!r}: give MODULE:FUNCTION ({error})") from error
 

@@ -20,10 +20,10 @@ import numpy as np
 from spacy.about import __version__ as spacy_version
 from spacy.language import Language
 from spacy.training import Example
-from spacy.util import load_config, load_model_from_config, registry
+from spacy.util import dict_to_dot, load_config, load_model_from_config, registry
 from thinc.api import Config, NumpyOps, fix_random_seed, set_current_ops
 
-from corpora.errors import DiscorporaError
+from corpora.errors import ConfigError, DiscorporaError, nearest
 from corpora.store.atomic import sha256, write_json, write_text
 from zoo.commands import command, log
 from zoo.parser.documents import Grouping, batches, examples
@@ -46,6 +46,11 @@ def run(options: argparse.Namespace) -> None:
     That is `en_ud_compact/`, `documents.txt` and `training.json`.
     """
     logging.getLogger("spacy").setLevel(logging.WARNING)
+    known = dict_to_dot(load_config(CONFIG))
+    for key, _ in options.set:
+        if key not in known:
+            hint = f"{nearest(key, known)}{CONFIG} has all"
+            raise ConfigError(f"no setting {key!r}", where="--set", hint=hint)
     # Data
     files = treebank_files(options.treebank, "train")
     train, silver = sentences_of(files), sentences_of(options.silver)
@@ -212,7 +217,7 @@ def first_words(sentences: Sequence[Sentence], words: int) -> list[Sentence]:
 def change(text: str) -> tuple[str, float | int]:
     """`section.key=number` as an override of the configuration."""
     key, _, value = text.partition("=")
-    return key, float(value) if "." in value else int(value)
+    return key, int(value) if value.lstrip("-").isdigit() else float(value)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
