@@ -57,14 +57,23 @@ def test_scores_agree_with_scikit_learn() -> None:
 
 
 @pytest.mark.parametrize(
-    "option", [("--limit", "-1"), ("--threads", "0"), ("--batch-size", "0"), ("--seed", "-1")]
+    ("option", "value", "lowest"),
+    [
+        ("--limit", "-1", 0),
+        ("--threads", "0", 1),
+        ("--batch-size", "0", 1),
+        ("--seed", "-1", 0),
+        ("--threads", "two", 1),
+        ("--limit", "1.5", 0),
+    ],
 )
-def test_numbers_out_of_bounds_are_refused(
-    option: tuple[str, str], capsys: pytest.CaptureFixture[str]
+def test_what_is_no_number_within_the_bounds_is_refused(
+    option: str, value: str, lowest: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        main(["dissent", "--model", "m", "--data", "d", *option])
-    assert f"argument {option[0]}: {option[1]} is below" in capsys.readouterr().err
+        main(["dissent", "--model", "m", "--data", "d", option, value])
+    said = f"argument {option}: {value!r}, expected a whole number from {lowest} on"
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["folder", "file/out.json"])

@@ -120,9 +120,10 @@ def _listed(text: Any) -> Any:
 
 
 def number(text: str, lowest: int = 0) -> int:
-    if int(text) < lowest:
-        raise argparse.ArgumentTypeError(f"{text} is below {lowest}")
-    return int(text)
+    with suppress(ValueError):
+        if int(text) >= lowest:
+            return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r}, expected a whole number from {lowest} on")
 
 
 def _parser() -> argparse.ArgumentParser:
