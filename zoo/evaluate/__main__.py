@@ -68,6 +68,8 @@ def _attempted(words: Sequence[str]) -> str:
         _run(words)
     except (DiscorporaError, OSError) as error:
         return str(error)
+    except SystemExit:
+        return "its options are wrong: argparse says on standard error which"
     except Exception as error:
         log.exception("%s", " ".join(words))
         return f"{type(error).__name__}: {error}"
