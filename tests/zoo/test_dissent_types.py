@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from collections.abc import Callable
@@ -155,7 +156,11 @@ def test_a_model_of_another_class(pairs_folder: Path, tmp_path: Path) -> None:
 )
 def test_pairs_from_a_file(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
-    assert list(read_pairs(tmp_path / name)) == [("It rained.", "We left."), ("He", "ran")]
+    expected = [("It rained.", "We left."), ("He", "ran")]
+    assert list(read_pairs(tmp_path / name)) == expected
+    packed = tmp_path / f"{name.upper()}.gz"
+    packed.write_bytes(gzip.compress(text.encode()))
+    assert list(read_pairs(packed)) == expected
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
 
     Raises `InputError` with the line of an invalid row.
     """
-    is_json = path.suffix in (*JSON_LINES, ".json")
+    is_json = path.name.lower().endswith((*JSON_LINES, ".json"))
     form = 'an object with "s1" and "s2"' if is_json else "two columns with a tab between"
     for where, row in json_rows(path) if is_json else _columns(path):
         cells = [row.get("s1"), row.get("s2")] if isinstance(row, Mapping) else row
