@@ -101,6 +101,26 @@ def test_the_result_is_a_table_and_json_where_asked_for(
     assert json.loads(capsys.readouterr().out)["metrics"] == kept["metrics"]
 
 
+@pytest.mark.parametrize("model", [".", "../model", "x/.."])
+def test_the_model_in_the_current_folder_has_the_folder_s_name(
+    model: str,
+    marker_model: Path,
+    pairs_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder, file = tmp_path / "model", tmp_path / "r.json"
+    shutil.copytree(marker_model, folder)
+    (folder / "x").mkdir()
+    monkeypatch.chdir(folder)
+    assert (
+        main(["dissent", "--model", model, "--data", str(pairs_folder), "--json", str(file)]) == 0
+    )
+    assert json.loads(file.read_text())["model"]["name"] == "model"
+    (table,) = compare_results([model], published=False).tables
+    assert table.rows[0].name == "model"
+
+
 def test_the_help_of_a_suite_lists_all_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pairwise", "--help"]) == 0
     shown = capsys.readouterr().out

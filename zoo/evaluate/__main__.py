@@ -103,6 +103,8 @@ def _run(words: Sequence[str]) -> tuple[Path | None, Result]:
         transformers_logging.disable_progress_bar()
     torch.set_num_threads(options.threads)
     asked = ("model", "data", "split", "seed", "limit", "batch_size")
+    if Path(options.model).name in ("", ".."):  # no name for the tables
+        options.model = str(Path(options.model).resolve())
     request = Request(**{key: getattr(options, key) for key in asked})
     said = f"evaluating {Path(options.model).name} with {options.suite}"
     memory = within_memory(options.suite, f"lower --batch-size (now {options.batch_size})")

@@ -180,7 +180,8 @@ def _of_training(found: Mapping[str, Any], path: Path) -> Result:
     elif {"documents", "pairs", "baselines"} <= set(metrics):
         # Whatever it was trained on, a scorer's recipe ends with the pairs.
         suite, data = "permuted", {**data, "config": "pairwise"}
-    model = {"name": path.parent.name, "type": found.get("model_type", "")}
+    folder = path.parent if path.parent.name not in ("", "..") else path.parent.resolve()
+    model = {"name": folder.name, "type": found.get("model_type", "")}
     return Result(model, data, None, metrics, suite=suite, split=split)
 
 
