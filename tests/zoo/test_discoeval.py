@@ -389,6 +389,9 @@ def test_what_is_wrong_with_the_data_is_said(original_layout: Path, tmp_path: Pa
         read(str(original_layout), ["RST-DT"])
     with pytest.raises(InputError, match="any task"):
         read(str(tmp_path))
+    for folder in (original_layout, tmp_path):
+        with pytest.raises(ConfigError, match="no configuration 'wiki': it is a folder of several"):
+            read(f"{folder}@wiki")
     broken = tmp_path / "DC" / "chat"
     broken.mkdir(parents=True)
     line = "\t".join(["1", *"abcdef"])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corpora.errors import BadRecord, InputError
+from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.readers.discoeval import read_discoeval
 from corpora.readers.files import read_lines
 from corpora.rng import stream
@@ -87,14 +87,22 @@ def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
     in DiscoEval's own layout (`SP/wiki/train.txt`). Raises `InputError` if it holds none.
     """
     wanted, found = tuple(tasks) or tuple(TASKS), Found()
-    place = Path(split_spec(spec)[0])
-    files = (FILES["validation"], f"*/{FILES['validation']}")
-    if any(True for t in TASKS.values() for file in files for _ in (place / t.folder).glob(file)):
-        _read_original(place, wanted, found)
-    elif place.is_dir() and not (place / MANIFEST).is_file():
-        _read_several(place, found)
-    else:
+    folder, config = split_spec(spec)
+    place = Path(folder)
+    held = FILES["validation"]
+    released = [f"{t.folder}/{name}" for t in TASKS.values() for name in (held, f"*/{held}")]
+    if not place.is_dir() or (place / MANIFEST).is_file():
         found.tasks = _read_built(spec, place.name)
+    elif config:
+        raise ConfigError(
+            f"no configuration {config!r}: it is a folder of several datasets",
+            where=folder,
+            hint="leave @CONFIG out, and name tasks: --tasks SP,BSO",
+        )
+    elif any(any(place.glob(name)) for name in released):
+        _read_original(place, wanted, found)
+    else:
+        _read_several(place, found)
     found.tasks = [data for data in found.tasks if data.task.name in wanted]
     if not found.tasks:
         raise InputError(
