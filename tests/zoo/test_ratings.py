@@ -50,10 +50,14 @@ def test_rules_are_scored_beside_the_model(folder: Path, tmp_path: Path) -> None
 
 
 def test_a_split_without_rated_texts_is_an_error(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["ratings", "--model", "baseline:longer", "--data", str(folder)]
     assert main([*arguments, "--split", "validation"]) == 2
+    assert "no configuration has rated texts" in capsys.readouterr().err
+    parts = {("x", "test"): ([rated(i, 3) for i in range(3)], RATED)}
+    write_dataset(tmp_path / "unrated", "rated", parts)
+    assert main([*arguments[:-1], str(tmp_path / "unrated")]) == 2
     assert "no configuration has rated texts" in capsys.readouterr().err
 
 

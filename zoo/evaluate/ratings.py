@@ -51,10 +51,9 @@ class Ratings(OfScorers):
         tables = {}
         for data in (each for each in opened if request.split in each.splits):
             splits = dict.fromkeys((request.split, "train"))
-            there = [data.splits[split] for split in splits if split in data.splits]
-            rated = [table for table in there if {*COLUMNS} <= {*table.column_names}]
-            if rated:
-                tables[data.config] = [spread(table, request.limit) for table in rated]
+            parts = [spread(data.splits[s], request.limit) for s in splits if s in data.splits]
+            if {*COLUMNS} <= {*parts[0].column_names} and any(parts[0]["ratings"].to_pylist()):
+                tables[data.config] = parts
         if not tables:
             raise InputError(
                 f"no configuration has rated texts in its split {request.split!r}",
