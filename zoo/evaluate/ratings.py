@@ -103,7 +103,8 @@ def evaluate_set(
     _, group = np.unique([row["group"] for row in rows], return_inverse=True)
     texts = [tuple(as_sentences(row["text"])) for row in both]
     # A domain is that of GCDC's files, `Clinton_test:12`; the other releases have one.
-    domains = np.array([row["id"].partition(":")[0].rpartition("_")[0] for row in both])
+    ids = [row.get("id") or "" for row in both]
+    domains = np.array([id.partition(":")[0].rpartition("_")[0] for id in ids])
     classes = np.array([row["rating"] for row in both]) if learnt else np.zeros(0)
     rho, right = {}, {}
     for rule, scorer in scorers.items():
