@@ -149,6 +149,10 @@ def test_a_rule_that_hangs_on_the_model_has_a_row_for_each(tmp_path: Path) -> No
     rules = {r.name: r.cells["permuted accuracy"].value for r in table.rows if r.kind == "rule"}
     assert rules == {"rule: random": 50.0, "rule: longer": 60.0, "rule: longer (b|x)": 70.0}
     assert "| rule: longer (b\\|x) | 70.0 [60.0, 80.0] |" in compare([tmp_path]).render()
+    third = write(tmp_path / "c.json", json.loads(result("b", 0.8).read_text()))
+    (table,) = compare([tmp_path / "a.json", result("b", 0.7), third]).tables
+    rules = {r.name: r.cells["permuted accuracy"].value for r in table.rows if r.kind == "rule"}
+    assert rules["rule: longer (b|x)"] == 70.0 and rules[f"rule: longer ({third})"] == 80.0
 
 
 def test_two_revisions_are_refused_and_both_named(tmp_path: Path) -> None:

@@ -310,10 +310,11 @@ def table_of(results: Sequence[Measured], published: bool = True) -> Table:
     rules: dict[str, Cells] = {}
     for one in results:
         for name, cells in one.rules.items():
-            known = rules.get(name, {})
-            other = any(c in known and known[c].value != cells[c].value for c in cells)
-            kept = f"{name} ({one.model})" if other else name
-            rules[kept] = {**cells, **rules.get(kept, {})}
+            for shown in (name, f"{name} ({one.model})", f"{name} ({one.path})"):
+                known = rules.get(shown, {})
+                if all(c not in known or known[c].value == cells[c].value for c in cells):
+                    rules[shown] = {**cells, **known}
+                    break
     rows = [*models, *(Row(name, "rule", cells) for name, cells in rules.items())]
     notes = _notes(suite, results)
     protocols = {None, *(str(one.result.protocol.get("protocol", "")) for one in results)}
