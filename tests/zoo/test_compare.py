@@ -180,6 +180,11 @@ def test_pairwise_models_are_tested_against_each_other(tmp_path: Path) -> None:
     assert "a alone is right on 1, b alone on 5 pairs; McNemar exact p = 0.22" in note
     published = {row.name: row.cells for row in table.rows if row.kind == "published"}
     assert published["Full model (XLNet)"]["probe_to_negation"].value == 78.0
+    other = pairwise("c", "1111111111")  # of another program, without each pair's outcome
+    for key in ("pairs_digest", "outcomes"):
+        del other["metrics"]["sets"]["probe_to_negation"][key]
+        (table,) = compare([one, write(tmp_path / "c.json", other)]).tables
+        assert not [note for note in table.notes if "McNemar" in note]
 
 
 def test_several_suites_and_the_three_formats(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ from zoo.evaluate.scorers import RULES, OfScorers, Scorer, baseline, cut_of, des
 from zoo.evaluate.scores import PROBES, RIGHT, TIE, WRONG, McNemar, Outcomes, mcnemar, ranked
 from zoo.evaluate.table import Cell, Rows, percent, rows_of_sets
 
+TESTED = {"outcomes", "pairs_digest"}
+"""What two results of a set need to be tested; another program's may lack it."""
+
 
 class Pairwise(OfScorers):
     """Which of two texts scores higher, with trivial rules beside every model.
@@ -79,11 +82,14 @@ class Pairwise(OfScorers):
 
     @classmethod
     def tests(cls, one: Result, two: Result) -> dict[str, McNemar]:
-        """McNemar for each set that two results share.
+        """McNemar for each set of which two results have the outcomes.
 
         Raises `InputError` if a set of the same name holds other pairs.
         """
-        sets, others = one.metrics["sets"], two.metrics["sets"]
+        sets, others = (
+            {name: found for name, found in each.metrics["sets"].items() if found.keys() >= TESTED}
+            for each in (one, two)
+        )
         found = {}
         for name in (name for name in sets if name in others):
             if sets[name]["pairs_digest"] != others[name]["pairs_digest"]:
