@@ -190,6 +190,13 @@ def test_pairs_in_another_encoding_and_very_long_ones(tmp_path: Path) -> None:
         list(read_pairs(tmp_path / "p.tsv"))
 
 
+@pytest.mark.parametrize("texts", [["It rained.", "We left"], ["It rained."], ["", " "]])
+def test_texts_that_share_no_ngram_are_an_error(texts: list[str]) -> None:
+    with pytest.raises(InputError, match="no n-gram is in 2 texts or more") as caught:
+        NgramVocabulary.fit(texts, 2, min_texts=2, limit=9)
+    assert "--min_texts" in str(caught.value)
+
+
 def test_the_ngrams_of_a_pair() -> None:
     vocabulary = NgramVocabulary.fit(["It rained.", "It rained!"], 2, min_texts=2, limit=9)
     assert vocabulary.ngrams == ("it", "it rained", "rained")
