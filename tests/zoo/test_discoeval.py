@@ -410,7 +410,7 @@ def _relations(folder: Path, lines: str | bytes, labels: str = "Cause\nContrast"
 
 
 def test_relations_of_the_original_layout(tmp_path: Path) -> None:
-    lines = "".join(f"{i % 2}\tone {i}\u2028more\ttwo\n" for i in range(8))
+    lines = "".join(f"{i % 2}\tone {i}\u2028more\ttwo\n" for i in range(8)) + "\n"
     (task,) = read(str(_relations(tmp_path, lines))).tasks
     assert task.labels == ("Cause", "Contrast")
     assert sum(len(split) for split in task.splits.values()) == 8

@@ -263,6 +263,8 @@ def _split_of_file(task: Task, path: Path, labels: Sequence[str]) -> Split:
 def _relations(path: Path, labels: int) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The lines of a file of PDTB: label number (below `labels`, 0: any), and both arguments."""
     for number, line in enumerate(_lines(path), 1):
+        if not line:
+            continue
         label, *texts = line.split("\t")
         if len(texts) < 2 or not label.isdecimal() or (labels and int(label) >= labels):
             below = f" from 0 to {labels - 1} (labelset.txt)" if labels else ""
