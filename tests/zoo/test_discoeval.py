@@ -329,6 +329,12 @@ def test_another_builder_s_pairs_are_not_taken_for_bso(tmp_path: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     with pytest.raises(InputError, match="no rows of any task"):
         read(str(folder))
+    # Beside other datasets it is not even opened: it may be large.
+    write_dataset(tmp_path / "bso", "bso", parts)
+    for shard in folder.glob("default/*.parquet"):
+        shard.write_bytes(b"")
+    found = read(str(tmp_path))
+    assert [data.name for data in found.tasks] == ["BSO bso"] and not found.skipped
 
 
 def test_a_built_dataset_without_labels_or_rows_is_refused(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,7 @@ def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
     elif any(any(place.glob(name)) for name in released):
         _read_original(place, wanted, found)
     else:
-        _read_several(place, found)
+        _read_several(place, wanted, found)
     found.tasks = [data for data in found.tasks if data.task.name in wanted]
     if not found.tasks:
         raise InputError(
@@ -159,10 +159,12 @@ def divide(split: Split, seed: int = 0) -> tuple[Split, Split]:
 # Datasets that discorpora built.
 
 
-def _read_several(folder: Path, found: Found) -> None:
-    """Every configuration of every dataset folder below; what is no DiscoEval task is passed."""
+def _read_several(folder: Path, wanted: Sequence[str], found: Found) -> None:
+    """Every configuration of every dataset folder below; what is no wanted task is not opened."""
+    builders = {"", *(TASKS[name].builder for name in wanted)}
     for place in sorted(folder.iterdir()):
-        configs = read_manifest(place).get("configs", {}) if (place / MANIFEST).is_file() else {}
+        manifest = read_manifest(place) if (place / MANIFEST).is_file() else {}
+        configs = manifest.get("configs", ()) if _builder_of(manifest) in builders else ()
         for config in configs:
             name = place.name if len(configs) == 1 else f"{place.name}@{config}"
             try:
@@ -171,10 +173,14 @@ def _read_several(folder: Path, found: Found) -> None:
                 found.skipped[name] = error.message
 
 
+def _builder_of(manifest: Mapping[str, Any]) -> str:
+    return str(manifest.get("stage", {}).get("settings", {}).get("builder", ""))
+
+
 def _read_built(spec: str, domain: str) -> list[TaskData]:
     """A dataset that discorpora built; none if its builder or columns are of no task."""
     data = open_dataset(spec)
-    builder = str(data.manifest.get("stage", {}).get("settings", {}).get("builder", ""))
+    builder = _builder_of(data.manifest)
     columns = {name for table in data.splits.values() for name in table.schema.names}
     task = task_of(columns, builder or data.name)
     another = builder and builder not in [task.builder for task in TASKS.values()]
