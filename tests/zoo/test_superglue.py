@@ -243,7 +243,7 @@ def test_bad_input_is_named(tiny_bert: Path, superglue_folder: Path, tmp_path: P
 
     with pytest.raises(ConfigError, match="tasks = 'coppa': did you mean 'copa'"):
         run(superglue_folder, tasks="coppa")
-    with pytest.raises(ConfigError, match="tasks names copa, and the data the configuration 'rte'"):
+    with pytest.raises(ConfigError, match="tasks names copa, and the data 'rte'"):
         run(f"{superglue_folder}@rte", tasks="copa")
     with pytest.raises(ConfigError, match="batch = 'many'"):
         run(superglue_folder, batch="many")

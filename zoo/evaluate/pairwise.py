@@ -17,9 +17,6 @@ from zoo.evaluate.scorers import RULES, OfScorers, Scorer, baseline, cut_of, des
 from zoo.evaluate.scores import PROBES, RIGHT, TIE, WRONG, McNemar, Outcomes, mcnemar, ranked
 from zoo.evaluate.table import Cell, Rows, percent, rows_of_sets
 
-TESTED = {"outcomes", "pairs_digest"}
-"""What two results of a set need to be tested; another program's may lack it."""
-
 
 class Pairwise(OfScorers):
     """Which of two texts scores higher, with trivial rules beside every model.
@@ -86,19 +83,18 @@ class Pairwise(OfScorers):
 
         Raises `InputError` if a set of the same name holds other pairs.
         """
-        sets, others = (
-            {name: found for name, found in each.metrics["sets"].items() if found.keys() >= TESTED}
-            for each in (one, two)
-        )
         found = {}
-        for name in (name for name in sets if name in others):
-            if sets[name]["pairs_digest"] != others[name]["pairs_digest"]:
+        for name, own in one.metrics["sets"].items():
+            other = two.metrics["sets"].get(name, {})
+            if not own.keys() & other.keys() >= {"outcomes", "pairs_digest"}:
+                continue  # another program's result may lack them
+            if own["pairs_digest"] != other["pairs_digest"]:
                 raise InputError(
                     "the two results are of different pairs",
                     where=f"set {name!r}",
                     hint="evaluate both models alike, on the same data",
                 )
-            found[name] = mcnemar(sets[name]["outcomes"], others[name]["outcomes"])
+            found[name] = mcnemar(own["outcomes"], other["outcomes"])
         return found
 
 

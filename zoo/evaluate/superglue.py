@@ -122,11 +122,8 @@ class SuperGlue(Suite):
 
         folder, config = split_spec(request.data)
         if config and self.tasks not in ((), (config,)):
-            raise ConfigError(
-                f"tasks names {', '.join(self.tasks)}, and the data the configuration {config!r}",
-                where=request.data,
-                hint="leave out @CONFIG, or the tasks",
-            )
+            problem = f"tasks names {', '.join(self.tasks)}, and the data {config!r}"
+            raise ConfigError(problem, where=request.data, hint="leave out @CONFIG, or the tasks")
         there: Collection[str] = TASKS
         if config or Path(folder).is_dir():
             there = (config,) if config else read_manifest(Path(folder))["configs"]

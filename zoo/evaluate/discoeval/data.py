@@ -94,11 +94,8 @@ def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
     if not place.is_dir() or (place / MANIFEST).is_file():
         found.tasks = _read_built(spec, place.name)
     elif config:
-        raise ConfigError(
-            f"no configuration {config!r}: it is a folder of several datasets",
-            where=folder,
-            hint="leave @CONFIG out, and name tasks: --tasks SP,BSO",
-        )
+        problem = f"no configuration {config!r}: it is a folder of several datasets"
+        raise ConfigError(problem, where=folder, hint="leave @CONFIG out; --tasks SP,BSO chooses")
     elif any(any(place.glob(name)) for name in released):
         _read_original(place, wanted, found)
     else:
