@@ -253,9 +253,9 @@ def join_seeds(results: Sequence[Measured]) -> list[Measured]:
         key = (one.result.suite, one.model, one.kind, frozenset(one.cells), one.of_training)
         groups.setdefault(key, []).append(one)
     rows = []
-    for first, *others in groups.values():
-        group = [first, *others]
-        if others:
+    for group in groups.values():
+        first = group[0]
+        if len(group) > 1:
             cells = {}
             for name, cell in first.cells.items():
                 values = [one.cells[name].value for one in group]
