@@ -149,6 +149,10 @@ def test_a_rule_that_hangs_on_the_model_has_a_row_for_each(tmp_path: Path) -> No
     rules = {r.name: r.cells["permuted accuracy"].value for r in table.rows if r.kind == "rule"}
     assert rules == {"rule: random": 50.0, "rule: longer": 60.0, "rule: longer (b|x)": 70.0}
     assert "| rule: longer (b\\|x) | 70.0 [60.0, 80.0] |" in compare([tmp_path]).render()
+    third = write(tmp_path / "c.json", json.loads(result("b", 0.8).read_text()))
+    (table,) = compare([tmp_path / "a.json", result("b", 0.7), third]).tables
+    rules = {r.name: r.cells["permuted accuracy"].value for r in table.rows if r.kind == "rule"}
+    assert rules["rule: longer (b|x)"] == 70.0 and rules[f"rule: longer ({third})"] == 80.0
 
 
 def test_two_revisions_are_refused_and_both_named(tmp_path: Path) -> None:
@@ -176,6 +180,11 @@ def test_pairwise_models_are_tested_against_each_other(tmp_path: Path) -> None:
     assert "a alone is right on 1, b alone on 5 pairs; McNemar exact p = 0.22" in note
     published = {row.name: row.cells for row in table.rows if row.kind == "published"}
     assert published["Full model (XLNet)"]["probe_to_negation"].value == 78.0
+    other = pairwise("c", "1111111111")  # of another program, without each pair's outcome
+    for key in ("pairs_digest", "outcomes"):
+        del other["metrics"]["sets"]["probe_to_negation"][key]
+        (table,) = compare([one, write(tmp_path / "c.json", other)]).tables
+        assert not [note for note in table.notes if "McNemar" in note]
 
 
 def test_several_suites_and_the_three_formats(tmp_path: Path) -> None:

@@ -329,6 +329,12 @@ def test_another_builder_s_pairs_are_not_taken_for_bso(tmp_path: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     with pytest.raises(InputError, match="no rows of any task"):
         read(str(folder))
+    # Beside other datasets it is not even opened: it may be large.
+    write_dataset(tmp_path / "bso", "bso", parts)
+    for shard in folder.glob("default/*.parquet"):
+        shard.write_bytes(b"")
+    found = read(str(tmp_path))
+    assert [data.name for data in found.tasks] == ["BSO bso"] and not found.skipped
 
 
 def test_a_built_dataset_without_labels_or_rows_is_refused(tmp_path: Path) -> None:
@@ -389,6 +395,9 @@ def test_what_is_wrong_with_the_data_is_said(original_layout: Path, tmp_path: Pa
         read(str(original_layout), ["RST-DT"])
     with pytest.raises(InputError, match="any task"):
         read(str(tmp_path))
+    for folder in (original_layout, tmp_path):
+        with pytest.raises(ConfigError, match="no configuration 'wiki': it is a folder of several"):
+            read(f"{folder}@wiki")
     broken = tmp_path / "DC" / "chat"
     broken.mkdir(parents=True)
     line = "\t".join(["1", *"abcdef"])
@@ -407,7 +416,7 @@ def _relations(folder: Path, lines: str | bytes, labels: str = "Cause\nContrast"
 
 
 def test_relations_of_the_original_layout(tmp_path: Path) -> None:
-    lines = "".join(f"{i % 2}\tone {i}\u2028more\ttwo\n" for i in range(8))
+    lines = "".join(f"{i % 2}\tone {i}\u2028more\ttwo\n" for i in range(8)) + "\n"
     (task,) = read(str(_relations(tmp_path, lines))).tasks
     assert task.labels == ("Cause", "Contrast")
     assert sum(len(split) for split in task.splits.values()) == 8

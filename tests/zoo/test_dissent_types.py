@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from collections.abc import Callable
@@ -155,7 +156,11 @@ def test_a_model_of_another_class(pairs_folder: Path, tmp_path: Path) -> None:
 )
 def test_pairs_from_a_file(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
-    assert list(read_pairs(tmp_path / name)) == [("It rained.", "We left."), ("He", "ran")]
+    expected = [("It rained.", "We left."), ("He", "ran")]
+    assert list(read_pairs(tmp_path / name)) == expected
+    packed = tmp_path / f"{name.upper()}.gz"
+    packed.write_bytes(gzip.compress(text.encode()))
+    assert list(read_pairs(packed)) == expected
 
 
 @pytest.mark.parametrize(
@@ -183,6 +188,13 @@ def test_pairs_in_another_encoding_and_very_long_ones(tmp_path: Path) -> None:
     (tmp_path / "p.tsv").write_text(f"{'a' * 100_001}\tb\n", encoding="utf-8")
     with pytest.raises(InputError, match="100,000 characters at most"):
         list(read_pairs(tmp_path / "p.tsv"))
+
+
+@pytest.mark.parametrize("texts", [["It rained.", "We left"], ["It rained."], ["", " "]])
+def test_texts_that_share_no_ngram_are_an_error(texts: list[str]) -> None:
+    with pytest.raises(InputError, match="no n-gram is in 2 texts or more") as caught:
+        NgramVocabulary.fit(texts, 2, min_texts=2, limit=9)
+    assert "--min_texts" in str(caught.value)
 
 
 def test_the_ngrams_of_a_pair() -> None:

@@ -57,14 +57,23 @@ def test_scores_agree_with_scikit_learn() -> None:
 
 
 @pytest.mark.parametrize(
-    "option", [("--limit", "-1"), ("--threads", "0"), ("--batch-size", "0"), ("--seed", "-1")]
+    ("option", "value", "lowest"),
+    [
+        ("--limit", "-1", 0),
+        ("--threads", "0", 1),
+        ("--batch-size", "0", 1),
+        ("--seed", "-1", 0),
+        ("--threads", "two", 1),
+        ("--limit", "1.5", 0),
+    ],
 )
-def test_numbers_out_of_bounds_are_refused(
-    option: tuple[str, str], capsys: pytest.CaptureFixture[str]
+def test_what_is_no_number_within_the_bounds_is_refused(
+    option: str, value: str, lowest: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        main(["dissent", "--model", "m", "--data", "d", *option])
-    assert f"argument {option[0]}: {option[1]} is below" in capsys.readouterr().err
+        main(["dissent", "--model", "m", "--data", "d", option, value])
+    said = f"argument {option}: {value!r}, expected a whole number from {lowest} on"
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["folder", "file/out.json"])
@@ -90,6 +99,26 @@ def test_the_result_is_a_table_and_json_where_asked_for(
     assert f"{100 * kept['metrics']['accuracy']['value']:.1f}" in shown
     assert main([*words, "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["metrics"] == kept["metrics"]
+
+
+@pytest.mark.parametrize("model", [".", "../model", "x/.."])
+def test_the_model_in_the_current_folder_has_the_folder_s_name(
+    model: str,
+    marker_model: Path,
+    pairs_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder, file = tmp_path / "model", tmp_path / "r.json"
+    shutil.copytree(marker_model, folder)
+    (folder / "x").mkdir()
+    monkeypatch.chdir(folder)
+    assert (
+        main(["dissent", "--model", model, "--data", str(pairs_folder), "--json", str(file)]) == 0
+    )
+    assert json.loads(file.read_text())["model"]["name"] == "model"
+    (table,) = compare_results([model], published=False).tables
+    assert table.rows[0].name == "model"
 
 
 def test_the_help_of_a_suite_lists_all_options(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,12 +28,14 @@ def test_a_job_that_fails_leaves_the_others(
         job("two", str(tmp_path / "nothing")),
         job("three", str(pairs_folder), "--bins", "3"),
         job("four", str(pairs_folder), "--limit", "6"),
+        job("five", str(pairs_folder), "--limit", "six"),
     ]
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(jobs)))
     assert main(["--jobs"]) == 0
     reasons = json.loads(capsys.readouterr().out)
     assert reasons[0] == reasons[3] == ""
     assert "no such dataset folder" in reasons[1] and "no option --bins" in reasons[2]
+    assert "options are wrong" in reasons[4]
     examples = [
         json.loads((tmp_path / name / "results.json").read_text(encoding="utf-8"))["examples"]
         for name in ("one", "four")

@@ -107,6 +107,13 @@ def test_markers_are_predicted_as_in_the_suite_pdtb(pairs_folder: Path, tiny_ber
     right = float((predicted == data.gold("test")).mean())
     assert found == {"DissentAll": pytest.approx(right, abs=POINT)}
     assert task.metadata.type == "Classification"
+    (task,) = mteb_tasks.dissent(f"{pairs_folder}@all", split="validation")
+    assert task.metadata.eval_splits == ["validation"]
+    data = load(f"{pairs_folder}@all", splits={"test": "validation"})
+    predicted, _ = relations.probe(load_encoder(str(tiny_bert)), data, "sentences")
+    right = float((predicted == data.gold("validation")).mean())
+    found = run(mteb_tasks.encoder(tiny_bert), [task])
+    assert found == {"DissentAll": pytest.approx(right, abs=POINT)}
 
 
 def test_a_split_whose_labels_are_hidden_is_named(tmp_path: Path) -> None:

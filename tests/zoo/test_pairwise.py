@@ -207,6 +207,7 @@ def test_pairs_of_one_prompt_are_one_unit(tmp_path: Path) -> None:
     given = [("p1", "Once."), ("p2", "Once."), ("p3", ""), ("p4", ""), ("p5", "Then.")]
     rows = [{"id": id, "prompt": prompt, "pos": ["A."], "neg": ["B."]} for id, prompt in given]
     write_jsonl(tmp_path / "v.jsonl", rows)
+    (tmp_path / "._v.jsonl").write_bytes(b"\x00\x05\x16\x07")  # macOS leaves such files
     (found,) = open_sets(str(tmp_path)).sets
     assert [pair.group for pair in found.pairs] == ["p1", "p1", "p3", "p4", "p5"]
 

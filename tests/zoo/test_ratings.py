@@ -10,9 +10,10 @@ import pytest
 
 from corpora.schemas import RATED
 from tests.zoo.conftest import write_dataset
+from zoo.evaluate import Request
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
-from zoo.evaluate.ratings import rho_of, spearman
+from zoo.evaluate.ratings import Ratings, rho_of, spearman
 
 
 def rated(number: int, sentences: int, *ratings: float) -> dict[str, object]:
@@ -50,11 +51,25 @@ def test_rules_are_scored_beside_the_model(folder: Path, tmp_path: Path) -> None
 
 
 def test_a_split_without_rated_texts_is_an_error(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["ratings", "--model", "baseline:longer", "--data", str(folder)]
     assert main([*arguments, "--split", "validation"]) == 2
     assert "no configuration has rated texts" in capsys.readouterr().err
+    parts = {("x", "test"): ([rated(i, 3) for i in range(3)], RATED)}
+    write_dataset(tmp_path / "unrated", "rated", parts)
+    assert main([*arguments[:-1], str(tmp_path / "unrated")]) == 2
+    assert "no configuration has rated texts" in capsys.readouterr().err
+
+
+def test_texts_need_no_ids(tmp_path: Path) -> None:
+    rows = [rated(i, 1 + i, i / 10, i / 5) for i in range(12)]
+    for row in rows:
+        del row["id"]
+    schema = RATED.remove(RATED.get_field_index("id"))
+    data = write_dataset(tmp_path / "mine", "mine", {("x", "test"): (rows, schema)})
+    request = Request("baseline:longer", str(data))
+    assert Ratings().evaluate(request).metrics["sets"]["x"]["rho"]["value"] == pytest.approx(1)
 
 
 def test_texts_of_one_group_are_drawn_together() -> None:

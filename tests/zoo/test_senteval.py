@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -53,6 +54,13 @@ def test_scores_are_taken_from_the_librarys_results(monkeypatch: pytest.MonkeyPa
     assert revisions == {"STS12": "abc", "STS-B": "abc"}
     names = {task.metadata.name for task in asked["tasks"]}
     assert asked["cache"] is None and names == {task.mteb for task in TASKS if task.mteb}
+
+
+def test_the_result_says_the_model_s_type(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mteb", reason="the extra mteb is not installed")
+    monkeypatch.setattr("zoo.evaluate.senteval.run", lambda *_: ({"STS12": 0.5}, {"STS12": "abc"}))
+    model = SentEval().evaluate(Request(str(tiny_bert), "hub")).model
+    assert (model["name"], model["type"]) == (tiny_bert.name, "bert")
 
 
 def test_without_the_extra_it_is_named() -> None:

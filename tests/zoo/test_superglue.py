@@ -243,6 +243,8 @@ def test_bad_input_is_named(tiny_bert: Path, superglue_folder: Path, tmp_path: P
 
     with pytest.raises(ConfigError, match="tasks = 'coppa': did you mean 'copa'"):
         run(superglue_folder, tasks="coppa")
+    with pytest.raises(ConfigError, match="tasks names copa, and the data 'rte'"):
+        run(f"{superglue_folder}@rte", tasks="copa")
     with pytest.raises(ConfigError, match="batch = 'many'"):
         run(superglue_folder, batch="many")
     for name, low in (("seeds", 0), ("batch", 0), ("max_candidates", 1), ("max_length", -1)):

@@ -73,9 +73,9 @@ class Places(TorchDataset[Any]):
         """The words to predict for each sentence; none if there is no such text."""
         if name in ("previous", "next"):
             near = sentences + (1 if name == "next" else -1)
-            begins = np.maximum(sentences, near)  # a document's first sentence has no previous one
-            there = begins < len(self.first)
-            there[there] = ~self.first[begins[there]]
+            later = np.maximum(sentences, near)  # that of two neighbours begins no document
+            there = later < len(self.first)
+            there[there] = ~self.first[later[there]]
             return self._texts(self.sentences, near, there)
         heading = self.over[sentences, ("section", "title").index(name)]
         return self._texts(self.headings, heading, heading != NOWHERE)

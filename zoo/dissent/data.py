@@ -183,8 +183,16 @@ class NgramVocabulary:
     def fit(
         cls, texts: Iterable[str], longest: int, *, min_texts: int, limit: int
     ) -> NgramVocabulary:
-        """The `limit` most frequent n-grams that are in at least `min_texts` texts."""
-        counter = _counter(longest, min_df=min_texts, max_features=limit).fit(texts)
+        """The `limit` most frequent n-grams that are in at least `min_texts` texts.
+
+        Raises `InputError` if there is none.
+        """
+        counter = _counter(longest, min_df=min_texts, max_features=limit)
+        try:
+            counter.fit(texts)
+        except ValueError as error:
+            problem = f"no n-gram is in {min_texts} texts or more"
+            raise InputError(problem, hint="lower --min_texts, or add training pairs") from error
         return cls(longest, tuple(counter.get_feature_names_out().tolist()))
 
     def save_pretrained(self, folder: str | Path) -> None:

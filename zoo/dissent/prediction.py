@@ -45,19 +45,19 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
 
     Raises `InputError` with the line of an invalid row.
     """
-    is_json = path.suffix in (*JSON_LINES, ".json")
+    is_json = path.name.lower().endswith((*JSON_LINES, ".json"))
     form = 'an object with "s1" and "s2"' if is_json else "two columns with a tab between"
     for where, row in json_rows(path) if is_json else _columns(path):
-        cells = [row.get("s1"), row.get("s2")] if isinstance(row, Mapping) else row
-        problem, expected = "is not a pair of sentences", form
-        if isinstance(cells, BadRecord):
-            problem, expected = cells.reason, f"{form}, in UTF-8"
-        elif isinstance(cells, list) and [type(cell) for cell in cells] == [str, str]:
+        if isinstance(row, BadRecord):
+            raise InputError(row.reason, where=where, hint=f"expected {form}, in UTF-8")
+        cells: list[Any] = [row.get("s1"), row.get("s2")] if isinstance(row, Mapping) else row
+        expected = form
+        if [type(cell) for cell in cells] == [str, str]:
             if all(text.strip() and len(text) <= SENTENCE_LIMIT for text in cells):
                 yield cells[0], cells[1]
                 continue
             expected = f"two texts that are not empty, of {SENTENCE_LIMIT:,} characters at most"
-        raise InputError(problem, where=where, hint=f"expected {expected}")
+        raise InputError("is not a pair of sentences", where=where, hint=f"expected {expected}")
 
 
 def _columns(path: Path) -> Iterator[tuple[str, Any]]:

@@ -126,14 +126,12 @@ def pmi_vectors(texts: Texts, vocab_size: int, size: int, seed: int) -> np.ndarr
     shape = (vocab_size, vocab_size)
     total = csr_matrix(shape, dtype=np.float64)
     for start in range(0, len(tokens), TOKENS_PER_PART):
-        stop = start + TOKENS_PER_PART
+        one = np.arange(start, min(start + TOKENS_PER_PART, len(tokens)))
         for distance in range(1, WINDOW + 1):
-            one, two = tokens[start:stop], tokens[start + distance : stop + distance]
-            one = one[: len(two)]
-            near = sentence[start : start + len(two)]
-            inside = near == sentence[start + distance : stop + distance]
-            ones = np.ones(int(inside.sum()))
-            total = total + csr_matrix((ones, (one[inside], two[inside])), shape=shape)
+            one = one[one + distance < len(tokens)]
+            near = one[sentence[one] == sentence[one + distance]]
+            cells = tokens[near], tokens[near + distance]
+            total = total + csr_matrix((np.ones(len(near)), cells), shape=shape)
     counts = total + total.T
 
     # max(0, log p(w, c) / (p(w) p(c)^0.75)), the contexts' shares taken after smoothing.

@@ -57,10 +57,11 @@ class StudentForMarkers(OverBackbone, PairModel):
         states = self.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
         words = states[:, 1:]  # without [CLS]; [SEP] and padding are left out below
         count = (mask.sum(1) - 2).clamp(min=1)[:, None]
-        place = torch.arange(words.size(1), device=ids.device)[None]
+        place = torch.arange(words.size(1), device=ids.device)
         mean = (words * (place < count)[..., None]).sum(1) / count
-        first = torch.arange(self.config.first_words, device=ids.device)[None].expand(len(ids), -1)
-        last = count - 1 - torch.arange(self.config.last_words, device=ids.device)[None]
+        # The places of the first and the last words; those that a short sentence lacks give 0.
+        first = torch.arange(self.config.first_words, device=ids.device).expand(len(ids), -1)
+        last = count - 1 - torch.arange(self.config.last_words, device=ids.device)
         ends = torch.cat([first, last], dim=1)
         there = (ends >= 0) & (ends < count)
         ends = ends.clamp(0, words.size(1) - 1)[..., None].expand(-1, -1, words.size(2))

@@ -68,6 +68,8 @@ def _attempted(words: Sequence[str]) -> str:
         _run(words)
     except (DiscorporaError, OSError) as error:
         return str(error)
+    except SystemExit:
+        return "its options are wrong: argparse says on standard error which"
     except Exception as error:
         log.exception("%s", " ".join(words))
         return f"{type(error).__name__}: {error}"
@@ -101,6 +103,8 @@ def _run(words: Sequence[str]) -> tuple[Path | None, Result]:
         transformers_logging.disable_progress_bar()
     torch.set_num_threads(options.threads)
     asked = ("model", "data", "split", "seed", "limit", "batch_size")
+    if Path(options.model).name in ("", ".."):  # no name for the tables
+        options.model = str(Path(options.model).resolve())
     request = Request(**{key: getattr(options, key) for key in asked})
     said = f"evaluating {Path(options.model).name} with {options.suite}"
     memory = within_memory(options.suite, f"lower --batch-size (now {options.batch_size})")
@@ -120,9 +124,10 @@ def _listed(text: Any) -> Any:
 
 
 def number(text: str, lowest: int = 0) -> int:
-    if int(text) < lowest:
-        raise argparse.ArgumentTypeError(f"{text} is below {lowest}")
-    return int(text)
+    with suppress(ValueError):
+        if int(text) >= lowest:
+            return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r}, expected a whole number from {lowest} on")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -172,17 +172,19 @@ def leave(
     It is judged on the encoded rows of `splits`, the main one last. By default that is the test
     split, or the validation split where the test split has no labels.
     """
+    splits = splits or ["test" if "test" in rows else "validation"]
     metrics = {}
-    for split in splits or ["test" if "test" in rows else "validation"]:
+    for split in splits:
         predicted = predict(model, rows[split], batch_size)
         metrics[split] = report(rows[split].labels, predicted, data.labels, job.recipe.seed)
-    figures = [f"{metrics[split][name]['value']:.3f}" for name in ("accuracy", "f1")]
+    main = splits[-1]
+    figures = [f"{metrics[main][name]['value']:.3f}" for name in ("accuracy", "f1")]
     finish(
         job,
         model,
         tokenizer,
         data.data,
-        headline=(f"{split} accuracy, unweighted F1", ", ".join(figures)),
+        headline=(f"{main} accuracy, unweighted F1", ", ".join(figures)),
         labels=data.labels,
         metrics=metrics,
         data={**details, "empty_classes": data.empty_classes},

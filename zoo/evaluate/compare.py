@@ -180,7 +180,8 @@ def _of_training(found: Mapping[str, Any], path: Path) -> Result:
     elif {"documents", "pairs", "baselines"} <= set(metrics):
         # Whatever it was trained on, a scorer's recipe ends with the pairs.
         suite, data = "permuted", {**data, "config": "pairwise"}
-    model = {"name": path.parent.name, "type": found.get("model_type", "")}
+    folder = path.parent if path.parent.name not in ("", "..") else path.parent.resolve()
+    model = {"name": folder.name, "type": found.get("model_type", "")}
     return Result(model, data, None, metrics, suite=suite, split=split)
 
 
@@ -252,9 +253,9 @@ def join_seeds(results: Sequence[Measured]) -> list[Measured]:
         key = (one.result.suite, one.model, one.kind, frozenset(one.cells), one.of_training)
         groups.setdefault(key, []).append(one)
     rows = []
-    for first, *others in groups.values():
-        group = [first, *others]
-        if others:
+    for group in groups.values():
+        first = group[0]
+        if len(group) > 1:
             cells = {}
             for name, cell in first.cells.items():
                 values = [one.cells[name].value for one in group]
@@ -309,10 +310,11 @@ def table_of(results: Sequence[Measured], published: bool = True) -> Table:
     rules: dict[str, Cells] = {}
     for one in results:
         for name, cells in one.rules.items():
-            known = rules.get(name, {})
-            other = any(c in known and known[c].value != cells[c].value for c in cells)
-            kept = f"{name} ({one.model})" if other else name
-            rules[kept] = {**cells, **rules.get(kept, {})}
+            for shown in (name, f"{name} ({one.model})", f"{name} ({one.path})"):
+                known = rules.get(shown, {})
+                if all(c not in known or known[c].value == cells[c].value for c in cells):
+                    rules[shown] = {**cells, **known}
+                    break
     rows = [*models, *(Row(name, "rule", cells) for name, cells in rules.items())]
     notes = _notes(suite, results)
     protocols = {None, *(str(one.result.protocol.get("protocol", "")) for one in results)}

@@ -37,7 +37,7 @@ def write(stem: Path, found: Mapping[str, Any]) -> None:
     from matplotlib.figure import Figure
 
     counts, names = np.array(found["gold_by_predicted"]), found["classes"]
-    rows = zip(names, *counts.T.tolist(), strict=True)
+    rows = ([name, *row] for name, row in zip(names, counts.tolist(), strict=True))
     write_csv(stem, ["gold \\ predicted", *names], rows)
     order = np.argsort(counts.sum(1), kind="stable")
     counts = counts[np.ix_(order, order)]
@@ -63,8 +63,9 @@ def write_layers(layers: Mapping[str, Any], stem: Path) -> None:
 
     tasks, numbers = list(layers["accuracy"]), layers["layers"]
     accuracy = np.array(list(layers["accuracy"].values())).T
-    cells = [[f"{value:.4f}" for value in row] for row in accuracy]
-    write_csv(stem, ["layer", *tasks], zip(numbers, *zip(*cells, strict=True), strict=True))
+    cells = zip(numbers, accuracy.tolist(), strict=True)
+    rows = ([layer, *(f"{value:.4f}" for value in row)] for layer, row in cells)
+    write_csv(stem, ["layer", *tasks], rows)
     matrix = 100 * accuracy
     deviation = matrix.std(0)
     shades = (matrix - matrix.mean(0)) / np.where(deviation > 0, deviation, 1)

@@ -113,10 +113,10 @@ def dissent(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskCl
     rows = {}
     for name in found.tables:
         joined = [" ".join(pair) for pair in zip(*found.texts(name), strict=True)]
-        rows[name] = joined, found.gold(name).tolist()
+        rows[split if name == "test" else name] = joined, found.gold(name).tolist()
     name = f"{about['name']} {about['config']}"
     text = f"The label of two texts, one of {len(found.labels)} (Nie, Bennett and Goodman 2019)"
-    return [_task(_Probed, name, text, "test", about["revision"])(rows, predictions)]
+    return [_task(_Probed, name, text, split, about["revision"])(rows, predictions)]
 
 
 def insted(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskRetrieval]:

@@ -79,20 +79,22 @@ class Pairwise(OfScorers):
 
     @classmethod
     def tests(cls, one: Result, two: Result) -> dict[str, McNemar]:
-        """McNemar for each set that two results share.
+        """McNemar for each set of which two results have the outcomes.
 
         Raises `InputError` if a set of the same name holds other pairs.
         """
-        sets, others = one.metrics["sets"], two.metrics["sets"]
         found = {}
-        for name in (name for name in sets if name in others):
-            if sets[name]["pairs_digest"] != others[name]["pairs_digest"]:
+        for name, own in one.metrics["sets"].items():
+            other = two.metrics["sets"].get(name, {})
+            if not own.keys() & other.keys() >= {"outcomes", "pairs_digest"}:
+                continue  # another program's result may lack them
+            if own["pairs_digest"] != other["pairs_digest"]:
                 raise InputError(
                     "the two results are of different pairs",
                     where=f"set {name!r}",
                     hint="evaluate both models alike, on the same data",
                 )
-            found[name] = mcnemar(sets[name]["outcomes"], others[name]["outcomes"])
+            found[name] = mcnemar(own["outcomes"], other["outcomes"])
         return found
 
 

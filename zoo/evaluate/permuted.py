@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import eq
 
 import numpy as np
 import pyarrow as pa
@@ -75,8 +76,6 @@ def rank_texts(model: Scorer, documents: pa.Table, orders: pa.Table) -> Ranking:
         names += [row["document"]] * len(others)
         texts += [text] * len(others)
         permuted += others
-    both = [scores_of(scorer, [*texts, *permuted]) for scorer in (model, baseline("longer"))]
-    (coherent, other), lengths = (np.split(values, 2) for values in both)
-    same = [one == two for one, two in zip(texts, permuted, strict=True)]
-    other[same] = coherent[same]
-    return Ranking(names, coherent, other, (lengths[0], lengths[1]), sum(same))
+    coherent, other = np.split(scores_of(model, [*texts, *permuted]), 2)
+    lengths = np.split(scores_of(baseline("longer"), [*texts, *permuted]), 2)
+    return Ranking(names, coherent, other, (lengths[0], lengths[1]), sum(map(eq, texts, permuted)))

@@ -51,10 +51,9 @@ class Ratings(OfScorers):
         tables = {}
         for data in (each for each in opened if request.split in each.splits):
             splits = dict.fromkeys((request.split, "train"))
-            there = [data.splits[split] for split in splits if split in data.splits]
-            rated = [table for table in there if {*COLUMNS} <= {*table.column_names}]
-            if rated:
-                tables[data.config] = [spread(table, request.limit) for table in rated]
+            parts = [spread(data.splits[s], request.limit) for s in splits if s in data.splits]
+            if {*COLUMNS} <= {*parts[0].column_names} and any(parts[0]["ratings"].to_pylist()):
+                tables[data.config] = parts
         if not tables:
             raise InputError(
                 f"no configuration has rated texts in its split {request.split!r}",
@@ -104,7 +103,8 @@ def evaluate_set(
     _, group = np.unique([row["group"] for row in rows], return_inverse=True)
     texts = [tuple(as_sentences(row["text"])) for row in both]
     # A domain is that of GCDC's files, `Clinton_test:12`; the other releases have one.
-    domains = np.array([row["id"].partition(":")[0].rpartition("_")[0] for row in both])
+    ids = [row.get("id") or "" for row in both]
+    domains = np.array([id.partition(":")[0].rpartition("_")[0] for id in ids])
     classes = np.array([row["rating"] for row in both]) if learnt else np.zeros(0)
     rho, right = {}, {}
     for rule, scorer in scorers.items():

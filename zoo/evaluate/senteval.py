@@ -7,7 +7,6 @@ as SentEval measures them; `TASKS` says of each other one what differs or that i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,7 +87,7 @@ class SentEval(Suite):
             if task.name in scores
         }
         return Result(
-            model={"name": Path(request.model).name, "type": type(encoder.model).__name__},
+            model=encoder.model.describe(),
             dataset={name: {"revision": revision} for name, revision in revisions.items()},
             protocol={
                 "library": f"mteb {versions('mteb')['mteb']}",

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from corpora.errors import InputError
+from corpora.errors import ConfigError, InputError
 from zoo.declared import GOES_ON, AtLeast0, Count, Form, Positive, Suite
 from zoo.evaluate import Request
 from zoo.evaluate.results import Result
@@ -121,6 +121,9 @@ class SuperGlue(Suite):
         from zoo.loading import model_type
 
         folder, config = split_spec(request.data)
+        if config and self.tasks not in ((), (config,)):
+            problem = f"tasks names {', '.join(self.tasks)}, and the data {config!r}"
+            raise ConfigError(problem, where=request.data, hint="leave out @CONFIG, or the tasks")
         there: Collection[str] = TASKS
         if config or Path(folder).is_dir():
             there = (config,) if config else read_manifest(Path(folder))["configs"]

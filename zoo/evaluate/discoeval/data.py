@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corpora.errors import BadRecord, InputError
+from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.readers.discoeval import read_discoeval
 from corpora.readers.files import read_lines
 from corpora.rng import stream
@@ -87,14 +87,19 @@ def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
     in DiscoEval's own layout (`SP/wiki/train.txt`). Raises `InputError` if it holds none.
     """
     wanted, found = tuple(tasks) or tuple(TASKS), Found()
-    place = Path(split_spec(spec)[0])
-    files = (FILES["validation"], f"*/{FILES['validation']}")
-    if any(True for t in TASKS.values() for file in files for _ in (place / t.folder).glob(file)):
-        _read_original(place, wanted, found)
-    elif place.is_dir() and not (place / MANIFEST).is_file():
-        _read_several(place, found)
-    else:
+    folder, config = split_spec(spec)
+    place = Path(folder)
+    held = FILES["validation"]
+    released = [f"{t.folder}/{name}" for t in TASKS.values() for name in (held, f"*/{held}")]
+    if not place.is_dir() or (place / MANIFEST).is_file():
         found.tasks = _read_built(spec, place.name)
+    elif config:
+        problem = f"no configuration {config!r}: it is a folder of several datasets"
+        raise ConfigError(problem, where=folder, hint="leave @CONFIG out; --tasks SP,BSO chooses")
+    elif any(any(place.glob(name)) for name in released):
+        _read_original(place, wanted, found)
+    else:
+        _read_several(place, wanted, found)
     found.tasks = [data for data in found.tasks if data.task.name in wanted]
     if not found.tasks:
         raise InputError(
@@ -151,10 +156,12 @@ def divide(split: Split, seed: int = 0) -> tuple[Split, Split]:
 # Datasets that discorpora built.
 
 
-def _read_several(folder: Path, found: Found) -> None:
-    """Every configuration of every dataset folder below; what is no DiscoEval task is passed."""
+def _read_several(folder: Path, wanted: Sequence[str], found: Found) -> None:
+    """Every configuration of every dataset folder below; what is no wanted task is not opened."""
+    builders = {"", *(TASKS[name].builder for name in wanted)}
     for place in sorted(folder.iterdir()):
-        configs = read_manifest(place).get("configs", {}) if (place / MANIFEST).is_file() else {}
+        manifest = read_manifest(place) if (place / MANIFEST).is_file() else {}
+        configs = manifest.get("configs", ()) if _builder_of(manifest) in builders else ()
         for config in configs:
             name = place.name if len(configs) == 1 else f"{place.name}@{config}"
             try:
@@ -163,10 +170,14 @@ def _read_several(folder: Path, found: Found) -> None:
                 found.skipped[name] = error.message
 
 
+def _builder_of(manifest: Mapping[str, Any]) -> str:
+    return str(manifest.get("stage", {}).get("settings", {}).get("builder", ""))
+
+
 def _read_built(spec: str, domain: str) -> list[TaskData]:
     """A dataset that discorpora built; none if its builder or columns are of no task."""
     data = open_dataset(spec)
-    builder = str(data.manifest.get("stage", {}).get("settings", {}).get("builder", ""))
+    builder = _builder_of(data.manifest)
     columns = {name for table in data.splits.values() for name in table.schema.names}
     task = task_of(columns, builder or data.name)
     another = builder and builder not in [task.builder for task in TASKS.values()]
@@ -255,6 +266,8 @@ def _split_of_file(task: Task, path: Path, labels: Sequence[str]) -> Split:
 def _relations(path: Path, labels: int) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The lines of a file of PDTB: label number (below `labels`, 0: any), and both arguments."""
     for number, line in enumerate(_lines(path), 1):
+        if not line:
+            continue
         label, *texts = line.split("\t")
         if len(texts) < 2 or not label.isdecimal() or (labels and int(label) >= labels):
             below = f" from 0 to {labels - 1} (labelset.txt)" if labels else ""

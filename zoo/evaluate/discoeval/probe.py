@@ -37,11 +37,6 @@ class Probe:
     epochs: int
     grid: dict[float, float] = field(default_factory=dict)
 
-    @property
-    def linear(self) -> bool:
-        """Whether it has no hidden layer."""
-        return len(self.parameters) == 2
-
     @torch.inference_mode()
     def predict(self, features: np.ndarray, batch: int = 4096) -> np.ndarray:
         """The class of each row, `[rows]`. Raises `InputError` as `fit` does."""

@@ -388,7 +388,7 @@ def score(
     }
     if split != "validation":
         found["validation"] = _summary(np.array([probe.accuracy for probe in probes]))
-    if options.second_opinion and probes[0].linear:
+    if options.second_opinion and len(probes[0].parameters) == 2:  # no hidden layer
         found["sklearn"] = second_opinion(part, split, seed)
     return found
 
