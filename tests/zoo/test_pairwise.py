@@ -89,6 +89,8 @@ def test_identical_pairs_are_left_out_and_counted(jsonl_folder: Path, tests_fold
     one, two = open_sets(str(jsonl_folder)).sets[1], open_sets(str(tests_folder)).sets[0]
     assert one.digest == two.digest
     assert [pair.group for pair in two.pairs] == ["g0", "g0", "g1"]
+    some = {one.name: one for one in open_sets(str(tests_folder), limit=2).sets}
+    assert not any(one.identical for one in some.values())  # nobody knows where those stood
 
 
 def test_one_configuration_one_file_and_intrusion(jsonl_folder: Path, tests_folder: Path) -> None:

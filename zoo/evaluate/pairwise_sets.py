@@ -86,7 +86,7 @@ def open_sets(spec: str, split: str = "test", limit: int = 0) -> PairSets:
         config, opened = open_configs(spec)
         read = [(data, data.splits[split]) for data in opened if split in data.splits]
         found = [
-            _of_table(data, spread(table, limit))
+            _of_table(data, spread(table, limit), len(table))
             for data, table in read
             if table.num_rows and {"pos", "neg"} <= {*table.column_names}
         ]
@@ -136,8 +136,8 @@ def _of_files(files: Sequence[Path], limit: int) -> list[PairSet]:
     return [*sets.values()]
 
 
-def _of_table(data: Dataset, table: pa.Table) -> PairSet:
-    """The pairs of a table; those that its builder left out as identical are counted too."""
+def _of_table(data: Dataset, table: pa.Table, rows: int) -> PairSet:
+    """The pairs of a table; if it has all `rows`, those left out by its builder count as identical."""
     data.need("pos", "neg")
     for name in ("pos", "neg"):
         kind = table.schema.field(name).type
@@ -154,6 +154,8 @@ def _of_table(data: Dataset, table: pa.Table) -> PairSet:
     # `intrusion@pairwise` is called after its dataset.
     name = data.name if data.config in ("pairwise", "default") else data.config
     found = _set_of(name, pairs, data.where)
+    if len(table) < rows:
+        return found
     before_it = int(data.manifest.get("rejects", {}).get(f"identical_{data.config}", 0))
     return replace(found, identical=found.identical + before_it)
 
