@@ -289,3 +289,10 @@ def test_other_checkpoints_are_refused(
         convert(tmp_path / "model.pt", tmp_path / "out", str(backbone_folder))
     assert not (tmp_path / "out").exists()
     assert not Path("harm").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b".", b"half a page\n", b"(a list)\n", b"X\x01"])
+def test_a_file_that_is_no_checkpoint_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "model.pt").write_bytes(content)
+    with pytest.raises(InputError, match=r"model\.pt: cannot be read"):
+        convert(tmp_path / "model.pt", tmp_path / "out")
