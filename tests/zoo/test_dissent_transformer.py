@@ -181,6 +181,7 @@ def test_another_projects_backbone_has_the_licence_of_its_card(
     found = origins_of(preset.recipe(needed), data)
     assert found == {"data dissent": ["CC0-1.0"], f"backbone {tmp_path.name}": [licence]}
     (tmp_path / "vectors.txt").write_text("a 0 1\n", encoding="utf-8")
+    (tmp_path / "results.json").write_text('["another project\'s"]', encoding="utf-8")
     vectors = {"dataset": "d", "output": "o", "vectors": str(tmp_path / "vectors.txt")}
     found = origins_of(read_preset("dissent/bilstm").recipe(vectors), data)
     assert found["vectors vectors.txt"] == [licence]
