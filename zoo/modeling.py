@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
@@ -139,9 +138,12 @@ def load_backbone(
     if not name:
         try:
             return encoder_from(set_dropout(config_from(table), rates))
-        except (ValueError, TypeError, StrictDataclassError) as error:
+        except DiscorporaError:
+            raise
+        except Exception as error:  # transformers and torch raise whatever a value comes to
+            said = " ".join(str(error).split())
             raise ConfigError(
-                " ".join(str(error).split()),
+                f"no encoder can be made with these settings ({type(error).__name__}: {said})",
                 where="backbone_config",
                 hint="correct the setting; those of the encoders are in the documentation of "
                 "transformers",
