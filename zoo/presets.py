@@ -147,9 +147,11 @@ def parse_options(arguments: Sequence[str]) -> dict[str, Any]:
     queue = list(arguments)
     while queue:
         flag, given, value = queue.pop(0).partition("=")
-        if not re.match("--.", flag) or not (given or queue):
-            problem = f"expected --key value: {flag!r} is no option, or has no value"
-            raise ConfigError(problem, where=COMMAND_LINE)
+        option = re.match("--.", flag)
+        if not option or not (given or (queue and not re.match("--[a-z]", queue[0]))):
+            problem = f"{flag!r} {'has no value' if option else 'is no option'}"
+            hint = "write --key value; a switch has the value true or false"
+            raise ConfigError(problem, where=COMMAND_LINE, hint=hint)
         value = value if given else queue.pop(0)
         *tables, last = flag[2:].replace("-", "_").split(".")
         target: Any = options
