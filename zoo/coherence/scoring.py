@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -16,16 +16,15 @@ from pydantic import AliasPath, BaseModel, Field, FiniteFloat
 from corpora.errors import InputError
 from corpora.outside import read_record
 from zoo import file_of
+from zoo.coherence import SHIPPED
 from zoo.coherence.links import LinkScorer
+from zoo.coherence.modeling import CoherenceScorer
+from zoo.evaluate import scorers
 from zoo.texts import Text, Window, as_sentences, check_texts, windows
 from zoo.training.job import RESULTS
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from zoo.coherence.modeling import CoherenceScorer
-
-    Model: TypeAlias = CoherenceScorer | LinkScorer
+Model = CoherenceScorer | LinkScorer
+"""What scores in windows."""
 
 log = logging.getLogger("zoo")
 
@@ -278,16 +277,12 @@ def load_scorer(model: str | Path = "") -> Model:
 
     Raises `InputError` for a model that does not score texts, or not in windows.
     """
-    from zoo.coherence import SHIPPED
-    from zoo.evaluate import scorers
-
-    scorer: Any = scorers.load_scorer(str(model or SHIPPED))
-    if not hasattr(scorer, "score_windows"):
+    scorer = scorers.load_scorer(str(model or SHIPPED))
+    if not isinstance(scorer, Model):
         raise InputError(
             f"is a {type(scorer).__name__}: percentiles, ranks and explanations are for the "
             "shipped scorer and the models of coherence/contrastive and coherence/full",
             where=str(model),
             hint="judge it with: discorpora evaluate pairwise",
         )
-    loaded: Model = scorer
-    return loaded
+    return scorer
