@@ -64,7 +64,7 @@ def convert(
             {
                 "made_by": "discorpora convert coherence",
                 "checkpoint": {"file": checkpoint.name, "sha256": sha256(checkpoint)},
-                "backbone": Path(backbone).name if Path(backbone).is_dir() else backbone,
+                "backbone": Path(backbone).absolute().name if Path(backbone).is_dir() else backbone,
                 "left_out": left_out,
                 "versions": versions(*LIBRARIES),
             },

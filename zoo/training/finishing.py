@@ -198,7 +198,9 @@ def origins_of(recipe: Declared, dataset: Dataset) -> dict[str, list[str]]:
             path = Path(name)
             place = str(path.parent) if path.is_file() else name
             more = _of_results(place)
-            more = more or {f"{setting} {path.name if path.exists() else name}": [_of_card(place)]}
+            more = more or {
+                f"{setting} {path.absolute().name if path.exists() else name}": [_of_card(place)]
+            }
             for origin, own in more.items():
                 origins[origin] = sorted({*origins.get(origin, ()), *own})
     return origins
