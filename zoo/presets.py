@@ -242,13 +242,13 @@ class Plugin(BaseModel):
     """The hash of its code: with other code it is another run."""
 
 
-class Described(BaseModel):
+class Config(BaseModel):
     """What loading plug-ins reads of a model's configuration."""
 
     model_type: str = ""
 
 
-class Trained(BaseModel):
+class Manifest(BaseModel):
     """What loading reads of the manifest of a model's folder."""
 
     plugins: tuple[Plugin, ...] = Field((), validation_alias=AliasPath("settings", PLUGINS))
@@ -278,7 +278,7 @@ def load_plugins(folder: Path) -> None:
     missing one is only told: the weights do not need it.
     """
     place = folder / MANIFEST
-    plugins = read_record(Trained, place).plugins if place.is_file() else ()
+    plugins = read_record(Manifest, place).plugins if place.is_file() else ()
     for plugin in plugins:
         if _may_run(plugin.name):
             with suppress(ConfigError):
@@ -286,7 +286,7 @@ def load_plugins(folder: Path) -> None:
                 continue
         from transformers import CONFIG_MAPPING
 
-        there = read_record(Described, folder / "config.json").model_type
+        there = read_record(Config, folder / "config.json").model_type
         problem = f"the {plugin.kind} {plugin.name} that trained it is not installed"
         if there not in CONFIG_MAPPING:
             raise InputError(

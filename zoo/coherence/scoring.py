@@ -213,7 +213,7 @@ def load_breaks(model: str | Path) -> Breaks | None:
 TESTED = ("metrics", "test", "accuracy")
 
 
-class Trained(BaseModel):
+class Result(BaseModel):
     """What scoring reads of the results of a training: the accuracy on its test pairs."""
 
     value: float = Field(0.0, validation_alias=AliasPath(*TESTED, "value"))
@@ -223,7 +223,7 @@ class Trained(BaseModel):
 def warn_of_chance(model: str | Path) -> None:
     """Warn of a model whose accuracy on its own test pairs is not above chance."""
     found = file_of(model, RESULTS)
-    accuracy = read_record(Trained, found, DAMAGED) if found else None
+    accuracy = read_record(Result, found, DAMAGED) if found else None
     if accuracy and accuracy.ci and accuracy.ci[0] <= 0.5:
         percent = [100 * figure for figure in (accuracy.value, *accuracy.ci)]
         log.warning(
