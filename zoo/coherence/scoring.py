@@ -48,7 +48,11 @@ class Reference:
     @classmethod
     def among(cls, of: str, scores: Sequence[float]) -> Reference:
         """The reference of texts with these scores. Raises `InputError` for no scores."""
-        return cls(of, len(scores), tuple(quantiles(scores)))
+        if not len(scores):
+            raise InputError(
+                "the reference set has no texts", hint="give coherent texts to compare to"
+            )
+        return cls(of, len(scores), tuple(np.quantile(scores, np.linspace(0, 1, 101)).tolist()))
 
 
 @dataclass(frozen=True)
@@ -254,13 +258,6 @@ def percentile(score: float, quantiles: Sequence[float]) -> float:
     if place < len(quantiles) and quantiles[place] == score:
         return float(shares[place])
     return float(np.interp(score, quantiles, shares, left=0, right=100))
-
-
-def quantiles(scores: Sequence[float]) -> list[float]:
-    """The 101 quantiles of a reference set's scores. Raises `InputError` for no scores."""
-    if not len(scores):
-        raise InputError("the reference set has no texts", hint="give coherent texts to compare to")
-    return [float(value) for value in np.quantile(np.asarray(scores), np.linspace(0, 1, 101))]
 
 
 def load_reference(model: str | Path) -> Reference | None:

@@ -155,7 +155,8 @@ def open_dataset(
     """Open `FOLDER` or a Hub id `OWNER/NAME`, with `@CONFIG` or `config` for its configuration.
 
     `splits` says what its splits are called where not train, validation and test:
-    `{"validation": "validation_matched"}`.
+    `{"validation": "validation_matched"}`. The `streamed` splits of a folder are `Shards`, read
+    batch by batch; a dataset of the Hub comes as tables, which its library maps into memory.
 
     Raises `InputError` for a folder that is absent, has no manifest or lacks files, and
     `ConfigError` for a configuration that it does not have.
@@ -172,14 +173,6 @@ def open_dataset(
         raise InputError(f"cannot load it from the Hub: {error}", where=spec) from error
     tables = tables_of(loaded, splits)
     return Dataset(spec, config or "default", revision, tables, names=splits or {})
-
-
-def open_streamed(spec: str, config: str = "") -> Dataset:
-    """As `open_dataset`, but the splits of a built folder are `Shards`, read batch by batch.
-
-    A dataset of the Hub comes as the tables that its library maps into memory.
-    """
-    return open_dataset(spec, config, streamed=True)
 
 
 def no_split(split: str, there: Iterable[str], where: str) -> ConfigError:
@@ -294,8 +287,8 @@ def _open_folder(folder: Path, config: str, names: Mapping[str, str], streamed: 
     configs = manifest.get("configs", {})
     if not config:
         flagged = [name for name, entry in configs.items() if entry.get("default")]
-        usual = flagged or (list(configs) if len(configs) == 1 else ["default"])
-        config = usual[0] if usual[0] in configs else ""
+        only = configs if len(configs) == 1 else ()
+        config = next((name for name in (*flagged, *only, "default") if name in configs), "")
     if config not in configs:
         raise ConfigError(
             f"no configuration {config!r}" if config else "which configuration?",
