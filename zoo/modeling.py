@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -255,13 +256,13 @@ def explained(folder: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # the tokenizers library raises nothing narrower
-        words = ("PytorchStreamWriter", "write") if isinstance(error, RuntimeError) else ()
-        if not isinstance(error, OSError | SafetensorError) and not any(
-            word in str(error) for word in (*words, "(os error ")
-        ):
+        said = str(error)
+        by_torch = isinstance(error, RuntimeError) and re.search("PytorchStreamWriter|write", said)
+        by_system = isinstance(error, OSError | SafetensorError) or "(os error " in said
+        if not by_torch and not by_system:
             raise
         raise DiscorporaError(
-            f"cannot write: {str(error).splitlines()[0]}",
+            f"cannot write: {said.splitlines()[0]}",
             where=str(folder),
             hint="check the free disk space and run the same command again: it continues",
         ) from error

@@ -148,7 +148,8 @@ def parse_options(arguments: Sequence[str]) -> dict[str, Any]:
     while queue:
         flag, given, value = queue.pop(0).partition("=")
         option = re.match("--.", flag)
-        if not option or not (given or (queue and not re.match("--[a-z]", queue[0]))):
+        follows = queue and not re.match("--[a-z]", queue[0])
+        if not option or not (given or follows):
             problem = f"{flag!r} {'has no value' if option else 'is no option'}"
             hint = "write --key value; a switch has the value true or false"
             raise ConfigError(problem, where=COMMAND_LINE, hint=hint)

@@ -197,10 +197,8 @@ def origins_of(recipe: Declared, dataset: Dataset) -> dict[str, list[str]]:
         if name := str(getattr(recipe, setting, "")):
             path = Path(name)
             place = str(path.parent) if path.is_file() else name
-            more = _of_results(place)
-            more = more or {
-                f"{setting} {path.absolute().name if path.exists() else name}": [_of_card(place)]
-            }
+            called = path.absolute().name if path.exists() else name
+            more = _of_results(place) or {f"{setting} {called}": [_of_card(place)]}
             for origin, own in more.items():
                 origins[origin] = sorted({*origins.get(origin, ()), *own})
     return origins
