@@ -222,10 +222,7 @@ def _check_files(folder: Path) -> None:
 
 def _shapes(name: str, folder: Path) -> dict[str, tuple[int, ...]]:
     """The shapes of the stored weights by their names, read from the files' headers alone."""
-    if Path(name).is_dir():
-        files = sorted(folder.glob("*.safetensors"))
-    else:
-        files = [path] if (path := file_of(name, WEIGHTS)) else []
+    files = [path] if (path := file_of(name, WEIGHTS)) else []
     if index := file_of(name, INDEX):
         stored = read_json(index, AGAIN)
         named = stored.get("weight_map") if isinstance(stored, dict) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
@@ -139,9 +139,12 @@ def load_backbone(
     if not name:
         try:
             return encoder_from(set_dropout(config_from(table), rates))
-        except (ValueError, TypeError, StrictDataclassError) as error:
+        except DiscorporaError:
+            raise
+        except Exception as error:  # transformers and torch raise whatever a value comes to
+            said = " ".join(str(error).split())
             raise ConfigError(
-                " ".join(str(error).split()),
+                f"no encoder can be made with these settings ({type(error).__name__}: {said})",
                 where="backbone_config",
                 hint="correct the setting; those of the encoders are in the documentation of "
                 "transformers",
@@ -253,13 +256,13 @@ def explained(folder: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # the tokenizers library raises nothing narrower
-        words = ("PytorchStreamWriter", "write") if isinstance(error, RuntimeError) else ()
-        if not isinstance(error, OSError | SafetensorError) and not any(
-            word in str(error) for word in (*words, "(os error ")
-        ):
+        said = str(error)
+        by_torch = isinstance(error, RuntimeError) and re.search("PytorchStreamWriter|write", said)
+        by_system = isinstance(error, OSError | SafetensorError) or "(os error " in said
+        if not by_torch and not by_system:
             raise
         raise DiscorporaError(
-            f"cannot write: {str(error).splitlines()[0]}",
+            f"cannot write: {said.splitlines()[0]}",
             where=str(folder),
             hint="check the free disk space and run the same command again: it continues",
         ) from error

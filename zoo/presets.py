@@ -147,9 +147,12 @@ def parse_options(arguments: Sequence[str]) -> dict[str, Any]:
     queue = list(arguments)
     while queue:
         flag, given, value = queue.pop(0).partition("=")
-        if not re.match("--.", flag) or not (given or queue):
-            problem = f"expected --key value: {flag!r} is no option, or has no value"
-            raise ConfigError(problem, where=COMMAND_LINE)
+        option = re.match("--.", flag)
+        follows = queue and not re.match("--[a-z]", queue[0])
+        if not option or not (given or follows):
+            problem = f"{flag!r} {'has no value' if option else 'is no option'}"
+            hint = "write --key value; a switch has the value true or false"
+            raise ConfigError(problem, where=COMMAND_LINE, hint=hint)
         value = value if given else queue.pop(0)
         *tables, last = flag[2:].replace("-", "_").split(".")
         target: Any = options
@@ -240,13 +243,13 @@ class Plugin(BaseModel):
     """The hash of its code: with other code it is another run."""
 
 
-class Described(BaseModel):
+class Config(BaseModel):
     """What loading plug-ins reads of a model's configuration."""
 
     model_type: str = ""
 
 
-class Trained(BaseModel):
+class Manifest(BaseModel):
     """What loading reads of the manifest of a model's folder."""
 
     plugins: tuple[Plugin, ...] = Field((), validation_alias=AliasPath("settings", PLUGINS))
@@ -276,7 +279,7 @@ def load_plugins(folder: Path) -> None:
     missing one is only told: the weights do not need it.
     """
     place = folder / MANIFEST
-    plugins = read_record(Trained, place).plugins if place.is_file() else ()
+    plugins = read_record(Manifest, place).plugins if place.is_file() else ()
     for plugin in plugins:
         if _may_run(plugin.name):
             with suppress(ConfigError):
@@ -284,7 +287,7 @@ def load_plugins(folder: Path) -> None:
                 continue
         from transformers import CONFIG_MAPPING
 
-        there = read_record(Described, folder / "config.json").model_type
+        there = read_record(Config, folder / "config.json").model_type
         problem = f"the {plugin.kind} {plugin.name} that trained it is not installed"
         if there not in CONFIG_MAPPING:
             raise InputError(

@@ -46,6 +46,7 @@ class TextEncoder:
 
     The cut falls after a whole sentence, chosen in the document's own order, so that a document
     and its permutations keep the same sentences. `cut` counts the texts that lost some.
+    Raises `InputError` if `max_tokens` leaves none for a text.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
@@ -56,6 +57,9 @@ class TextEncoder:
         at = next(i for i in range(len(full)) if full[i : i + len(one)] == one)
         self.start = np.asarray(full[:at], np.int32)
         self.end = np.asarray(full[at + len(one) :], np.int32)
+        if self.budget < 1:
+            problem = f"max_tokens = {max_tokens}: no token is left beside the special ones"
+            raise InputError(problem, hint="give a larger number, or a model with a longer input")
         # A byte-level tokenizer marks a word's start by the space before it; others need nothing
         # before a sentence for the pieces to equal the whole text's tokens.
         self.glue = "" if one + two == self._ids(" ".join(PROBE)) else " "

@@ -53,7 +53,13 @@ def _beside(path: Path, what: str) -> Path:
 
 
 def partial_path(folder: Path) -> Path:
-    """Where `folder` is being made until it is finished: the same place on every run."""
+    """Where `folder` is being made until it is finished: the same place on every run.
+
+    Raises `DiscorporaError` for a path that ends in no name, such as `.` and `/`.
+    """
+    if folder.name in ("", ".."):
+        hint = "give the folder that will be made by its name, such as build/model"
+        raise DiscorporaError("this cannot be the name of an output", where=str(folder), hint=hint)
     return folder.with_name(folder.name + _PARTIAL)
 
 
@@ -69,9 +75,9 @@ def staged(folder: Path) -> Iterator[Path]:
     Raises `DiscorporaError` if another process makes it (`Busy`) or has made it (`AlreadyMade`),
     or if the disk does not let it be written (full, no permission, a file in the way).
     """
+    partial = partial_path(folder)
     with _explained(folder), locked(_beside(folder, "lock"), "another process makes this folder"):
         _check_free(folder)
-        partial = partial_path(folder)
         partial.mkdir(parents=True, exist_ok=True)
         yield partial
         remove_unfinished(partial)

@@ -34,7 +34,7 @@ from zoo.conpono import ConponoModel
 from zoo.conpono.examples import Candidates, Collator, as_tensors
 from zoo.conpono.segments import Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
-from zoo.training.data import Dataset, batches, open_streamed
+from zoo.training.data import Dataset, batches, open_dataset
 from zoo.vocabularies import train_subwords
 
 UNIT = 200
@@ -154,7 +154,7 @@ def throughput(folder: Path, size: str, anchors: int, steps: int, candidates: in
     """Each way `steps` optimizer steps on the same examples, in turn."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cuda.matmul.allow_tf32 = True
-    dataset = open_streamed(str(folder))
+    dataset = open_dataset(str(folder), streamed=True)
     tokenizer = train_subwords(
         (text for row in documents(50) for text in row["sentences"]), 8000, max_length=512
     )
@@ -232,7 +232,7 @@ def memory(folder: Path, candidates: int) -> dict[str, float]:
         (text for row in documents(50) for text in row["sentences"]), 8000, max_length=512
     )
     begin = private()
-    dataset = open_streamed(str(folder))
+    dataset = open_dataset(str(folder), streamed=True)
     store = token_stores(dataset, tokenizer, Geometry(), folder.parent / "memory")["train"]
     tokenised = private()
     template, masking = Template.of(tokenizer, 512), Masking.of(tokenizer, 0.15)

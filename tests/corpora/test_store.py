@@ -99,6 +99,14 @@ def test_what_this_program_did_not_make_is_not_overwritten(tmp_path):
     assert (target / "thesis.txt").read_text() == "precious"
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "/", "made/.."])
+def test_an_output_has_a_name(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DiscorporaError, match="name of an output"), staged(Path(name)):
+        pass
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_killed_run_leaves_no_target_and_the_next_one_succeeds(tmp_path):
     code = f"""
         import os, signal

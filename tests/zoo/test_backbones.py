@@ -114,9 +114,35 @@ def test_a_trial_draws_no_random_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"hidden_size": "abc"}, {"hidden_size": 65, "num_attention_heads": 4}]
+    ("wrong", "named"),
+    [
+        ({"hidden_size": "abc"}, "hidden_size"),
+        ({"hidden_size": 65, "num_attention_heads": 4}, "hidden size"),
+        ({"hidden_act": "gellu"}, "KeyError: 'gellu'"),
+        ({"num_attention_heads": 0}, "ZeroDivisionError"),
+        ({"vocab_size": -1}, "negative dimension"),
+    ],
 )
-def test_a_wrong_value_of_a_backbone_is_named(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"backbone_config: .*hidden.size") as caught:
+def test_a_wrong_value_of_a_backbone_is_named(wrong: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigError, match=f"backbone_config: .*{named}") as caught:
         load_backbone("", {**TABLE, **wrong})
     assert "correct the setting" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("table", "where", "problem"),
+    [
+        ({**TABLE, "hiden_size": 8}, "backbone_config", "bert has no setting 'hiden_size'"),
+        ({"model_type": "bort"}, "backbone_config", "no model_type 'bort'"),
+        ({"model_type": "bart"}, "backbone", "bart has a decoder"),
+        ({"model_type": "gpt2"}, "attention_dropout", "gpt2 has none of its own"),
+    ],
+)
+def test_an_error_of_a_backbone_names_its_own_place(
+    table: dict[str, Any], where: str, problem: str
+) -> None:
+    rate = 0.1 if where == "attention_dropout" else -1.0
+    with pytest.raises(ConfigError) as caught:
+        load_backbone("", table, rate)
+    assert caught.value.where == where and caught.value.message.startswith(problem)
+    assert "correct the setting" not in caught.value.hint

@@ -26,7 +26,7 @@ from zoo.coherence.loop import FullTraining, drawn, mined, slice_of
 from zoo.coherence.modeling import ScoreOutput
 from zoo.coherence.objectives import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.recipes import Full
-from zoo.coherence.scoring import REFERENCE, quantiles
+from zoo.coherence.scoring import REFERENCE, Reference
 from zoo.presets import read_preset
 from zoo.train import train
 from zoo.training.job import Job
@@ -424,7 +424,7 @@ def test_what_a_bfloat16_run_reports_is_what_its_users_get(
     model = CoherenceScorer.from_pretrained(output)
     scores = model.score(documents["sentences"].to_pylist())
     stored = json.loads((output / REFERENCE).read_text(encoding="utf-8"))["quantiles"]
-    assert stored == pytest.approx(quantiles(scores), abs=1e-6)
+    assert stored == pytest.approx(Reference.among("", scores).quantiles, abs=1e-6)
 
 
 @pytest.mark.slow

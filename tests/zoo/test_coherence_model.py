@@ -69,6 +69,13 @@ def test_padding_changes_no_score(kind: str, vector: str, tokenizer: Any) -> Non
     torch.testing.assert_close(model(*wide).scores[:-1], together, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("limit", [-4, 1, 2])
+def test_a_limit_that_leaves_no_word_is_an_error(limit: int, tokenizer: Any) -> None:
+    """Of two special tokens beside a text: its score was NaN, or range() failed."""
+    with pytest.raises(InputError, match=f"max_tokens = {limit}: no token is left"):
+        TextEncoder(tokenizer, limit)
+
+
 def test_the_vector_of_xlnet_is_the_last_real_token(tokenizer: Any) -> None:
     assert scorer("bert", tokenizer).config.pooling == "first"
     model = scorer("xlnet", tokenizer)

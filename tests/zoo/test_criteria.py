@@ -23,7 +23,7 @@ from zoo.criteria.modeling import bag_loss
 from zoo.criteria.recipes import Bigru
 from zoo.evaluate.encoders import load_encoder
 from zoo.train import train
-from zoo.training.data import open_streamed
+from zoo.training.data import open_dataset
 from zoo.training.trainer import ZooTrainer
 from zoo.vocabularies import train_words
 
@@ -84,7 +84,7 @@ def places_of(data: Path, beside: Path, max_tokens: int = 32) -> tuple[Places, A
     tokenizer = train_words((s for n in range(40) for s in document(n)["sentences"]), 500)
     config = CriteriaConfig(criteria=["nl", "spp", "sdt"])
     recipe = Bigru(dataset=str(data), output=str(beside), max_tokens=max_tokens)
-    places = open_places(recipe, open_streamed(str(data)), tokenizer, config)
+    places = open_places(recipe, open_dataset(str(data), streamed=True), tokenizer, config)
     return places["train"], tokenizer
 
 

@@ -172,15 +172,21 @@ def test_base_then_markers_then_relations(
     [("---\nlicense: apache-2.0\n---\n# B\n", "Apache-2.0"), ("---\n: [\n---\n", "unknown")],
 )
 def test_another_projects_backbone_has_the_licence_of_its_card(
-    card: str, licence: str, tmp_path: Path, pairs_folder: Path
+    card: str,
+    licence: str,
+    tmp_path: Path,
+    pairs_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     preset, data = read_preset("dissent/transformer"), open_dataset(str(pairs_folder), "all")
-    needed = {"dataset": "d", "output": "o", "backbone": str(tmp_path)}
+    needed = {"dataset": "d", "output": "o", "backbone": "."}
+    monkeypatch.chdir(tmp_path)
     assert origins_of(preset.recipe(needed), data)[f"backbone {tmp_path.name}"] == ["unknown"]
     (tmp_path / "README.md").write_text(card, encoding="utf-8")
     found = origins_of(preset.recipe(needed), data)
     assert found == {"data dissent": ["CC0-1.0"], f"backbone {tmp_path.name}": [licence]}
     (tmp_path / "vectors.txt").write_text("a 0 1\n", encoding="utf-8")
+    (tmp_path / "results.json").write_text('["another project\'s"]', encoding="utf-8")
     vectors = {"dataset": "d", "output": "o", "vectors": str(tmp_path / "vectors.txt")}
     found = origins_of(read_preset("dissent/bilstm").recipe(vectors), data)
     assert found["vectors vectors.txt"] == [licence]

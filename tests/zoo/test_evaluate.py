@@ -6,8 +6,10 @@ import json
 import shutil
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from safetensors.numpy import load_file, save_file
 from sklearn.metrics import precision_recall_fscore_support
@@ -23,7 +25,7 @@ from zoo.evaluate.results import other_revisions, trained_on
 from zoo.evaluate.scores import Ranking, confusion_matrix, macro_f1, per_class, ranked
 from zoo.evaluate.table import percent
 from zoo.train import train
-from zoo.training.data import label_names, open_dataset, tables_of
+from zoo.training.data import Dataset, label_names, open_dataset, tables_of
 
 from .conftest import MARKERS, STORY, SUBJECTS
 
@@ -381,9 +383,21 @@ def test_a_misspelt_split_is_named(
 
 def test_a_dataset_folder_is_read_as_it_was_written(pairs_folder: Path) -> None:
     data = open_dataset(f"{pairs_folder}@all")
-    assert data.labels() == MARKERS == label_names(data["test"].schema)
+    assert data.labels() == MARKERS == label_names(data["test"].schema, "")
     assert data.describe()["rows"] == {"train": 96, "validation": 24, "test": 24}
     assert data.describe()["licence"] == "CC0-1.0"
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ({"label": ["so"]}, "the column 'label' has no names of labels"),
+        ({"s1": ["It rained."]}, "it has no column 'label'"),
+    ],
+)
+def test_a_dataset_without_named_labels_is_named(columns: dict[str, Any], problem: str) -> None:
+    with pytest.raises(InputError, match=rf"^mine@pairs: {problem}"):
+        Dataset("mine", "pairs", "", {"train": pa.table(columns)}).labels()
 
 
 def test_the_library_datasets_gives_the_same_tables(pairs_folder: Path, tmp_path: Path) -> None:
@@ -391,7 +405,7 @@ def test_the_library_datasets_gives_the_same_tables(pairs_folder: Path, tmp_path
 
     found = datasets.load_dataset(str(pairs_folder), "all", cache_dir=str(tmp_path))
     tables, own = tables_of(found), open_dataset(str(pairs_folder))
-    assert label_names(tables["train"].schema) == MARKERS
+    assert label_names(tables["train"].schema, "") == MARKERS
     assert {name: table.to_pylist() for name, table in tables.items()} == {
         name: table.to_pylist() for name, table in own.splits.items()
     }

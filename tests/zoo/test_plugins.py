@@ -156,21 +156,39 @@ def test_a_wrong_objective_is_told_before_torch_is_loaded(
         read_preset("coherence/contrastive_tiny").recipe({**NEEDED, **options})
 
 
+PLUGIN = {"kind": "objective", "name": "gone.loss:Gone", "requires": "gone 1.2", "code": ""}
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_a_model_whose_plug_in_is_missing_says_so(
     known: bool, tmp_path: Path, tiny_bert: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Weights of a type that is known load all the same."""
-    plugin = {"kind": "objective", "name": "gone.loss:Gone", "requires": "gone 1.2", "code": ""}
     kind = "bert" if known else "gone-scorer"
     write_json(tmp_path / "config.json", {"model_type": kind})
-    write_json(tmp_path / "manifest.json", {"settings": {"plugins": [plugin]}})
+    write_json(tmp_path / "manifest.json", {"settings": {"plugins": [PLUGIN]}})
     if known:
         zoo.register(tmp_path)
         assert "the objective gone.loss:Gone that trained it is not installed" in caplog.text
     else:
         with pytest.raises(InputError, match=r"pip install 'gone==1.2'"):
             zoo.register(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "config", "problem"),
+    [
+        ({"settings": {"plugins": [{"name": "a.b:C"}]}}, {}, "manifest.json: is no manifest: "),
+        ({"settings": {"plugins": [PLUGIN]}}, {"model_type": []}, "config.json: is no config: "),
+    ],
+)
+def test_a_damaged_file_of_a_model_is_called_by_its_kind(
+    manifest: dict[str, object], config: dict[str, object], problem: str, tmp_path: Path
+) -> None:
+    write_json(tmp_path / "manifest.json", manifest)
+    write_json(tmp_path / "config.json", config)
+    with pytest.raises(InputError, match=problem):
+        zoo.register(tmp_path)
 
 
 def test_the_lazy_packages_have_their_names_and_no_others() -> None:

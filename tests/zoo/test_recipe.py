@@ -181,8 +181,12 @@ def test_options_that_do_not_exist() -> None:
         recipe.recipe({**NEEDED, "learning_rte": "1"})
     with pytest.raises(ConfigError, match="'dataset' is missing"):
         recipe.recipe({"output": "o"})
-    with pytest.raises(ConfigError, match="has no value"):
-        parse_options(["--epochs"])
+    for words in (["--epochs"], ["--seed", "1", "--epochs"], ["--epochs", "--seed", "1"]):
+        with pytest.raises(ConfigError, match="'--epochs' has no value"):
+            parse_options(words)
+    with pytest.raises(ConfigError, match="'1' is no option"):
+        parse_options(["--epochs", "2", "1"])
+    assert parse_options(["--max_steps", "-1", "--name=--x"]) == {"max_steps": "-1", "name": "--x"}
     with pytest.raises(ConfigError, match="did you mean"):
         read_preset("dissent/bilstm_tinny")
 

@@ -24,7 +24,6 @@ from zoo.coherence.scoring import (
     find_break,
     load_reference,
     percentile,
-    quantiles,
     rank,
     score_texts,
     windows,
@@ -167,7 +166,7 @@ def test_rank_puts_the_best_alternative_first(model: Any) -> None:
 
 
 def test_percentiles_follow_the_reference(tmp_path: Path) -> None:
-    known = quantiles([float(i) for i in range(11)])
+    known = Reference.among("", [float(i) for i in range(11)]).quantiles
     assert percentile(-5, known) == 0 and percentile(50, known) == 100
     assert percentile(5.0, known) == pytest.approx(50)
     stored = {"of": "stories", "texts": 11, "quantiles": known}
@@ -175,13 +174,13 @@ def test_percentiles_follow_the_reference(tmp_path: Path) -> None:
     assert load_reference(tmp_path) == Reference("stories", 11, known)
     assert load_reference(tmp_path / "none") is None
     with pytest.raises(InputError, match="has no texts"):
-        quantiles([])
+        Reference.among("", [])
 
 
 def test_reference_texts_that_tie_are_not_lower() -> None:
-    assert percentile(1.0, quantiles([1.0] * 5)) == 0
-    assert percentile(1.1, quantiles([1.0])) == 100
-    mostly = quantiles([0.0] * 90 + [1.0] * 10)
+    assert percentile(1.0, Reference.among("", [1.0] * 5).quantiles) == 0
+    assert percentile(1.1, Reference.among("", [1.0]).quantiles) == 100
+    mostly = Reference.among("", [0.0] * 90 + [1.0] * 10).quantiles
     assert percentile(0.0, mostly) == 0
     assert percentile(0.5, mostly) == pytest.approx(90, abs=1)
     assert percentile(1.0, mostly) == pytest.approx(90, abs=1)
@@ -191,7 +190,7 @@ def test_a_model_of_the_hub_has_its_reference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the Hub's cache holds a model; no file that lies about here is taken for it."""
-    known = quantiles([1.0, 2.0])
+    known = Reference.among("", [1.0, 2.0]).quantiles
     folder = tmp_path / "hub" / "models--someone--scorer"
     (folder / "snapshots" / "abc").mkdir(parents=True)
     (folder / "refs").mkdir()
@@ -289,3 +288,10 @@ def test_other_checkpoints_are_refused(
         convert(tmp_path / "model.pt", tmp_path / "out", str(backbone_folder))
     assert not (tmp_path / "out").exists()
     assert not Path("harm").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b".", b"half a page\n", b"(a list)\n", b"X\x01"])
+def test_a_file_that_is_no_checkpoint_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "model.pt").write_bytes(content)
+    with pytest.raises(InputError, match=r"model\.pt: cannot be read"):
+        convert(tmp_path / "model.pt", tmp_path / "out")

@@ -87,6 +87,13 @@ def test_a_manifest_imports_nothing_that_came_with_the_model(
     assert not (tmp_path / "evil").exists() and not (tmp_path / "evil_file").exists()
 
 
+def test_weights_beside_the_model_are_not_read(tiny_bert: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_bert, folder)
+    (folder / "half-copied.safetensors").write_bytes(b"xx")
+    assert len(load_encoder(str(folder)).encode(["It rained."])) == 1
+
+
 @pytest.mark.parametrize("outside", ["../weights.safetensors", "/etc/hostname", "a/b.safetensors"])
 def test_an_index_that_names_files_outside_is_refused(
     outside: str, tiny_bert: Path, tmp_path: Path

@@ -226,20 +226,12 @@ def _load_scorer(model: str, *, bf16: bool) -> tuple[Any, str]:
     """
     from transformers.utils import logging
 
-    from zoo.coherence import SHIPPED, CoherenceScorer, LinkScorer
-    from zoo.coherence.scoring import warn_of_chance
-    from zoo.evaluate.scorers import load_scorer
+    from zoo.coherence import SHIPPED
+    from zoo.coherence.scoring import load_scorer, warn_of_chance
 
     logging.disable_progress_bar()
     model = model or str(SHIPPED)
     scorer = load_scorer(model)
-    if not isinstance(scorer, CoherenceScorer | LinkScorer):
-        raise InputError(
-            f"is a {type(scorer).__name__}: percentiles, ranks and explanations are for the "
-            "shipped scorer and the models of coherence/contrastive and coherence/full",
-            where=model,
-            hint="judge it with: discorpora evaluate pairwise",
-        )
     warn_of_chance(model)
     scorer.bf16 = bf16
     return scorer.eval(), model

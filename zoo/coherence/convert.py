@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -65,7 +64,7 @@ def convert(
             {
                 "made_by": "discorpora convert coherence",
                 "checkpoint": {"file": checkpoint.name, "sha256": sha256(checkpoint)},
-                "backbone": Path(backbone).name if Path(backbone).is_dir() else backbone,
+                "backbone": Path(backbone).absolute().name if Path(backbone).is_dir() else backbone,
                 "left_out": left_out,
                 "versions": versions(*LIBRARIES),
             },
@@ -77,7 +76,7 @@ def read_state(checkpoint: Path) -> dict[str, Tensor]:
     """The tensors of a `.pt` file; nothing but tensors and plain containers is unpickled."""
     try:
         state = torch.load(checkpoint, map_location="cpu", weights_only=True)
-    except (OSError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+    except Exception as error:  # of bytes that are no pickle it raises whatever they come to
         hint = "it must be a state dict (torch.save(model.state_dict(), ...)); a pickled model is "
         hint += "rejected, because loading one can run any code"
         raise unreadable(error, checkpoint, hint) from error

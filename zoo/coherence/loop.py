@@ -320,7 +320,7 @@ class FullTraining:
 
         With several processes, of this one's share, or of all of it if it cannot be divided.
         """
-        weight, first = self.recipe.momentum_weight, 0
+        first = 0  # the number in the step of this process's first row
         shared = self.processes > 1 and len(batch) % self.processes == 0
         if shared:
             size = len(batch) // self.processes
@@ -332,8 +332,8 @@ class FullTraining:
         loss: Tensor = self.contrast(scores.float())
         if self.momentum is None:
             return loss
-        rows = (*scores.shape, -1)
-        other_ids, other_mask = (each.view(rows)[:, 1:].flatten(0, 1) for each in (ids, mask))
+        by_row = (*scores.shape, -1)  # in each row the document, then its negatives
+        other_ids, other_mask = (each.view(by_row)[:, 1:].flatten(0, 1) for each in (ids, mask))
         slices = [
             slice_of(self.documents, name, self.recipe, self.progress.seen + i)
             for i, (name, _) in enumerate(batch, first)
@@ -343,7 +343,7 @@ class FullTraining:
             negatives = self.model.vectors(other_ids, other_mask, encoder)
             self.queue.push(self.accelerator.gather(negatives) if shared else negatives)
             followed = self.model.vectors(*self._padded(slices), encoder)
-        own = outputs.vectors.view(*rows)[:, 0]
+        own, weight = outputs.vectors.view(by_row)[:, 0], self.recipe.momentum_weight
         return (1 - weight) * loss + weight * self.momentum_contrast(own, followed, self.queue())
 
     def _padded(self, texts: list[Any]) -> tuple[Tensor, Tensor]:

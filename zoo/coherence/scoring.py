@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -16,16 +16,15 @@ from pydantic import AliasPath, BaseModel, Field, FiniteFloat
 from corpora.errors import InputError
 from corpora.outside import read_record
 from zoo import file_of
+from zoo.coherence import SHIPPED
 from zoo.coherence.links import LinkScorer
+from zoo.coherence.modeling import CoherenceScorer
+from zoo.evaluate import scorers
 from zoo.texts import Text, Window, as_sentences, check_texts, windows
 from zoo.training.job import RESULTS
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from zoo.coherence.modeling import CoherenceScorer
-
-    Model: TypeAlias = CoherenceScorer | LinkScorer
+Model = CoherenceScorer | LinkScorer
+"""What scores in windows."""
 
 log = logging.getLogger("zoo")
 
@@ -49,7 +48,11 @@ class Reference:
     @classmethod
     def among(cls, of: str, scores: Sequence[float]) -> Reference:
         """The reference of texts with these scores. Raises `InputError` for no scores."""
-        return cls(of, len(scores), tuple(quantiles(scores)))
+        if not len(scores):
+            raise InputError(
+                "the reference set has no texts", hint="give coherent texts to compare to"
+            )
+        return cls(of, len(scores), tuple(np.quantile(scores, np.linspace(0, 1, 101)).tolist()))
 
 
 @dataclass(frozen=True)
@@ -214,7 +217,7 @@ def load_breaks(model: str | Path) -> Breaks | None:
 TESTED = ("metrics", "test", "accuracy")
 
 
-class Trained(BaseModel):
+class Result(BaseModel):
     """What scoring reads of the results of a training: the accuracy on its test pairs."""
 
     value: float = Field(0.0, validation_alias=AliasPath(*TESTED, "value"))
@@ -224,7 +227,7 @@ class Trained(BaseModel):
 def warn_of_chance(model: str | Path) -> None:
     """Warn of a model whose accuracy on its own test pairs is not above chance."""
     found = file_of(model, RESULTS)
-    accuracy = read_record(Trained, found, DAMAGED) if found else None
+    accuracy = read_record(Result, found, DAMAGED) if found else None
     if accuracy and accuracy.ci and accuracy.ci[0] <= 0.5:
         percent = [100 * figure for figure in (accuracy.value, *accuracy.ci)]
         log.warning(
@@ -257,13 +260,6 @@ def percentile(score: float, quantiles: Sequence[float]) -> float:
     return float(np.interp(score, quantiles, shares, left=0, right=100))
 
 
-def quantiles(scores: Sequence[float]) -> list[float]:
-    """The 101 quantiles of a reference set's scores. Raises `InputError` for no scores."""
-    if not len(scores):
-        raise InputError("the reference set has no texts", hint="give coherent texts to compare to")
-    return [float(value) for value in np.quantile(np.asarray(scores), np.linspace(0, 1, 101))]
-
-
 def load_reference(model: str | Path) -> Reference | None:
     """The reference of a model (folder or Hub id); None, with a warning, if it has none."""
     found = file_of(model, REFERENCE)
@@ -278,16 +274,12 @@ def load_scorer(model: str | Path = "") -> Model:
 
     Raises `InputError` for a model that does not score texts, or not in windows.
     """
-    from zoo.coherence import SHIPPED
-    from zoo.evaluate import scorers
-
-    scorer: Any = scorers.load_scorer(str(model or SHIPPED))
-    if not hasattr(scorer, "score_windows"):
+    scorer = scorers.load_scorer(str(model or SHIPPED))
+    if not isinstance(scorer, Model):
         raise InputError(
             f"is a {type(scorer).__name__}: percentiles, ranks and explanations are for the "
             "shipped scorer and the models of coherence/contrastive and coherence/full",
             where=str(model),
             hint="judge it with: discorpora evaluate pairwise",
         )
-    loaded: Model = scorer
-    return loaded
+    return scorer

@@ -465,21 +465,22 @@ def tables_of(metrics: dict[str, Any]) -> tuple[str, str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
-    runs = texts, orders, scorer, ship
-    one, between, two, three = (commands.add_parser(run.__name__) for run in runs)
-    one.add_argument("--novels", type=Path, nargs="+", required=True)
-    one.add_argument("--articles", nargs="+", required=True)
-    one.add_argument("--exclude", type=Path, nargs="*", default=[])
-    between.add_argument("texts", type=Path)
-    two.add_argument("texts", type=Path)
-    two.add_argument("--backbone", required=True)
-    two.add_argument("--words", type=int, default=12_000)
-    three.add_argument("model", type=Path)
-    three.add_argument("--texts", type=Path, required=True)
-    three.add_argument("--ranker", type=Path, help="a `CoherenceScorer` trained from the model")
-    three.add_argument("--rank", type=int, default=64, help="rank of the ranker's changes")
-    three.add_argument("--unseen", type=Path, nargs="*", default=[], help="more texts to judge by")
-    for each, run in zip((one, between, two, three), runs, strict=True):
+    of = {run: commands.add_parser(run.__name__) for run in (texts, orders, scorer, ship)}
+    of[texts].add_argument("--novels", type=Path, nargs="+", required=True)
+    of[texts].add_argument("--articles", nargs="+", required=True)
+    of[texts].add_argument("--exclude", type=Path, nargs="*", default=[])
+    of[orders].add_argument("texts", type=Path)
+    of[scorer].add_argument("texts", type=Path)
+    of[scorer].add_argument("--backbone", required=True)
+    of[scorer].add_argument("--words", type=int, default=12_000)
+    of[ship].add_argument("model", type=Path)
+    of[ship].add_argument("--texts", type=Path, required=True)
+    of[ship].add_argument("--ranker", type=Path, help="a `CoherenceScorer` trained from the model")
+    of[ship].add_argument("--rank", type=int, default=64, help="rank of the ranker's changes")
+    of[ship].add_argument(
+        "--unseen", type=Path, nargs="*", default=[], help="more texts to judge by"
+    )
+    for run, each in of.items():
         each.add_argument("--output", type=Path, required=True)
         each.set_defaults(run=run)
     return command(lambda options: options.run(options), parser, arguments)

@@ -98,7 +98,8 @@ def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
         )
         ticks: set[int] = set()
         for name, figures in curves.items():
-            points = {int(key[10:]): entry for key, entry in figures.items() if key[10:]}
+            named = {key.partition("_k")[2]: entry for key, entry in figures.items()}
+            points = {int(k): entry for k, entry in named.items() if k}
             ticks |= points.keys()
             asked = sorted(k for k, entry in points.items() if entry["n"])
             values = np.array([points[k]["value"] for k in asked])

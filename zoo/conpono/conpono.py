@@ -17,7 +17,7 @@ from zoo.conpono.modeling import ConponoModel, load_heads
 from zoo.conpono.segments import Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.conpono.training import PARTS, ConponoTrainer
-from zoo.training.data import SPLITS, evenly, open_streamed
+from zoo.training.data import SPLITS, evenly, open_dataset
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.mapped import rows_of
@@ -36,7 +36,7 @@ VALIDATED = "|".join(("accuracy_k.*", *PARTS))
 def train(recipe: Conpono, job: Job) -> None:
     """Train into `job.folder`: data, model, objective, Trainer, evaluation, card."""
     # Data
-    dataset = open_streamed(recipe.dataset, recipe.dataset_config)
+    dataset = open_dataset(recipe.dataset, recipe.dataset_config, streamed=True)
     rows = {split: dataset[split] for split in SPLITS}  # each must have rows
     texts = (text for row in rows_of(rows["train"], ("sentences",)) for text in row["sentences"])
     tokenizer = tokenizer_for(recipe, texts, recipe.max_tokens)

@@ -15,7 +15,7 @@ from zoo.criteria.data import NOWHERE, Places, open_places, texts
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
 from zoo.evaluate.classification import batches_of, report
 from zoo.evaluate.scores import of_ratio
-from zoo.training.data import SPLITS, evenly, open_streamed
+from zoo.training.data import SPLITS, evenly, open_dataset
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import fit, history, trainer_over, validations
@@ -31,7 +31,7 @@ SIZES = {"embedding_size", "hidden_size", "decoder_size", "bins", "train_embeddi
 def train(recipe: Bigru, job: Job) -> None:
     """Train into `job.folder`: data, model, objective and Trainer, evaluation, card."""
     # Data
-    dataset = open_streamed(recipe.dataset, recipe.dataset_config)
+    dataset = open_dataset(recipe.dataset, recipe.dataset_config, streamed=True)
     rows = {split: dataset[split] for split in SPLITS}  # each must have rows
     tokenizer = words_for(recipe, texts(rows["train"]))
     config = CriteriaConfig(

@@ -216,7 +216,7 @@ def examples_of(config: str, table: pa.Table, *, copa_question: bool = False) ->
     """
     where = f"superglue@{config}"
     check_columns(table.column_names, TASKS[config].columns, where)
-    classes = len(label_names(table.schema)) if config == "rte" else 2
+    classes = len(label_names(table.schema, where)) if config == "rte" else 2
     examples = []
     for number, row in enumerate(table.to_pylist()):
         place = f"{where}, row {number}"

@@ -70,8 +70,9 @@ def not_finite(job: Job, problem: str) -> DiscorporaError:
     """The error that stops a run whose loss or weights are not finite."""
     good = newest(job.checkpoints)
     kept = f"the last good checkpoint is {good}" if good else "no checkpoint was made yet"
+    clip = "lower max_grad_norm" if job.steps.max_grad_norm else "set max_grad_norm = 1"
     return DiscorporaError(
         problem,
         where=job.name,
-        hint=f"{kept}; lower learning_rate or max_grad_norm and train to another --output",
+        hint=f"{kept}; lower learning_rate or {clip}, and train to another --output",
     )

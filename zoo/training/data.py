@@ -109,21 +109,22 @@ class Dataset:
                 check_rows(table[name].is_valid(), split, f"no {name}", self.where)
         return self
 
-    def labels(self, column: str = "label", *, hidden: bool = False) -> list[str]:
-        """The names of a `ClassLabel` column.
+    def labels(self, *, hidden: bool = False) -> list[str]:
+        """The names of the `ClassLabel` column `label`.
 
-        Raises `InputError` if the splits disagree, or a row's label is none of them. With
-        `hidden` it may be -1, which says that there is none.
+        Raises `InputError` if there is no such column, the splits disagree, or a row's label is
+        none of them. With `hidden` it may be -1, which says that there is none.
         """
-        named = {split: label_names(table.schema, column) for split, table in self.splits.items()}
+        self.need("label")
+        named = {s: label_names(table.schema, self.where) for s, table in self.splits.items()}
         first, names = next(iter(named.items()))
         for split, others in named.items():
             check_labels(names, others, self.where, first, split)
         lowest = -1 if hidden else 0
         for split, table in self.splits.items():
-            found = table[column]
+            found = table["label"]
             inside = pc.and_(pc.greater_equal(found, lowest), pc.less(found, len(names)))
-            check_rows(inside, split, f"a {column} that is none of its {len(names)}", self.where)
+            check_rows(inside, split, f"a label that is none of its {len(names)}", self.where)
         return names
 
     def setting(self, name: str, default: Any) -> Any:
@@ -154,7 +155,8 @@ def open_dataset(
     """Open `FOLDER` or a Hub id `OWNER/NAME`, with `@CONFIG` or `config` for its configuration.
 
     `splits` says what its splits are called where not train, validation and test:
-    `{"validation": "validation_matched"}`.
+    `{"validation": "validation_matched"}`. The `streamed` splits of a folder are `Shards`, read
+    batch by batch; a dataset of the Hub comes as tables, which its library maps into memory.
 
     Raises `InputError` for a folder that is absent, has no manifest or lacks files, and
     `ConfigError` for a configuration that it does not have.
@@ -171,14 +173,6 @@ def open_dataset(
         raise InputError(f"cannot load it from the Hub: {error}", where=spec) from error
     tables = tables_of(loaded, splits)
     return Dataset(spec, config or "default", revision, tables, names=splits or {})
-
-
-def open_streamed(spec: str, config: str = "") -> Dataset:
-    """As `open_dataset`, but the splits of a built folder are `Shards`, read batch by batch.
-
-    A dataset of the Hub comes as the tables that its library maps into memory.
-    """
-    return open_dataset(spec, config, streamed=True)
 
 
 def no_split(split: str, there: Iterable[str], where: str) -> ConfigError:
@@ -244,13 +238,14 @@ def check_rows(good: pa.ChunkedArray, split: str, problem: str, where: str) -> N
         )
 
 
-def label_names(schema: pa.Schema, column: str = "label") -> list[str]:
-    """The names of a `ClassLabel` column, from the metadata that the Hub's library writes too."""
-    names = manifests.label_names(schema.metadata).get(column)
+def label_names(schema: pa.Schema, where: str) -> list[str]:
+    """The names of the labels, from the metadata that the Hub's library writes too."""
+    names = manifests.label_names(schema.metadata).get("label")
     if names is None:
         raise InputError(
-            f"column {column!r} has no label names",
-            hint="it must be a ClassLabel of the dataset's features",
+            "the column 'label' has no names of labels",
+            where=where,
+            hint="make it a ClassLabel of the library datasets: class_encode_column('label')",
         )
     return names
 
@@ -292,8 +287,8 @@ def _open_folder(folder: Path, config: str, names: Mapping[str, str], streamed: 
     configs = manifest.get("configs", {})
     if not config:
         flagged = [name for name, entry in configs.items() if entry.get("default")]
-        usual = flagged or (list(configs) if len(configs) == 1 else ["default"])
-        config = usual[0] if usual[0] in configs else ""
+        only = configs if len(configs) == 1 else ()
+        config = next((name for name in (*flagged, *only, "default") if name in configs), "")
     if config not in configs:
         raise ConfigError(
             f"no configuration {config!r}" if config else "which configuration?",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from transformers import PreTrainedModel
 from corpora import licences
 from corpora.code import versions
 from corpora.declared import Declared
+from corpora.errors import InputError
 from corpora.escape import markdown
 from corpora.escape import yaml as yaml_of
 from corpora.languages import is_code
@@ -195,8 +197,8 @@ def origins_of(recipe: Declared, dataset: Dataset) -> dict[str, list[str]]:
         if name := str(getattr(recipe, setting, "")):
             path = Path(name)
             place = str(path.parent) if path.is_file() else name
-            more = _of_results(place)
-            more = more or {f"{setting} {path.name if path.exists() else name}": [_of_card(place)]}
+            called = path.absolute().name if path.exists() else name
+            more = _of_results(place) or {f"{setting} {called}": [_of_card(place)]}
             for origin, own in more.items():
                 origins[origin] = sorted({*origins.get(origin, ()), *own})
     return origins
@@ -204,9 +206,11 @@ def origins_of(recipe: Declared, dataset: Dataset) -> dict[str, list[str]]:
 
 def _of_results(model: str) -> dict[str, list[str]]:
     """What a model of this zoo comes from, as its training noted; nothing for another's."""
-    path = file_of(model, RESULTS)
-    results = read_record(Results, path) if path else Results()
-    return {origin: [*own] for origin, own in results.licences.items()}
+    with suppress(InputError):  # it may be another project's file of that name
+        if path := file_of(model, RESULTS):
+            found = read_record(Results, path).licences
+            return {origin: [*own] for origin, own in found.items()}
+    return {}
 
 
 def _of_card(model: str) -> str:

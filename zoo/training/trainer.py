@@ -226,17 +226,16 @@ def class_accuracy(prediction: Any) -> dict[str, float]:
 @contextmanager
 def tensor_cores() -> Iterator[None]:
     """Products in TF32 where a model trains on a GPU; what is reported is float32's."""
-
-    there = torch.cuda.is_available()
+    if not torch.cuda.is_available():
+        yield
+        return
+    torch.set_float32_matmul_precision("high")
+    torch.backends.cudnn.allow_tf32 = True
     try:
-        if there:
-            torch.set_float32_matmul_precision("high")
-            torch.backends.cudnn.allow_tf32 = True
         yield
     finally:
-        if there:
-            torch.set_float32_matmul_precision("highest")
-            torch.backends.cudnn.allow_tf32 = False
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.cudnn.allow_tf32 = False
 
 
 def ignore_unused(model: nn.Module, loss: Callable[[], torch.Tensor]) -> None:

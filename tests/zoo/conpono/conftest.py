@@ -16,7 +16,7 @@ from zoo.conpono import ConponoModel
 from zoo.conpono.examples import Candidates
 from zoo.conpono.segments import Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
-from zoo.training.data import open_streamed
+from zoo.training.data import open_dataset
 from zoo.vocabularies import train_subwords
 
 CRAFTS = ["baker", "miller", "tailor", "potter", "weaver", "cooper", "smith", "mason"]
@@ -64,9 +64,9 @@ def store(
 ) -> TokenStore:
     """The training split as its tokens."""
     beside = tmp_path_factory.mktemp("runs") / "model"
-    return token_stores(open_streamed(str(paragraphs_folder)), tokenizer, Geometry(), beside)[
-        "train"
-    ]
+    return token_stores(
+        open_dataset(str(paragraphs_folder), streamed=True), tokenizer, Geometry(), beside
+    )["train"]
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from zoo.conpono.examples import Candidates, Example, Orderings
 from zoo.conpono.segments import KEPT, Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.conpono.training import EpochRows
-from zoo.training.data import open_streamed
+from zoo.training.data import open_dataset
 from zoo.training.trainer import EpochSampler
 
 Make = Callable[..., Candidates]
@@ -65,7 +65,9 @@ def test_labels_at_the_largest_distance(tmp_path: Path, tokenizer: PreTrainedTok
     part = {("default", "train"): (rows(6, 3, 12, "t"), CONPONO)}
     folder = write_dataset(tmp_path / "data", "conpono", part)
     geometry = Geometry(k=4)
-    store = token_stores(open_streamed(str(folder)), tokenizer, geometry, tmp_path / "m")["train"]
+    store = token_stores(
+        open_dataset(str(folder), streamed=True), tokenizer, geometry, tmp_path / "m"
+    )["train"]
     template, masking = Template.of(tokenizer, 128), Masking.of(tokenizer, 0.0)
     examples = Candidates(store, store, template, masking, geometry, 12, targets=8)
     seen: Counter[int] = Counter()
@@ -108,7 +110,9 @@ def test_a_target_drawn_again_is_no_negative(
     for row in made:
         row["sentences"][:9] = made[0]["sentences"][:9]
     folder = write_dataset(tmp_path / "data", "conpono", {("default", "train"): (made, CONPONO)})
-    store = token_stores(open_streamed(str(folder)), tokenizer, Geometry(), tmp_path / "m")["train"]
+    store = token_stores(
+        open_dataset(str(folder), streamed=True), tokenizer, Geometry(), tmp_path / "m"
+    )["train"]
     examples = Candidates(
         store, store, Template.of(tokenizer, 128), Masking.of(tokenizer, 0.0), Geometry(), 12
     )
@@ -147,7 +151,7 @@ def test_document_order_changes_nothing(tmp_path: Path, tokenizer: PreTrainedTok
     for name, order in {"one": made, "two": made[::-1]}.items():
         part = {("default", "train"): (order, CONPONO)}
         folder = write_dataset(tmp_path / name / "data", name, part)
-        dataset = open_streamed(str(folder))
+        dataset = open_dataset(str(folder), streamed=True)
         stores.append(token_stores(dataset, tokenizer, Geometry(), tmp_path / name / "m")["train"])
     first, second = (
         Candidates(s, s, Template.of(tokenizer, 128), Masking.of(tokenizer, 0.15), Geometry(), 8)
@@ -232,13 +236,15 @@ def test_short_paragraphs_are_named(tmp_path: Path, tokenizer: PreTrainedTokeniz
     part = {("default", "train"): (rows(3, 2, 5, "s"), CONPONO)}
     folder = write_dataset(tmp_path / "data", "conpono", part)
     with pytest.raises(InputError, match="no paragraph has 7 sentences"):
-        token_stores(open_streamed(str(folder)), tokenizer, Geometry(), tmp_path / "m")
+        token_stores(
+            open_dataset(str(folder), streamed=True), tokenizer, Geometry(), tmp_path / "m"
+        )
 
 
 def test_the_store_is_made_once(
     tmp_path: Path, paragraphs_folder: Path, tokenizer: PreTrainedTokenizerBase
 ) -> None:
-    dataset, partial = open_streamed(str(paragraphs_folder)), tmp_path / "a.partial"
+    dataset, partial = open_dataset(str(paragraphs_folder), streamed=True), tmp_path / "a.partial"
     token_stores(dataset, tokenizer, Geometry(), tmp_path / "a")
     before = {path: path.stat().st_mtime_ns for path in partial.rglob("*")}
     token_stores(dataset, tokenizer, Geometry(), tmp_path / "a")

@@ -44,7 +44,7 @@ from zoo.evaluate.discoeval import DiscoEval
 from zoo.evaluate.discoeval.protocol import representation_of
 from zoo.evaluate.encoders import load_encoder
 from zoo.modeling import save_model
-from zoo.training.data import open_streamed
+from zoo.training.data import open_dataset
 from zoo.training.throughput import operations
 from zoo.vocabularies import train_subwords
 
@@ -421,7 +421,7 @@ def short_windows(folder: Path) -> Path:
 
 
 def test_a_tiny_model_overfits_64_windows(tmp_path: Path, tiny_model: MakeModel) -> None:
-    dataset = open_streamed(str(short_windows(tmp_path / "data")))
+    dataset = open_dataset(str(short_windows(tmp_path / "data")), streamed=True)
     tokenizer = train_subwords([*CRAFTS, *PLACES], 400, max_length=128)
     store = token_stores(dataset, tokenizer, Geometry(), tmp_path / "m")["train"]
     masking, template = Masking.of(tokenizer, 0.0), Template.of(tokenizer, 128)
