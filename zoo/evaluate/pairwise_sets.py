@@ -137,7 +137,10 @@ def _of_files(files: Sequence[Path], limit: int) -> list[PairSet]:
 
 
 def _of_table(data: Dataset, table: pa.Table, rows: int) -> PairSet:
-    """The pairs of a table; with all its `rows`, those that its builder left out count as identical."""
+    """The pairs of a table; those that its builder left out count as identical.
+
+    Of a part of its `rows` nobody knows where those stood: they do not count.
+    """
     data.need("pos", "neg")
     for name in ("pos", "neg"):
         kind = table.schema.field(name).type
