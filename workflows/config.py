@@ -89,7 +89,7 @@ def _expand(build: BuildFile) -> list[Source]:
             _, written = split_spec(source.spec)
         kind = anchored(kind, build.folder)
         spec = f"{kind}:{place}"
-        if glob.has_magic(written):
+        if glob.has_magic(written) and not expanded(place).exists():
             root = Path(build.place(str(root_of(written))))
             # Brackets in the names of these folders are no pattern.
             folders = {"data": build.data, "sample": str(SAMPLE)}

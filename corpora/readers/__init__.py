@@ -11,7 +11,7 @@ from typing import Any
 
 from corpora.declared import REFERENCE, Registry
 from corpora.document import Document
-from corpora.errors import InputError, nearest
+from corpora.errors import InputError, expanded, nearest
 from corpora.readers.files import Refused
 from corpora.readers.source import OnBad, SeenIds, Source, check_id, fail, language_of
 from corpora.readers.source import Reader as Reader
@@ -95,7 +95,8 @@ def opened(
     reader = kind.of(given, f"source {kind.name}")
     files = kind.find(target)
     if not name:  # without folders of this machine; a dataset of the Hub has no files here
-        parts = [part for part in Path(target).parts if not glob.has_magic(part)]
+        there, parts = expanded(target).exists(), Path(target).parts
+        parts = tuple(part for part in parts if there or not glob.has_magic(part))
         name = f"{kind.name}:{''.join(parts[-1:]) if files else target}"
     return reader, Source(kind.name, target, files, reader.language, name, on_bad or fail)
 

@@ -50,6 +50,18 @@ def test_a_mark_in_a_path_says_below_which_folder_ids_begin(tmp_path: Path) -> N
     assert found[0].source == "text:emma"
 
 
+def test_brackets_in_the_name_of_a_file_or_folder_are_no_wildcard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("emma [1816]", "one").mkdir(parents=True)
+    Path("emma [1816]", "one", "01.txt").write_text("Text.", encoding="utf-8")
+    for place in ("emma [1816]", "emma [1816]/one/01.txt", f"{tmp_path}/emma [1816]/one"):
+        (found,) = open_source(f"text:{place}")
+        expected = "one/01" if place == "emma [1816]" else "01"
+        assert (found.id, found.source) == (expected, f"text:{Path(place).name}")
+
+
 def test_the_sample_is_read_by_part_or_whole() -> None:
     articles = list(open_source("sample:articles"))
     everything = list(open_source("sample:"))

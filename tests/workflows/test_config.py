@@ -166,6 +166,17 @@ def test_a_glob_takes_no_hidden_file_and_no_pattern_from_the_data_folder(
     assert [document.id for document in open_source(one.spec)] == ["emma"]
 
 
+def test_a_folder_with_brackets_is_one_source(
+    write_config: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("emma [1]", "emma 1"):
+        write_novel(tmp_path / name, name, "It rained.")
+    monkeypatch.setenv("DISCORPORA_DATA", str(tmp_path))
+    config = write_config(GLOB.replace("/novels/*.txt", "/emma [1]"))
+    (one,) = load_build(str(config)).sources
+    assert [document.id for document in open_source(one.spec)] == ["emma [1]"]
+
+
 def _load_again(config: Path) -> BuildFile:
     from workflows import config as configs
 
