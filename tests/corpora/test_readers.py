@@ -62,6 +62,14 @@ def test_brackets_in_the_name_of_a_file_or_folder_are_no_wildcard(
         assert (found.id, found.source) == (expected, f"text:{Path(place).name}")
 
 
+def test_hidden_files_and_folders_are_not_read(tmp_path: Path) -> None:
+    for place in (".notes/emma", "book/.ipynb_checkpoints/emma", "book/._emma", "book/emma"):
+        file = tmp_path / ".texts" / f"{place}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("Text.", encoding="utf-8")
+    assert [d.id for d in open_source(f"text:{tmp_path}/.texts")] == ["book/emma"]
+
+
 def test_the_sample_is_read_by_part_or_whole() -> None:
     articles = list(open_source("sample:articles"))
     everything = list(open_source("sample:"))
