@@ -166,7 +166,8 @@ class RecordReader(Reader):
 
     def _names_in_turns(self, turns: Any) -> dict[str, str]:
         """The fields of the roles of a turn: as `_names`, by the first of a record's `turns`."""
-        turn = turns[0] if isinstance(turns, list) and turns else ()
+        first = turns[0] if isinstance(turns, list) and turns else None
+        turn = first if isinstance(first, Mapping) else {}
         usual = {role: _usual()[role] for role in IN_TURNS}
         return {
             role: getattr(self, role) or next((name for name in names if name in turn), names[0])

@@ -191,6 +191,13 @@ def test_the_fields_of_turns_are_found_in_the_turns(tmp_path: Path, options: dic
     assert (document.turns.speaker, document.turns.conversation) == (["ida", "bo"], [1, 2])
 
 
+@pytest.mark.parametrize("turn", [5, None, "Hello."])
+def test_a_turn_that_is_no_object_is_refused(tmp_path: Path, turn: object) -> None:
+    path = write_jsonl(tmp_path / "log.jsonl", {"turns": [turn]})
+    with pytest.raises(InputError, match=r"log\.jsonl:1: .*'turns\.0' is .*, expected an object"):
+        list(open_source(f"jsonl:{path}"))
+
+
 def test_a_place_loses_its_folder_and_no_word_of_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
