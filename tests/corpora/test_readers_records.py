@@ -198,6 +198,16 @@ def test_a_turn_that_is_no_object_is_refused(tmp_path: Path, turn: object) -> No
         list(open_source(f"jsonl:{path}"))
 
 
+def test_a_gap_of_a_table_is_no_text(tmp_path: Path) -> None:
+    gap = float("nan")  # as json.dumps and pandas write a value that is not there
+    rows = [{"id": n, "text": "Hello.", "group": gap, "title": gap} for n in "ab"]
+    path = write_jsonl(tmp_path / "x.jsonl", *rows, {"id": "c", "text": gap})
+    bad: list[BadRecord] = []
+    found = list(open_source(f"jsonl:{path}", on_bad=bad.append))
+    assert [(d.id, d.group, d.title) for d in found] == [("a", "a", ""), ("b", "b", "")]
+    assert [record.where for record in bad] == [f"{path}:3"]
+
+
 def test_a_place_loses_its_folder_and_no_word_of_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
