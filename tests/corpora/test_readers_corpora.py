@@ -213,6 +213,17 @@ def test_discoeval_examples_become_their_texts(tmp_path: Path) -> None:
     assert (example.label, example.sentences) == (1, (STORY[0],))
 
 
+@pytest.mark.parametrize(
+    ("domain", "licence"), [("rocstory", "research-only"), ("processed", "unknown")]
+)
+def test_the_domain_gives_the_licence(tmp_path: Path, domain: str, licence: str) -> None:
+    path = tmp_path / "BSO" / domain / "train.txt"
+    path.parent.mkdir(parents=True)
+    path.write_text("\t".join(STORY[:2]), encoding="utf-8")
+    (document,) = open_source(f"discoeval:{path}")
+    assert document.licence == licence
+
+
 def test_the_wiki_files_of_sp_are_no_texts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
