@@ -66,6 +66,12 @@ def test_a_conversation_can_be_a_document() -> None:
     assert paragraphs(wave) == ["waves"]
 
 
+def test_messages_of_no_known_conversation_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.ascii.txt").write_text("[10:00] <ida> hello\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"skipped: message of an unknown conversation \(1\)"):
+        list(open_source(f"irc:{tmp_path}", {"layout": "conversation"}))
+
+
 def test_messages_that_were_only_context_are_left_out() -> None:
     spec = f"irc:{FIXTURES / 'irc'}"
     (log,) = open_source(spec, {"context": 5})
