@@ -139,7 +139,7 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
             check_id(document.group)
             document.language = language_of(document.language)
         except Refused as refusal:
-            source.refuse(refusal.record(spec))
+            source.refuse(refusal.record(f"{spec}: document {document.id[:80]!r}"))
             continue
         if not seen.add(document.id):
             hint = "ids must be unique in a source: rename or remove one of the files"

@@ -160,6 +160,12 @@ def test_a_kind_that_is_misspelt_is_not_taken_for_a_file(
     assert parse_spec("Part 1: dawn.txt") == (READERS.find("text"), "Part 1: dawn.txt")
 
 
+def test_a_bad_language_names_its_document(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "x.jsonl", {"id": "a", "text": "A.", "language": "klingon"})
+    with pytest.raises(InputError, match=r"x\.jsonl: document 'a': bad language: 'klingon'"):
+        list(open_source(f"jsonl:{path}"))
+
+
 def test_an_id_that_comes_twice_is_refused(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "x.jsonl", {"id": "a", "text": "A."}, {"id": "a", "text": "B."})
     with pytest.raises(InputError, match="two documents have the id 'a'"):
