@@ -375,7 +375,7 @@ class _Turn(Fields):
 def as_document(record: Record, source: Source, name: str) -> Document:
     """A record with `text`, or with `paragraphs`, or with `sentences` (five-sentence stories)."""
     of = _Text.of(record)
-    if of.sentences is not None:
+    if of.sentences:
         text, sentences = with_sentences([of.sentences])
         return of.document(source, name, text, sentences=sentences)
     text, spans = joined(_paragraphs(of.paragraphs or [of.text]))
@@ -396,7 +396,7 @@ def as_article(record: Record, source: Source, name: str) -> Document:
         bodies = section.text if section.paragraphs is None else section.paragraphs
         level = section.level or (2 if heading else 1)
         parts.append((level, heading, _paragraphs(bodies)))
-    if of.sections is None and (body := _paragraphs(of.paragraphs or of.text)):
+    if not of.sections and (body := _paragraphs(of.paragraphs or of.text)):
         parts.append((1, "", body))
     text, spans = joined([p for _, _, body in parts for p in body])
     sections, row = Sections(), 0

@@ -61,6 +61,13 @@ def test_an_abstract_is_the_first_section(tmp_path: Path) -> None:
     assert paragraphs(paper) == ["In short.", "We asked.", "They answered."]
 
 
+@pytest.mark.parametrize("field", ["sections", "sentences", "paragraphs"])
+def test_an_empty_list_leaves_the_text(tmp_path: Path, field: str) -> None:
+    path = write_jsonl(tmp_path / "x.jsonl", {"id": "a", field: [], "text": "One.\n\nTwo."})
+    (document,) = open_source(f"jsonl:{path}")
+    assert paragraphs(document) == ["One.", "Two."] and document.sentences is None
+
+
 def test_turns_are_paragraphs_with_speakers(tmp_path: Path) -> None:
     (shed,) = open_source(f"jsonl:{FIXTURES / 'chat.jsonl'}")
     assert shed.turns is not None
