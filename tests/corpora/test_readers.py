@@ -166,6 +166,12 @@ def test_a_bad_language_names_its_document(tmp_path: Path) -> None:
         list(open_source(f"jsonl:{path}"))
 
 
+@pytest.mark.parametrize("text", ["We stayed because it rained", "It rained. She said: we stay. "])
+def test_a_text_in_place_of_a_path_asks_for_a_kind(text: str) -> None:
+    with pytest.raises(InputError, match="no kind of source"):
+        parse_spec(text * 20)
+
+
 def test_an_id_that_comes_twice_is_refused(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "x.jsonl", {"id": "a", "text": "A."}, {"id": "a", "text": "B."})
     with pytest.raises(InputError, match="two documents have the id 'a'"):
