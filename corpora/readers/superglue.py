@@ -44,17 +44,17 @@ class SuperGlue(Reader):
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The premises and passages as documents; queries of one passage share its document."""
         task, split = self.part_of(path)
+        record = task == "record"
 
         def document(example: tuple[str, Row]) -> tuple[str, str]:
-            _, row = example
-            if task == "record":  # its queries are numbered PASSAGE-QUERY
-                return row["id"].partition("-")[0], row["passage"]
-            return row["id"], row["premise"]
+            where, row = example  # ReCoRD numbers its queries PASSAGE-QUERY
+            return (row["id"].partition("-")[0], row["passage"]) if record else (row["id"], where)
 
         examples = rows(task, json_rows(path), source.refuse)
-        for (number, text), of_text in groupby(examples, document):
-            where, _ = next(of_text)
+        for (number, _), of_one in groupby(examples, document):
+            where, row = next(of_one)
             with source.refusing(where):
+                text = row["passage" if record else "premise"]
                 yield as_document({"text": text}, source, f"{task}/{split}/{number}")
 
     def part_of(self, path: Path) -> tuple[str, str]:
