@@ -228,7 +228,7 @@ def _columns_of_text(config: Configuration) -> Iterator[str]:
         listed = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
         kind = column.type.value_type if listed else column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            values = [" ".join(v) if listed else v for v in some[column.name].to_pylist() if v]
+            values = [" ".join(filter(None, v)) if listed else v for v in some[column.name].to_pylist() if v]
             if sum(" " in value for value in values) > len(values) / 2:
                 yield f"""array_to_string("{column.name}", ' ')""" if listed else f'"{column.name}"'
 

@@ -195,6 +195,13 @@ def test_texts_that_are_no_lists_are_texts_of_one_sentence(tmp_path, monkeypatch
     assert read(folder, tmp_path, "pairs").test == 120
 
 
+def test_a_sentence_that_is_null_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    rows = [{"label": i % 2, "sentences": ["It rained.", None]} for i in range(4)]
+    found = read(rows_as_files(tmp_path / "gaps", train=rows), tmp_path)
+    assert [share.value for share in found.duplicates] == [75.0]
+
+
 def test_what_the_rules_cannot_read_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
     draw = random.Random(3)
