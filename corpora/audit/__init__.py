@@ -189,7 +189,7 @@ def _labels(config: Configuration, engine: Engine) -> Iterator[Share]:
     if not columns and "label" in config.schema.names:
         columns = {"label": []}
     for column, names in columns.items():
-        query = f'select "{column}", count(*) from split group by all order by 2 desc, 1'
+        query = f"select {_quoted(column)}, count(*) from split group by all order by 2 desc, 1"
         for split, rows in config.splits.items():
             engine.name("split", rows)
             counts = engine.rows(query)
@@ -228,9 +228,16 @@ def _columns_of_text(config: Configuration) -> Iterator[str]:
         listed = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
         kind = column.type.value_type if listed else column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            values = [" ".join(filter(None, v)) if listed else v for v in some[column.name].to_pylist() if v]
+            given = filter(None, some[column.name].to_pylist())
+            values = [" ".join(filter(None, v)) if listed else v for v in given]
             if sum(" " in value for value in values) > len(values) / 2:
-                yield f"""array_to_string("{column.name}", ' ')""" if listed else f'"{column.name}"'
+                name = _quoted(column.name)
+                yield f"array_to_string({name}, ' ')" if listed else name
+
+
+def _quoted(column: str) -> str:
+    """The name of a column in SQL."""
+    return '"{}"'.format(column.replace('"', '""'))
 
 
 # What people read.

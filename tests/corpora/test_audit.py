@@ -202,6 +202,12 @@ def test_a_sentence_that_is_null_is_left_out(tmp_path, monkeypatch):
     assert [share.value for share in found.duplicates] == [75.0]
 
 
+def test_a_column_may_have_a_quotation_mark_in_its_name(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = rows_as_files(tmp_path / "odd", train=[{'the "text"': "It rained."}] * 4)
+    assert [share.value for share in read(folder, tmp_path).duplicates] == [75.0]
+
+
 def test_what_the_rules_cannot_read_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
     draw = random.Random(3)
