@@ -84,7 +84,7 @@ def _sides(shapes: Array) -> Array:
 
 def _ends_and_trend(shapes: Array) -> Array:
     trend = np.linspace(-1, 1, len(shapes)) @ shapes / len(shapes)
-    steps = np.abs(np.diff(shapes, axis=0)).mean(0)
+    steps = np.abs(np.diff(shapes, axis=0)).sum(0) / max(1, len(shapes) - 1)
     return np.concatenate([shapes[0], shapes[-1], trend, steps])
 
 

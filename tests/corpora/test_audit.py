@@ -193,6 +193,7 @@ def test_texts_that_are_no_lists_are_texts_of_one_sentence(tmp_path, monkeypatch
     rows = [{"pos": sentence(draw), "neg": sentence(draw)} for _ in range(120)]
     folder = rows_as_files(tmp_path / "texts", train=[*rows, {"pos": None, "neg": "It rained."}])
     assert read(folder, tmp_path, "pairs").test == 120
+    assert value(read(folder, tmp_path, "permuted"), "bag", "pairwise") < 75
 
 
 def test_a_sentence_that_is_null_is_left_out(tmp_path, monkeypatch):
