@@ -272,6 +272,9 @@ def test_a_foreign_dataset_is_read_by_its_kind(foreign, tmp_path, monkeypatch):
     assert "each quarter of the rows is scored once" in rendered({"default": found})
     with pytest.raises(InputError, match="not of the kind sp: it has no column label"):
         opened(str(foreign), kind="sp")
+    several = rows_as_files(tmp_path / "several", train=[{"text": "It rained.", "label": [1, 2]}])
+    with pytest.raises(InputError, match="it has no column label of single values"):
+        opened(str(several), kind="labelled")
 
 
 @pytest.mark.parametrize(
