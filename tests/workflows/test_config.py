@@ -521,6 +521,18 @@ def test_what_the_build_chooses_is_no_setting_of_a_model(
     assert message in str(error.value)
 
 
+def test_a_byte_order_mark_and_odd_spaces_of_a_text_leave_the_lines_as_they_are(
+    tmp_path: Path,
+) -> None:
+    config = tmp_path / "one.toml"
+    text = TINY.replace("[datasets.sp]", '[datasets.sp]\ntitle = "A\u2028B\u0085C"\nsise = 1')
+    config.write_text(text, encoding="utf-8-sig")
+    line = text.split("\n").index("sise = 1") + 1
+    with options(str(config), str(tmp_path / "out")), pytest.raises(ConfigError) as error:
+        BuildAll(config=str(config))
+    assert f"one.toml:{line}: " in str(error.value) and "'sise'" in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
