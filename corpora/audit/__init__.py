@@ -93,9 +93,8 @@ class Audited:
 def released() -> dict[str, dict[str, dict[str, float]]]:
     """What the rules reach on released data: by kind and rule, by the name of the data."""
     out: dict[str, dict[str, dict[str, float]]] = {}
-    for entry in tomllib.loads(Path(__file__).with_name("released.toml").read_text("utf-8"))[
-        "released"
-    ]:
+    table = tomllib.loads(Path(__file__).with_name("released.toml").read_text("utf-8"))
+    for entry in table["released"]:
         for rule, value in entry["rules"].items():
             out.setdefault(entry["kind"], {}).setdefault(rule, {})[entry["data"]] = value
     return out

@@ -65,8 +65,7 @@ class DiscoEval(Reader):
         coherent examples. SSP is skipped, its examples are single sentences. The domain, a part of
         the path, gives the licence.
         """
-        parts = [part for part in path.parts if part in TASKS]
-        task: str = self.task or "".join(parts[-1:])
+        task: str = self.task or next((part for part in reversed(path.parts) if part in TASKS), "")
         if not task:
             hint = f"set the option task to one of {', '.join(TASKS)}"
             raise ConfigError(f"the path does not name a task: {str(path)!r}", hint=hint)

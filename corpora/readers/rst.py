@@ -195,8 +195,9 @@ def parse_dis(text: str, path: Path) -> tuple[Node, list[str]]:
         else:
             stack[-1].values.append(word or quoted)
     holder, *unclosed = stack
-    for open_ in unclosed[-1:]:
-        raise Refused(f"not a tree: the bracket {open_.head!r} is not closed", open_.where)
+    if unclosed:
+        last = unclosed[-1]
+        raise Refused(f"not a tree: the bracket {last.head!r} is not closed", last.where)
     expect(holder.children, "no text: the file has no tree", holder.where)
     numbered = sorted(texts) == list(range(1, len(texts) + 1))
     expect(numbered, "bad tree: leaves are not numbered from 1 on without a gap", holder.where)
