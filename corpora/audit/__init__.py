@@ -184,10 +184,8 @@ def _share(split: str, what: str, found: int, n: int, chance: float = 0.0) -> Sh
 
 def _labels(config: Configuration, engine: Engine) -> Iterator[Share]:
     """The most frequent label of each column of labels in each split."""
-    columns: dict[str, list[str]] = config.classes
-    if not columns and "label" in config.schema.names:
-        columns = {"label": []}
-    for column, names in columns.items():
+    unnamed: dict[str, list[str]] = {"label": []} if "label" in config.schema.names else {}
+    for column, names in (config.classes or unnamed).items():
         query = f"select {_quoted(column)}, count(*) from split group by all order by 2 desc, 1"
         for split, rows in config.splits.items():
             engine.name("split", rows)
