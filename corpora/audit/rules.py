@@ -239,10 +239,14 @@ def with_interval(
     units: Sequence[str],
     classes: Sequence[Hashable] | None = None,
 ) -> tuple[float, float, float]:
-    """The mean over classes of their rows' scores, in per cent, and its 95 % interval."""
+    """The mean score, in per cent, and its 95 % interval over units.
+
+    With `classes`, the mean of the classes' means.
+    """
+    labels = classes or [0] * len(units)
     row = {unit: n for n, unit in enumerate(dict.fromkeys(units))}
-    column = {label: n for n, label in enumerate(dict.fromkeys(classes or [0]))}
-    where = [row[unit] for unit in units], [column[label] for label in classes or [0] * len(units)]
+    column = {label: n for n, label in enumerate(dict.fromkeys(labels))}
+    where = [row[unit] for unit in units], [column[label] for label in labels]
     won, rows = np.zeros((2, len(row), len(column)))
     np.add.at(won, where, earned)
     np.add.at(rows, where, 1)

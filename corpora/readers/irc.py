@@ -96,9 +96,8 @@ class Irc(Reader):
                 parts.setdefault(f"{stem}/{turn.conversation:06d}", []).append(turn)
         for name, said in parts.items():
             text, spans = joined([turn.text for turn in said])
-            layer = Turns(start=spans.start, end=spans.end)
-            layer.speaker = [turn.speaker for turn in said]
-            layer.conversation = [turn.conversation for turn in said]
+            speakers, numbers = [t.speaker for t in said], [t.conversation for t in said]
+            layer = Turns(speakers, numbers, spans.start, spans.end)
             yield source.document(name, text, group=stem, turns=layer)
 
 

@@ -226,6 +226,7 @@ def _runs(
     without an id are one document of that name.
     """
     seen, run, size = SeenIds(), list[tuple[Record, str]](), 0
+    # `broken`: a bad record after the last good one; `hole`: one between two of the document `key`.
     key = start = hole = broken = ""
     for where, row in chain(rows, [("", None)]):
         new = text = ""
