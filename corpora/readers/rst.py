@@ -272,11 +272,9 @@ def _node(
         node = _node(child, types, within, child.relation, depth + 1)
         (inner if within else around).append(node)
     expect(unit.edu >= 0 or inner, "bad tree: a group without a nucleus")
-    core = Node(edu=unit.edu, children=inner)
     if not around:
-        core.nucleus, core.relation = nucleus, relation
-        return core
-    return Node(nucleus, relation, children=[core, *around])
+        return Node(nucleus, relation, unit.edu, inner)
+    return Node(nucleus, relation, children=[Node(edu=unit.edu, children=inner), *around])
 
 
 class _Part(NamedTuple):
