@@ -79,8 +79,8 @@ def toml_lines(table: Mapping[str, Any]) -> list[str]:
 def toml_value(value: Any) -> str:
     """A value as TOML; its texts and numbers are those of JSON. By hand: `tomllib` only reads."""
     if isinstance(value, Mapping):
-        inside = ", ".join(f"{json.dumps(k)} = {toml_value(v)}" for k, v in value.items())
+        inside = ", ".join(f"{toml_value(k)} = {toml_value(v)}" for k, v in value.items())
         return f"{{ {inside} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON allows it

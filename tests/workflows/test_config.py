@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from corpora.errors import ConfigError
 from corpora.readers import open_source
+from corpora.toml import toml_value
 from tests.workflows.conftest import TINY
 from workflows import settings
 from workflows.config import load_build
@@ -519,6 +521,11 @@ def test_what_the_build_chooses_is_no_setting_of_a_model(
     with pytest.raises(ConfigError) as error:
         graph(write_config(text))
     assert message in str(error.value)
+
+
+def test_a_value_is_written_as_it_is_read() -> None:
+    value = {"news \U0001f4f0": ['a "b" \\ c', "\x7f\x1b", 1.5, True], "é": {}}
+    assert tomllib.loads(f"value = {toml_value(value)}") == {"value": value}
 
 
 def test_a_byte_order_mark_and_odd_spaces_of_a_text_leave_the_lines_as_they_are(
