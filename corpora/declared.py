@@ -349,16 +349,15 @@ def type_name(hint: Any) -> str:
     names = {int: "whole number", float: "number", bool: "true or false", str: "text"}
     if hint in names:
         return names[hint]
+    origin = get_origin(hint)
     arguments = [argument for argument in get_args(hint) if argument not in (..., None, "")]
-    if get_origin(hint) is Annotated:
+    if origin is Annotated:
         return type_name(arguments[0])
-    if get_origin(hint) is Literal:
+    if origin is Literal:
         return ", ".join(map(str, arguments))
-    if get_origin(hint) in (tuple, list):
-        return f"list of: {type_name(arguments[0])}" if arguments else "list"
-    if get_origin(hint) in (Union, UnionType):
+    if origin in (tuple, list):
+        return f"list of: {type_name(arguments[0])}"
+    if origin in (Union, UnionType):
         kinds = (type_name(a) for a in arguments if a is not type(None))
         return " or ".join(filter(None, kinds))
-    if get_origin(hint) is not None and isinstance(get_origin(hint), type):
-        return "table" if issubclass(get_origin(hint), Mapping) else str(hint)
-    return getattr(hint, "__name__", str(hint))
+    return "table" if origin is dict else getattr(hint, "__name__", str(hint))

@@ -56,7 +56,7 @@ class DiscorporaError(ValueError):
         super().__init__(": ".join(part for part in (where, message) if part))
 
     def __str__(self) -> str:
-        text = ": ".join(part for part in (self.where, self.message) if part)
+        text = super().__str__()
         hint = self.hint  # as the place writes settings: keys of TOML, or flags
         if _TOML.search(self.where):
             hint = as_toml(hint)

@@ -30,12 +30,8 @@ def html(value: object) -> str:
 
 def markdown(value: object) -> str:
     """A value as text of Markdown, in a line or a cell: no HTML, no link, no other cell."""
-
-    def escaped(match: re.Match[str]) -> str:
-        mark = match[0]
-        return {"<": "&lt;", "&": "&amp;"}.get(mark, f"\\{mark}")
-
-    return _MARKS.sub(escaped, line(value))
+    entities = {"<": "&lt;", "&": "&amp;"}
+    return _MARKS.sub(lambda mark: entities.get(mark[0], f"\\{mark[0]}"), line(value))
 
 
 def cell(value: object) -> str:

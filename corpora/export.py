@@ -191,13 +191,10 @@ def _pairs(manifest: Manifest, config: str, domain: str) -> Layout | None:
     names = next((two for two in TWO_TEXTS if {*two, "label"} <= features.keys()), None)
     if names is None:
         return None
-    one, two = names
-
-    def pairs(rows: Iterator[Row]) -> Iterator[Row]:
-        for row in rows:
-            yield {"sentence1": row[one], "sentence2": row[two], "label": row["label"]}
-
-    return _json_lines(config, pairs)
+    columns = dict(zip(("sentence1", "sentence2", "label"), (*names, "label"), strict=True))
+    return _json_lines(
+        config, lambda rows: ({name: row[own] for name, own in columns.items()} for row in rows)
+    )
 
 
 def _triplets(manifest: Manifest, config: str, domain: str) -> Layout | None:
@@ -205,17 +202,16 @@ def _triplets(manifest: Manifest, config: str, domain: str) -> Layout | None:
     features = manifest["configs"][config]["features"]
     if {"pos", "neg"} <= features.keys():
         return _json_lines(config, lambda rows: filter(None, map(_triplet, rows)))
-    if {"pair", "sentences"} <= features.keys():  # the incoherent text of a pair comes first
-        return _json_lines(config, _triplets_of_pairs)
+    if {"pair", "sentences"} <= features.keys():
+        return _json_lines(config, lambda rows: filter(None, map(_triplet, _side_by_side(rows))))
     return None
 
 
-def _triplets_of_pairs(rows: Iterator[Row]) -> Iterator[Row]:
-    for one, two in pairwise(rows):
-        if one["pair"] == two["pair"]:
-            triplet = _triplet({"pos": two["sentences"], "neg": one["sentences"]})
-            if triplet is not None:
-                yield triplet
+def _side_by_side(rows: Iterator[Row]) -> Iterator[Row]:
+    """Both texts of each pair in one row; the incoherent one comes first."""
+    for neg, pos in pairwise(rows):
+        if neg["pair"] == pos["pair"]:
+            yield {"pos": pos["sentences"], "neg": neg["sentences"]}
 
 
 def _triplet(row: Row) -> Row | None:

@@ -117,7 +117,7 @@ def combine(ids: Iterable[str]) -> Combined:
         reason = f"{' and '.join(clash)} cannot be combined in one dataset: build one from each"
         return Combined("other", "other", False, reason, sources, clash)
     strictest = max(rows, key=lambda row: (row.rank, row.id))
-    heed = [row.reason for row in rows if row.reason]
+    heed = list(dict.fromkeys(row.reason for row in rows if row.reason))
     if strictest.share_alike:
         heed.append(f"derived works must stay under {strictest.id} (share alike)")
     if any(row.rank >= 2 for row in rows):

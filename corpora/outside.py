@@ -52,8 +52,8 @@ def parsed(text: str | bytes, *, where: str = "", hint: str = "") -> Any:
 def read_json(path: Path, hint: str = "") -> Any:
     """The value of a JSON file. Raises `InputError` as `parsed` does, and if it is not readable."""
     try:
-        size = path.stat().st_size
-        text = path.read_bytes() if size <= SIZE else b" " * (SIZE + 1)
+        with path.open("rb") as file:
+            text = file.read(SIZE + 1)  # a longer one is refused by its length
     except OSError as error:
         problem = f"cannot be read: {error.strerror or error}"
         raise InputError(problem, where=str(path), hint=hint) from error

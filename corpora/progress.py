@@ -45,10 +45,10 @@ class Loop:
         if not (self.done or self.total):
             return f"{self.what}: {seconds}"
         of = f" of {self.total:,}" if self.total else ""
-        left = ""
+        line = f"{self.what}: {self.done:,}{of} in {seconds}, {self.rate:,.3g} a second"
         if self.total and self.rate:
-            left = f", {max(0, self.total - self.done) / self.rate:,.0f} s left"
-        return f"{self.what}: {self.done:,}{of} in {seconds}, {self.rate:,.3g} a second{left}"
+            line += f", {max(0, self.total - self.done) / self.rate:,.0f} s left"
+        return line
 
 
 class _Reporter(threading.Thread):
@@ -79,13 +79,12 @@ class _Reporter(threading.Thread):
         columns = (named, BarColumn(), MofNCompleteColumn(), rate, Elapsed(), Remaining(), left)
         with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
             shown: dict[int, TaskID] = {}
-            held: dict[int, Loop] = {}
             while True:
+                # Held until the next round: no other loop gets the id of one that is shown.
                 loops = {id(loop): loop for loop in list(_loops)}
                 for key in shown.keys() - loops.keys():
                     bars.remove_task(shown.pop(key))
-                held = loops  # no other loop gets the id of one that is shown
-                for key, loop in held.items():
+                for key, loop in loops.items():
                     rate_now = f"{loop.rate:,.3g}"
                     if key not in shown:
                         shown[key] = bars.add_task(loop.what, total=loop.total, rate=rate_now)

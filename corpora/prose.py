@@ -39,8 +39,8 @@ CAPTION = re.compile(
     r" ?\d+(?:[.\d-]*\d)?[a-z]?(?:[.:]|$)"
 )
 
-CLOSES = {"“": "”", "«": "»", "„": "“", "``": "''", '"': '"'}
-"""Quotation marks in pairs; `’` is an apostrophe far more often."""
+CLOSES = {"“": "”", "«": "»", "„": "“", "``": "''", '"': '"', "‘": "’"}
+"""Quotation marks in pairs. `‘ ’` are for `_singles` alone: `’` is an apostrophe far more often."""
 OPENS = {"”": "“", "“": "„", "»": "«", "''": "``", '"': '"'}
 MARKS = re.compile(r"[“”„«»\"]|``|''")
 BEGINS = re.compile(r"[“„«»\"]|``")
@@ -194,13 +194,11 @@ def _singles(paragraph: Sequence[str]) -> list[str]:
             inside.append(number)
             continue
         if opened and not BEGINS.match(head) and (SURE.search(head) or "”" in head):
-            for earlier in inside:
-                sentences[earlier] = f"‘{sentences[earlier]}’"
+            _quote(sentences, inside, "‘")
             text = f"‘{text if SURE.search(head) else _closed(text)}"
         sentences[number], inside = text, []
         opened = open_again and "”" not in last
-    for number in inside:
-        sentences[number] = f"‘{sentences[number]}’"
+    _quote(sentences, inside, "‘")
     return sentences
 
 

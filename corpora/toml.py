@@ -30,7 +30,7 @@ class TomlFile:
     def read(cls, path: Path) -> TomlFile:
         """Raises `ConfigError` for a file that is not UTF-8 or not TOML."""
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
             return cls(path, tomllib.loads(text), dict(_positions(text)))
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"not valid TOML: {error}", where=str(path)) from None
@@ -51,7 +51,7 @@ def _positions(text: str) -> list[tuple[Loc, int]]:
     places: list[tuple[Loc, int]] = []
     counts: dict[Loc, int] = {}
     table: Loc = ()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if match := _TABLE.match(line):
             table = ()
             for key in _parts(match["keys"]):
@@ -79,8 +79,8 @@ def toml_lines(table: Mapping[str, Any]) -> list[str]:
 def toml_value(value: Any) -> str:
     """A value as TOML; its texts and numbers are those of JSON. By hand: `tomllib` only reads."""
     if isinstance(value, Mapping):
-        inside = ", ".join(f"{json.dumps(k)} = {toml_value(v)}" for k, v in value.items())
+        inside = ", ".join(f"{toml_value(k)} = {toml_value(v)}" for k, v in value.items())
         return f"{{ {inside} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON allows it

@@ -14,6 +14,7 @@ from pathlib import Path
 from corpora.declared import Loc, anchored
 from corpora.errors import ConfigError, expanded, nearest
 from corpora.readers import split_spec
+from corpora.readers.files import hidden
 from corpora.readers.source import root_of
 from corpora.toml import TomlFile
 from workflows.fits import check_names
@@ -89,7 +90,7 @@ def _expand(build: BuildFile) -> list[Source]:
             _, written = split_spec(source.spec)
         kind = anchored(kind, build.folder)
         spec = f"{kind}:{place}"
-        if glob.has_magic(written):
+        if glob.has_magic(written) and not expanded(place).exists():
             root = Path(build.place(str(root_of(written))))
             # Brackets in the names of these folders are no pattern.
             folders = {"data": build.data, "sample": str(SAMPLE)}
@@ -97,17 +98,13 @@ def _expand(build: BuildFile) -> list[Source]:
                 written = written.replace(f"{{{name}}}", glob.escape(folder))
             place = str(expanded(written))
             base = Path("/") if place.startswith("/") else Path()
-            paths = [path for path in sorted(base.glob(place.lstrip("/"))) if _shown(path, root)]
+            found = sorted(base.glob(place.lstrip("/")))
+            paths = [path for path in found if not hidden(path.relative_to(root))]
             sources += [_one_of(source, kind, path, root) for path in paths]
             if paths:
                 continue
         sources.append(source.model_copy(update={"spec": spec}))
     return sources
-
-
-def _shown(path: Path, root: Path) -> bool:
-    """Whether a match of a glob is not hidden, as the files of a folder are that readers skip."""
-    return not any(part.startswith(".") for part in path.relative_to(root).parts)
 
 
 def _one_of(source: Source, kind: str, path: Path, root: Path) -> Source:

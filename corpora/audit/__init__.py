@@ -93,9 +93,8 @@ class Audited:
 def released() -> dict[str, dict[str, dict[str, float]]]:
     """What the rules reach on released data: by kind and rule, by the name of the data."""
     out: dict[str, dict[str, dict[str, float]]] = {}
-    for entry in tomllib.loads(Path(__file__).with_name("released.toml").read_text("utf-8"))[
-        "released"
-    ]:
+    table = tomllib.loads(Path(__file__).with_name("released.toml").read_text("utf-8"))
+    for entry in table["released"]:
         for rule, value in entry["rules"].items():
             out.setdefault(entry["kind"], {}).setdefault(rule, {})[entry["data"]] = value
     return out
@@ -185,11 +184,9 @@ def _share(split: str, what: str, found: int, n: int, chance: float = 0.0) -> Sh
 
 def _labels(config: Configuration, engine: Engine) -> Iterator[Share]:
     """The most frequent label of each column of labels in each split."""
-    columns: dict[str, list[str]] = config.classes
-    if not columns and "label" in config.schema.names:
-        columns = {"label": []}
-    for column, names in columns.items():
-        query = f'select "{column}", count(*) from split group by all order by 2 desc, 1'
+    unnamed: dict[str, list[str]] = {"label": []} if "label" in config.schema.names else {}
+    for column, names in (config.classes or unnamed).items():
+        query = f"select {_quoted(column)}, count(*) from split group by all order by 2 desc, 1"
         for split, rows in config.splits.items():
             engine.name("split", rows)
             counts = engine.rows(query)
@@ -228,9 +225,16 @@ def _columns_of_text(config: Configuration) -> Iterator[str]:
         listed = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
         kind = column.type.value_type if listed else column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            values = [" ".join(v) if listed else v for v in some[column.name].to_pylist() if v]
+            given = filter(None, some[column.name].to_pylist())
+            values = [" ".join(filter(None, v)) if listed else v for v in given]
             if sum(" " in value for value in values) > len(values) / 2:
-                yield f"""array_to_string("{column.name}", ' ')""" if listed else f'"{column.name}"'
+                name = _quoted(column.name)
+                yield f"array_to_string({name}, ' ')" if listed else name
+
+
+def _quoted(column: str) -> str:
+    """The name of a column in SQL."""
+    return '"{}"'.format(column.replace('"', '""'))
 
 
 # What people read.

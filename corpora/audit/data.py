@@ -143,4 +143,5 @@ def columns_of(schema: pa.Schema, kind: str) -> tuple[str, ...]:
 def missing(schema: pa.Schema, kind: str) -> str:
     """Which column of a kind's a schema lacks, or an empty string."""
     wanted = (*(() if KINDS[kind].ranked else ("label",)), *columns_of(schema, kind))
-    return next((name for name in wanted if name not in schema.names), "")
+    names = {f.name for f in schema if f.name != "label" or not pa.types.is_nested(f.type)}
+    return next((name for name in wanted if name not in names), "")

@@ -84,7 +84,7 @@ def _sides(shapes: Array) -> Array:
 
 def _ends_and_trend(shapes: Array) -> Array:
     trend = np.linspace(-1, 1, len(shapes)) @ shapes / len(shapes)
-    steps = np.abs(np.diff(shapes, axis=0)).mean(0)
+    steps = np.abs(np.diff(shapes, axis=0)).sum(0) / max(1, len(shapes) - 1)
     return np.concatenate([shapes[0], shapes[-1], trend, steps])
 
 
@@ -220,28 +220,16 @@ class Features:
     @staticmethod
     def _cosines(vectors: Matrix, rows: Sequence[list[int]]) -> Iterable[Array]:
         """The cosines between the sentences of each text, 0 on the diagonal."""
-        places = [np.triu_indices(len(row), 1) for row in rows]
-        one, two = (
-            np.concatenate([np.take(row, p[side]) for row, p in zip(rows, places, strict=True)])
-            for side in (0, 1)
-        )
-        found = np.concatenate(
-            [
-                np.empty(0),
-                *(
-                    np.asarray(
-                        vectors[one[start:end]].multiply(vectors[two[start:end]]).sum(1)
-                    ).ravel()
-                    for start in range(0, len(one), COSINES_AT_ONCE)
-                    for end in [start + COSINES_AT_ONCE]
-                ),
-            ]
-        )
-        at = 0
-        for row, place in zip(rows, places, strict=True):
+        pairs = [np.triu_indices(len(row), 1) for row in rows]
+        one, two = np.hstack([np.take(row, pair) for row, pair in zip(rows, pairs, strict=True)])
+        found = np.empty(len(one))
+        for start in range(0, len(one), COSINES_AT_ONCE):
+            part = slice(start, start + COSINES_AT_ONCE)
+            found[part] = np.ravel(vectors[one[part]].multiply(vectors[two[part]]).sum(1))
+        ends = np.cumsum([len(first) for first, _ in pairs])
+        for row, pair, own in zip(rows, pairs, np.split(found, ends[:-1]), strict=True):
             square = np.zeros((len(row), len(row)))
-            square[place] = found[at : at + len(place[0])]
-            at += len(place[0])
+            square[pair] = own
             yield square + square.T
 
 

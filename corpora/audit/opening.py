@@ -43,7 +43,9 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
         lacking = {name: missing(each.schema, kind) for name, each in found.items()}
         if all(lacking.values()):
             column = next(iter(lacking.values()), "label")
-            raise InputError(f"is not of the kind {kind}: it has no column {column}", where=spec)
+            single = " of single values" if column == "label" else ""
+            said = f"is not of the kind {kind}: it has no column {column}{single}"
+            raise InputError(said, where=spec)
         fitting = (name for name, column in lacking.items() if not column)
         found |= {name: replace(found[name], kind=kind) for name in fitting}
     return found

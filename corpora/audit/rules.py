@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -113,21 +113,22 @@ def reached(kind: Kind, divisions: Sequence[Division]) -> list[Reached]:
     )
     earned: dict[tuple[str, str], list[float]] = defaultdict(list)
     for train, test in divisions:
-        for rule, (a, b) in _matrices(kind, train, test).items():
-            if kind.ranked:
+        matrices = _matrices(kind, train, test).items()
+        if kind.ranked:
+            for rule, (a, b) in matrices:
                 earned[rule, "pairwise"] += _ranked(a, b, len(train))
-                continue
+            continue
+        for rule, (a, b) in matrices:
             earned[rule, "accuracy"] += _classified(a, b, train, test, None)
             if uneven:
                 earned[rule, "balanced"] += _classified(a, b, train, test, "balanced")
-        rows = [*train, *test]
-        looked_up: dict[str, list[Any]] = {"majority": [0 for _ in rows]}
-        looked_up["row_order"] = [row.tenth for row in rows]
+        keys: dict[str, Callable[[Example], Hashable]] = {"majority": lambda row: 0}
+        keys["row_order"] = lambda row: row.tenth
         if train[0].columns:
-            looked_up["columns"] = [row.columns for row in rows]
-        for rule, keys in ({} if kind.ranked else looked_up).items():
-            cases = list(zip(keys, (row.label for row in rows), strict=True))
-            earned[rule, "accuracy"] += _usual(cases, len(train))[0]
+            keys["columns"] = lambda row: row.columns
+        for rule, key in keys.items():
+            known, asked = ([(key(row), row.label) for row in rows] for rows in (train, test))
+            earned[rule, "accuracy"] += _usual(known, asked)[0]
     usual = with_interval(earned["majority", "accuracy"], units)[0] if uneven else 100 / classes
     out = []
     for (rule, measure), gain in earned.items():
@@ -144,11 +145,10 @@ def _position(divisions: Sequence[Division]) -> list[Reached]:
     chances: list[float] = []
     units: list[str] = []
     for train, test in divisions:
-        places = [row.place for row in train if row.place]
-        changed = [row for row in test if row.place]
-        found, chance = _usual([*places, *(row.place for row in changed if row.place)], len(places))
+        known, asked = ([row.place for row in rows if row.place] for rows in (train, test))
+        found, chance = _usual(known, asked)
         right, chances = right + found, chances + chance
-        units += [row.unit for row in changed]
+        units += [row.unit for row in test if row.place]
     if not right:
         return []
     figures = with_interval(right, units)
@@ -212,17 +212,17 @@ def _ranked(a: Matrix, b: Matrix, trained: int) -> list[float]:
 
 
 def _usual(
-    cases: Sequence[tuple[Hashable, Hashable]], trained: int
+    known: Sequence[tuple[Hashable, Hashable]], asked: Sequence[tuple[Hashable, Hashable]]
 ) -> tuple[list[float], list[float]]:
-    """Whether each test case has the most frequent value of training cases with its key.
+    """Whether each case of `asked` has the most frequent value of `known` cases with its key.
 
-    Also returns chance: 1 over the number of values that those have.
+    All of `known` count for a new key. Also returns chance: 1 over the number of their values.
     """
     counts: dict[Hashable, Counter[Hashable]] = defaultdict(Counter)
-    for key, value in cases[:trained]:
+    for key, value in known:
         counts[key][value] += 1
         counts[None][value] += 1
-    found = [(counts[key if key in counts else None], value) for key, value in cases[trained:]]
+    found = [(counts[key if key in counts else None], value) for key, value in asked]
     right = [float(count.most_common(1)[0][0] == value) for count, value in found]
     return right, [1 / len(count) for count, _ in found]
 
@@ -239,10 +239,14 @@ def with_interval(
     units: Sequence[str],
     classes: Sequence[Hashable] | None = None,
 ) -> tuple[float, float, float]:
-    """The mean over classes of their rows' scores, in per cent, and its 95 % interval."""
+    """The mean score, in per cent, and its 95 % interval over units.
+
+    With `classes`, the mean of the classes' means.
+    """
+    labels = classes or [0] * len(units)
     row = {unit: n for n, unit in enumerate(dict.fromkeys(units))}
-    column = {label: n for n, label in enumerate(dict.fromkeys(classes or [0]))}
-    where = [row[unit] for unit in units], [column[label] for label in classes or [0] * len(units)]
+    column = {label: n for n, label in enumerate(dict.fromkeys(labels))}
+    where = [row[unit] for unit in units], [column[label] for label in labels]
     won, rows = np.zeros((2, len(row), len(column)))
     np.add.at(won, where, earned)
     np.add.at(rows, where, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 
 from corpora.declared import REFERENCE, Registry
 from corpora.document import Document
-from corpora.errors import InputError, nearest
+from corpora.errors import InputError, expanded, nearest
 from corpora.readers.files import Refused
 from corpora.readers.source import OnBad, SeenIds, Source, check_id, fail, language_of
 from corpora.readers.source import Reader as Reader
@@ -95,7 +96,8 @@ def opened(
     reader = kind.of(given, f"source {kind.name}")
     files = kind.find(target)
     if not name:  # without folders of this machine; a dataset of the Hub has no files here
-        parts = [part for part in Path(target).parts if not glob.has_magic(part)]
+        there, parts = expanded(target).exists(), Path(target).parts
+        parts = tuple(part for part in parts if there or not glob.has_magic(part))
         name = f"{kind.name}:{''.join(parts[-1:]) if files else target}"
     return reader, Source(kind.name, target, files, reader.language, name, on_bad or fail)
 
@@ -114,7 +116,7 @@ def split_spec(spec: str) -> tuple[str, str]:
     kind, colon, target = spec.partition(":")
     if colon and kind in READERS:
         return kind, target
-    there = Path(spec).exists()  # a file name may contain a colon
+    there = os.path.exists(spec)  # noqa: PTH110 (a `Path` raises for a text too long for a name)
     if not there and (own := _OWN.fullmatch(spec)):
         return own["reference"], own["target"]
     kinds = f"kinds are {', '.join(f'{name}:' for name in READERS)}"
@@ -138,7 +140,7 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
             check_id(document.group)
             document.language = language_of(document.language)
         except Refused as refusal:
-            source.refuse(refusal.record(spec))
+            source.refuse(refusal.record(f"{spec}: document {document.id[:80]!r}"))
             continue
         if not seen.add(document.id):
             hint = "ids must be unique in a source: rename or remove one of the files"

@@ -30,8 +30,13 @@ TASKS = {
     "SSP": Form(1, ("0", "1")),
 }
 
-_LICENCES = {"wiki": "CC-BY-SA-3.0", "arxiv": "CC0-1.0", "chat": "CC-BY-4.0"}
-"""Licences by domain, the folder under the task; ROCStories is distributed on request only."""
+_LICENCES = {
+    "wiki": "CC-BY-SA-3.0",
+    "arxiv": "CC0-1.0",
+    "chat": "CC-BY-4.0",
+    "rocstory": "research-only",  # ROCStories is distributed on request only
+}
+"""Licences by domain, the folder under the task."""
 
 _NOT_IN_ORDER = (
     "in the published SP files of Wikipedia four of the five sentences are shuffled "
@@ -60,8 +65,7 @@ class DiscoEval(Reader):
         coherent examples. SSP is skipped, its examples are single sentences. The domain, a part of
         the path, gives the licence.
         """
-        parts = [part for part in path.parts if part in TASKS]
-        task: str = self.task or "".join(parts[-1:])
+        task: str = self.task or next((part for part in reversed(path.parts) if part in TASKS), "")
         if not task:
             hint = f"set the option task to one of {', '.join(TASKS)}"
             raise ConfigError(f"the path does not name a task: {str(path)!r}", hint=hint)
@@ -72,7 +76,7 @@ class DiscoEval(Reader):
         domain = path.parent.name
         if task == "SP" and domain == "wiki":
             log.warning("%s: %s", path, _NOT_IN_ORDER)
-        licence = _LICENCES.get(domain, "research-only" if "roc" in domain else "")
+        licence = str(self.licence or _LICENCES.get(domain, ""))
         for example in read_discoeval(task, path, source.refuse):
             if task == "DC" and example.label == 0:
                 continue
@@ -81,7 +85,7 @@ class DiscoEval(Reader):
                 sentences.insert(example.label, sentences.pop(0))
             with source.refusing(example.where):
                 number = int(example.where.rpartition(":")[2])
-                record = {"sentences": sentences, "licence": str(self.licence or licence)}
+                record = {"sentences": sentences, "licence": licence}
                 yield as_document(record, source, f"{stem}:{number:06d}")
 
 

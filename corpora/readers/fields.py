@@ -76,7 +76,7 @@ class Fields(BaseModel):
 
 
 def _as_text(value: Any) -> Any:
-    if value is None:
+    if value is None or value != value:  # only NaN differs from itself
         return ""
     return str(value) if type(value) in (int, float) else value
 
@@ -94,7 +94,7 @@ def _filled(text: str, field: ValidationInfo) -> str:
 
 
 Text = Annotated[str, BeforeValidator(_as_text)]
-"""A string; numbers are read as strings, null as an empty one."""
+"""A string; numbers are read as strings, null and NaN (a gap in a table) as an empty one."""
 Filled = Annotated[str, AfterValidator(_filled)]
 """A string with text, without white space around it."""
 Strings = Annotated[list[str], Field(fail_fast=True)]

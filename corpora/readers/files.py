@@ -75,8 +75,9 @@ def taken(record: T | BadRecord) -> T:
 def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]:
     """The files of `target` (a file, a folder, a glob), sorted; at least one.
 
-    A folder is searched recursively for names that end in one of `suffixes`; a file or a glob is
-    used as given. Raises `InputError` with what is missing and where.
+    A folder is searched recursively for names that end in one of `suffixes`, hidden files and
+    folders aside; a file or a glob is used as given. Raises `InputError` with what is missing and
+    where.
     """
     path, magic = expanded(target), glob.has_magic(target)
     matches = [path] if target and (path.is_file() or path.is_dir()) else []
@@ -86,7 +87,7 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
     for match in matches:
         if match.is_dir():
             inside = (f for f in match.rglob("*") if f.name.endswith(tuple(suffixes)))
-            files.update(f for f in inside if f.is_file() and not f.name.startswith("."))
+            files.update(f for f in inside if f.is_file() and not hidden(f.relative_to(match)))
         else:
             files.add(match)
     if files:
@@ -109,6 +110,11 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
             near = nearest(missing.name, (entry.name for entry in missing.parent.iterdir()))
             hint = f"looked in {str(missing.parent)!r}, which has no {missing.name!r}; {near}"
     raise InputError(problem, hint=hint.strip("; "))
+
+
+def hidden(path: Path) -> bool:
+    """Whether a file is hidden, or in a hidden folder such as `.git` or `.ipynb_checkpoints`."""
+    return any(part.startswith(".") for part in path.parts)
 
 
 @contextmanager

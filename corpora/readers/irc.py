@@ -87,15 +87,17 @@ class Irc(Reader):
         expect(after, f"{reason}; set context to 0 if that is not so")
         turns = [message for message in messages if message.speaker or self.system]
         source.skipped["system message"] += len(messages) - len(turns)
-        parts = {stem: turns} if self.layout == "log" else dict[str, list[Message]]()
-        for turn in turns if self.layout == "conversation" else ():
-            if turn.conversation >= 0:
+        parts = {stem: turns}
+        if self.layout == "conversation":
+            known = [turn for turn in turns if turn.conversation >= 0]
+            source.skipped["message of an unknown conversation"] += len(turns) - len(known)
+            parts = {}
+            for turn in known:
                 parts.setdefault(f"{stem}/{turn.conversation:06d}", []).append(turn)
         for name, said in parts.items():
             text, spans = joined([turn.text for turn in said])
-            layer = Turns(start=spans.start, end=spans.end)
-            layer.speaker = [turn.speaker for turn in said]
-            layer.conversation = [turn.conversation for turn in said]
+            speakers, numbers = [t.speaker for t in said], [t.conversation for t in said]
+            layer = Turns(speakers, numbers, spans.start, spans.end)
             yield source.document(name, text, group=stem, turns=layer)
 
 

@@ -57,7 +57,7 @@ class Pdtb(Encoded):
         folder = expanded(target)
         if not (target and folder.is_dir()):
             find_files(target, ("",), kind=cls.name)  # says what of the path is not there
-        return gold_files(folder)
+        return sorted([*_files(folder, "gold").values(), *_files(folder, "raw").values()])
 
     def read(self, source: Source) -> Iterator[Document]:
         folder = expanded(source.target)
@@ -120,11 +120,6 @@ def read_gold(
                 # No path of this machine goes into documents.
                 relations.append(replace(row, where=row.where.removeprefix(f"{folder}/")))
         yield Document(id=name, text=text, source=f"pdtb:{folder.name}", relations=relations)
-
-
-def gold_files(folder: Path) -> list[Path]:
-    """All files that `read_gold` reads, sorted; they make the source's fingerprint."""
-    return sorted([*_files(folder, "gold").values(), *_files(folder, "raw").values()])
 
 
 def _files(folder: Path, part: str) -> dict[str, Path]:

@@ -166,7 +166,8 @@ class RecordReader(Reader):
 
     def _names_in_turns(self, turns: Any) -> dict[str, str]:
         """The fields of the roles of a turn: as `_names`, by the first of a record's `turns`."""
-        turn = turns[0] if isinstance(turns, list) and turns else ()
+        first = turns[0] if isinstance(turns, list) and turns else None
+        turn = first if isinstance(first, Mapping) else {}
         usual = {role: _usual()[role] for role in IN_TURNS}
         return {
             role: getattr(self, role) or next((name for name in names if name in turn), names[0])
@@ -225,6 +226,7 @@ def _runs(
     without an id are one document of that name.
     """
     seen, run, size = SeenIds(), list[tuple[Record, str]](), 0
+    # `broken`: a bad record after the last good one; `hole`: one between two of the document `key`.
     key = start = hole = broken = ""
     for where, row in chain(rows, [("", None)]):
         new = text = ""
@@ -374,7 +376,7 @@ class _Turn(Fields):
 def as_document(record: Record, source: Source, name: str) -> Document:
     """A record with `text`, or with `paragraphs`, or with `sentences` (five-sentence stories)."""
     of = _Text.of(record)
-    if of.sentences is not None:
+    if of.sentences:
         text, sentences = with_sentences([of.sentences])
         return of.document(source, name, text, sentences=sentences)
     text, spans = joined(_paragraphs(of.paragraphs or [of.text]))
@@ -395,7 +397,7 @@ def as_article(record: Record, source: Source, name: str) -> Document:
         bodies = section.text if section.paragraphs is None else section.paragraphs
         level = section.level or (2 if heading else 1)
         parts.append((level, heading, _paragraphs(bodies)))
-    if of.sections is None and (body := _paragraphs(of.paragraphs or of.text)):
+    if not of.sections and (body := _paragraphs(of.paragraphs or of.text)):
         parts.append((1, "", body))
     text, spans = joined([p for _, _, body in parts for p in body])
     sections, row = Sections(), 0

@@ -195,8 +195,9 @@ def parse_dis(text: str, path: Path) -> tuple[Node, list[str]]:
         else:
             stack[-1].values.append(word or quoted)
     holder, *unclosed = stack
-    for open_ in unclosed[-1:]:
-        raise Refused(f"not a tree: the bracket {open_.head!r} is not closed", open_.where)
+    if unclosed:
+        last = unclosed[-1]
+        raise Refused(f"not a tree: the bracket {last.head!r} is not closed", last.where)
     expect(holder.children, "no text: the file has no tree", holder.where)
     numbered = sorted(texts) == list(range(1, len(texts) + 1))
     expect(numbered, "bad tree: leaves are not numbered from 1 on without a gap", holder.where)
@@ -271,11 +272,9 @@ def _node(
         node = _node(child, types, within, child.relation, depth + 1)
         (inner if within else around).append(node)
     expect(unit.edu >= 0 or inner, "bad tree: a group without a nucleus")
-    core = Node(edu=unit.edu, children=inner)
     if not around:
-        core.nucleus, core.relation = nucleus, relation
-        return core
-    return Node(nucleus, relation, children=[core, *around])
+        return Node(nucleus, relation, unit.edu, inner)
+    return Node(nucleus, relation, children=[Node(edu=unit.edu, children=inner), *around])
 
 
 class _Part(NamedTuple):

@@ -203,12 +203,13 @@ def refusing(on_bad: OnBad, where: object, record: object = "") -> Iterator[None
 def root_of(target: str) -> Path:
     """The folder that the paths of a spec's files are relative to.
 
-    It is the part before `/./` (`books/./emma`, as in rsync), else before the first part with a
-    wildcard, else all of `target`, a folder or a file. A `[` in a folder's name is no wildcard.
+    It is the part before `/./` (`books/./emma`, as in rsync), else all of `target` if there is such
+    a folder or file, whatever brackets are in its name, else the part before the first wildcard.
     """
     head, mark, _ = target.partition("/./")
     root = expanded((head or "/") if mark else target)
-    while not mark and glob.has_magic(str(root)) and not root.exists():
+    pattern = not mark and not root.exists()
+    while pattern and glob.has_magic(str(root)):
         root = root.parent
     return root
 

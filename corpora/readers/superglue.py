@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -45,13 +44,18 @@ class SuperGlue(Reader):
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The premises and passages as documents; queries of one passage share its document."""
         task, split = self.part_of(path)
+        record = task == "record"
+
+        def document(example: tuple[str, Row]) -> tuple[str, str]:
+            where, row = example  # ReCoRD numbers its queries PASSAGE-QUERY
+            return (row["id"].partition("-")[0], row["passage"]) if record else (row["id"], where)
+
         examples = rows(task, json_rows(path), source.refuse)
-        for where, of_record in groupby(examples, itemgetter(0)):
-            _, row = next(of_record)
+        for (number, _), of_one in groupby(examples, document):
+            where, row = next(of_one)
             with source.refusing(where):
-                text = row["passage" if task == "record" else "premise"]
-                name = f"{task}/{split}/{row['id'].partition('-')[0]}"
-                yield as_document({"text": text}, source, name)
+                text = row["passage" if record else "premise"]
+                yield as_document({"text": text}, source, f"{task}/{split}/{number}")
 
     def part_of(self, path: Path) -> tuple[str, str]:
         """Task and split of a file, by the options or by its name and folder (`RTE/val.jsonl`).

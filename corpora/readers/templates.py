@@ -77,7 +77,8 @@ def _date(values: Values, named: Named) -> str:
         return values[0]
     if not all(value.isdecimal() and len(value) < 3 for value in values[1:3]):
         return GAP
-    year, (month, day) = values[0], (*map(int, values[1:3]), 0, 0)[:2]
+    year = values[0]
+    month, day, *_ = (*map(int, values[1:3]), 0, 0)
     if not month:
         return year
     name = _MONTHS[month - 1]

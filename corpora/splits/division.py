@@ -151,16 +151,16 @@ def divided(documents: Mapping[str, tuple[str, int]], shares: Shares, seed: int)
 
 def _check_ids(table: Table, sources: Sequence[Served], names: Sequence[str]) -> None:
     for dataset in table.datasets:
-        # The rows whose document came before: ids are unique in a source.
         rows = table.rows_of(dataset)
-        rows = np.delete(rows, np.unique(table.documents[rows], return_index=True)[1])
-        if not len(rows):
+        _, first = np.unique(table.documents[rows], return_index=True)
+        again = np.delete(rows, first)  # of another source: ids are unique in one
+        if not len(again):
             continue
         ids = (id for _, sizes in sources for id, *_ in sizes)
-        id = next(islice(ids, int(rows[0]), None))
-        among = table.source[table.documents == table.documents[rows[0]]].tolist()
+        id = next(islice(ids, int(again[0]), None))
+        among = table.source[table.documents == table.documents[again[0]]].tolist()
         both = [i for i in among if dataset in table.served[i]][:2]
-        many = len(np.unique(table.documents[rows]))
+        many = len(np.unique(table.documents[again]))
         such = f" (one of {many:,} such ids)" if many > 1 else ""
         raise InputError(
             f"two documents have the id {id!r}{such}, and the dataset {dataset!r} draws on both",

@@ -137,7 +137,7 @@ def _listed(path: Path) -> Iterator[tuple[str, str, str]]:
         own = split_of(file.name) if path.is_dir() else ""
         if path.is_dir() and not (own and file.is_file()):
             continue
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        for number, line in enumerate(file.read_text(encoding="utf-8-sig").splitlines(), 1):
             split, tab, name = line.strip().partition("\t")
             if own:
                 split, tab, name = own, "\t", _SUFFIXES.sub("", _last(line.strip()))

@@ -193,6 +193,20 @@ def test_texts_that_are_no_lists_are_texts_of_one_sentence(tmp_path, monkeypatch
     rows = [{"pos": sentence(draw), "neg": sentence(draw)} for _ in range(120)]
     folder = rows_as_files(tmp_path / "texts", train=[*rows, {"pos": None, "neg": "It rained."}])
     assert read(folder, tmp_path, "pairs").test == 120
+    assert value(read(folder, tmp_path, "permuted"), "bag", "pairwise") < 75
+
+
+def test_a_sentence_that_is_null_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    rows = [{"label": i % 2, "sentences": ["It rained.", None]} for i in range(4)]
+    found = read(rows_as_files(tmp_path / "gaps", train=rows), tmp_path)
+    assert [share.value for share in found.duplicates] == [75.0]
+
+
+def test_a_column_may_have_a_quotation_mark_in_its_name(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = rows_as_files(tmp_path / "odd", train=[{'the "text"': "It rained."}] * 4)
+    assert [share.value for share in read(folder, tmp_path).duplicates] == [75.0]
 
 
 def test_what_the_rules_cannot_read_is_said(tmp_path, monkeypatch):
@@ -258,6 +272,9 @@ def test_a_foreign_dataset_is_read_by_its_kind(foreign, tmp_path, monkeypatch):
     assert "each quarter of the rows is scored once" in rendered({"default": found})
     with pytest.raises(InputError, match="not of the kind sp: it has no column label"):
         opened(str(foreign), kind="sp")
+    several = rows_as_files(tmp_path / "several", train=[{"text": "It rained.", "label": [1, 2]}])
+    with pytest.raises(InputError, match="it has no column label of single values"):
+        opened(str(several), kind="labelled")
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,11 @@ def test_ids_in_lists_keep_their_dots(tmp_path):
     assert read_table(tmp_path) == found
 
 
+def test_a_table_may_begin_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "table.tsv").write_text("train\ta\r\n", encoding="utf-8-sig")
+    assert read_table(tmp_path / "table.tsv") == {"a": "train"}
+
+
 def test_a_dataset_takes_no_two_documents_of_one_id(tmp_path):
     gold = (["rst"], SIZES[:9])
     with pytest.raises(InputError) as caught:

@@ -59,6 +59,7 @@ def test_names_are_found_without_regard_to_case_and_others_are_refused_with_the_
 def test_share_alike_and_attribution_are_said():
     reason = combine(["CC-BY-SA-4.0"]).reason
     assert "share alike" in reason and "attribution" in reason
+    assert combine(["CC-BY-NC-4.0", "CC-BY-NC-SA-4.0"]).reason.count("non-commercial") == 1
 
 
 def test_every_row_of_the_table_can_stand_alone():

@@ -12,7 +12,7 @@ from corpora.align import align
 from corpora.document import Document, Relation
 from corpora.errors import BadRecord, InputError
 from corpora.readers import open_source
-from corpora.readers.pdtb import gold_files, parse_rows, parse_spans, read_gold
+from corpora.readers.pdtb import Pdtb, parse_rows, parse_spans, read_gold
 
 FIXTURES = Path(__file__).parent.parent / "data" / "validate"
 FORMATS = ("pdtb3", "pdtb2_pipe", "pdtb2_blocks")
@@ -161,7 +161,7 @@ def test_bytes_that_are_not_utf8_name_their_place(folder: Path) -> None:
 
 def test_line_ends_and_byte_order_marks_change_nothing(folder: Path) -> None:
     plain, _ = read(folder)
-    for path in gold_files(folder):
+    for path in Pdtb.find(str(folder)):
         path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
     documents, bad = read(folder)
     assert not bad

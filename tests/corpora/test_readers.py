@@ -50,6 +50,26 @@ def test_a_mark_in_a_path_says_below_which_folder_ids_begin(tmp_path: Path) -> N
     assert found[0].source == "text:emma"
 
 
+def test_brackets_in_the_name_of_a_file_or_folder_are_no_wildcard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("emma [1816]", "one").mkdir(parents=True)
+    Path("emma [1816]", "one", "01.txt").write_text("Text.", encoding="utf-8")
+    for place in ("emma [1816]", "emma [1816]/one/01.txt", f"{tmp_path}/emma [1816]/one"):
+        (found,) = open_source(f"text:{place}")
+        expected = "one/01" if place == "emma [1816]" else "01"
+        assert (found.id, found.source) == (expected, f"text:{Path(place).name}")
+
+
+def test_hidden_files_and_folders_are_not_read(tmp_path: Path) -> None:
+    for place in (".notes/emma", "book/.ipynb_checkpoints/emma", "book/._emma", "book/emma"):
+        file = tmp_path / ".texts" / f"{place}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("Text.", encoding="utf-8")
+    assert [d.id for d in open_source(f"text:{tmp_path}/.texts")] == ["book/emma"]
+
+
 def test_the_sample_is_read_by_part_or_whole() -> None:
     articles = list(open_source("sample:articles"))
     everything = list(open_source("sample:"))
@@ -138,6 +158,18 @@ def test_a_kind_that_is_misspelt_is_not_taken_for_a_file(
         parse_spec("conlu:x.conllu")
     Path("Part 1: dawn.txt").touch()
     assert parse_spec("Part 1: dawn.txt") == (READERS.find("text"), "Part 1: dawn.txt")
+
+
+def test_a_bad_language_names_its_document(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "x.jsonl", {"id": "a", "text": "A.", "language": "klingon"})
+    with pytest.raises(InputError, match=r"x\.jsonl: document 'a': bad language: 'klingon'"):
+        list(open_source(f"jsonl:{path}"))
+
+
+@pytest.mark.parametrize("text", ["We stayed because it rained", "It rained. She said: we stay. "])
+def test_a_text_in_place_of_a_path_asks_for_a_kind(text: str) -> None:
+    with pytest.raises(InputError, match="no kind of source"):
+        parse_spec(text * 20)
 
 
 def test_an_id_that_comes_twice_is_refused(tmp_path: Path) -> None:

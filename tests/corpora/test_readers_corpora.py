@@ -66,6 +66,12 @@ def test_a_conversation_can_be_a_document() -> None:
     assert paragraphs(wave) == ["waves"]
 
 
+def test_messages_of_no_known_conversation_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.ascii.txt").write_text("[10:00] <ida> hello\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"skipped: message of an unknown conversation \(1\)"):
+        list(open_source(f"irc:{tmp_path}", {"layout": "conversation"}))
+
+
 def test_messages_that_were_only_context_are_left_out() -> None:
     spec = f"irc:{FIXTURES / 'irc'}"
     (log,) = open_source(spec, {"context": 5})
@@ -211,6 +217,17 @@ def test_discoeval_examples_become_their_texts(tmp_path: Path) -> None:
     assert skipped == {"file of SSP": 1}
     (example,) = read_discoeval("SSP", tmp_path / "SSP" / "abs" / "valid.txt")
     assert (example.label, example.sentences) == (1, (STORY[0],))
+
+
+@pytest.mark.parametrize(
+    ("domain", "licence"), [("rocstory", "research-only"), ("processed", "unknown")]
+)
+def test_the_domain_gives_the_licence(tmp_path: Path, domain: str, licence: str) -> None:
+    path = tmp_path / "BSO" / domain / "train.txt"
+    path.parent.mkdir(parents=True)
+    path.write_text("\t".join(STORY[:2]), encoding="utf-8")
+    (document,) = open_source(f"discoeval:{path}")
+    assert document.licence == licence
 
 
 def test_the_wiki_files_of_sp_are_no_texts(

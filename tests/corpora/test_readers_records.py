@@ -61,6 +61,13 @@ def test_an_abstract_is_the_first_section(tmp_path: Path) -> None:
     assert paragraphs(paper) == ["In short.", "We asked.", "They answered."]
 
 
+@pytest.mark.parametrize("field", ["sections", "sentences", "paragraphs"])
+def test_an_empty_list_leaves_the_text(tmp_path: Path, field: str) -> None:
+    path = write_jsonl(tmp_path / "x.jsonl", {"id": "a", field: [], "text": "One.\n\nTwo."})
+    (document,) = open_source(f"jsonl:{path}")
+    assert paragraphs(document) == ["One.", "Two."] and document.sentences is None
+
+
 def test_turns_are_paragraphs_with_speakers(tmp_path: Path) -> None:
     (shed,) = open_source(f"jsonl:{FIXTURES / 'chat.jsonl'}")
     assert shed.turns is not None
@@ -189,6 +196,23 @@ def test_the_fields_of_turns_are_found_in_the_turns(tmp_path: Path, options: dic
     (document,) = open_source(f"jsonl:{path}", options)
     assert document.turns is not None and paragraphs(document) == ["Hello.", "No."]
     assert (document.turns.speaker, document.turns.conversation) == (["ida", "bo"], [1, 2])
+
+
+@pytest.mark.parametrize("turn", [5, None, "Hello."])
+def test_a_turn_that_is_no_object_is_refused(tmp_path: Path, turn: object) -> None:
+    path = write_jsonl(tmp_path / "log.jsonl", {"turns": [turn]})
+    with pytest.raises(InputError, match=r"log\.jsonl:1: .*'turns\.0' is .*, expected an object"):
+        list(open_source(f"jsonl:{path}"))
+
+
+def test_a_gap_of_a_table_is_no_text(tmp_path: Path) -> None:
+    gap = float("nan")  # as json.dumps and pandas write a value that is not there
+    rows = [{"id": n, "text": "Hello.", "group": gap, "title": gap} for n in "ab"]
+    path = write_jsonl(tmp_path / "x.jsonl", *rows, {"id": "c", "text": gap})
+    bad: list[BadRecord] = []
+    found = list(open_source(f"jsonl:{path}", on_bad=bad.append))
+    assert [(d.id, d.group, d.title) for d in found] == [("a", "a", ""), ("b", "b", "")]
+    assert [record.where for record in bad] == [f"{path}:3"]
 
 
 def test_a_place_loses_its_folder_and_no_word_of_the_reason(

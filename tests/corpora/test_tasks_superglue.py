@@ -94,6 +94,14 @@ def test_superglues_own_files(built, benchmark):
     assert manifest["configs"]["rte"]["features"]["label"]["names"][1] == "not_entailment"
 
 
+def test_the_hubs_queries_of_one_passage_are_one_document(tmp_path):
+    ada = {"passage": PASSAGE, "query": "@placeholder left.", "entities": ["Ada"], "answers": []}
+    queries = [ada | {"idx": {"passage": 0, "query": number}} for number in (4, 5)]
+    write(tmp_path / "ReCoRD" / "val.jsonl", *queries)
+    (document,) = open_source(f"superglue:{tmp_path}")
+    assert (document.id, document.text[:12]) == ("record/validation/0", PASSAGE[:12])
+
+
 def test_a_folder_in_the_layout_of_the_hub(built, tmp_path):
     folder = tmp_path / "super_glue"
     configs = "\n".join(

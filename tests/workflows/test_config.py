@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from corpora.errors import ConfigError
 from corpora.readers import open_source
+from corpora.toml import toml_value
 from tests.workflows.conftest import TINY
 from workflows import settings
 from workflows.config import load_build
@@ -164,6 +166,17 @@ def test_a_glob_takes_no_hidden_file_and_no_pattern_from_the_data_folder(
     (one,) = load_build(str(write_config(GLOB))).sources
     assert one.name == "novels-emma"
     assert [document.id for document in open_source(one.spec)] == ["emma"]
+
+
+def test_a_folder_with_brackets_is_one_source(
+    write_config: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("emma [1]", "emma 1"):
+        write_novel(tmp_path / name, name, "It rained.")
+    monkeypatch.setenv("DISCORPORA_DATA", str(tmp_path))
+    config = write_config(GLOB.replace("/novels/*.txt", "/emma [1]"))
+    (one,) = load_build(str(config)).sources
+    assert [document.id for document in open_source(one.spec)] == ["emma [1]"]
 
 
 def _load_again(config: Path) -> BuildFile:
@@ -508,6 +521,23 @@ def test_what_the_build_chooses_is_no_setting_of_a_model(
     with pytest.raises(ConfigError) as error:
         graph(write_config(text))
     assert message in str(error.value)
+
+
+def test_a_value_is_written_as_it_is_read() -> None:
+    value = {"news \U0001f4f0": ['a "b" \\ c', "\x7f\x1b", 1.5, True], "é": {}}
+    assert tomllib.loads(f"value = {toml_value(value)}") == {"value": value}
+
+
+def test_a_byte_order_mark_and_odd_spaces_of_a_text_leave_the_lines_as_they_are(
+    tmp_path: Path,
+) -> None:
+    config = tmp_path / "one.toml"
+    text = TINY.replace("[datasets.sp]", '[datasets.sp]\ntitle = "A\u2028B\u0085C"\nsise = 1')
+    config.write_text(text, encoding="utf-8-sig")
+    line = text.split("\n").index("sise = 1") + 1
+    with options(str(config), str(tmp_path / "out")), pytest.raises(ConfigError) as error:
+        BuildAll(config=str(config))
+    assert f"one.toml:{line}: " in str(error.value) and "'sise'" in str(error.value)
 
 
 @pytest.mark.parametrize(
