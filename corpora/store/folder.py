@@ -345,10 +345,10 @@ class DatasetFolder:
         ]
         if not (self.documents and names):
             return {}
-        query = _DOCUMENTS.format(rows=" union ".join(names))
-        files = [str(path) for path in shards_of(self.documents)]
+        documents = parquet(*shards_of(self.documents))
+        query = _DOCUMENTS.format(rows=" union ".join(names), documents=documents)
         path = self.folder / ATTRIBUTION
-        number = write_parquet(path, engine.batches(query, {"files": files}), CREDITS)
+        number = write_parquet(path, engine.batches(query), CREDITS)
         if not number:
             path.unlink()
             return {}
@@ -399,7 +399,7 @@ _DOCUMENTS = """
 with row_names as ({rows}),
     names as (select name from row_names union select regexp_replace(name, '(#[0-9]+)+$', '')
         from row_names)
-select source, id, title, author, url, licence from read_parquet($files)
+select source, id, title, author, url, licence from {documents}
 where (author <> '' or url <> '') and id in (select name from names)
 order by source, id
 """
