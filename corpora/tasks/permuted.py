@@ -164,6 +164,9 @@ def token_counter(tokenizer: str) -> CountTokens:
             if Path(tokenizer).is_file()
             else Tokenizer.from_pretrained(tokenizer)
         )
+        # A file may ask for both, and each sentence would count as long as the model's input.
+        found.no_padding()
+        found.no_truncation()
     except Exception as error:  # the library raises bare `Exception` for all its failures
         raise ConfigError(
             f"no tokenizer {tokenizer!r}: {error}",
