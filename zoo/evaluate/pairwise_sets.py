@@ -76,7 +76,7 @@ def open_sets(spec: str, split: str = "test", limit: int = 0) -> PairSets:
     if path.is_file() or (path.is_dir() and not (path / MANIFEST).is_file()):
         files = [path]
         if path.is_dir():
-            named = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
+            named = sorted(file for file in path.glob("[!.]*") if file.name.endswith(SUFFIXES))
             files = [file for file in named if file.is_file() and not is_annotations(file)]
         found = _of_files(files, limit)
         hashes = sorted((file.name, sha256(file)) for file in files)
