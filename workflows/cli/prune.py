@@ -111,7 +111,10 @@ def _is_ours(path: Path) -> bool:
         return True  # no other program names a file so, with 16 digits of a hash
     if not is_complete(path):
         return False
-    manifest: Any = read_json(path / MANIFEST)
+    try:
+        manifest: Any = read_json(path / MANIFEST)
+    except InputError:  # what cannot be read is left to `verify`, which names it
+        return False
     hashes = (manifest.get("hash"), manifest.get("stage", {}).get("hash"))
     return path.name in hashes or {"code", "files", "settings"} <= manifest.keys()  # a model
 
