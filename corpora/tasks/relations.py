@@ -272,7 +272,7 @@ def bare(argument: str) -> str:
     """
     text = FOOTNOTE.sub("", argument).strip(" ,;:.!?…-–—")
     first = next((i for i, character in enumerate(text) if character.isalnum()), 0)
-    return text[:first] + text[first : first + 1].upper() + text[first + 1 :]
+    return text[:first] + text[first : first + 1].title() + text[first + 1 :]
 
 
 _UNMATCHED = r"""
