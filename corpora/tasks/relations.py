@@ -243,13 +243,8 @@ class PdtbMarked(Relations):
 
 def joins(one: Relation, other: Relation) -> bool:
     """Whether both arguments of two relations overlap."""
-    return all(
-        any(a < d and c < b for a, b in left for c, d in right)
-        for left, right in (
-            (one.arg1_spans, other.arg1_spans),
-            (one.arg2_spans, other.arg2_spans),
-        )
-    )
+    sides = (one.arg1_spans, other.arg1_spans), (one.arg2_spans, other.arg2_spans)
+    return all(any(a < d and c < b for a, b in left for c, d in right) for left, right in sides)
 
 
 CLAUSE = 3
