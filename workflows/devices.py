@@ -18,13 +18,13 @@ POLL_SECONDS = 0.2
 
 
 def there() -> tuple[str, ...]:
-    """The GPUs that this process may use: those of `CUDA_VISIBLE_DEVICES`, else all."""
+    """The GPUs that this process may use: each of `CUDA_VISIBLE_DEVICES` once, else all."""
     visible = os.environ.get(VISIBLE)
     if visible is None:
         return tuple(map(str, range(len([*Path("/dev").glob("nvidia[0-9]*")]))))
     names = [name.strip() for name in visible.split(",")]
     hidden = names.index("-1") if "-1" in names else len(names)
-    return tuple(name for name in names[:hidden] if name)
+    return tuple(dict.fromkeys(filter(None, names[:hidden])))
 
 
 def processes(recipe: Recipe, wanted: int) -> int:

@@ -27,6 +27,8 @@ MISSING = "missing"
 FROM_NETWORK = "from the network"
 """The problem of a source that is not on this machine, and need not be."""
 COMMIT = re.compile(r"[0-9a-f]{40}")
+NOT_UTF_8 = re.compile("[\udc80-\udcff]")
+"""What stands in a path for bytes that are not UTF-8."""
 SETTLED = 2.0
 """Seconds after its last change from which on a file's times tell of every further one."""
 
@@ -78,6 +80,9 @@ class SourceRecord:
             files = reader.find(target)
         except InputError as error:
             self.problem = error.message
+            return
+        if odd := [str(path) for path in files if NOT_UTF_8.search(str(path))]:
+            self.problem = f"the file name {odd[0]!r} is not UTF-8: rename it"
             return
         whole = hashlib.sha256(f"{reader.name}\n".encode())
         self.files = seen(files, root)

@@ -198,11 +198,12 @@ def _failure(error: Exception, endpoint: str) -> tuple[bool, str, str, float | N
     # `Retry-After` or `RateLimit`; by hand: the client reads no date.
     asked, wait = answer.headers.get("retry-after", "").strip(), None
     limit = parse_ratelimit_headers(answer.headers)
-    if asked.isdigit():
+    if asked.isdecimal():
         wait = float(asked)
     elif asked:
         with suppress(ValueError):
-            left = parsedate_to_datetime(asked) - datetime.now(UTC)
+            # Dates of HTTP are in UTC, whether or not they name a zone.
+            left = parsedate_to_datetime(asked).replace(tzinfo=UTC) - datetime.now(UTC)
             wait = max(0.0, left.total_seconds())
     elif limit and not limit.remaining:
         wait = float(limit.reset_in_seconds)

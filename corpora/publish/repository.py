@@ -6,8 +6,6 @@ Readers of the repository see the complete old version until that commit, and th
 
 from __future__ import annotations
 
-import fnmatch
-import glob
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -85,7 +83,8 @@ class Remote:
         ]
 
     def stale(self, plan: Publication) -> list[str]:
-        """Files of an earlier version: named in its manifest, or matched by our card's globs.
+        """Files of an earlier version: named in its manifest, or matched by our card's globs,
+        `CONFIG/SPLIT-*.parquet`.
 
         Otherwise a dataset that now has fewer shards would be loaded with old ones.
         """
@@ -93,11 +92,11 @@ class Remote:
             old = {*named(record_of(Manifest, parsed(self.manifest or b"{}"), MANIFEST))}
         except InputError:
             old = set()  # the manifest is of another program
-        for config, body in plan.manifest.configs.items():
-            for split in body.splits:
-                # The Hub's `*` matches within a folder, that of `fnmatch` does not.
-                files = [path for path in self.files if path.count("/") == 1]
-                old |= {*fnmatch.filter(files, f"{glob.escape(config)}/{split}-*.parquet")}
+        configs = plan.manifest.configs.items()
+        loaded = tuple(f"{config}/{split}-" for config, body in configs for split in body.splits)
+        for path in self.files:
+            if path.startswith(loaded) and path.count("/") == 1 and path.endswith(".parquet"):
+                old.add(path)
         return sorted((self.files.keys() & old) - {file.path for file in plan.files})
 
 

@@ -106,10 +106,15 @@ def cleared(folder: Path, keep: str = "") -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a name beside `path` to write to; renamed to `path` at the end, removed on error.
 
-    Of two processes that write `path` at the same time the last one wins.
+    Of two processes that write `path` at the same time the last one wins. A pipe or a device is
+    written to as it is.
     """
     partial = _written(path)
     with _explained(path):
+        # As root a rename would replace `/dev/stdout`, which may lead to a file.
+        if path.absolute().parent == Path("/dev") or path.is_fifo():
+            yield path
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield partial

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -133,8 +132,8 @@ def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
             }
         )
     size = rows[True] or rows[False]
-    steps = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
-    sizes = [f"n<{steps[0]}", *(f"{low}<n<{high}" for low, high in pairwise(steps))]
+    sizes = ["n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M"]
+    sizes += ["1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B"]
     return {
         "pretty_name": line(manifest["stage"].get("title", "")) or card.title,
         "license": licence["hub"],
@@ -172,9 +171,9 @@ def _examples(configs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _credits(sources: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """What is said of the sources."""
     for source in sources:
-        title, authors = source.get("title", ""), ", ".join(source.get("authors", ()))
-        parts = [f"*{title}*" if title else "", authors, source.get("url", "")]
-        said = [", ".join(filter(None, parts)), source.get("description", "")]
-        said += [f"To be had: {source['get']}" if source.get("get") else ""]
+        title, get = source.get("title"), source.get("get")
+        work = (f"*{title}*" if title else "", *source.get("authors", ()), source.get("url"))
+        parts = (", ".join(filter(None, work)), source.get("description"))
+        said = (*parts, f"To be had: {get}" if get else "")
         if text := ". ".join(part.rstrip(". ") for part in said if part):
             yield f"**{source_name(source)}**: {text}."

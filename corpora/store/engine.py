@@ -26,14 +26,15 @@ Values = Mapping[str, Any]
 """The parameters of a query, by name."""
 
 
-def parquet(files: Path) -> str:
-    """The rows of Parquet files, given as a glob, as a query names them.
+def parquet(*files: Path) -> str:
+    """The rows of Parquet files, given as globs, as a query names them.
 
-    Only the file's name is a glob: a folder may have `[` in its name.
+    Only a file's name is a glob, and adds no column: a folder may be named `[v2]` or `label=1`.
     """
-    folder = re.sub(r"[\[*?]", r"[\g<0>]", str(files.parent))
-    quoted = f"{folder}/{files.name}".replace("'", "''")
-    return f"read_parquet('{quoted}')"
+    folders = (re.sub(r"[\[*?]", r"[\g<0>]", str(path.parent)) for path in files)
+    named = [f"{folder}/{path.name}" for folder, path in zip(folders, files, strict=True)]
+    quoted = ", ".join("'{}'".format(name.replace("'", "''")) for name in named)
+    return f"read_parquet([{quoted}], hive_partitioning = false)"
 
 
 class Engine:

@@ -213,17 +213,15 @@ class DatasetFolder:
             configs[default if default in configs else next(iter(configs))]["default"] = True
         self._note_labels(configs)
         with Engine(self.folder) as engine:
-            for (config, split), writer in self._writers.items():
-                if config in configs:
-                    configs[config]["splits"][split]["distinct"] = _distinct(engine, writer)
+            overlap = {}
+            for config, entry in configs.items():
+                writers = [w for (name, _), w in self._writers.items() if name == config]
+                for writer in writers:
+                    entry["splits"][writer.split]["distinct"] = _distinct(engine, writer)
+                if writers[0].texts:
+                    overlap[config] = _overlap(engine, writers)
             named = self._attribution(engine, configs)
             groups = self._groups(engine, configs)
-            overlap = {
-                config: _overlap(engine, writers)
-                for config in configs
-                if (writers := [w for (name, _), w in self._writers.items() if name == config])
-                and writers[0].texts
-            }
         stage = self.stage.to_dict()
         manifest = {
             "name": self.name,
@@ -302,8 +300,8 @@ class DatasetFolder:
 
     def _note_labels(self, configs: Mapping[str, Any]) -> None:
         """Say which labels of the default configuration have no row in a split with rows."""
-        for entry in (entry for entry in configs.values() if entry["default"]):
-            for split, body in entry["splits"].items():
+        for entry in configs.values():
+            for split, body in entry["splits"].items() if entry["default"] else ():
                 for column, numbers in body["labels"].items():
                     none = [f"`{name}`" for name, number in numbers.items() if not number]
                     if body["rows"] and none:
@@ -345,10 +343,10 @@ class DatasetFolder:
         ]
         if not (self.documents and names):
             return {}
-        query = _DOCUMENTS.format(rows=" union ".join(names))
-        files = [str(path) for path in shards_of(self.documents)]
+        documents = parquet(*shards_of(self.documents))
+        query = _DOCUMENTS.format(rows=" union ".join(names), documents=documents)
         path = self.folder / ATTRIBUTION
-        number = write_parquet(path, engine.batches(query, {"files": files}), CREDITS)
+        number = write_parquet(path, engine.batches(query), CREDITS)
         if not number:
             path.unlink()
             return {}
@@ -399,7 +397,7 @@ _DOCUMENTS = """
 with row_names as ({rows}),
     names as (select name from row_names union select regexp_replace(name, '(#[0-9]+)+$', '')
         from row_names)
-select source, id, title, author, url, licence from read_parquet($files)
+select source, id, title, author, url, licence from {documents}
 where (author <> '' or url <> '') and id in (select name from names)
 order by source, id
 """

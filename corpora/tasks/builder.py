@@ -126,7 +126,7 @@ class Builder(Declared):
                 said = ", ".join(map("{} = {}".format, names, values))
                 raise ConfigError(f"{said} do not fit together", hint=" <= ".join(names))
         if set(SPLITS) <= set(type(self).model_fields):
-            self.shares()
+            self.shares()  # which checks them
         return self
 
     def configurations(self) -> tuple[str, ...]:
@@ -211,6 +211,7 @@ class Builder(Declared):
         """
         with self.dataset(target) as dataset:
             if not (isinstance(inputs, Sequence) and inputs and isinstance(inputs[0], Path)):
+                # Of documents nobody knows whether earlier candidates are from them.
                 shutil.rmtree(target.folder / CANDIDATES, ignore_errors=True)
                 inputs = in_shards(inputs)
             self.collect_part(inputs, target)

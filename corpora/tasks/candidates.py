@@ -211,13 +211,12 @@ class Candidates:
         self.engine.run(_TRAINING, {"part": part})
         # How many groups have so many candidates.
         counted = 'select count(*) as size from training group by "group"'
-        sizes = self.engine.rows(
-            f"select size, count(*) from ({counted}) group by all order by all"
-        )
+        sizes = self.engine.rows(f"select size, count(*) from ({counted}) group by 1 order by 1")
         size, groups = np.array(sizes, np.int64).reshape(-1, 2).T
         share = max(self.target.largest_group, 2 / max(1, int(groups.sum())))
 
         def over(most: int) -> bool:
+            """Whether a group of `most` is over its share, where all are cut to `most`."""
             return most > share * int((np.minimum(size, most) * groups).sum())
 
         largest = int(size.max(initial=0))
@@ -241,8 +240,7 @@ class Candidates:
             "select * from chosen where part = '' and split = $split "
             "order by priority, doc, number limit $limit"
         )
-        values = {"split": split, "limit": 2**62 if limit is None else limit}
-        return self.engine.batches(query, values, size)
+        return self.engine.batches(query, {"split": split, "limit": limit}, size)
 
     def limited(self, split: str, size: int, unit: str) -> int:
         """How many candidates of a split to take, `size` at most.

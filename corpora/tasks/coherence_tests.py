@@ -108,7 +108,7 @@ def _summaries(
         articles.setdefault(row["group"], []).append(row)
     for group, summaries in articles.items():
         for one, two in combinations(sorted(summaries, key=itemgetter("id")), 2):
-            pos, neg = sorted((one, two), key=lambda row: -sum(row["ratings"]))
+            pos, neg = sorted((one, two), key=lambda row: sum(row["ratings"]), reverse=True)
             if len(one["ratings"]) != len(two["ratings"]):
                 dataset.reject("other_number_of_experts")
             elif sum(one["ratings"]) == sum(two["ratings"]):

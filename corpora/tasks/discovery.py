@@ -70,7 +70,7 @@ class Discovery(Builder):
                 if not (opening := self._opening.match(second)):
                     continue
                 rest = second[opening.end() :]
-                s2 = rest[0].upper() + rest[1:]
+                s2 = rest[0].title() + rest[1:]
                 lengths = [len(s1.split()), len(s2.split())]
                 if self._opening.match(rest) or _TOO.match(rest):
                     reject("two_markers")

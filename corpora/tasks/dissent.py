@@ -98,6 +98,7 @@ class Dissent(Builder):
             fits = self._fitting(batch, shard.rejects)
             number = np.empty(batch.num_rows, np.int32)
             priority = np.empty(batch.num_rows, np.int64)
+            # The rows of a document follow each other: where each document begins.
             codes = batch["doc"].dictionary_encode().indices.to_numpy()
             starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
             firsts = batch.select(["doc", "source", "group", "language"]).take(pa.array(starts))

@@ -158,12 +158,12 @@ def token_counter(tokenizer: str) -> CountTokens:
         return lambda texts: [len(text.split()) for text in texts]
     from tokenizers import Tokenizer
 
+    load = Tokenizer.from_file if Path(tokenizer).is_file() else Tokenizer.from_pretrained
     try:
-        found = (
-            Tokenizer.from_file(tokenizer)
-            if Path(tokenizer).is_file()
-            else Tokenizer.from_pretrained(tokenizer)
-        )
+        found = load(tokenizer)
+        # A file may ask for both, and each sentence would count as long as the model's input.
+        found.no_padding()
+        found.no_truncation()
     except Exception as error:  # the library raises bare `Exception` for all its failures
         raise ConfigError(
             f"no tokenizer {tokenizer!r}: {error}",

@@ -132,9 +132,7 @@ class Criteria(Builder):
         """All documents; the sentences of each nesting level are counted."""
         taken.write_splits(CRITERIA, ("sentences",), ROWS_PER_GROUP, size=DOCUMENTS_PER_BATCH)
         query = "select unnest(level) as level from chosen"
-        counts = taken.engine.rows(
-            f"select level, count(*) from ({query}) group by all order by all"
-        )
+        counts = taken.engine.rows(f"select level, count(*) from ({query}) group by 1 order by 1")
         dataset.details["levels"] = {str(level): number for level, number in counts}
 
 

@@ -243,13 +243,8 @@ class PdtbMarked(Relations):
 
 def joins(one: Relation, other: Relation) -> bool:
     """Whether both arguments of two relations overlap."""
-    return all(
-        any(a < d and c < b for a, b in left for c, d in right)
-        for left, right in (
-            (one.arg1_spans, other.arg1_spans),
-            (one.arg2_spans, other.arg2_spans),
-        )
-    )
+    sides = (one.arg1_spans, other.arg1_spans), (one.arg2_spans, other.arg2_spans)
+    return all(any(a < d and c < b for a, b in left for c, d in right) for left, right in sides)
 
 
 CLAUSE = 3
@@ -272,7 +267,7 @@ def bare(argument: str) -> str:
     """
     text = FOOTNOTE.sub("", argument).strip(" ,;:.!?…-–—")
     first = next((i for i, character in enumerate(text) if character.isalnum()), 0)
-    return text[:first] + text[first : first + 1].upper() + text[first + 1 :]
+    return text[:first] + text[first : first + 1].title() + text[first + 1 :]
 
 
 _UNMATCHED = r"""

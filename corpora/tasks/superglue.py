@@ -77,7 +77,8 @@ def _labelled(source: Source, records: Iterable[Place], task: str, dataset: Data
     for where, row in rows(task, records, source.refuse):
         source.good += where != last
         last = where
-        if not row["answers"] if task == "record" else row["label"] < 0:
+        hidden = not row["answers"] if task == "record" else row["label"] < 0
+        if hidden:
             dataset.reject("label_hidden")
         elif task == "record" and not set(row["answers"]) & set(row["entities"]):
             dataset.reject("answer_is_no_entity")

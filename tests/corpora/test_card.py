@@ -209,7 +209,7 @@ def test_the_documents_of_the_rows_are_named(tmp_path, make_document):
         make_document("d2", 2, source="papers", author="Too short for a row"),
         make_document("d3", 60, source="papers", author="Cara"),  # named d3#0, d3#1, ...
     ]
-    write_documents(documents, tmp_path / "read")
+    write_documents(documents, read := tmp_path / "source=x**")
     about = {"authors": ["Ada", "Ben"], "description": "Two piers.", "get": "ask Ada"}
     source = {
         "name": "papers",
@@ -220,7 +220,7 @@ def test_the_documents_of_the_rows_are_named(tmp_path, make_document):
     }
     stage = Stage("permuted", 1, "ab", sources=[source], build='name = "p"')
     with staged(tmp_path / "d") as partial:
-        target = Target(partial, stage, 1, documents=[tmp_path / "read"])
+        target = Target(partial, stage, 1, documents=[read])
         manifest = (
             BUILDERS.find("permuted").of({"test": 0, "validation": 0}).build(documents, target)
         )

@@ -416,7 +416,8 @@ def test_the_hub_is_given_the_time_it_asks_for(server: HubServer, send: Publish)
 
 def test_too_long_a_wait_is_said_and_not_waited(server: HubServer, send: Publish) -> None:
     date = "Fri, 31 Dec 2100 23:59:59 GMT"
-    for asked in ({"Retry-After": "4000"}, {"Retry-After": date}, {"RateLimit": '"api";r=0;t=900'}):
+    dates = ({"Retry-After": date.replace("GMT", zone)} for zone in ("GMT", "-0000", ""))
+    for asked in ({"Retry-After": "4000"}, *dates, {"RateLimit": '"api";r=0;t=900'}):
         server.fail(ROUTES["whoami"], status=429, headers=asked)
         with pytest.raises(DiscorporaError, match="429") as caught:
             send(longest_wait=5.0)

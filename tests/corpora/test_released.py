@@ -357,7 +357,7 @@ def test_the_marker_that_begins_a_sentence_is_the_label(build, make_document):
     def text(number: int) -> Document:
         body = (
             f"The mill of place {number} stood still. However, the river rose on day {number}. "
-            f"Nobody saw it in year {number}. As a result, the bridge {number} broke. "
+            f"Nobody saw it in year {number}. As a result, ﬂoodgate {number} broke. "
             f'The "old miller {number} left. Then, he came back with {number} men. '
             f"He saw house {number}. However hard he tried, he found no door {number}. "
             f"It was late on day {number}. Then, too, the dog {number} barked. "
@@ -374,7 +374,7 @@ def test_the_marker_that_begins_a_sentence_is_the_label(build, make_document):
     assert len(found) == 80 and set(rows) == {"train", "validation", "test"}
     assert found["however", "d3"]["s1"] == "The mill of place 3 stood still."
     assert found["however", "d3"]["s2"] == "The river rose on day 3."
-    assert found["as a result", "d3"]["s2"] == "The bridge 3 broke."
+    assert found["as a result", "d3"]["s2"] == "Floodgate 3 broke."  # of a ligature
     # Neither over a paragraph's end, nor without a comma, nor with an open quotation.
     assert manifest["rejects"] == {
         "open_quotation_or_bracket": 40,

@@ -177,6 +177,14 @@ def test_of_two_processes_that_write_a_file_the_last_one_wins(tmp_path, monkeypa
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+    os.mkfifo(path := tmp_path / "pipe")
+    reader = os.open(path, os.O_RDWR)
+    atomic.write_json(path, {"a": 1})
+    assert path.is_fifo() and json.loads(os.read(reader, 99)) == {"a": 1}
+    os.close(reader)
+
+
 def test_what_killed_processes_left_is_removed_but_in_partial_folders(tmp_path):
     (tmp_path / "stage.partial").mkdir()
     left, waited_for = tmp_path / ".run.json.17.partial", tmp_path / "stage.partial/.x.17.partial"

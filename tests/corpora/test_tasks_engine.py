@@ -27,13 +27,14 @@ def files_of(name: str, folder: Path) -> list[Path]:
     return sorted(folder.glob("documents-*.parquet"))
 
 
-def test_a_folder_may_have_brackets_in_its_name(tmp_path, stage):
-    folder = tmp_path / "my [v2]* books" / "sp"
-    with staged(folder) as partial:
-        BUILDERS.find("sp").of(SETTINGS.get("sp", {})).build(
-            files_of("sp", tmp_path), Target(partial, stage, 1)
-        )
-    assert list(folder.rglob("*.parquet"))
+@pytest.mark.parametrize("name", ["my [v2]* books", "label=7", "source=books/doc=3"])
+def test_the_name_of_the_output_folder_changes_no_byte(name, tmp_path, stage, folder_bytes):
+    made = []
+    for place in (tmp_path / "plain", tmp_path / name):
+        with staged(place / "sp") as partial:
+            BUILDERS.find("sp").of({}).build(inputs("sp", tmp_path), Target(partial, stage, 1))
+        made.append(folder_bytes(place / "sp"))
+    assert made[0] == made[1]
 
 
 @pytest.mark.parametrize("name", NAMES)

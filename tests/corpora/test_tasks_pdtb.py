@@ -194,6 +194,7 @@ def test_unmarked_rows_do_not_alone_begin_as_infinitives(built):
         ("3 mills stood", "3 mills stood"),
         ("it closed . [ 8 ]", "It closed"),
         (". . .", ""),
+        ("ﬁsh swam", "Fish swam"),  # a ligature
     ],
 )
 def test_an_argument_begins_with_a_capital_and_ends_without_a_mark(argument, shown):

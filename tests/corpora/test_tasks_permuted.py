@@ -13,6 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError
@@ -137,6 +140,16 @@ def test_an_unknown_tokenizer_is_an_error_that_says_what_is_possible(tmp_path):
     with pytest.raises(ConfigError) as caught:
         token_counter(str(broken))
     assert "words" in caught.value.hint
+
+
+def test_a_tokenizer_counts_tokens_without_padding_or_truncation(tmp_path):
+    tokenizer = Tokenizer(WordLevel({"tide": 0, "[PAD]": 1}, "[PAD]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.enable_padding(length=8, pad_id=1)
+    tokenizer.enable_truncation(8)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    count = token_counter(str(tmp_path / "tokenizer.json"))
+    assert count(["tide", "tide " * 20]) == [1, 20]
 
 
 # --- the dataset ---------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -121,6 +122,9 @@ def make_source(kind: str, folder: Path) -> str:
     if kind == "blank file":
         (folder / "blank.txt").write_text("\n\n", encoding="utf-8")
         return f"text:{folder / 'blank.txt'}"
+    if kind == "name not UTF-8":
+        (folder / os.fsdecode(b"caf\xe9.txt")).write_text("One. Two.", encoding="utf-8")
+        return f"text:{folder}"
     if kind == "wrong format":
         (folder / "a.jsonl").write_text("This is prose, not JSON.\n", encoding="utf-8")
         return f"jsonl:{folder / 'a.jsonl'}"
@@ -129,7 +133,11 @@ def make_source(kind: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "kind", ["missing path", "empty corpus", "blank file", "wrong format", "wrong columns"]
+    "kind",
+    [
+        *("missing path", "empty corpus", "blank file", "wrong format", "wrong columns"),
+        "name not UTF-8",
+    ],
 )
 def test_a_bad_source_is_named(
     kind: str, write_config: Callable, run_luigi: Callable, tmp_path: Path

@@ -17,11 +17,12 @@ import luigi
 import pytest
 
 from corpora.errors import DiscorporaError
+from corpora.store.atomic import replacing
 from tests.workflows.conftest import MODELS, TINY, luigi_command, luigi_environment, until
 from workflows import stage
 from workflows.settings import options, planning
 from workflows.tasks import BuildAll, Evaluate, Sentences, Train, models
-from workflows.tasks.build import LOCK, remove_outdated, run_build
+from workflows.tasks.build import LOCK, hold, release, remove_outdated, run_build
 
 SMALL = """
 name = "small"
@@ -185,6 +186,17 @@ def test_a_second_build_names_the_first_and_stops(
     assert f"process {first.pid} on {socket.gethostname()}, since 20" in said
     assert f"--config {config}" in said
     assert not list(out.rglob("*.lock"))
+
+
+def test_a_build_leaves_what_another_command_writes_into_its_output(tmp_path: Path) -> None:
+    left = tmp_path / "fingerprints" / "ab" / ".note.17.partial"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    with replacing(tmp_path / "pairs.jsonl") as extracted, options("sample", str(tmp_path)):
+        extracted.write_text("{}", encoding="utf-8")
+        hold(tmp_path)
+        release(tmp_path)
+    assert (tmp_path / "pairs.jsonl").is_file() and not left.exists()
 
 
 @pytest.mark.nightly

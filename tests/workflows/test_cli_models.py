@@ -281,6 +281,11 @@ def test_standard_input_is_text_or_json_lines(
         (b'{"text": "\\udc00"}', "half a surrogate pair"),
         (b" \n", "standard input: holds no text"),
         (b"\x1f\x8bzipped", "gzip"),
+        pytest.param(
+            b'{"id": "x", "text": "%s"}' % (b"a" * (1 + (4 << 20))),
+            "standard input: x: too long",
+            id="too long",
+        ),
     ],
 )
 def test_bad_standard_input_is_said_before_a_model_is_loaded(

@@ -54,7 +54,8 @@ def written(folder: Path, wanted: dict[str, int]) -> str:
 
 def test_devices_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(devices.there()) == 8
-    for visible, found in {"3,5": ("3", "5"), "": (), "-1": (), "0,-1,2": ("0",)}.items():
+    named = {"3,5": ("3", "5"), "": (), "-1": (), "0,-1,2": ("0",), "1,1": ("1",)}
+    for visible, found in named.items():
         monkeypatch.setenv(devices.VISIBLE, visible)
         assert devices.there() == found
 

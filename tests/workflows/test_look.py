@@ -165,7 +165,7 @@ def test_inspect_names_the_splits_of_a_division(
 def test_labels_that_are_numbers_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [{"label": 0}, {"label": 1}]
+    rows = [{"label": 0}, {}, {"label": 1}]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     for name in ("a.parquet", "a.jsonl"):

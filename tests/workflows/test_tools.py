@@ -156,8 +156,9 @@ def test_prune_lists_and_then_removes_what_no_build_file_needs(
 ) -> None:
     stages = two_builds / "stages"
     foreign = [stages / "mine" / "0123456789abcdef" / "thesis.txt", stages / "notes.txt"]
-    foreign[0].parent.mkdir(parents=True)
+    foreign.append(stages / "mine" / "0123456789abcdee" / "manifest.json")  # of no JSON
     for path in foreign:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("precious", encoding="utf-8")
     (stages / "sentences" / "notes" / "0123456789abcdef.partial").mkdir()
 

@@ -72,7 +72,7 @@ def read_each(
 
 def read_documents(path: Path) -> Iterator[tuple[str, str]]:
     for document in open_source(f"jsonl:{path}"):
-        yield document.id, _bounded(document.text, document.id)
+        yield document.id, _bounded(document.text, f"{path}: {document.id}")
 
 
 def _bounded(text: str, where: str) -> str:

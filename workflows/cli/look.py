@@ -187,13 +187,16 @@ def _file_rows(path: Path, number: int, marker: str) -> Rows:
     from corpora.readers.rows import json_rows
 
     kept: list[dict[str, Any]] = []
+    column = ""
     for where, record in json_rows(path):
         if isinstance(record, BadRecord):
             hint = "rows are shown of .parquet files and of JSON Lines"
             raise InputError(record.reason, where=where, hint=hint)
         if len(kept) == number:
             break
-        if not marker or str(record[_marker_column([*record], str(path))]) == marker:
+        if marker and not column:
+            column = _marker_column([*record], where)
+        if not marker or str(record.get(column)) == marker:
             kept.append(dict(record))
     return Rows(str(path), kept)
 

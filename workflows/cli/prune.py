@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from corpora.errors import InputError
-from corpora.store.atomic import MANIFEST, Busy, is_complete, locked, partial_path, read_json
+from corpora.store.atomic import MANIFEST, Busy, locked, partial_path, read_json
 from workflows.cli.common import Output, planned
 
 HASH = re.compile(r"([0-9a-f]{16})(\.partial|\.engine|\.run\.json|\.damaged\d*)?")
@@ -109,9 +109,10 @@ def _is_ours(path: Path) -> bool:
     """Whether discorpora made it: a finished stage says so in its manifest."""
     if "." in path.name:
         return True  # no other program names a file so, with 16 digits of a hash
-    if not is_complete(path):
+    try:
+        manifest: Any = read_json(path / MANIFEST)
+    except InputError:  # there is none, or it is damaged, which `verify` says
         return False
-    manifest: Any = read_json(path / MANIFEST)
     hashes = (manifest.get("hash"), manifest.get("stage", {}).get("hash"))
     return path.name in hashes or {"code", "files", "settings"} <= manifest.keys()  # a model
 

@@ -49,6 +49,4 @@ def script_json(value: Any) -> str:
     What JSON lacks, such as a date, is a text.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-    for character in "<\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+    return text.translate({ord(mark): f"\\u{ord(mark):04x}" for mark in "<\u2028\u2029"})

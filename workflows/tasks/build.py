@@ -23,6 +23,7 @@ from workflows.report.page import assets_hash, write_report
 from workflows.settings import looking, options
 from workflows.sources import FROM_NETWORK
 from workflows.stage import StageTask, begin_checks, damage_of, plan, set_aside
+from workflows.tables import NO_BUILDS
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
 from workflows.tasks.sources import Parse, Sentences, lacking
@@ -213,7 +214,8 @@ def hold(root: Path) -> None:
         stack.enter_context(locked(root / LOCK, "another build writes into this folder"))
         _held[root] = stack
         atexit.register(release, root)
-        remove_unfinished(root)
+        for name in NO_BUILDS:  # elsewhere another command may be writing, such as `extract`
+            remove_unfinished(root / name)
 
 
 def release(root: Path) -> None:
