@@ -12,7 +12,7 @@ import json
 import shutil
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corpora.document import Document
-from corpora.errors import InputError
+from corpora.errors import ConfigError, InputError, chosen
 from corpora.rng import stable_id, stream
 from corpora.schemas import INT32, STRING, schema
 from corpora.splits import SPLITS
@@ -83,11 +83,19 @@ def candidates_of(
     builder: Builder, documents: Iterable[Document], target: Target, shard: Shard
 ) -> Iterator[dict[str, Any]]:
     """The candidates of documents, with random priorities and the keys of their texts."""
-    names = [*COMMON.names, *builder.columns.names]
-    equal = [builder.columns.names.index(name) for name in builder.equal]
+    own_names = builder.columns.names
+    names = [*COMMON.names, *own_names]
+    where = f"builder {builder.name!r}"
+    equal = [own_names.index(chosen("column", name, own_names, where)) for name in builder.equal]
     for document in documents:
         parts: dict[tuple[str, str], list[Row]] = {}
         for row in builder.candidates(document, lambda reason: shard.rejects.update((reason,))):
+            values = getattr(row, "values", None)
+            if not isinstance(values, Sized) or len(values) != len(own_names):
+                hint = (
+                    f"yield Row((...)) with a value of each of its columns: {', '.join(own_names)}"
+                )
+                raise ConfigError(f"{str(row)[:200]} is not a candidate", where=where, hint=hint)
             parts.setdefault((row.part, row.doc or document.id), []).append(row)
         # A document without candidates stays known: an id that comes twice is an error anyway.
         for (part, doc), own in (parts or {("", document.id): []}).items():

@@ -61,6 +61,30 @@ def test_its_settings_are_checked_before_anything_is_read(builder):
         BUILDERS.find(builder).of({"min_sentence": 3})
 
 
+@pytest.mark.parametrize(
+    ("line", "wrong", "said"),
+    [
+        (
+            "Row((text, int(number == 0)))",
+            "Row((text,))",
+            r"'openings': Row\(.*not a candidate\n.*se",
+        ),
+        (
+            "Row((text, int(number == 0)))",
+            "(text, 1)",
+            r"'openings': \('The.*not a candidate\n.*sente",
+        ),
+        ("Row((text, int(number == 0)))", "{'sentence': text}", r"not a candidate\n.*sentence, l"),
+        ('equal = ("sentence",)', 'equal = ("sentense",)', "no column 'sentense'\n.*'sentence'"),
+    ],
+)
+def test_a_mistake_in_it_is_said_in_its_own_words(line, wrong, said, builder, build):
+    file = Path(builder.removesuffix(":Openings"))
+    file.write_text(file.read_text("utf-8").replace(line, wrong), encoding="utf-8")
+    with pytest.raises(ConfigError, match=said):
+        build(builder, documents())
+
+
 def test_it_keeps_the_licences_of_the_documents(builder, tmp_path, stage):
     """One document of thirty is closed: the dataset is, whatever the build file declares."""
     declared = replace(stage, sources=[{"spec": "jsonl:x", "licence": "CC0-1.0"}])
