@@ -53,8 +53,8 @@ def extract_to_file(
     """Write the pairs of `sources` to `output` (.jsonl or .parquet), which appears when complete.
 
     `-` is a text on standard input, `jsonl:-` JSON Lines there, and so on. `settings` are those of
-    `Extractor`. Raises `ConfigError` for an output that cannot be written and for a source that is
-    named twice; `InputError` as `corpora.readers.open_source` does.
+    `Extractor`. Raises `ConfigError` for an output that cannot be written or that a source reads,
+    and for a source that is named twice; `InputError` as `corpora.readers.open_source` does.
     """
     if output.suffix not in FORMATS:
         raise ConfigError(
@@ -88,6 +88,11 @@ def extract_to_file(
 
     with ExitStack() as stack:
         specs = [_stored(source, stack) if source.endswith("-") else source for source in sources]
+        for target in filter(None, (output, rejects)):
+            if target.exists() and target.resolve() in _files(specs):
+                raise ConfigError(
+                    f"the output {str(target)!r} is a file of a source", hint="name another file"
+                )
         opened = [open_source(spec, options) for spec, options in _named(specs, reader_options)]
         on_reject = stack.enter_context(_json_lines(rejects)) if rejects else None
         extractor = Extractor(on_reject=on_reject, **settings)
@@ -100,6 +105,12 @@ def extract_to_file(
             for pair in pairs():
                 write(pair)
     return Extracted(seen, sum(markers.values()), dict(markers), dict(extractor.reject_counts))
+
+
+def _files(specs: Sequence[str]) -> set[Path]:
+    """The files that the sources read."""
+    kinds = map(parse_spec, specs)
+    return {path.resolve() for kind, target in kinds for path in kind.find(target)}
 
 
 def _named(

@@ -119,6 +119,19 @@ def test_outputs_that_cannot_be_written_are_refused_before_anything_runs(
     assert not (tmp_path / "pairs.jsonl").exists()
 
 
+def test_a_file_that_is_read_is_not_overwritten_by_the_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (source := tmp_path / "texts.jsonl").write_text('{"text": "We left as it rained."}\n', "utf-8")
+    monkeypatch.chdir(tmp_path)
+    for place in ("texts.jsonl", "jsonl:."):
+        for option in ("-o", "--rejects"):
+            other = () if option == "-o" else ("-o", "pairs.jsonl")
+            assert run(monkeypatch, "extract", place, option, source, *other, "--force") == 1
+            assert "is a file of a source" in capsys.readouterr().err
+    assert "rained" in source.read_text("utf-8")
+
+
 def test_existing_output_is_overwritten_only_with_force(
     text_file: Path,
     tmp_path: Path,
