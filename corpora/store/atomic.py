@@ -196,6 +196,8 @@ def _explained(path: Path) -> Iterator[None]:
             if named not in place.parents and not any(map(named.is_relative_to, own)):
                 raise  # it came from reading a source meanwhile
         where, reason = str(error.filename or path), os.strerror(error.errno or 0)
+        if Path(where).absolute() == _written(place):  # the user named another
+            where = str(path)
         raise DiscorporaError(f"cannot write it: {reason}", where=where, hint=hint) from error
 
 

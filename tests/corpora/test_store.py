@@ -165,6 +165,15 @@ def test_a_disk_that_is_really_full(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_where_a_file_goes_is_named_as_the_user_did(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    with (
+        pytest.raises(DiscorporaError, match=r"/here: cannot write it: Is a directory"),
+        atomic.replacing(tmp_path / "here") as partial,
+    ):
+        partial.write_text("x", encoding="utf-8")
+
+
 def test_of_two_processes_that_write_a_file_the_last_one_wins(tmp_path, monkeypatch):
     path = tmp_path / "x.json"
     with atomic.replacing(path) as first:
