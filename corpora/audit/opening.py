@@ -33,6 +33,8 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
     folder = expanded(spec)
     if not folder.exists() and not HUB_ID.fullmatch(spec):
         raise InputError("no such folder", where=spec, hint=WHAT_TO_GIVE)
+    if folder.is_file():
+        raise InputError("is a file, expected a folder", where=spec, hint="give its folder")
     if folder.is_dir() and any((folder / name).is_file() for name in RELEASED):
         found = {"default": _released(folder, kind)}
     else:

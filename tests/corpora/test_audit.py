@@ -275,6 +275,8 @@ def test_a_foreign_dataset_is_read_by_its_kind(foreign, tmp_path, monkeypatch):
     several = rows_as_files(tmp_path / "several", train=[{"text": "It rained.", "label": [1, 2]}])
     with pytest.raises(InputError, match="it has no column label of single values"):
         opened(str(several), kind="labelled")
+    with pytest.raises(InputError, match="is a file, expected a folder"):
+        opened(str(next(path for path in foreign.rglob("*") if path.is_file())))
 
 
 @pytest.mark.parametrize(
