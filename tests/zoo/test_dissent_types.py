@@ -179,6 +179,13 @@ def test_a_line_that_is_no_pair(name: str, text: str, expected: str, tmp_path: P
     assert f"{name}:2" in str(caught.value) and expected in str(caught.value)
 
 
+@pytest.mark.parametrize(("name", "text"), [("p.tsv", ""), ("p.tsv", "s1\ts2\n"), ("p.jsonl", "")])
+def test_a_file_without_a_pair(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=f"{name}: holds no pair\n.*expected"):
+        list(read_pairs(tmp_path / name))
+
+
 def test_pairs_in_another_encoding_and_very_long_ones(tmp_path: Path) -> None:
     (tmp_path / "p.tsv").write_bytes("Ein Café.\tSchön.\n".encode("latin-1"))
     with pytest.raises(InputError, match="not UTF-8"):

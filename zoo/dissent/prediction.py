@@ -43,8 +43,9 @@ def predictions(
 def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
     """Pairs from a file: JSONL with `s1` and `s2`, or TSV with two columns (headers are left out).
 
-    Raises `InputError` with the line of an invalid row.
+    Raises `InputError` with the line of an invalid row, and for a file without a row.
     """
+    found = False
     is_json = path.name.lower().endswith((*JSON_LINES, ".json"))
     form = 'an object with "s1" and "s2"' if is_json else "two columns with a tab between"
     for where, row in json_rows(path) if is_json else _columns(path):
@@ -54,10 +55,13 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
         expected = form
         if [type(cell) for cell in cells] == [str, str]:
             if all(text.strip() and len(text) <= SENTENCE_LIMIT for text in cells):
+                found = True
                 yield cells[0], cells[1]
                 continue
             expected = f"two texts that are not empty, of {SENTENCE_LIMIT:,} characters at most"
         raise InputError("is not a pair of sentences", where=where, hint=f"expected {expected}")
+    if not found:
+        raise InputError("holds no pair", where=str(path), hint=f"expected {form} a line")
 
 
 def _columns(path: Path) -> Iterator[tuple[str, Any]]:
