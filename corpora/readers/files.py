@@ -106,6 +106,8 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
         missing = next((step for step in steps if not step.exists()), path)
         if missing.parent.is_file():
             hint = f"{str(missing.parent)!r} is a file, not a folder"
+        elif any(glob.has_magic(str(step)) and step.exists() for step in path.parents):
+            hint = "beside a wildcard, brackets in a folder's name are a pattern: write [[] for ["
         else:
             near = nearest(missing.name, (entry.name for entry in missing.parent.iterdir()))
             hint = f"looked in {str(missing.parent)!r}, which has no {missing.name!r}; {near}"

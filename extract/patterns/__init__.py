@@ -152,7 +152,7 @@ def _merged(
     if not classes:
         raise ConfigError(f"no [classes.{scheme}] in this table", where=files[0].where())
     ids = [row.id for row in rows]
-    for row in rows:
+    for row in reversed(rows):  # of two files the later one is at fault
         if ids.count(row.id) > 1:
             place = stated_in["pattern", row.marker].where()
             raise ConfigError(f"two patterns have the id {row.id!r}", where=place)

@@ -246,6 +246,13 @@ def test_a_marker_may_be_written_with_capitals_and_any_apostrophe(tmp_path: Path
     assert found + extractor.reject_counts.total() == 2
 
 
+def test_a_row_with_the_id_of_another_marker_is_an_error_of_the_users_file(tmp_path: Path) -> None:
+    row = ROW.replace("as.manner", "as.modifier").replace('"as"', '"like"')
+    (tmp_path / "mine.toml").write_text(row, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"mine\.toml: two patterns have the id 'as\.modifier'"):
+        load_patterns("en", files=[tmp_path / "mine.toml"])
+
+
 def test_a_changed_file_is_read_again_and_changes_the_hash(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(MINE, encoding="utf-8")
