@@ -79,6 +79,18 @@ def test_init_knows_another_language(here: Path, monkeypatch: pytest.MonkeyPatch
     assert "models" not in table and "fewer than three documents" in written
 
 
+def test_init_says_what_it_could_not_read(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (here / "books").mkdir()
+    (here / "books" / "a.txt").write_text(TEXT, encoding="utf-8")
+    (here / "books" / "b.txt").write_bytes("Café.".encode("latin-1"))
+    assert run(monkeypatch, "init", "text:books") == 0
+    shown = capfd.readouterr().out
+    assert "text:books: 1 documents" in shown
+    assert "not read: 1, the first: books/b.txt:1: not UTF-8" in shown
+
+
 def test_init_names_the_build(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("emma.txt", "stages.txt"):
         (here / name).write_text(TEXT, encoding="utf-8")

@@ -45,6 +45,7 @@ class Guess(NamedTuple):
     licence: str
     language: str
     documents: int
+    refused: list[BadRecord]
 
 
 def init(
@@ -75,6 +76,8 @@ def init(
     for guess in guesses:
         many = f"{guess.documents} or more" if guess.documents == LOOKED_AT else guess.documents
         typer.echo(f"{guess.spec}: {many} documents, language {guess.language}")
+        if bad := guess.refused:
+            typer.echo(f"  not read: {len(bad)}, the first: {bad[0].where}: {bad[0].reason}")
     if not specs:
         typer.echo("no source was named: the file builds the embedded sample")
     typer.echo(f"wrote {path}; next: discorpora plan --config {path}")
@@ -102,7 +105,9 @@ def _look(spec: str) -> Guess:
     licences = {document.licence for document in documents}
     licence = licences.pop() if len(licences) == 1 else UNKNOWN
     text = " ".join(document.text[:2000] for document in documents)
-    return Guess(spec, "" if licence == UNKNOWN else licence, _language(text), len(documents))
+    return Guess(
+        spec, "" if licence == UNKNOWN else licence, _language(text), len(documents), refused
+    )
 
 
 def _language(text: str) -> str:
