@@ -158,8 +158,7 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
     hint = f"skipped: {passed}" if passed else empty
     message = "there is no document in it"
     if first := source.first_bad:
-        many = f"all {source.bad} records are bad, the first one"
-        many = many if source.bad > 1 else "its only record is bad"
+        many = f"{source.bad} bad records, the first one" if source.bad > 1 else "a bad record"
         message += f": {many}: {first.where}: {first.reason}"
         hint = f"fix it, or check that it has the format that {source.kind!r} reads"
     raise InputError(message, where=spec, hint=hint)

@@ -265,10 +265,10 @@ def test_a_source_of_bad_records_alone_says_the_reason_and_the_place(tmp_path: P
     bad: list[BadRecord] = []
     with pytest.raises(InputError) as caught:
         list(open_source(f"text:{tmp_path}", on_bad=bad.append))
-    only = r"no document in it: its only record is bad: .*x\.txt:3: not UTF-8: byte 0xe9"
+    only = r"no document in it: a bad record: .*x\.txt:3: not UTF-8: byte 0xe9"
     assert caught.match(rf"^text:.*{only}")
     (tmp_path / "y.txt").write_bytes(b"")
-    with pytest.raises(InputError, match=r"all 2 records are bad, the first one: .*x\.txt:3: not"):
+    with pytest.raises(InputError, match=r"2 bad records, the first one: .*x\.txt:3: not"):
         list(open_source(f"text:{tmp_path}", on_bad=bad.append))
 
 
@@ -277,7 +277,7 @@ def test_gold_without_its_text_is_named_where_it_is_all_there_is(tmp_path: Path)
         (tmp_path / part / "00").mkdir(parents=True)
     (tmp_path / "gold" / "00" / "a").write_text("Explicit\n", encoding="utf-8")
     (tmp_path / "raw" / "00" / "b").write_text("Text.", encoding="utf-8")
-    with pytest.raises(InputError, match=r"its only record is bad: .*raw/00/a: the raw text of"):
+    with pytest.raises(InputError, match=r"a bad record: .*raw/00/a: the raw text of"):
         list(open_source(f"pdtb:{tmp_path}", on_bad=list[BadRecord]().append))
 
 
