@@ -51,3 +51,10 @@ def test_a_source_without_bad_records_has_no_rejects(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("Text.", encoding="utf-8")
     assert ingest(f"text:{tmp_path / 'x.txt'}", {}, tmp_path)["bad_records"] == 0
     assert not (tmp_path / "rejects").exists()
+
+
+def test_a_file_in_another_encoding_says_how_to_name_it(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("We left.", encoding="utf-8")
+    (tmp_path / "b.txt").write_bytes("Café.".encode("latin-1"))
+    with pytest.raises(InputError, match=r"not UTF-8.*\n.*options = \{ encoding = .latin-1. \}"):
+        ingest(f"text:{tmp_path}", {}, tmp_path / "out", max_bad_share=0.4)
