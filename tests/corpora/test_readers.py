@@ -70,6 +70,16 @@ def test_hidden_files_and_folders_are_not_read(tmp_path: Path) -> None:
     assert [d.id for d in open_source(f"text:{tmp_path}/.texts")] == ["book/emma"]
 
 
+def test_beside_a_wildcard_brackets_are_a_pattern(tmp_path: Path) -> None:
+    essays = tmp_path / "mine [old]" / "essays [2024]"
+    essays.mkdir(parents=True)
+    (essays / "a.txt").write_text("Text.", encoding="utf-8")
+    with pytest.raises(InputError, match=r"write \[\[\] for \["):
+        open_source(f"text:{essays}/*.txt")
+    (document,) = open_source(f"text:{str(essays).replace('[', '[[]')}/*.txt")
+    assert document.text == "Text."
+
+
 def test_the_sample_is_read_by_part_or_whole() -> None:
     articles = list(open_source("sample:articles"))
     everything = list(open_source("sample:"))

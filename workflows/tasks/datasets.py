@@ -135,13 +135,14 @@ class Divide(StageTask):
                 parts = ", ".join(split for split in SPLITS if split in found.values())
                 said.append(f"those of {name} are prescribed (`{how}`: {parts})")
                 splits |= found
+        listed = read_table(Path(self.table)) if self.table else {}
         divided = divide(
             list(zip(self.served.values(), read, strict=True)),
             self.build.splits.shares,
             folder,
             seed=self.build.seed,
             names=list(self.served),
-            kept=Division.of(read_table(Path(self.table))) if self.table else None,
+            kept=Division.of(listed) if self.table else None,
             prescribed=splits,
             said="; ".join(said),
         )
@@ -151,6 +152,11 @@ class Divide(StageTask):
                 "names no document of this build",
                 where=self.table,
                 hint=f"documents are named by their ids, such as {example!r}",
+            )
+        if unknown := listed.keys() - {name for sizes in read for name, *_ in sizes}:
+            log.warning(
+                "%s: documents that are not in this build: %s, such as %r",
+                *(self.table, f"{len(unknown):,}", min(unknown)),
             )
         shares = zip(SPLITS, self.build.splits.shares.parts, strict=True)
         asked = {split: divided.documents[split] for split, share in shares if share}
