@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.errors import DiscorporaError
+from corpora.processes import collect_rarely
 
 DEBUG_VARIABLE = "DISCORPORA_DEBUG"
 
@@ -29,6 +30,7 @@ class PlainFormatter(logging.Formatter):
 
 def configure(*, debug: bool = False) -> None:
     """Send the log to standard error, once a process: of luigi's own what a user can act on."""
+    collect_rarely()
     if debug:
         os.environ[DEBUG_VARIABLE] = "1"
     if logging.getLogger("discorpora").handlers:

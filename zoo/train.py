@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError, require
-from corpora.processes import stop_with_build
+from corpora.processes import collect_rarely, stop_with_build
 from zoo.declared import RECIPES, StepRecipe
 from zoo.presets import check_options, parse_options, read_preset, shipped
 from zoo.training import job
@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.write(_help(words))
             return 0
         stop_with_build()
+        collect_rarely()
         logging.basicConfig(
             level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S"
         )

@@ -15,7 +15,7 @@ from typing import Any
 
 from corpora.declared import described
 from corpora.errors import COMMAND_LINE, ConfigError, DiscorporaError
-from corpora.processes import stop_with_build
+from corpora.processes import collect_rarely, stop_with_build
 from corpora.progress import reported
 from zoo.evaluate import SUITES, Request
 from zoo.evaluate.compare import measured, table_of
@@ -35,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     stop_with_build()
+    collect_rarely()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     if words == ["--jobs"]:
