@@ -163,7 +163,7 @@ def validate_source(
     wanted = None
     if document_list:
         try:
-            lines = document_list.read_text(encoding="utf-8").splitlines()
+            lines = document_list.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             hint = "write one document id a line, in UTF-8"
             raise unreadable(error, document_list, hint) from error

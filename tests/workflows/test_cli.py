@@ -299,7 +299,7 @@ def test_validate_counts_only_the_documents_listed(
     gold = ROOT / "corpora" / "sample" / "gold"
     ids = sorted(path.name for path in (gold / "gold" / "00").iterdir())
     stories = [name for name in ids if name.startswith("sample_story")]
-    (tmp_path / "ids").write_text("\n".join(stories[:3]), encoding="utf-8")
+    (tmp_path / "ids").write_text("\n".join(stories[:3]), encoding="utf-8-sig")
     out = tmp_path / "v.json"
     arguments = ("validate", "sample:stories", "--gold", f"pdtb:{gold}", "--json", out)
     assert run(monkeypatch, *arguments, "--documents", tmp_path / "ids") == 0
