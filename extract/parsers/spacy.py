@@ -10,13 +10,14 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpora.document import Document
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, unreadable
 from corpora.progress import track
 from extract import embedded
 from extract.parse import NAMES, STRINGS_LIMIT, ParsedDocument, StringTable
@@ -159,8 +160,8 @@ def _loaded(pipeline: str | None) -> Language:
 
     try:
         return spacy.load(pipeline, exclude=["ner", "lemmatizer", "senter"])
-    except OSError:
-        raise ConfigError(
-            f"the spaCy pipeline {pipeline!r} is not installed",
-            hint=f"install it with: python -m spacy download {pipeline}",
-        ) from None
+    except (OSError, ValueError, ImportError) as error:
+        hint = f"install it with: python -m spacy download {pipeline}"
+        if Path(pipeline).is_dir():
+            hint = "name the folder of a whole pipeline that the installed version of spaCy loads"
+        raise unreadable(error, f"the spaCy pipeline {pipeline!r}", hint) from None
