@@ -58,7 +58,7 @@ def ingest(
         "licences": dict(sorted(licences.items())),
         "bad_records": source.bad,
         "bad_reasons": dict(sorted(reasons.items())),
-        "no_documents": dict(sorted(source.skipped.items())),
+        "no_documents": dict(sorted((+source.skipped).items())),
     }
 
 
@@ -81,7 +81,7 @@ def check_bad_share(
     if share > max_bad_share:
         raise InputError(
             f"{bad} bad records beside {good} good {unit}s, a share of"
-            f" {share:.3f} where the build file allows {max_bad_share}{shown}",
+            f" {share:.3g} where the build file allows {max_bad_share}{shown}",
             where=spec,
             hint="fix the source, or increase max_bad_share in the build file",
         )
