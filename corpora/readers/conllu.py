@@ -41,7 +41,7 @@ class Conllu(Reader):
         document if its file has only one. A document with a bad sentence is rejected as a whole:
         its text would have a gap.
         """
-        held: Document | None = None
+        held: Document | None = None  # the first one, until it is known whether another follows
         for number, building in enumerate(_of_file(path, stem, source)):
             document = building.document()
             if document is not None:

@@ -49,7 +49,6 @@ class SpacyParser(SentenceParser):
     def __post_init__(self) -> None:
         self.name = f"spacy:{self.pipeline}" if self.pipeline else "embedded"
         self.strings = StringTable()
-        self._codes: dict[int, int] = {}
 
     @cached_property
     def nlp(self) -> Language:
@@ -71,7 +70,6 @@ class SpacyParser(SentenceParser):
 
         # One thread for matrix products: these are small, and several processes gain more.
         with self.nlp.memory_zone(), threadpool_limits(1, user_api="blas"):
-            self._codes = {}
             if len(self.strings) > STRINGS_LIMIT:
                 self.strings = StringTable()
             jobs = [list(self._jobs(document)) for document in documents]
@@ -138,12 +136,7 @@ class SpacyParser(SentenceParser):
     def _intern(self, hashes: NDArray[np.uint64]) -> NDArray[np.int32]:
         """The codes of spaCy's string hashes."""
         unique, inverse = np.unique(hashes, return_inverse=True)
-        codes = np.empty(len(unique), dtype=np.int32)
-        for i, value in enumerate(unique.tolist()):
-            code = self._codes.get(value)
-            if code is None:
-                code = self._codes[value] = self.strings.code(self.nlp.vocab.strings[value])
-            codes[i] = code
+        codes = self.strings.codes(map(self.nlp.vocab.strings.__getitem__, unique.tolist()))
         return codes[inverse].reshape(hashes.shape)
 
 
