@@ -75,7 +75,7 @@ def _of_file(path: Path, stem: str, source: Source) -> Iterator[_Building]:
             lines.append(line)
         elif lines:
             building.refuse(where, "comment: between the words of a sentence", line)
-        elif line.startswith("# newdoc"):
+        elif line[1:].lstrip().startswith("newdoc"):
             if count or building.begun:
                 yield building
             count += 1
