@@ -208,6 +208,7 @@ class _Building:
             for at, (level, name, first, last) in enumerate(rows):
                 if first <= start < last:
                     parts = [(a, b) for a, b in ((first, start), (end, last)) if a < b]
+                    # The heading of a section that is nothing but a caption stays.
                     rows[at : at + 1] = [(level, name, *part) for part in parts or [(end, end)]]
                     break
         return Sections(*map(list, zip(*rows, strict=True)))
