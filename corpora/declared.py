@@ -158,7 +158,7 @@ class Registry(Generic[D]):
         if module.endswith(".py"):
             return Path(module).name
         packages = metadata.packages_distributions().get(module.partition(".")[0], ())
-        return next((f"{name} {metadata.version(name)}" for name in packages), module)
+        return f"{packages[0]} {metadata.version(packages[0])}" if packages else module
 
     def _plugins(self) -> dict[str, metadata.EntryPoint]:
         plugins: dict[str, metadata.EntryPoint] = {}

@@ -55,8 +55,8 @@ def known_sources() -> dict[str, RemoteSource]:
         files = [RemoteFile(path, **what) for path, what in row.pop("files", {}).items()]
         if "list" in row:
             for line in (here / row.pop("list")).read_text(encoding="utf-8").splitlines():
-                sha256, size, path = line.split("\t")
-                files.append(RemoteFile(path, sha256, int(size)))
+                digest, size, path = line.split("\t")
+                files.append(RemoteFile(path, digest, int(size)))
         sources[name] = RemoteSource(name=name, files=tuple(files), **row)
     return sources
 

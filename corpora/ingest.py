@@ -58,7 +58,7 @@ def ingest(
         "licences": dict(sorted(licences.items())),
         "bad_records": source.bad,
         "bad_reasons": dict(sorted(reasons.items())),
-        "no_documents": dict(sorted(source.skipped.items())),
+        "no_documents": dict(sorted((+source.skipped).items())),
     }
 
 
@@ -85,7 +85,7 @@ def check_bad_share(
             hint += '; of a source in another encoding: options = { encoding = "latin-1" }'
         raise InputError(
             f"{bad} bad records beside {good} good {unit}s, a share of"
-            f" {share:.3f} where the build file allows {max_bad_share}{shown}",
+            f" {share:.3g} where the build file allows {max_bad_share}{shown}",
             where=spec,
             hint=hint,
         )

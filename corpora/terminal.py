@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 NO_TERMINAL_WIDTH = 132
+_CONTROL = dict.fromkeys({*range(32), *range(127, 160)} - {ord("\n")}, " ")
 
 
 def print_table(
@@ -24,8 +25,8 @@ def print_table(
     """Print a table; the columns in `right` hold numbers, those in `whole` are not broken."""
     from rich.table import Table
 
-    table = Table(title=plain(title) if title else None, title_justify="left")
-    table.caption, table.caption_justify = (plain(caption) if caption else None), "left"
+    table = Table(title=plain(title), caption=plain(caption))
+    table.title_justify = table.caption_justify = "left"
     for column in columns:
         side: Literal["right", "left"] = "right" if column in right else "left"
         table.add_column(column, justify=side, overflow="fold", no_wrap=column in whole)
@@ -35,10 +36,10 @@ def print_table(
 
 
 def plain(text: str, style: str = "") -> Text:
-    """A text in which rich reads no markup."""
+    """A text in which neither rich nor the terminal finds a command."""
     from rich.text import Text
 
-    return Text(text, style=style)
+    return Text(text.translate(_CONTROL), style=style)
 
 
 def wide_console() -> Console:

@@ -174,12 +174,12 @@ def validate_source(
     wanted = None
     if document_list:
         try:
-            lines = document_list.read_text(encoding="utf-8").splitlines()
+            lines = document_list.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             hint = "write one document id a line, in UTF-8"
             raise unreadable(error, document_list, hint) from error
-        # The id is the last column of each line.
-        wanted = {line.split()[-1] for line in lines if line.strip()}
+        # The id is the last column of each line, as in a table of splits; it may have blanks.
+        wanted = {line.strip().rpartition("\t")[2] for line in lines if line.strip()}
         if not wanted:
             hint = "write one document id a line, or leave out --documents"
             raise InputError("lists no document", where=str(document_list), hint=hint)

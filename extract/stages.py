@@ -30,7 +30,7 @@ from extract.settings import ExtractSettings, PairSettings, ParseSettings
 from extract.shards import PairCounts, ParseCounts, ParseFacts, Rejects, write_parses
 
 PARSE_VERSION = 4
-EXTRACT_VERSION = 15
+EXTRACT_VERSION = 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,10 +210,6 @@ def _paired(text: str) -> tuple[str, str]:
 
 def _raised(text: str) -> str:
     """The text with a capital first letter, also after a quote; "iPhone" stays as it is."""
-    if text[1:2].isupper():
-        return text
-    if text[:1].islower():
-        return text[0].upper() + text[1:]
-    if text and text[0] in OPENERS + EMPHASIS and len(text) > 1:
-        return text[0] + text[1].upper() + text[2:]
-    return text
+    at = len(text) > 1 and text[0] in OPENERS + EMPHASIS
+    first, then = text[at:][:1], text[at + 1 :]
+    return text if then[:1].isupper() else text[:at] + first.upper() + then

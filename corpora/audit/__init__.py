@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpora.audit.data import Configuration, built
+from corpora.audit.data import NAMES, Configuration, built
 from corpora.audit.features import KINDS
 from corpora.audit.rules import (
     ALIKE,
@@ -221,7 +221,7 @@ def _equal(config: Configuration, engine: Engine) -> Iterator[Share]:
 def _columns_of_text(config: Configuration) -> Iterator[str]:
     """The columns of strings, or lists of them, whose first values have more than one word."""
     some = next(iter(config.splits.values())).head(100)
-    for column in some.schema:
+    for column in (column for column in some.schema if column.name not in NAMES):
         listed = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
         kind = column.type.value_type if listed else column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):

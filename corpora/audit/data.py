@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 ORDER = ("position", "order")
 UNITS = ("doc", "document", "reference_file", "group")
 """Columns that name a row's document; a number after `#` is a part of it."""
+NAMES = {*UNITS, "donor", "id"}
+"""Columns that name documents, which may be called `My First Book`: they are not texts."""
 
 
 @dataclass(frozen=True)

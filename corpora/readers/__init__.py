@@ -98,7 +98,7 @@ def opened(
     if not name:  # without folders of this machine; a dataset of the Hub has no files here
         there, parts = expanded(target).exists(), Path(target).parts
         parts = tuple(part for part in parts if there or not glob.has_magic(part))
-        name = f"{kind.name}:{''.join(parts[-1:]) if files else target}"
+        name = f"{kind.name}:{parts[-1] if files and parts else target}"
     return reader, Source(kind.name, target, files, reader.language, name, on_bad or fail)
 
 

@@ -41,7 +41,7 @@ class Conllu(Reader):
         document if its file has only one. A document with a bad sentence is rejected as a whole:
         its text would have a gap.
         """
-        held: Document | None = None
+        held: Document | None = None  # the first one, until it is known whether another follows
         for number, building in enumerate(_of_file(path, stem, source)):
             document = building.document()
             if document is not None:
@@ -75,7 +75,7 @@ def _of_file(path: Path, stem: str, source: Source) -> Iterator[_Building]:
             lines.append(line)
         elif lines:
             building.refuse(where, "comment: between the words of a sentence", line)
-        elif line.startswith("# newdoc"):
+        elif line[1:].lstrip().startswith("newdoc"):
             if count or building.begun:
                 yield building
             count += 1
@@ -208,6 +208,7 @@ class _Building:
             for at, (level, name, first, last) in enumerate(rows):
                 if first <= start < last:
                     parts = [(a, b) for a, b in ((first, start), (end, last)) if a < b]
+                    # The heading of a section that is nothing but a caption stays.
                     rows[at : at + 1] = [(level, name, *part) for part in parts or [(end, end)]]
                     break
         return Sections(*map(list, zip(*rows, strict=True)))

@@ -82,9 +82,9 @@ class Irc(Reader):
         if context is None:
             context = CONTEXT if annotation_of(path).is_file() else 0
         messages = [message for message in everything[context:] if message.text]
-        reason = f"all {len(everything)} messages are context, before what was annotated"
-        after = not everything or len(everything) > context
-        expect(after, f"{reason}; set context to 0 if that is not so")
+        if 0 < len(everything) <= context:
+            reason = f"only context: all {len(everything)} messages are before what was annotated"
+            raise Refused(f"{reason}; set context to 0 if that is not so")
         turns = [message for message in messages if message.speaker or self.system]
         source.skipped["system message"] += len(messages) - len(turns)
         parts = {stem: turns}

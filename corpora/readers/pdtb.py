@@ -99,7 +99,7 @@ def read_gold(
         rows, relations = [], []
         try:
             where = str(folder / "raw" / path.parent.name / name)
-            expect(name in texts, f"the raw text of {str(path)!r} is missing", where)
+            expect(name in texts, f"no raw text: it is missing for {str(path)!r}", where)
             for row in parse_rows(_read(path, encoding), str(path)):
                 if isinstance(row, BadRecord):
                     on_bad(row)
@@ -149,7 +149,7 @@ def _read(path: Path, encoding: str) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        reason = f"byte 0x{data[error.start]:02x} at offset {error.start} is not {encoding}"
+        reason = f"not {encoding.upper()}: byte 0x{data[error.start]:02x} at offset {error.start}"
         hint = " (a Wall Street Journal file? set encoding to latin-1)"
         raise Refused(reason + hint, f"{path}:{line}") from None
 
@@ -220,8 +220,8 @@ _Row = tuple[str, str, str, str, str, list[str]]
 
 def _pipe_row(line: str) -> _Row:
     fields = line.split("|")
-    expected = "expected 34 (PDTB 3, GDTB) or 48 (PDTB 2)"
-    expect(len(fields) in _COLUMNS, f"{len(fields)} fields separated by '|', {expected}")
+    reason = f"wrong number of fields: {len(fields)} separated by '|'"
+    expect(len(fields) in _COLUMNS, f"{reason}, expected 34 (PDTB 3, GDTB) or 48 (PDTB 2)")
     ones, connectives, senses = ([fields[c] for c in some] for some in _COLUMNS[len(fields)])
     kind, spans, arg1, arg2 = ones
     return kind.strip(), spans, arg1, arg2, next(filter(str.strip, connectives), ""), senses

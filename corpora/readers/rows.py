@@ -156,9 +156,9 @@ def table_rows(
             continue
         try:
             good = taken(line)
-            delimiter = delimiter if header or "\t" not in good else "\t"
-            reader = csv.reader([good], delimiter=delimiter, quoting=quoting, strict=True)
-            cells = next(reader)
+            if not header and "\t" in good:
+                delimiter = "\t"
+            (cells,) = csv.reader([good], delimiter=delimiter, quoting=quoting, strict=True)
             counted = not header or len(cells) == len(header)
             expect(counted, f"wrong number of fields: {len(cells)}, the header has {len(header)}")
         except (csv.Error, Refused) as error:

@@ -118,16 +118,15 @@ def order_rows(
     kinds = [list(map(kind, texts)) if kind else [] for texts in sentences]
     # Documents of one length with as many orders are permuted by one call.
     by_shape: dict[tuple[int, int], list[int]] = {}
-    for position, texts in enumerate(sentences):
-        total = distinct_orders(texts, kinds[position])
-        by_shape.setdefault((len(texts), total), []).append(position)
+    for position, (own, of_kind) in enumerate(zip(sentences, kinds, strict=True)):
+        by_shape.setdefault((len(own), distinct_orders(own, of_kind)), []).append(position)
     positions, repetitions, negatives = [], [], []
     for (n, total), same in by_shape.items():
         rows, each = wanted(total)
         if rows:
-            read = np.array([codes(sentences[i]) for i in same], np.uint64)
-            of_kind = np.array([codes(kinds[i]) for i in same], np.uint64) if kind else None
-            orders = permutations(keys[same], read, total, rows * each, of_kind)
+            texts = np.array([codes(sentences[i]) for i in same], np.uint64)
+            alike = np.array([codes(kinds[i]) for i in same], np.uint64) if kind else None
+            orders = permutations(keys[same], texts, total, rows * each, alike)
             inner = pa.FixedSizeListArray.from_arrays(pa.array(orders.ravel()), n)
             outer = pa.FixedSizeListArray.from_arrays(inner, each)
             negatives.append(outer.cast(PERMUTED_ORDERS.field("orders").type))

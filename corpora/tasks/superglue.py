@@ -10,7 +10,7 @@ from corpora.readers import Reader
 from corpora.readers.records import Place
 from corpora.readers.rows import Hub, json_rows
 from corpora.readers.source import Source
-from corpora.readers.superglue import TASKS, SuperGlue, rows
+from corpora.readers.superglue import SuperGlue, rows
 from corpora.schemas import COPA, RECORD, RTE
 from corpora.splits import SPLITS, split_of
 from corpora.store.folder import DatasetFolder
@@ -66,7 +66,7 @@ class Superglue(FromSources):
         split = reader.split if "split" in reader.model_fields_set else ""
         for name in (reader.config,) if reader.config else self.tasks:
             for part in (split,) if split else HUB_SPLITS:
-                chosen("config", name, TASKS, source.name)
+                chosen("config", name, self.tasks, source.name)
                 known = chosen("split", split_of(part) or part, SPLITS, source.name)
                 yield name, known, reader.records(source.target, name, part)
 

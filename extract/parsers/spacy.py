@@ -10,13 +10,14 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpora.document import Document
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, unreadable
 from corpora.progress import track
 from extract import embedded
 from extract.parse import NAMES, STRINGS_LIMIT, ParsedDocument, StringTable
@@ -48,7 +49,6 @@ class SpacyParser(SentenceParser):
     def __post_init__(self) -> None:
         self.name = f"spacy:{self.pipeline}" if self.pipeline else "embedded"
         self.strings = StringTable()
-        self._codes: dict[int, int] = {}
 
     @cached_property
     def nlp(self) -> Language:
@@ -70,7 +70,6 @@ class SpacyParser(SentenceParser):
 
         # One thread for matrix products: these are small, and several processes gain more.
         with self.nlp.memory_zone(), threadpool_limits(1, user_api="blas"):
-            self._codes = {}
             if len(self.strings) > STRINGS_LIMIT:
                 self.strings = StringTable()
             jobs = [list(self._jobs(document)) for document in documents]
@@ -137,12 +136,7 @@ class SpacyParser(SentenceParser):
     def _intern(self, hashes: NDArray[np.uint64]) -> NDArray[np.int32]:
         """The codes of spaCy's string hashes."""
         unique, inverse = np.unique(hashes, return_inverse=True)
-        codes = np.empty(len(unique), dtype=np.int32)
-        for i, value in enumerate(unique.tolist()):
-            code = self._codes.get(value)
-            if code is None:
-                code = self._codes[value] = self.strings.code(self.nlp.vocab.strings[value])
-            codes[i] = code
+        codes = self.strings.codes(map(self.nlp.vocab.strings.__getitem__, unique.tolist()))
         return codes[inverse].reshape(hashes.shape)
 
 
@@ -159,8 +153,8 @@ def _loaded(pipeline: str | None) -> Language:
 
     try:
         return spacy.load(pipeline, exclude=["ner", "lemmatizer", "senter"])
-    except OSError:
-        raise ConfigError(
-            f"the spaCy pipeline {pipeline!r} is not installed",
-            hint=f"install it with: python -m spacy download {pipeline}",
-        ) from None
+    except (OSError, ValueError, ImportError) as error:
+        hint = f"install it with: python -m spacy download {pipeline}"
+        if Path(pipeline).is_dir():
+            hint = "name the folder of a whole pipeline that the installed version of spaCy loads"
+        raise unreadable(error, f"the spaCy pipeline {pipeline!r}", hint) from None

@@ -132,16 +132,13 @@ def _words(
     `base` words precede it, `start` is where its text begins. Words of a multiword token
     share its span.
     """
-    begin_at = base
+    spans = zip(gold.starts, gold.ends, strict=True) if gold else itertools.repeat(None)
     for sentence in sentences:
         first = base
         for token in sentence.tokens:
             for word in token.words:
-                if gold is not None:
-                    begin, end = gold.starts[base - begin_at], gold.ends[base - begin_at]
-                else:
-                    begin, end = start + token.start_char, start + token.end_char
+                own = next(spans) or (start + token.start_char, start + token.end_char)
                 head = first + word.head - 1 if word.head else -1
                 tags = (word.upos or "", word.xpos or "", word.feats or "", word.deprel or "")
-                yield begin, end, head, word.text, *tags
+                yield *own, head, word.text, *tags
                 base += 1

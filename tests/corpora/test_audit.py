@@ -108,12 +108,15 @@ def test_rows_of_documents_that_train_are_not_scored(make, tmp_path):
 
 
 def test_an_unknown_kind_has_its_labels_and_duplicates_counted(make, tmp_path):
-    schema = schemas.schema(words=schemas.STRING, label=["a", "b"])
+    schema = schemas.schema(doc=schemas.STRING, words=schemas.STRING, label=["a", "b"])
     rows = [{"words": f"It rained on day {i}.", "label": int(i < 10)} for i in range(50)]
     # These differ in a vowel sign only, which is no letter.
     rows += [{"words": f"{word} \u092c", "label": 0} for word in ("\u0915\u0940", "\u0915\u093f")]
     same = [{"words": "IT RAINED, on day 3", "label": 0}]
-    found = read(make({"train": [*rows, *same], "test": same * 4}, schema), tmp_path)
+    splits = {"train": [*rows, *same], "test": same * 4}
+    for split, own in splits.items():  # names of several words make no row another one
+        splits[split] = [{"doc": f"The {split} Book {i}", **row} for i, row in enumerate(own)]
+    found = read(make(splits, schema), tmp_path)
     assert not found.rules and "kind" in found.left_out
     shares = {(each.split, each.what): (each.value, each.n) for each in found.duplicates}
     assert shares["train", "equal to an earlier row"] == (1.9, 53)

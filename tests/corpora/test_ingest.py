@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corpora.errors import InputError
-from corpora.ingest import ingest
+from corpora.ingest import check_bad_share, ingest
 from corpora.store.documents import iter_documents
 
 ROWS = (
@@ -45,6 +45,8 @@ def test_more_bad_records_than_allowed_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text(ROWS, encoding="utf-8")
     with pytest.raises(InputError, match=r"2 bad records beside 2 good .*x\.jsonl:2: no text"):
         ingest(f"jsonl:{tmp_path / 'x.jsonl'}", {}, tmp_path, max_bad_share=0.4)
+    with pytest.raises(InputError, match=r"a share of 0\.0001 where the build file allows 0\.0"):
+        check_bad_share("text:x", 9_999, 1, 0.0)
 
 
 def test_a_source_without_bad_records_has_no_rejects(tmp_path: Path) -> None:
@@ -58,3 +60,12 @@ def test_a_file_in_another_encoding_says_how_to_name_it(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_bytes("Café.".encode("latin-1"))
     with pytest.raises(InputError, match=r"not UTF-8.*\n.*options = \{ encoding = .latin-1. \}"):
         ingest(f"text:{tmp_path}", {}, tmp_path / "out", max_bad_share=0.4)
+
+
+def test_only_what_was_passed_over_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x.ascii.txt").write_text("[10:00] <ann> One.\n=== bo joined\n", encoding="utf-8")
+    for system, named in ((True, {}), (False, {"system message": 1})):
+        folder = tmp_path / str(system)
+        folder.mkdir()
+        counts = ingest(f"irc:{tmp_path / 'x.ascii.txt'}", {"system": system}, folder)
+        assert counts["no_documents"] == named

@@ -60,6 +60,9 @@ def test_brackets_in_the_name_of_a_file_or_folder_are_no_wildcard(
         (found,) = open_source(f"text:{place}")
         expected = "one/01" if place == "emma [1816]" else "01"
         assert (found.id, found.source) == (expected, f"text:{Path(place).name}")
+    monkeypatch.chdir(Path("emma [1816]", "one"))
+    for spec in ("text:.", "text:*.txt"):
+        assert next(open_source(spec)).source == spec
 
 
 def test_hidden_files_and_folders_are_not_read(tmp_path: Path) -> None:

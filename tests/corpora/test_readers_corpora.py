@@ -77,7 +77,7 @@ def test_messages_that_were_only_context_are_left_out() -> None:
     (log,) = open_source(spec, {"context": 5})
     assert paragraphs(log)[0] == "bob: can you mend it?"
     assert log.turns is not None and log.turns.conversation == [0, 3, 3]
-    with pytest.raises(InputError, match="all 10 messages are context"):
+    with pytest.raises(InputError, match="only context: all 10 messages"):
         list(open_source(spec))
 
 

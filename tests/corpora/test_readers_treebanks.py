@@ -108,6 +108,11 @@ def test_documents_without_an_id_are_numbered(tmp_path: Path) -> None:
     assert [d.id for d in open_source(write(tmp_path, new + new))] == ["x:000001", "x:000002"]
 
 
+def test_comments_need_no_space(tmp_path: Path) -> None:
+    text = "".join(sentence(word(1, "Go"), comments=(f"#newdoc id = {id}",)) for id in "ab")
+    assert [d.id for d in open_source(write(tmp_path, text))] == ["a", "b"]
+
+
 def test_a_licence_may_follow_the_genre(tmp_path: Path) -> None:
     def document(genre: str) -> str:
         return sentence(

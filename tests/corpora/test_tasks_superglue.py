@@ -124,6 +124,8 @@ def test_a_folder_in_the_layout_of_the_hub(built, tmp_path):
     assert rows["record/train"][0]["id"] == "0-4"
     rows, _ = built(f"hub:{folder}", {"config": "copa", "split": "validation"}, tasks=("copa",))
     assert list(rows) == ["copa/validation"] and rows["copa/validation"][0]["label"] == 1
+    with pytest.raises(ConfigError, match=r"no config 'rte'\n.*the configs are: copa"):
+        built(f"hub:{folder}", {"config": "rte"}, tasks=("copa",))
 
 
 BAD = {

@@ -156,8 +156,17 @@ def test_a_wrong_setting_is_an_error_with_the_choices(settings: dict[str, Any], 
 
 
 def test_a_pipeline_that_is_not_installed_says_how_to_install_it() -> None:
-    with pytest.raises(ConfigError, match="python -m spacy download xx_no_such_pipeline"):
+    with pytest.raises(InputError, match="python -m spacy download xx_no_such_pipeline"):
         list(Extractor(parser="spacy:xx_no_such_pipeline").pairs([story()]))
+
+
+def test_a_pipeline_that_spacy_cannot_load_is_an_error_with_its_words(tmp_path: Path) -> None:
+    (tmp_path / "config.cfg").write_text('[nlp]\nlang = "xyq"\n')
+    whole = '{"lang": "xyq", "name": "x", "version": "1"}'
+    for meta, said in (("{}", "No valid 'lang'"), (whole, "Can't import language xyq")):
+        (tmp_path / "meta.json").write_text(meta)
+        with pytest.raises(InputError, match=f"cannot be read: .*{said}.*\n.*whole pipeline"):
+            list(Extractor(parser=f"spacy:{tmp_path}").pairs([story()]))
 
 
 def test_gold_parsing_needs_gold_trees() -> None:

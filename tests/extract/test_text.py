@@ -48,6 +48,7 @@ from extract.text import tokenised, written
         ("it has phones (etc.)", [(0, 20)], "It has phones (etc.)."),
         ("(it was late.)", [(0, 14)], "(It was late.)"),
         ("iPhones came first", [(0, 18)], "iPhones came first."),
+        ("“iPhones came first.”", [(0, 21)], "“iPhones came first.”"),
         ("2. wash the lid", [(0, 15)], "Wash the lid."),
         ("they met ( in May ) .", [(0, 19)], "They met ( in May )."),
         ("met Ann ( 19 ) there", [(0, 20)], "Met Ann ( 19 ) there."),

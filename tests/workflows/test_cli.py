@@ -312,7 +312,8 @@ def test_validate_counts_only_the_documents_listed(
     gold = ROOT / "corpora" / "sample" / "gold"
     ids = sorted(path.name for path in (gold / "gold" / "00").iterdir())
     stories = [name for name in ids if name.startswith("sample_story")]
-    (tmp_path / "ids").write_text("\n".join(stories[:3]), encoding="utf-8")
+    listed = "".join(f"dev\t{name} \n" for name in stories[:3])
+    (tmp_path / "ids").write_text(listed, encoding="utf-8-sig")
     out = tmp_path / "v.json"
     arguments = ("validate", "sample:stories", "--gold", f"pdtb:{gold}", "--json", out)
     assert run(monkeypatch, *arguments, "--documents", tmp_path / "ids") == 0
@@ -322,9 +323,12 @@ def test_validate_counts_only_the_documents_listed(
 def test_a_list_of_documents_that_is_no_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "ids").write_bytes("caf\u00e9\n".encode("latin-1"))
+    (tmp_path / "ids").write_text("My First Book\n", encoding="utf-8")
     gold = ROOT / "corpora" / "sample" / "gold"
     arguments = ("validate", "sample:stories", "--gold", f"pdtb:{gold}")
+    assert run(monkeypatch, *arguments, "--documents", tmp_path / "ids") == 1
+    assert "one is 'My First Book'" in capfd.readouterr().err
+    (tmp_path / "ids").write_bytes("caf\u00e9\n".encode("latin-1"))
     assert run(monkeypatch, *arguments, "--documents", tmp_path / "ids") == 1
     message = capfd.readouterr().err
     assert str(tmp_path / "ids") in message and "in UTF-8" in message

@@ -21,6 +21,7 @@ from corpora.schemas import PERMUTED_DOCUMENTS
 from corpora.store.atomic import staged
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder, Stage
+from corpora.terminal import print_table
 from workflows.report.blocks import Section, Table, markdown
 
 from ..hub_server import HubServer
@@ -65,6 +66,15 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
     with server.running():
         server.add_user("hf_anna", "anna")
         yield server
+
+
+def test_a_text_gives_no_commands_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(
+        ["text"], [["[b]red\x1b[31m\x9b1m\x1b]0;title\x07\r"], ["two\nlines"]], title="[t]\x1b"
+    )
+    shown = capsys.readouterr().out
+    assert not {"\x1b", "\x9b", "\x07", "\r"} & {*shown} and "[b]red [31m 1m ]0;title" in shown
+    assert shown.startswith("[t]") and re.search(r"two +│\n│ lines", shown)
 
 
 def test_hostile_texts_go_to_the_hub_and_back(server: HubServer, tmp_path: Path) -> None:
