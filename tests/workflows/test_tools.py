@@ -161,6 +161,10 @@ def test_prune_lists_and_then_removes_what_no_build_file_needs(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("precious", encoding="utf-8")
     (stages / "sentences" / "notes" / "0123456789abcdef.partial").mkdir()
+    (old,) = (stages / "report" / "old").glob("*[0-9a-f]")
+    old.with_suffix(".train.json").write_text("{}", encoding="utf-8")  # as beside a model
+    old.with_suffix(".logs").mkdir()
+    (old.with_suffix(".logs") / "events").write_text("losses", encoding="utf-8")
 
     def files() -> set[Path]:
         return {path for path in two_builds.rglob("*") if path.is_file() or path.is_symlink()}
