@@ -90,6 +90,16 @@ def test_init_names_the_build(here: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert names == {"emma": "emma", "stages-1": "stages"}
 
 
+def test_init_sees_no_hidden_file(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "notes" / ".cache").mkdir(parents=True)
+    for name in ("a.txt", "b.txt"):
+        (here / "notes" / ".cache" / name).write_text(TEXT, encoding="utf-8")
+    line = json.dumps({"id": "x", "text": TEXT})
+    (here / "notes" / "x.jsonl").write_text(line, encoding="utf-8")
+    assert run(monkeypatch, "init", "notes") == 0
+    assert 'spec = "jsonl:notes"' in (here / "build.toml").read_text(encoding="utf-8")
+
+
 def test_init_takes_sources_of_one_language(
     here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
