@@ -175,10 +175,7 @@ def _builder_of(manifest: Mapping[str, Any]) -> str:
 
 
 def _read_built(spec: str, domain: str) -> list[TaskData]:
-    """A dataset that discorpora built; none if its builder or columns are of no task.
-
-    Without a `domain` it has the dataset's name.
-    """
+    """A dataset that discorpora built, called `domain` or else by its name; none of no task."""
     data = open_dataset(spec)
     builder = _builder_of(data.manifest)
     columns = {name for table in data.splits.values() for name in table.schema.names}
