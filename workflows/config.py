@@ -84,26 +84,25 @@ def _expand(build: BuildFile) -> list[Source]:
                 where=build.where("sources", source._number, "spec"),
                 hint=f"set the environment variable {DATA_VARIABLE}, or `data` in the build file",
             )
-        spec = build.place(source.spec)
         with build.at("sources", source._number, "spec"):
-            kind, place = split_spec(spec)
+            kind, place = split_spec(build.place(source.spec))
             _, written = split_spec(source.spec)
         kind = anchored(kind, build.folder)
-        spec = f"{kind}:{place}"
+        matches: list[Source] = []
         if glob.has_magic(written) and not expanded(place).exists():
             root = Path(build.place(str(root_of(written))))
             # Brackets in the names of these folders are no pattern.
             folders = {"data": build.data, "sample": str(SAMPLE)}
             for name, folder in folders.items():
                 written = written.replace(f"{{{name}}}", glob.escape(folder))
-            place = str(expanded(written))
-            base = Path("/") if place.startswith("/") else Path()
-            found = sorted(base.glob(place.lstrip("/")))
-            paths = [path for path in found if not hidden(path.relative_to(root))]
-            sources += [_one_of(source, kind, path, root) for path in paths]
-            if paths:
-                continue
-        sources.append(source.model_copy(update={"spec": spec}))
+            pattern = str(expanded(written))
+            base = Path("/") if pattern.startswith("/") else Path()
+            matches = [
+                _one_of(source, kind, path, root)
+                for path in sorted(base.glob(pattern.lstrip("/")))
+                if not hidden(path.relative_to(root))
+            ]
+        sources += matches or [source.model_copy(update={"spec": f"{kind}:{place}"})]
     return sources
 
 

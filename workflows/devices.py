@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from corpora.errors import ConfigError
@@ -33,11 +33,9 @@ def processes(recipe: Recipe, wanted: int) -> int:
     The examples of a step are the same whatever the number, so it does not change the model.
     """
     for number in range(min(wanted, len(there())), 1, -1):
-        try:
+        with suppress(ConfigError):
             if isinstance(recipe, StepRecipe) and recipe.share_of_batch(number):
                 return number
-        except ConfigError:
-            continue
     return 1
 
 

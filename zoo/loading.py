@@ -91,16 +91,13 @@ def _missing_on_hub(name: str) -> str:
 def config_of(name: str | PathLike[str]) -> dict[str, Any]:
     """The configuration of a model (folder or Hub id). Raises `InputError` where there is none."""
     check_there(str(name))
+    hint = "give a model folder (with config.json) or a Hub id that can be reached"
     path = file_of(str(name), CONFIG)
-    config = None if path is None else read_json(path, AGAIN)
+    if path is None:
+        raise InputError("no model here: no config.json", where=str(name), hint=hint)
+    config = read_json(path, AGAIN)
     if not isinstance(config, dict) or not config:
-        raise InputError(
-            "no model here: no config.json"
-            if path is None
-            else "is not the configuration of a model",
-            where=str(name if path is None else path),
-            hint="give a model folder (with config.json) or a Hub id that can be reached",
-        )
+        raise InputError("is not the configuration of a model", where=str(path), hint=hint)
     return config
 
 
@@ -266,21 +263,18 @@ def _check_sizes(
     for key, value in config.items():
         if isinstance(value, Mapping):
             _check_sizes(value, shapes, path)
-        counted = re.search("layer|label|block|group", key) and not key.endswith("_id")
-        largest = max(rows, len(shapes)) if counted else SIZE
-        rate = re.search("dropout|pdrop", key) and isinstance(value, float)
-        switch = key in ("output_attentions", "output_hidden_states")
-        if (rate and not 0 <= value <= 1) or (switch and value not in (True, False)):
-            expected = "a rate between 0 and 1" if rate else "true or false"
-            problem = f"{key} = {str(value)[:40]!r}: expected {expected}"
+        problem = ""
+        if re.search("dropout|pdrop", key) and isinstance(value, float) and not 0 <= value <= 1:
+            problem = f"{key} = {value}: expected a rate between 0 and 1"
+        elif key in ("output_attentions", "output_hidden_states") and value not in (True, False):
+            problem = f"{key} = {str(value)[:40]!r}: expected true or false"
+        elif isinstance(value, int):
+            counted = re.search("layer|label|block|group", key) and not key.endswith("_id")
+            if abs(value) > (max(rows, len(shapes)) if counted else SIZE):
+                there = f"{len(shapes)} parts of {rows} rows at most"
+                problem = f"{key} = {value:.6g}, and the weights have {there}"
+        if problem:
             raise InputError(problem, where=str(path), hint=AGAIN)
-        if isinstance(value, int) and abs(value) > largest:
-            raise InputError(
-                f"{key} = {value:.6g}, and the weights have {len(shapes)} parts of {rows} rows at "
-                "most",
-                where=str(path),
-                hint=AGAIN,
-            )
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from glob import escape, glob
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
@@ -218,7 +219,10 @@ def catalogue(results: Path | None = None) -> list[Entry]:
             hint="give a folder of trained models, e.g. build/sample/models",
         )
     measured: dict[str, list[str]] = {}
-    for file in sorted(results.rglob("results.json")) if results else ():
+    pattern = f"{escape(str(results))}/**/results.json"
+    # `Path.rglob` follows no link, and a build's models are links.
+    files = glob(pattern, recursive=True) if results else ()  # noqa: PTH207
+    for file in sorted({Path(name).resolve() for name in files}):
         result = read_json(file)
         if isinstance(result, dict) and isinstance(result.get("recipe"), str):
             measured.setdefault(result["recipe"], []).append(str(result.get("headline", "")))

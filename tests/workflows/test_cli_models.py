@@ -258,7 +258,7 @@ def test_a_record_that_cannot_be_ranked(
 
 
 def test_standard_input_is_text_or_json_lines(
-    scorer: Path, discorpora: Run, stdin: Callable[[bytes], None]
+    scorer: Path, texts: list[Path], discorpora: Run, stdin: Callable[[bytes], None]
 ) -> None:
     def rows(*options: str) -> list[dict[str, Any]]:
         code, out, err = discorpora("score", "-", "--model", scorer, "--json", *options)
@@ -271,6 +271,13 @@ def test_standard_input_is_text_or_json_lines(
     assert [row["text"] for row in rows()] == list(TEXTS)
     stdin(json.dumps({"id": "x", "alternatives": list(TEXTS)}).encode())
     assert [row["prompt"] for row in rows("--rank")] == ["x", "x"]
+    ranked = ("--model", scorer, "--rank", "--prompt", "-", "--json")
+    stdin(b"It rained.")
+    code, out, err = discorpora("score", *texts, *ranked)
+    assert code == 0 and json.loads(out.splitlines()[0])["prompt"] == "-", err
+    stdin(b"It rained.")  # it is read once
+    code, _, err = discorpora("score", "-", *ranked)
+    assert code == 1 and "standard input: holds no text" in err
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,11 @@ def test_a_stage_is_shown_in_short(
     (tmp_path / "manifest.json").write_text(json.dumps(about), encoding="utf-8")
     rows = {"doc": ["a"], "head": [list(range(500))], "text": ["so " * 500]}
     pq.write_table(pa.table(rows), tmp_path / "parses-00000.parquet")
+    for number in range(13):
+        (tmp_path / f"parses-{number:05}.rejects").write_bytes(b"")
     assert run(monkeypatch, "inspect", tmp_path) == 0
     shown = capfd.readouterr().out
+    assert "files   15, " in shown and "... 3 more" in shown
     assert "tokens 3,334" in shown and "... 488 more" in shown and "(1,500 characters)" in shown
     assert len(shown.splitlines()) < 15
     assert run(monkeypatch, "inspect", tmp_path.parent) == 1

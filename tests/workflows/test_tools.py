@@ -102,6 +102,16 @@ def test_init_names_the_build(here: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert names == {"emma": "emma", "stages-1": "stages"}
 
 
+def test_init_sees_no_hidden_file(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "notes" / ".cache").mkdir(parents=True)
+    for name in ("a.txt", "b.txt"):
+        (here / "notes" / ".cache" / name).write_text(TEXT, encoding="utf-8")
+    line = json.dumps({"id": "x", "text": TEXT})
+    (here / "notes" / "x.jsonl").write_text(line, encoding="utf-8")
+    assert run(monkeypatch, "init", "notes") == 0
+    assert 'spec = "jsonl:notes"' in (here / "build.toml").read_text(encoding="utf-8")
+
+
 def test_init_takes_sources_of_one_language(
     here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -173,6 +183,10 @@ def test_prune_lists_and_then_removes_what_no_build_file_needs(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("precious", encoding="utf-8")
     (stages / "sentences" / "notes" / "0123456789abcdef.partial").mkdir()
+    (old,) = (stages / "report" / "old").glob("*[0-9a-f]")
+    old.with_suffix(".train.json").write_text("{}", encoding="utf-8")  # as beside a model
+    old.with_suffix(".logs").mkdir()
+    (old.with_suffix(".logs") / "events").write_text("losses", encoding="utf-8")
 
     def files() -> set[Path]:
         return {path for path in two_builds.rglob("*") if path.is_file() or path.is_symlink()}

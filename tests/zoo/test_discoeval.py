@@ -243,7 +243,7 @@ def test_a_function_must_give_one_vector_a_text(original_layout: Path) -> None:
 
 
 def test_built_folders_are_recognised_by_their_columns(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = words(12, 1)
     rows: dict[str, tuple[Any, Callable[[int], dict[str, Any]]]] = {
@@ -287,6 +287,8 @@ def test_built_folders_are_recognised_by_their_columns(
     one = read(str(tmp_path / "bso"))
     assert one.tasks[0].revision == "hash-of-bso"
     assert one.tasks[0].splits["test"].units.tolist() == [0, 0, 1, 1]
+    monkeypatch.chdir(tmp_path / "bso")
+    assert [data.name for data in read(".").tasks] == ["BSO bso"]
     options = DiscoEval(
         seeds=1, cache="", tasks=("PDTB-E", "RST-DT", "PDTB-I"), second_opinion=False
     )

@@ -141,6 +141,14 @@ def test_what_is_no_text_is_refused(shipped: Any, text: Any, message: str) -> No
     assert error.value.where == "text 2"
 
 
+def test_a_score_that_is_no_number_is_refused(
+    shipped: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipped.config, "others", float("nan"))
+    with pytest.raises(InputError, match="scores with NaN"):
+        shipped.score(["It rained. We stayed."])
+
+
 def test_a_break_stands_out_from_the_measured_margin_on() -> None:
     measured = Breaks("held-out texts", 100, 0.5, 0.2, [0.5, 2.0], [0.6, 0.9])
     flat = [SentenceEffect("s", gain, None) for gain in (9.0, 0.1, 0.11, 0.1, 0.0)]

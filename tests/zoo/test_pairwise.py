@@ -93,9 +93,14 @@ def test_identical_pairs_are_left_out_and_counted(jsonl_folder: Path, tests_fold
     assert not any(one.identical for one in some.values())  # nobody knows where those stood
 
 
-def test_one_configuration_one_file_and_intrusion(jsonl_folder: Path, tests_folder: Path) -> None:
+def test_one_configuration_one_file_and_intrusion(
+    jsonl_folder: Path, tests_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert [s.name for s in open_sets(f"{tests_folder}@probe_x").sets] == ["probe_x"]
     assert [s.name for s in open_sets(str(jsonl_folder / "stories.jsonl")).sets] == ["stories"]
+    named = open_sets(str(jsonl_folder)).description
+    monkeypatch.chdir(jsonl_folder)
+    assert open_sets(".").description == named and named["name"]
 
 
 def test_the_builders_intrusion_pairs(tmp_path: Path) -> None:

@@ -59,6 +59,10 @@ def test_the_catalogue_shows_what_was_measured(tmp_path: Path) -> None:
     (tmp_path / "other" / "results.json").write_text(
         '{"recipe": "dissent/bilstm_tiny", "headline": "0.700"}', encoding="utf-8"
     )
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "mine").symlink_to(tmp_path / "other")  # as in a build
+    linked = {entry.name: entry.measured for entry in catalogue(tmp_path / "models")}
+    assert linked["dissent/bilstm_tiny"] == "0.700"
     both = {entry.name: entry.measured for entry in catalogue(tmp_path)}
     assert both["dissent/bilstm_tiny"] == "0.700; 0.500"  # in the order of their paths
     (tmp_path / "results.json").write_text("{", encoding="utf-8")

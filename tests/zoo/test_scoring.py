@@ -165,6 +165,14 @@ def test_rank_puts_the_best_alternative_first(model: Any) -> None:
     assert [i for i, _ in rank(model, prompt, ends)] == np.argsort(-np.array(scores)).tolist()
 
 
+def test_a_score_that_is_no_number_is_refused(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = nn.Parameter(torch.full_like(model.score_head.weight, torch.nan))
+    monkeypatch.setitem(model.score_head._parameters, "weight", broken)
+    for call in (lambda: explain(model, STORY), lambda: rank(model, "", [STORY, STORY[:2]])):
+        with pytest.raises(InputError, match=r"scores with NaN.*\n.*train the model again"):
+            call()
+
+
 def test_percentiles_follow_the_reference(tmp_path: Path) -> None:
     known = Reference.among("", [float(i) for i in range(11)]).quantiles
     assert percentile(-5, known) == 0 and percentile(50, known) == 100

@@ -88,6 +88,10 @@ def _bounded(text: str, where: str) -> str:
 def read_choices(files: list[str], prompt: str) -> list[Choice]:
     """What is ranked: text files are alternatives of one prompt, a record of a JSON Lines file
     holds its own."""
+    before = ""
+    if prompt:
+        with _as_file(prompt) as path:
+            before = _text(path, empty=True)
     read = [*read_each(files, read_records)]
     records = [each for each in read if isinstance(each, Choice)]
     plain = [each for each in read if not isinstance(each, Choice)]
@@ -96,7 +100,6 @@ def read_choices(files: list[str], prompt: str) -> list[Choice]:
             "--prompt is for text files: each record of JSON Lines has its prompt",
             hint=f"omit --prompt; {RECORD}",
         )
-    before = _text(_existing(prompt), empty=True) if prompt else ""
     if not plain:
         return records
     names, texts = map(list, zip(*plain, strict=True))
@@ -137,6 +140,7 @@ def _as_file(name: str) -> Iterator[Path]:
     if name != "-" and not Path(name).is_fifo():
         yield _existing(name)
         return
+    shown = STDIN if name == "-" else name
     with TemporaryDirectory() as folder:
         path = Path(folder) / "stdin.txt"
         with (
@@ -147,7 +151,7 @@ def _as_file(name: str) -> Iterator[Path]:
                 kept.write(chunk)
                 if kept.tell() > STDIN_LIMIT:
                     problem = f"longer than {STDIN_LIMIT >> 20} MiB"
-                    raise InputError(problem, where=STDIN, hint="save it in a file")
+                    raise InputError(problem, where=shown, hint="save it in a file")
         # JSON Lines begin with a JSON object in the first line that is not blank.
         with suppress(ValueError, RecursionError):
             first = next((line for line in read_lines(path) if str(line).strip()), "")
@@ -156,7 +160,7 @@ def _as_file(name: str) -> Iterator[Path]:
         try:
             yield path
         except DiscorporaError as error:
-            where = error.where.replace(str(path), STDIN if name == "-" else name)
+            where = error.where.replace(str(path), shown)
             raise type(error)(error.message, where=where, hint=error.hint) from None
 
 

@@ -231,7 +231,7 @@ def _show_facts(about: Mapping[str, Any], folder: Path) -> None:
         table.add_row("metrics", plain(_few(scores)))
     files = [path for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
-    names = ", ".join(sorted(path.name for path in files)[:INLINE])
+    names = _few(sorted(path.name for path in files))
     table.add_row("files", plain(f"{len(files)}, {size / 2**20:,.1f} MiB: {names}"))
     wide_console().print(table)
 

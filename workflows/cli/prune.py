@@ -13,8 +13,9 @@ from corpora.errors import InputError
 from corpora.store.atomic import MANIFEST, Busy, locked, partial_path, read_json
 from workflows.cli.common import Output, planned
 
-HASH = re.compile(r"([0-9a-f]{16})(\.partial|\.engine|\.run\.json|\.damaged\d*)?")
-"""A stage's folder; what a broken run left; workers' logs; time and memory; what was damaged."""
+HASH = re.compile(r"([0-9a-f]{16})(\.(?:partial|engine|(?:run|train)\.json|logs|damaged\d*))?")
+"""A stage's folder; what a broken run left; workers' logs; time and memory of the stage, and of a
+model's training; what its `report_to` wrote; what was damaged."""
 
 
 class Stage(NamedTuple):

@@ -90,16 +90,13 @@ def _look(spec: str) -> Guess:
     """
     from corpora.licences import UNKNOWN
     from corpora.readers import BARE, READERS, open_source
+    from corpora.readers.files import hidden
 
     folder = Path(spec).expanduser()
     if folder.is_dir():
-        kinds = Counter(
-            kind
-            for file in folder.rglob("*")
-            for kind in BARE
-            if file.name.endswith(READERS.find(kind).suffixes)
-        )
-        spec = f"{kinds.most_common(1)[0][0]}:{spec}" if kinds else f"text:{spec}"
+        names = [path.name for path in folder.rglob("*") if not hidden(path.relative_to(folder))]
+        files = {kind: READERS.find(kind).suffixes for kind in BARE}
+        spec = f"{max(BARE, key=lambda kind: sum(n.endswith(files[kind]) for n in names))}:{spec}"
     refused: list[BadRecord] = []  # the build counts them, and stops if there are too many
     documents = list(islice(open_source(spec, on_bad=refused.append), LOOKED_AT))
     licences = {document.licence for document in documents}

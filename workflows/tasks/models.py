@@ -209,7 +209,6 @@ class Evaluate(ModelStage):
         waiting = [part for part in self.parts or [self] if not is_complete(part.folder)]
         for part in waiting:
             log.info("%s", part.title)
-        for part in waiting:
             check_reads(part)
         meter, errors = usage.Meter(), dict[str, DiscorporaError]()
         self.root.mkdir(parents=True, exist_ok=True)

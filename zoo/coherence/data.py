@@ -168,18 +168,17 @@ def kept_of(encoder: TextEncoder, quotes: Quotes, rows: pa.RecordBatch | pa.Tabl
     shortest. An intruder that would not fit by itself is cut, like a first sentence.
     """
     kept: list[np.ndarray] = []
-    sizes, first = [], encoder.cut
+    sizes, cut_before = [], encoder.cut
     for row in rows.to_pylist():
         ids, before = encoder.sentences(as_sentences(row["sentences"], quotes)), encoder.cut
         own = encoder.kept(ids)
         if INTRUDER in row:
             [whole] = encoder.sentences([row[INTRUDER]])
             intruder = whole[: encoder.budget]
-            while len(own) > 1:
-                lengths = [len(sentence) for sentence in own]
-                if sum(lengths) - min(lengths) + len(intruder) <= encoder.budget:
-                    break
-                own.pop()
+            lengths = [len(sentence) for sentence in own]
+            while len(lengths) > 1 and sum(lengths) - min(lengths) + len(intruder) > encoder.budget:
+                lengths.pop()
+            own = own[: len(lengths)]
             lost = len(own) < len(ids) or len(intruder) < len(whole)
             encoder.cut = max(encoder.cut, before + lost)
             own.append(intruder)
@@ -188,7 +187,7 @@ def kept_of(encoder: TextEncoder, quotes: Quotes, rows: pa.RecordBatch | pa.Tabl
     return {
         "tokens": Texts.of(kept),
         "sizes": np.array(sizes, np.int64),
-        "cut": np.array([encoder.cut - first]),
+        "cut": np.array([encoder.cut - cut_before]),
     }
 
 

@@ -25,8 +25,9 @@ from torch.nn.functional import normalize
 from corpora.prose import Quotes
 from zoo.backbones import BackboneConfig, OverBackbone, pooled
 from zoo.coherence.data import pad
-from zoo.coherence.modeling import CoherenceScorer
+from zoo.coherence.modeling import ANEW, CoherenceScorer
 from zoo.coherence.unc_modeling import pad_rows
+from zoo.evaluate.scores import finite
 from zoo.loading import load_tokenizer
 from zoo.modeling import known_to_auto
 from zoo.texts import Text, as_sentences, batches_by_length, check_texts
@@ -170,7 +171,7 @@ class LinkScorer(OverBackbone):
         for some in batches_by_length([len(text) for text in numbered], 16 * TEXTS):
             padded = pad_rows([numbered[i] for i in some]).to(self.device)
             scores[some] = self(vectors, padded).float().cpu()
-        return scores
+        return finite(scores, "the model gives scores", self.config._name_or_path, ANEW)
 
 
 def changeable(backbone: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:

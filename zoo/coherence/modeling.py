@@ -18,7 +18,7 @@ from transformers.utils.generic import ModelOutput
 from corpora.prose import Quotes
 from zoo.backbones import BackboneConfig, OverBackbone, Pooling, pooled, stands_last
 from zoo.coherence.data import Documents, encode_documents, on_device, pad
-from zoo.evaluate.scores import Ranking
+from zoo.evaluate.scores import Ranking, finite
 from zoo.loading import load_tokenizer
 from zoo.modeling import known_to_auto
 from zoo.texts import (
@@ -30,6 +30,7 @@ from zoo.texts import (
     windows,
 )
 
+ANEW = "its weights are damaged: copy, download or train the model again"
 CPU_TOKENS = 2048
 """Tokens scored at once by a CPU thread: more would not fit its caches."""
 
@@ -162,7 +163,7 @@ class CoherenceScorer(OverBackbone):
         """As `score`, for texts as token ids with special tokens.
 
         Batches have texts of similar length, at most `batch_tokens` (fewer on a CPU, which is
-        faster there). `bf16` overrides the model's setting.
+        faster there). `bf16` overrides the model's setting. Raises `InputError` for a score of NaN.
         """
         self.eval()
         bf16 = self.bf16 if bf16 is None else bf16
@@ -178,7 +179,7 @@ class CoherenceScorer(OverBackbone):
             order += rows
         if found:  # read once: a GPU computes while the next batch is made
             scores[order] = torch.cat(found).cpu()
-        return scores.tolist()
+        return finite(scores, "the model gives scores", self.config._name_or_path, ANEW).tolist()
 
 
 def score_orders(

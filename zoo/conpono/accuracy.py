@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,11 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
-from corpora.store.atomic import write_text
 from zoo.conpono.examples import Collator, Examples, as_tensors
 from zoo.conpono.modeling import ConponoModel
 from zoo.conpono.segments import KEPT
 from zoo.conpono.training import PARTS
+from zoo.evaluate.confusions import save_pictures
 from zoo.evaluate.scores import of_ratio
 
 
@@ -87,30 +86,25 @@ def held_out(
 
 def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
     """Accuracy over the distance k as an SVG picture; `curves` are `accuracies` by their names."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    # A fixed salt and no date: the same figures give the same bytes.
-    with rc_context({"svg.hashsalt": "discorpora", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(6, 4), layout="constrained")
-        axes = figure.add_subplot(
-            xlabel="distance k", ylabel="accuracy", title="Held-out accuracy", ylim=(0, 1)
-        )
-        ticks: set[int] = set()
-        for name, figures in curves.items():
-            named = {key.partition("_k")[2]: entry for key, entry in figures.items()}
-            points = {int(k): entry for k, entry in named.items() if k}
-            ticks |= points.keys()
-            asked = sorted(k for k, entry in points.items() if entry["n"])
-            values = np.array([points[k]["value"] for k in asked])
-            # Distances without an interval are left out.
-            ends = [points[k]["ci"] or (np.nan, np.nan) for k in asked]
-            low, high = np.array(ends).reshape(-1, 2).T
-            bars = np.maximum([values - low, high - values], 0.0)
-            label = name.replace("_", ", ")
-            axes.errorbar(asked, values, bars, marker="o", capsize=3, label=label)
-        axes.set_xticks(sorted(ticks), [f"{k:+d}" for k in sorted(ticks)])
-        axes.legend()
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None})
-    write_text(path, text.getvalue())
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.add_subplot(
+        xlabel="distance k", ylabel="accuracy", title="Held-out accuracy", ylim=(0, 1)
+    )
+    ticks: set[int] = set()
+    for name, figures in curves.items():
+        named = {key.partition("_k")[2]: entry for key, entry in figures.items()}
+        points = {int(k): entry for k, entry in named.items() if k}
+        ticks |= points.keys()
+        asked = sorted(k for k, entry in points.items() if entry["n"])
+        values = np.array([points[k]["value"] for k in asked])
+        # Distances without an interval are left out.
+        ends = [points[k]["ci"] or (np.nan, np.nan) for k in asked]
+        low, high = np.array(ends).reshape(-1, 2).T
+        bars = np.maximum([values - low, high - values], 0.0)
+        label = name.replace("_", ", ")
+        axes.errorbar(asked, values, bars, marker="o", capsize=3, label=label)
+    axes.set_xticks(sorted(ticks), [f"{k:+d}" for k in sorted(ticks)])
+    axes.legend()
+    save_pictures(figure, path.with_suffix(""), kinds=("svg",))

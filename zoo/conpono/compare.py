@@ -50,7 +50,8 @@ def compare(
     """
     domains = {task.domain: task for task in read(data, ("BSO",), limit=limit).tasks}
     if domain not in domains:
-        raise InputError(f"no BSO data of the domain {domain!r}: {', '.join(domains)}", where=data)
+        hint = f"give --domain {' or '.join(domains)}"
+        raise InputError(f"no BSO data of the domain {domain!r}", where=data, hint=hint)
     task = domains[domain]
     options = DiscoEval(
         protocol="pairs", representation=representation, cache="", seeds=1, second_opinion=False

@@ -85,15 +85,18 @@ def write_csv(stem: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
     write_text(stem.with_name(f"{stem.name}.csv"), csv_text(header, rows))
 
 
-def save_pictures(figure: Any, stem: Path, dpi: int = 150) -> None:
+def save_pictures(
+    figure: Any, stem: Path, dpi: int = 150, kinds: Sequence[str] = ("svg", "png")
+) -> None:
     """Write a matplotlib figure as SVG and PNG; the same figure gives the same bytes."""
     from matplotlib import rc_context
 
     # A fixed salt and no date, which would change from run to run.
     with rc_context({"svg.hashsalt": "discorpora", "svg.fonttype": "none"}):
-        for kind, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
+        for kind in kinds:
             content = io.BytesIO()
-            figure.savefig(content, format=kind, dpi=dpi, metadata=metadata)
+            undated = {"Date" if kind == "svg" else "Software": None}
+            figure.savefig(content, format=kind, dpi=dpi, metadata=undated)
             with replacing(stem.with_name(f"{stem.name}.{kind}")) as partial:
                 partial.write_bytes(content.getvalue())
 

@@ -312,8 +312,8 @@ class BackboneEncoder:
 
         from zoo.backbones import pooled
 
-        kind, _, layer = name.partition(":")
-        needed = "hidden_states" if kind == "cls_mean" or layer else "last_hidden_state"
+        kind, _, number = name.partition(":")
+        needed = "hidden_states" if kind == "cls_mean" or number else "last_hidden_state"
         states = getattr(output, "pooler_output" if kind == "pooled" else needed, None)
         if states is None:
             what = {"pooled": "pooled vector", "mean": "vectors of tokens"}.get(kind, "layers")
@@ -327,7 +327,7 @@ class BackboneEncoder:
         if kind == "cls_mean":
             read = [pooled(layer.float(), mask, self.pooling) for layer in states]
             return torch.stack(read).mean(0)
-        states = states[int(layer)] if layer else states
+        states = states[int(number)] if number else states
         return pooled(states.float(), mask, "mean" if kind == "mean" else self.pooling)
 
 

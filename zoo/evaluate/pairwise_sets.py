@@ -81,7 +81,8 @@ def open_sets(spec: str, split: str = "test", limit: int = 0) -> PairSets:
         found = _of_files(files, limit)
         hashes = sorted((file.name, sha256(file)) for file in files)
         revision = hashlib.sha256(repr(hashes).encode()).hexdigest()[:16]
-        about = {"name": path.name, "config": "", "revision": revision}
+        place = path if path.name.strip(".") else path.resolve()  # `.` and `..` name nothing
+        about = {"name": place.name, "config": "", "revision": revision}
     else:
         config, opened = open_configs(spec)
         read = [(data, data.splits[split]) for data in opened if split in data.splits]

@@ -261,11 +261,11 @@ def fewer_candidates(example: Example, limit: int) -> Example:
         return example
     first = example.right[0]
     kept = sorted([first, *[i for i in range(len(example.pairs)) if i != first][: limit - 1]])
-    return Example(
-        tuple(example.pairs[i] for i in kept),
-        tuple(place for place, i in enumerate(kept) if i in example.right),
-        tuple(example.texts[i] for i in kept),
-        example.answers,
+    return replace(
+        example,
+        pairs=tuple(example.pairs[i] for i in kept),
+        right=tuple(place for place, i in enumerate(kept) if i in example.right),
+        texts=tuple(example.texts[i] for i in kept),
     )
 
 

@@ -75,4 +75,4 @@ def test_two_models_on_the_ordering_task(
             rows * (found["accuracy"][name] - found["accuracy"][other])
         )
     assert main([*models, "--data", str(tmp_path / "data"), "--domain", "roc"]) == 2
-    assert "no BSO data of the domain 'roc'" in caplog.text
+    assert "no BSO data of the domain 'roc'\n  give --domain " in caplog.text

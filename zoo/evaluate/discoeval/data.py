@@ -92,7 +92,7 @@ def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
     held = FILES["validation"]
     released = [f"{t.folder}/{name}" for t in TASKS.values() for name in (held, f"*/{held}")]
     if not place.is_dir() or (place / MANIFEST).is_file():
-        found.tasks = _read_built(spec, place.name)
+        found.tasks = _read_built(spec, place.name.strip("."))  # `.` and `..` name nothing
     elif config:
         problem = f"no configuration {config!r}: it is a folder of several datasets"
         raise ConfigError(problem, where=folder, hint="leave @CONFIG out; --tasks SP,BSO chooses")
@@ -175,7 +175,7 @@ def _builder_of(manifest: Mapping[str, Any]) -> str:
 
 
 def _read_built(spec: str, domain: str) -> list[TaskData]:
-    """A dataset that discorpora built; none if its builder or columns are of no task."""
+    """A dataset that discorpora built, called `domain` or else by its name; none of no task."""
     data = open_dataset(spec)
     builder = _builder_of(data.manifest)
     columns = {name for table in data.splits.values() for name in table.schema.names}
@@ -185,6 +185,7 @@ def _read_built(spec: str, domain: str) -> list[TaskData]:
         return []
     splits = {name: _split_of(table, task) for name, table in data.splits.items() if len(table)}
     labels = tuple(data.labels())
+    domain = domain or data.name
     return [TaskData(task, domain, labels, splits, data.revision, dataset=data.name)]
 
 
