@@ -250,7 +250,7 @@ LAYOUTS: dict[str, tuple[Callable[[Manifest, str, str], Layout | None], str]] = 
     ),
     "triplets": (
         _triplets,
-        "a triplet comes from a text and a worse one, as in intrusion@pairwise, insted and dc",
+        "a triplet comes from a text and a worse one, as in intrusion, insted and dc",
     ),
 }
 """The layouts by name, and the hint for a dataset that does not fit."""
