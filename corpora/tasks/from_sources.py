@@ -63,9 +63,9 @@ class FromSources(Builder):
     def build(self, inputs: Iterable[Given], target: Target) -> dict[str, Any]:
         """Build the dataset from sources; returns the manifest.
 
-        Raises `ConfigError` for a source of another kind or with other labels, and `InputError` for an id that comes
-        twice in a split, for a source without a good record, and where more than
-        `target.max_bad_share` of a source's records are bad.
+        Raises `ConfigError` for a source of another kind or with other labels, and `InputError`
+        for an id that comes twice in a split, for a source without a good record, and where more
+        than `target.max_bad_share` of a source's records are bad.
         """
         with self.dataset(target) as dataset:
             ids: dict[tuple[str, str], SeenIds] = {}

@@ -96,7 +96,7 @@ def test_sources_with_other_labels_are_refused_and_not_mixed(build, discovery):
     with pytest.raises(ConfigError, match=message):
         build("marker_pairs", [(train, {}), (test, {})])
     write(discovery / "more" / "new_train.tsv", "s1\ts2\ty", "She slept .\tHe left .\thowever,")
-    folder, manifest = build("marker_pairs", [(train, {}), (f"discovery:{discovery}/more", {})])
+    _, manifest = build("marker_pairs", [(train, {}), (f"discovery:{discovery}/more", {})])
     assert names(manifest, "discovery") == ["however,"]
 
 
