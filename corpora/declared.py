@@ -57,7 +57,7 @@ class Table(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _lists_in_one_text(cls, table: Any) -> Any:
-        """A list may be written as one text (`tensorboard,wandb`)."""
+        """A list may be written as one text (`tensorboard,wandb`); `true` is not the number 1."""
         if not isinstance(table, Mapping):
             return table
         values = dict(table)
@@ -68,6 +68,9 @@ class Table(BaseModel):
                 values[key] = [part.strip() for part in value.split(",") if part.strip()]
             elif not isinstance(value, list | tuple):
                 values[key] = [value]
+        for key, field in cls.model_fields.items():
+            if field.annotation in (int, float) and isinstance(values.get(key), bool):
+                values[key] = str(values[key])  # pydantic refuses the text
         return values
 
     @classmethod

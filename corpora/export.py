@@ -73,8 +73,9 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
     `OUT/RST/RST_TRAIN.pkl`. `pairs` and `triplets`: `OUT/CONFIG/SPLIT.jsonl`, whose columns are in
     the order that sentence-transformers expects.
 
-    A split without rows gives no file, and its file of an older export is removed, since its
-    documents may now be in another split. An error leaves an older export unchanged.
+    A split without rows, or without a triplet, gives no file: `datasets` cannot read an empty one.
+    Its file of an older export is removed, since its documents may now be in another split. An
+    error leaves an older export unchanged.
 
     Raises `InputError` for a folder that is not a complete dataset, or has no data for this layout,
     `ConfigError` for an unknown layout and for a domain that is not a folder name.
@@ -103,7 +104,7 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
                     partial = files.enter_context(replacing(out / name))
                     places = [folder / shard["file"] for shard in shards]
                     written[name] = found.write(partial, _rows(places))
-                else:
+                if not written.get(name):
                     stale.append(out / name)
             if found.labels:
                 partial = files.enter_context(replacing(out / found.labels))
@@ -115,8 +116,8 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
                 where=str(folder),
                 hint=takes,
             )
-        for path in stale:
-            path.unlink(missing_ok=True)
+    for path in stale:
+        path.unlink(missing_ok=True)
     return written
 
 
@@ -249,7 +250,7 @@ LAYOUTS: dict[str, tuple[Callable[[Manifest, str, str], Layout | None], str]] = 
     ),
     "triplets": (
         _triplets,
-        "a triplet comes from a text and a worse one, as in intrusion@pairwise, insted and dc",
+        "a triplet comes from a text and a worse one, as in intrusion, insted and dc",
     ),
 }
 """The layouts by name, and the hint for a dataset that does not fit."""

@@ -112,9 +112,6 @@ class Hub:
         self.settings = settings or PublishSettings()
         self.api = HfApi(endpoint=endpoint, token=self.token, library_name="discorpora")
 
-    def __repr__(self) -> str:
-        return f"Hub({self.api.endpoint!r})"
-
     @cached_property
     def identity(self) -> Identity:
         """The token's owner, asked once: the Hub limits this request strictly."""

@@ -131,7 +131,8 @@ class Push:
         except RepositoryNotFoundError:
             remote = None
         manifest = (plan.folder / MANIFEST).read_bytes()
-        if remote is not None and remote.manifest == manifest and remote.card is not None:
+        own = [file.path for file in plan.files if file.path in OURS]
+        if remote and remote.manifest == manifest and remote.files.keys() >= {*own}:
             self.revision = remote.revision
             if not remote.stale(plan) and not remote.lacks(plan):
                 return
@@ -154,7 +155,7 @@ class Push:
         operations: list[Operation] = [*map(CommitOperationDelete, stale)]
         operations += [self.uploads[path] for path in changed]
         operations.append(CommitOperationAdd(CARD, card.encode("utf-8")))
-        own = [file.path for file in plan.files if file.path in OURS and file.path != CARD]
+        own.remove(CARD)
         operations += [CommitOperationAdd(path, plan.folder / path) for path in own]
         title = f"Publish {plan.manifest.name or plan.folder.name} with discorpora"
         above = {"commit_message": title, "parent_commit": self.revision, **of_kind}

@@ -199,6 +199,8 @@ class Candidates:
             "create view chosen as select candidate.*, split "
             "from kept join candidate using (part, doc, number)"
         )
+        number = "select (select count(*) from single) - (select count(*) from kept)"
+        self.dataset.reject("document_in_no_split", int(self.engine.value(number)))
         for part in parts:
             self._limit_groups(part)
         if self.builder.share_fields():
@@ -207,8 +209,6 @@ class Candidates:
             "split": self.assignments.get("", self.assignments),
             "settings": {"seed": target.seed, **self.builder.identity()},
         }
-        number = "select (select count(*) from single) - (select count(*) from kept)"
-        self.dataset.reject("document_in_no_split", int(self.engine.value(number)))
 
     def _limit_groups(self, part: str) -> None:
         """Leave out candidates for training of groups that have more than their share of them.

@@ -63,17 +63,24 @@ class FromSources(Builder):
     def build(self, inputs: Iterable[Given], target: Target) -> dict[str, Any]:
         """Build the dataset from sources; returns the manifest.
 
-        Raises `ConfigError` for a source of another kind, and `InputError` for an id that comes
-        twice in a split, for a source without a good record, and where more than
-        `target.max_bad_share` of a source's records are bad.
+        Raises `ConfigError` for a source of another kind or with other labels, and `InputError`
+        for an id that comes twice in a split, for a source without a good record, and where more
+        than `target.max_bad_share` of a source's records are bad.
         """
         with self.dataset(target) as dataset:
             ids: dict[tuple[str, str], SeenIds] = {}
             filled = set()
+            schemas: dict[str, pa.Schema] = {}
             licences: dict[str, set[str]] = {}  # of each source, the last one being read
             sources = self._opened(inputs, target.max_bad_share, dataset, licences)
             for config, split, licence, rows, schema in self.parts(sources, dataset):
                 columns = schema or self.gives[config]
+                if not columns.equals(schemas.setdefault(config, columns), check_metadata=True):
+                    raise ConfigError(
+                        f"it has other labels of {config!r} than the sources before it",
+                        where=next(reversed(licences)),
+                        hint="make one source of all files: the folder that holds them",
+                    )
                 writer = dataset.writer(config, split, columns, texts=self.texts[config])
                 before = writer.rows
                 seen = ids.setdefault((config, split), SeenIds())

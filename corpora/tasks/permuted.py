@@ -103,10 +103,6 @@ class Permuted(Prescribed):
             else:
                 reject("too_few_sentences" if len(kept) == len(block) else "sentences_too_long")
 
-    def select(self, taken: Candidates) -> None:
-        """Split the documents as a table says, else as all others."""
-        taken.split(self.prescribed if self.table else None)
-
     def rows(self, config: str, distinct: int) -> tuple[int, int]:
         """How many rows a document has in `config`, and how many negatives each.
 

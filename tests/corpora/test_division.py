@@ -212,6 +212,7 @@ def test_no_group_gives_more_than_its_share_of_the_training(tmp_path, stage, mak
     # Of c + 22 documents a fifth is c = 5.
     assert rows["train"] == {"long": 5, **{f"b{b}": 2 for b in range(11)}}
     assert rows["test"] == {"test": 30} and manifest["rejects"]["group_over_its_share"] == 35
+    assert "document_in_no_split" not in manifest["rejects"]
     assert any(": 35 of long are left out" in note for note in manifest["notes"])
     _, rows = made(1.0)
     assert rows["train"]["long"] == 40

@@ -318,6 +318,14 @@ def test_texts_that_share_nothing_are_no_triplet():
     assert _triplet({"pos": pos, "neg": pos[:2]}) is None  # nothing stands for the third
 
 
+def test_a_split_without_a_triplet_has_no_file(build, tmp_path):
+    texts = {"pos": ["It rained.", "We left."], "neg": ["The mill stood.", "No door was open."]}
+    (tmp_path / "insted.jsonl").write_text(json.dumps(texts))
+    folder, _ = build("coherence_tests", [(f"coherence:{tmp_path / 'insted.jsonl'}", {})])
+    assert export(folder, tmp_path / "out", "triplets") == {"insted/test.jsonl": 0}
+    assert not (tmp_path / "out" / "insted" / "test.jsonl").exists()
+
+
 @pytest.mark.parametrize(
     ("layout", "message"),
     [("triplets", "the format triplets has no such dataset"), ("triplet", "no format 'triplet'")],

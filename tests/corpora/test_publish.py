@@ -210,13 +210,13 @@ def test_a_manifest_of_somebody_else_owns_no_files(server: HubServer, send: Publ
     assert remote(server)["old.csv"] == b"a"
 
 
-def test_a_file_lost_on_the_hub_is_sent_again(server: HubServer, send: Publish) -> None:
+@pytest.mark.parametrize("lost", ["two/train-00000-of-00001.parquet", "audit.json"])
+def test_a_file_lost_on_the_hub_is_sent_again(server: HubServer, send: Publish, lost: str) -> None:
     send()
     repository = server.repository(ID)
-    kept = {p: b for p, b in repository.files.items() if p != "two/train-00000-of-00001.parquet"}
-    repository.commit("lost", kept)
+    repository.commit("lost", {p: b for p, b in repository.files.items() if p != lost})
     assert send().status == "published"
-    assert "two/train-00000-of-00001.parquet" in remote(server)
+    assert lost in remote(server)
 
 
 def test_what_the_manifest_does_not_name_stays_at_home(

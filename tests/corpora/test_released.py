@@ -90,6 +90,16 @@ def test_dissent_has_no_header(build, tmp_path):
     assert document.sentence_texts() == ["She left .", "It rained ."]
 
 
+def test_sources_with_other_labels_are_refused_and_not_mixed(build, discovery):
+    train, test = (f"discovery:{discovery}/{name}.tsv" for name in ("train", "test"))
+    message = "discovery:test.tsv: it has other labels of 'discovery' than the sources before it"
+    with pytest.raises(ConfigError, match=message):
+        build("marker_pairs", [(train, {}), (test, {})])
+    write(discovery / "more" / "new_train.tsv", "s1\ts2\ty", "She slept .\tHe left .\thowever,")
+    _, manifest = build("marker_pairs", [(train, {}), (f"discovery:{discovery}/more", {})])
+    assert names(manifest, "discovery") == ["however,"]
+
+
 def test_a_bad_line_is_counted_once_and_the_rest_is_read(build, discovery):
     with (discovery / "train.tsv").open("a", encoding="utf-8") as file:
         file.write("only one field\nA .\t \tyet,\n")

@@ -378,6 +378,7 @@ def test_a_suite_in_a_file_beside_the_build_file(
     ("old", "new", "message"),
     [
         ("depth = 5", 'depth = "deep"', "depth = 'deep': expected a whole number"),
+        ("depth = 5", "depth = true", "depth = 'True': expected a whole number"),
         ("depth = 5", "dept = 5", "unknown key 'dept'; did you mean 'depth'"),
         ('models = ["scorer"]', 'models = ["markers"]', "needs a model that scores a text"),
         ('dataset = "intrusion"\n\n[eval', 'dataset = "conpono"\n\n[eval', "cannot read 'conpono'"),
