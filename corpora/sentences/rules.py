@@ -96,7 +96,13 @@ class Rules:
         stops, closers, gap = match.groups()
         text, after = self.text, match.end()
         if not gap:
-            return after if self._glued(stops, closers, match.start(), after) else 0
+            # Wikipedia has no space before its marks: `They used piles.[1] The lock still stands.`
+            cited = CITATIONS.match(text, after, end)
+            if not cited or not text[cited.end() - 1].isspace():
+                return after if self._glued(stops, closers, match.start(), after) else 0
+            after = cited.end()
+            if after == end or text[after].islower():
+                return 0
         before = self._word_before(begin, match.start())
         if stops == "." and not closers and self._stays_open(before, begin, match.start(), after):
             return 0

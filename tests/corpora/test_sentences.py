@@ -47,6 +47,8 @@ He waited … and waited… | Then he left.
 (He was wrong.) | She knew it.
 She left (at last!) and he stayed.
 They won the cup [3] in May. [4] [5] | They lost it again. [citation needed] | So it goes.
+The keeper used piles.[1] | They hold.[2][3] | The cost was approx.[4] 400 pounds.
+“It is shut.”[5] | Dr.[6] Orr sold tools, rope, etc.[7] and left. | So it goes.
 1. Open the box. | 2. Take out the rope. | 3. Close it.
 Do the following: 1. Wash it. | Then dry it.
 A. The first reason is cost. | B. The second is time.
@@ -185,6 +187,7 @@ PATHOLOGICAL = {
     "initials": "A. B. " * 17_000,
     "open brackets": "a. " + "[" * 100_000,
     "citations": "a. " + "[1] " * 25_000,
+    "glued citations": "a." + "[1]" * 30_000 + " b. " + "a.[1] " * 15_000,
     "half citations": "a. [aaaa aaa " * 8_000,
     "addresses": "http://a " * 11_000,
     "rules": "-" * 100_000 + "x",
