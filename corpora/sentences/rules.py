@@ -29,6 +29,7 @@ _OPENING = "\"'“‘«([*_¿¡"
 _OPENERS = "\"'“‘«([*_¿¡-–—"
 _LOOK_BACK = 32
 _LOOK_AHEAD = 48
+_LONGEST_ITEM = 500
 
 _MARKS = (
     # An address on the web, unless the sentence goes on: `see www.x.org for more`.
@@ -160,7 +161,14 @@ class Rules:
         if len(before) == 1 or before.isdigit():
             # A list mark after a colon: `the following: 1. Be ready`.
             starts = (max(0, at - width) for width in (3, 4, 5))
-            if any(_LATE_LIST_MARK.fullmatch(text, start, at) for start in starts):
+            mark = next((m for s in starts if (m := _LATE_LIST_MARK.fullmatch(text, s, at))), None)
+            # Behind a comma, a number that continues no list is an age: `said Ann Bell, 54. “Go!”`
+            if mark and (
+                mark[0][0] != ","
+                or not before.isdecimal()
+                or before == "1"
+                or f"{int(before) - 1}." in text[max(begin, at - _LONGEST_ITEM) : at]
+            ):
                 return True
         if len(before) == 1 and before.isupper():
             return not self._starts(after)

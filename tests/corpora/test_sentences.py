@@ -51,6 +51,8 @@ The keeper used piles.[1] | They hold.[2][3] | The cost was approx.[4] 400 pound
 “It is shut.”[5] | Dr.[6] Orr sold tools, rope, etc.[7] and left. | So it goes.
 1. Open the box. | 2. Take out the rope. | 3. Close it.
 Do the following: 1. Wash it. | Then dry it.
+Do it thus: 1. Wash it, 2. Dry it, 3. Fold it. | It is late.
+“We ran,” said Ann Orr, 54. | “It was dark.” | He had sons, 5 and 8. | They were asleep.
 A. The first reason is cost. | B. The second is time.
 I like it! :) | Do you? ;-)
 i dont know what it is! | maybe a bird. | it flew off
@@ -188,6 +190,7 @@ PATHOLOGICAL = {
     "open brackets": "a. " + "[" * 100_000,
     "citations": "a. " + "[1] " * 25_000,
     "glued citations": "a." + "[1]" * 30_000 + " b. " + "a.[1] " * 15_000,
+    "ages": "1. " + "a, 2. " * 15_000,
     "half citations": "a. [aaaa aaa " * 8_000,
     "addresses": "http://a " * 11_000,
     "rules": "-" * 100_000 + "x",
