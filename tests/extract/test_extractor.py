@@ -179,3 +179,20 @@ def test_every_reason_of_a_reject_has_a_meaning_and_stands_in_the_reference() ->
     page = Path(__file__).parents[2] / "docs" / "reference" / "extraction.md"
     text = page.read_text(encoding="utf-8")
     assert [reason for reason in MEANINGS if f"`{reason}`" not in text] == []
+
+
+def test_names_and_numbers_do_not_make_a_text_foreign() -> None:
+    """Words are compared with words: marks, numbers and dates are of no language."""
+    life = (
+        "Johann K. Brandt (12 May 1801 – 3 June 1870) painted mills, bridges, boats, ruins. "
+        "After he moved to Munich, he met L. Orr, Anna Falk, W. Bell, Karl Lang."
+    )
+    german = (
+        "Er war müde, als er nach Hause kam, aber das Haus war kalt, und seine Frau schlief "
+        "schon, also ging er hinaus zum Fluss, so wie jeden Abend, bevor es dunkel wurde."
+    )
+    extractor = Extractor()
+    documents = [Document(id=text[:4], text=text) for text in (life, german)]
+    pairs = list(extractor.pairs(documents))
+    assert [(p.doc, p.marker, p.s2) for p in pairs] == [("Joha", "after", "He moved to Munich.")]
+    assert extractor.reject_counts["language"] == 2  # "also", "so"
