@@ -370,6 +370,12 @@ def test_a_question_keeps_its_mark_on_both_sides() -> None:
     assert [(pair.s1, pair.s2) for pair in pairs] == [("Why did he sing?", "How did she dance?")]
 
 
+@pytest.mark.parametrize("mark", ["!", "!!!", "?!?"])
+def test_a_run_of_marks_is_kept(mark: str) -> None:
+    tree = f"{STAYED} and/CCONJ/cc/5 he/P/nsubj/5 left/V!/conj/2 {mark}/PUNCT/punct/2"
+    assert [pair.s2 for pair in extracted(tree)[0]] == [f"He left {mark}"]
+
+
 def spoken(text: str) -> list[tuple[str, str]]:
     """The pairs that the embedded parser finds in a text."""
     pairs = Extractor(markers="but,and,then").pairs([Document(id="speech", text=text)])
