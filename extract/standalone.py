@@ -30,7 +30,8 @@ QUOTATION = re.compile(r'[“”«»"]|\n\n')
 QUOTED = re.compile(r"[\s—–-]*[“‘«\"']")
 ENDED = re.compile(rf"[.!?…。！？][\"'”’»)\]]*(\s*{CITATIONS.pattern})?$")
 SENTENCES = re.compile(r"[.!?…]\s")
-ASIDE = re.compile(r"\(.*\)\W*", re.DOTALL)
+ASIDE = re.compile(r"(?:\(.*\)|\[[^]]*\])\W*", re.DOTALL)
+"""A sentence in brackets; "[He] saw [her]" is not."""
 LONGEST_SUBJECT = 8
 """Maximum number of words of a copied subject."""
 MAX_CONJUNCTS = 20

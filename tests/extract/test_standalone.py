@@ -336,10 +336,14 @@ def test_also_behind_a_clause_of_its_own_goes_back_to_it() -> None:
     assert "also" not in [pair.marker for pair in found] and "previous" in reasons
 
 
-def test_a_sentence_in_brackets_is_no_sentence_before() -> None:
-    aside = "(/PUNCT/punct/3 We/P/nsubj/3 stayed/V!/root/0 ./PUNCT/punct/3 )/PUNCT/punct/3"
-    found, reasons = extracted(aside, "But/CCONJ/cc/3 he/P/nsubj/3 left/V!/root/0 ./PUNCT/punct/3")
+@pytest.mark.parametrize("brackets", ["()", "[]"])
+def test_a_sentence_in_brackets_is_no_sentence_before(brackets: str) -> None:
+    aside = "{}/PUNCT/punct/3 We/P/nsubj/3 stayed/V!/root/0 ./PUNCT/punct/3 {}/PUNCT/punct/3"
+    but = "But/CCONJ/cc/3 he/P/nsubj/3 left/V!/root/0 ./PUNCT/punct/3"
+    found, reasons = extracted(aside.format(*brackets), but)
     assert not found and reasons == ["previous"]
+    inserted = "[We]/P/nsubj/2 told/V!/root/0 [her]/P/obj/2 ./PUNCT/punct/2"
+    assert len(extracted(inserted, but)[0]) == 1
 
 
 def test_what_is_reported_within_a_speech_is_no_sentence_before() -> None:
