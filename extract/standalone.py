@@ -32,6 +32,8 @@ ENDED = re.compile(rf"[.!?…。！？][\"'”’»)\]]*(\s*{CITATIONS.pattern})
 SENTENCES = re.compile(r"[.!?…]\s")
 ASIDE = re.compile(r"(?:\(.*\)|\[[^]]*\])\W*", re.DOTALL)
 """A sentence in brackets; "[He] saw [her]" is not."""
+TURN = re.compile(r"\n\n[—–―-]")
+"""A paragraph that begins with a dash: another speaker, or another item of a list."""
 LONGEST_SUBJECT = 8
 """Maximum number of words of a copied subject."""
 MAX_CONJUNCTS = 20
@@ -462,6 +464,8 @@ class Judge:
                 continue  # "Is he ill? Because he looks pale", or another speaker's answer
             if self.clause_before[matches.s2[i]] < matches.first[i]:
                 continue  # "If it rains, then we stay": the marker goes back to the condition
+            if TURN.match(text, int(batch.start[batch.offsets[row]]) - 2):
+                continue
             if ASIDE.fullmatch(text, *span) or not ENDED.search(text[slice(*span)].rstrip()):
                 continue
             if not speaker and speech.quotes_all(text, span):

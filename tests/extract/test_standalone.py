@@ -397,6 +397,9 @@ def test_another_speaker_or_narration_is_no_other_side() -> None:
     assert spoken(reply) == []
     narrated = "“The train leaves at noon.” And the old man closed the window."
     assert spoken(narrated) == []
+    dashes = "— The train leaves at noon.\n\n— But the station is closed today."
+    assert spoken(dashes) == []
+    assert len(spoken(dashes.replace("— ", ""))) == 1
     same = "“The train leaves at noon. But the station is closed today.”"
     assert spoken(same) == [("The train leaves at noon.", "The station is closed today.")]
 
