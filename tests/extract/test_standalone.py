@@ -338,7 +338,7 @@ def test_also_behind_a_clause_of_its_own_goes_back_to_it() -> None:
 
 @pytest.mark.parametrize("brackets", ["()", "[]"])
 def test_a_sentence_in_brackets_is_no_sentence_before(brackets: str) -> None:
-    aside = "{}/PUNCT/punct/3 We/P/nsubj/3 stayed/V!/root/0 ./PUNCT/punct/3 {}/PUNCT/punct/3"
+    aside = "{}We/P/nsubj/2 stayed/V!/root/0 .{}/PUNCT/punct/2"
     but = "But/CCONJ/cc/3 he/P/nsubj/3 left/V!/root/0 ./PUNCT/punct/3"
     found, reasons = extracted(aside.format(*brackets), but)
     assert not found and reasons == ["previous"]
