@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from corpora.document import Document, Spans, paragraph_spans
 from corpora.errors import ConfigError
 from corpora.readers import open_source
-from corpora.sentences import SPLITTERS, split, split_document
+from corpora.sentences import _OUTER, SPLITTERS, split, split_document
 
 
 def sentences(text: str, language: str = "en", splitter: str = "rules") -> list[str]:
@@ -119,6 +119,13 @@ def test_spans_have_no_white_space_around() -> None:
     assert [text[a:b] for a, b in split(text, Spans([0], [len(text)]))] == ["One.", "Two."]
 
 
+@pytest.mark.parametrize("mark", ["\u200b", "\u200e", "\u200f", "\u2060", "\ufeff"])
+def test_invisible_characters_beside_white_space_are_white_space(mark: str) -> None:
+    text = f"{mark}The tide turned.{mark} {mark}But the boats{mark} stayed in. So{mark}we left."
+    expected = ["The tide turned.", f"But the boats{mark} stayed in.", f"So{mark}we left."]
+    assert sentences(text) == expected
+
+
 def test_other_languages() -> None:
     chinese = "他来了。“你好！”她说。真的吗？！是的……也许"
     assert sentences(chinese, "zh") == [
@@ -167,10 +174,14 @@ def test_an_unknown_splitter_names_the_nearest() -> None:
     st.sampled_from(["en", "es", "zh"]),
 )
 def test_sentences_tile_the_text(text: str, language: str) -> None:
-    """In order, without overlap, within a paragraph; but for bare dates only white space is out."""
+    """In order, without overlap, within a paragraph; but for bare dates only white space is out.
+
+    Invisible characters beside white space count as white space.
+    """
     paragraphs = paragraph_spans(text)
     for splitter in SPLITTERS:
         spans = list(split(text, paragraphs, splitter, language))
+        text = _OUTER.sub(lambda match: " " * len(match[0]), text)
         ends = [0, *(end for _, end in spans)]
         starts = [*(start for start, _ in spans), len(text)]
         assert all(not text[a:b].strip() for a, b in zip(ends, starts, strict=True))

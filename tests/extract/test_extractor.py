@@ -196,3 +196,22 @@ def test_names_and_numbers_do_not_make_a_text_foreign() -> None:
     pairs = list(extractor.pairs(documents))
     assert [(p.doc, p.marker, p.s2) for p in pairs] == [("Joha", "after", "He moved to Munich.")]
     assert extractor.reject_counts["language"] == 2  # "also", "so"
+
+
+def test_what_a_reader_cannot_see_hides_no_marker() -> None:
+    """Soft hyphens in a word, marks of direction around one, and emoji of several characters."""
+    text = (
+        "The lock was shut be\u00adcause it rained.\u200f \ufeffBut we ate. He came. He sang. "
+        "B\u00adut she slept. We moved when I was six \U0001f1e9\U0001f1ea."
+    )
+    document = Document(id="a", text=text)
+    pairs = list(Extractor().pairs([document]))
+    assert [(pair.marker, pair.s1, pair.s2) for pair in pairs] == [
+        ("because", "The lock was shut.", "It rained."),
+        ("but", "The lock was shut be\u00adcause it rained.", "We ate."),
+        ("but", "He sang.", "She slept."),
+        ("when", "We moved.", "I was six \U0001f1e9\U0001f1ea."),
+    ]
+    assert [text[slice(*pair.marker_spans[0])] for pair in pairs] == [
+        *("be\u00adcause", "But", "B\u00adut", "when")
+    ]
