@@ -413,6 +413,30 @@ def test_a_speech_goes_on_over_a_tag_and_into_a_paragraph_that_was_not_closed() 
     assert [number for _, _, number in speech.stretches] == [1, 1, 1, 1, 2]
 
 
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("‘I said, “Wait,” and he left.’ She sat.", ["‘I said, “Wait,” and he left.’"]),
+        ("‘The boys’ boat,’ he said, ‘can’t float.’", ["‘The boys’ boat,’", "‘can’t float.’"]),
+        ("‘Get ‘em out,’ he said. She ran.", ["‘Get ‘em out,’"]),
+        ("“She said, ‘Go,’ and he left.” He sat.", ["“She said, ‘Go,’ and he left.”"]),
+        ("He went.\n\n‘We sat.\n\n‘We ate.’ He left.", ["‘We sat.\n", "‘We ate.’"]),
+        # An apostrophe, and quoted words in the narrator's sentence.
+        ("He lost ‘is hat. She left.\n\nHe sat.", []),
+        ("He called it ‘home’, and the boys’ boat a ‘ship’.", []),
+    ],
+)
+def test_speech_in_single_marks(text: str, quoted: list[str]) -> None:
+    assert [text[start:end] for start, end, _ in Speech(text).stretches] == quoted
+
+
+def test_narration_and_speech_in_single_marks_are_no_pair() -> None:
+    assert spoken("She closed the window. ‘But we can’t stay here,’ he said.") == []
+    assert spoken("‘The road is long,’ he said. ‘But we must go.’") == [
+        ("The road is long.", "We must go.")
+    ]
+
+
 def test_a_text_in_another_language_gives_no_pairs() -> None:
     german = (
         "Der Hund lief über die Straße, so dass der Wagen bremsen musste. So kam es, dass sie den "
