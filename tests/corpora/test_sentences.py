@@ -49,6 +49,8 @@ She left (at last!) and he stayed.
 They won the cup [3] in May. [4] [5] | They lost it again. [citation needed] | So it goes.
 The keeper used piles.[1] | They hold.[2][3] | The cost was approx.[4] 400 pounds.
 “It is shut.”[5] | Dr.[6] Orr sold tools, rope, etc.[7] and left. | So it goes.
+Yours of the 4th inst. came, and that of the 3rd ult. | The ship was lost.
+In contrast to Ref. 5, we grew it. | See Refs. 3 and 4. | He asked the ref. | The ref. said no.
 1. Open the box. | 2. Take out the rope. | 3. Close it.
 Do the following: 1. Wash it. | Then dry it.
 Do it thus: 1. Wash it, 2. Dry it, 3. Fold it. | It is late.
