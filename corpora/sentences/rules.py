@@ -13,7 +13,8 @@ from corpora.sentences.abbreviations import Language
 
 _STOPS = re.compile(r"(?<![.!?…])([.!?…]++)([\"”’»)\]'*_]*+)(\s*+)")
 _LATE_CLOSER = re.compile(r"[\"”’»)\]]{1,2}(?:\s++|$)")
-CITATIONS = re.compile(r"(?:\[(?:\d{1,3}|[a-z]|note \d{1,2}|[a-z ]{3,30}(?:needed|\?))\]\s*+)++")
+CITATION = r"\[(?:\d{1,3}|[a-z]|note \d{1,2}|[a-z ]{3,30}(?:needed|\?))\]"
+CITATIONS = re.compile(rf"(?:{CITATION}\s*+)++")
 INVISIBLE = "\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
 """Soft hyphens, zero-width spaces, marks of direction: for a class in a regular expression."""
 _EMOTICON = re.compile(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.progress import track
-from corpora.sentences.rules import INVISIBLE
+from corpora.sentences.rules import CITATION, INVISIBLE
 from extract import embedded
 from extract.parse import NAMES, STRINGS_LIMIT, ParsedDocument, StringTable
 from extract.parsers.base import SentenceParser
@@ -32,7 +32,7 @@ CLEAR_MARK = "dobj"
 FLAG = "[\U0001f1e6-\U0001f1ff]"
 UNSEEN = re.compile(
     rf"[{INVISIBLE}\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|(?<={FLAG}){FLAG}"
-    r"|\u200d[\u2600-\u27bf\U0001f300-\U0001faff]"
+    rf"|\u200d[\u2600-\u27bf\U0001f300-\U0001faff]|(?<=\S){CITATION}"
 )
 
 
@@ -158,10 +158,11 @@ class SpacyParser(SentenceParser):
 def seen(text: str) -> tuple[str, NDArray[np.int64]]:
     """The text as a reader sees it, and the place of each of its characters and of its end.
 
-    Left out are invisible characters, and what changes the sign before it: variation selectors,
-    skin tones, the second letter of a flag. Each belongs to the character before it.
+    Left out are invisible characters, citation marks without a space before them ("rained.[1]"),
+    and what changes the sign before it: variation selectors, skin tones, the second letter of a
+    flag. Each belongs to the character before it.
     """
-    if text.isascii() or not UNSEEN.search(text):
+    if not UNSEEN.search(text):
         return text, np.arange(len(text) + 1)
     kept = np.ones(len(text) + 1, dtype=bool)
     for match in UNSEEN.finditer(text):
