@@ -33,6 +33,7 @@ FLAG = "[\U0001f1e6-\U0001f1ff]"
 UNSEEN = re.compile(
     rf"[{INVISIBLE}\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|(?<={FLAG}){FLAG}"
     rf"|\u200d[\u2600-\u27bf\U0001f300-\U0001faff]|(?<=\S){CITATION}"
+    r"|^\(?(?:[a-zA-HJ-Z]|[ivx]{2,4})\)\s+(?=\w)"
 )
 
 
@@ -159,8 +160,8 @@ def seen(text: str) -> tuple[str, NDArray[np.int64]]:
     """The text as a reader sees it, and the place of each of its characters and of its end.
 
     Left out are invisible characters, citation marks without a space before them ("rained.[1]"),
-    and what changes the sign before it: variation selectors, skin tones, the second letter of a
-    flag. Each belongs to the character before it.
+    the letter of a list item ("(a) It rained"), and what changes the sign before it: variation
+    selectors, skin tones, the second letter of a flag. Each belongs to the character before it.
     """
     if not UNSEEN.search(text):
         return text, np.arange(len(text) + 1)

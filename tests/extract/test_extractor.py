@@ -228,3 +228,14 @@ def test_citation_marks_without_a_space_break_no_side() -> None:
         ("because", "It holds.", "It is old."),
     ]
     assert [text[slice(*pair.s2_spans[0])] for pair in pairs][::2] == ["trade grew", "it is old"]
+
+
+@pytest.mark.parametrize("mark", ["(a)", "b)", "(iv)", "(C)"])
+def test_the_letter_of_a_list_item_is_in_no_side(mark: str) -> None:
+    document = Document(id="a", text=f"{mark} The gate is old, but it holds.")
+    pairs = list(Extractor().pairs([document]))
+    assert [(pair.s1, pair.s2) for pair in pairs] == [("The gate is old.", "It holds.")]
+
+
+def test_a_text_of_invisible_characters_alone_gives_nothing() -> None:
+    assert list(Extractor().pairs([Document(id="a", text="\u200b\u2060")])) == []
