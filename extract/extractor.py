@@ -293,7 +293,7 @@ def _foreign(batch: Batch) -> BoolArray:
     """Which documents are clearly not in the table's language."""
     n = len(batch.documents)
     document = batch.row_doc[batch.row]
-    words = np.bincount(document, minlength=n)
+    words = np.bincount(document[batch.listed("spelled")], minlength=n)
     frequent = np.bincount(document[batch.listed("frequent")], minlength=n)
     known = bool(batch.patterns.table.frequent)
     return known & (words >= FEW_WORDS) & (frequent < FREQUENT * words)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from corpora.document import Document
+from corpora.sentences.rules import INVISIBLE
 from extract.parse import IntArray
 from extract.patterns.table import PatternTable
 
@@ -16,6 +17,8 @@ INITIAL_WORDS = 3
 """A marker counts as sentence-initial if it is within this many words of the start."""
 OPENING = re.compile(rf"(?:[\W_]*[^\W_]\S*){{1,{INITIAL_WORDS}}}")
 """The first words with a letter or digit; punctuation between them is not a word."""
+UNSEEN = re.compile(rf"[{INVISIBLE}]+")
+INVISIBLY_PARTED = re.compile(rf"\w[{INVISIBLE}]+\w")
 
 
 class Prefilter:
@@ -47,18 +50,21 @@ class Prefilter:
             return np.arange(len(layer), dtype=np.int32)
         starts = np.array(layer.start, dtype=np.int64)
         hits = [m.start() for m in self._any.finditer(document.text)]
+        # "be-cause" with a soft hyphen: whether it is a marker, the parser's tokens will show.
+        hits += [m.start() for m in INVISIBLY_PARTED.finditer(document.text)]
         chosen = np.unique(np.searchsorted(starts, hits, side="right") - 1)
         chosen = chosen[chosen >= 0]
         if self.previous and len(chosen):
             text, numbers = document.text, chosen.tolist()
-            back = [s - 1 for s in numbers if s > 0 and self._looks_back(text, *layer[s])]
+            back = [s - 1 for s in numbers if s > 0 and self._looks_back(text[slice(*layer[s])])]
             chosen = np.union1d(chosen, np.array(back, dtype=np.int64))
         return chosen.astype(np.int32)
 
-    def _looks_back(self, text: str, start: int, end: int) -> bool:
-        opening = OPENING.match(text, start, end)
+    def _looks_back(self, sentence: str) -> bool:
+        sentence = UNSEEN.sub("", sentence)
+        opening = OPENING.match(sentence)
         at_start = opening and self._at_start.search(opening[0])
-        return bool(at_start or self._anywhere.search(text, start, end))
+        return bool(at_start or self._anywhere.search(sentence))
 
 
 def _regex(markers: Sequence[str], table: PatternTable) -> re.Pattern[str]:

@@ -24,13 +24,21 @@ from corpora.sentences.rules import CITATIONS
 from extract.clauses import MAX_DOUBLINGS, REFUSALS, Block, Marks
 from extract.match import PREVIOUS, Matches
 from extract.parse import BoolArray, Ints
+from extract.text import ELIDED
 from extract.trees import Batch
 
-QUOTATION = re.compile(r'[“”«»"]|\n\n')
+QUOTATION = re.compile(rf'[“”«»"]|‘(?!{ELIDED})|\n\n', re.IGNORECASE)
+_WITHIN = rf"(?:[^‘\n]|‘(?={ELIDED})|\n(?!\n))*?"
+SINGLE = re.compile(rf"‘{_WITHIN}[^\w\s]’(?!\w)|‘{_WITHIN}’(?!\w)")
+"""A quotation in single marks. It ends behind a stop or comma if it can: a `’` behind a letter may
+be an apostrophe ("‘the boys’ boat leaks,’ he said")."""
 QUOTED = re.compile(r"[\s—–-]*[“‘«\"']")
 ENDED = re.compile(rf"[.!?…。！？][\"'”’»)\]]*(\s*{CITATIONS.pattern})?$")
 SENTENCES = re.compile(r"[.!?…]\s")
-ASIDE = re.compile(r"\(.*\)\W*", re.DOTALL)
+ASIDE = re.compile(r"(?:\(.*\)|\[[^]]*\])\W*", re.DOTALL)
+"""A sentence in brackets; "[He] saw [her]" is not."""
+TURN = re.compile(r"\n\n[—–―-]")
+"""A paragraph that begins with a dash: another speaker, or another item of a list."""
 LONGEST_SUBJECT = 8
 """Maximum number of words of a copied subject."""
 MAX_CONJUNCTS = 20
@@ -52,20 +60,32 @@ class Speech:
         number = 0  # of the last speech
         speaker = carried = 0  # the paragraph's speech, and the one left open before it
         begin = -1  # of the open quotation
+        behind = 0  # the end of the last one in single marks
+        end = text.find("\n\n")  # of the paragraph
         for mark in QUOTATION.finditer(text):
             at, sign = mark.start(), mark[0]
+            if at < behind:
+                continue
             if sign == "\n\n":
                 carried = 0
                 if begin >= 0:
                     carried = speaker
                     self.stretches.append((begin, at + 1, speaker))
                 speaker, begin = 0, -1
-            elif begin < 0 and (sign in "“«" or (sign == '"' and not text[at - 1 : at].isalnum())):
+                end = text.find("\n\n", at + 2)
+                continue
+            closes = sign in '”»"'
+            single = SINGLE.match(text, at) if sign == "‘" and begin < 0 else None
+            if sign == "‘" and not single and not text.startswith("\n\n‘", end):
+                continue  # an apostrophe: neither closed nor opened again by the next paragraph
+            if begin < 0 and (sign in "“«‘" or (sign == '"' and not text[at - 1 : at].isalnum())):
                 if not speaker:
                     number += not carried
                     speaker = carried or number
-                begin = at
-            elif begin >= 0 and sign in '”»"':
+                begin, closes = at, single is not None
+                if single:
+                    behind, at = single.end(), single.end() - 1
+            if begin >= 0 and closes and (text[begin] == "‘") == (text[at] == "’"):
                 before = text[max(begin - 2, 0) : begin].rstrip(" ")[-1:]
                 if not before.isalnum() or SENTENCES.search(text, begin, at):
                     self.stretches.append((begin, at + 1, speaker))
@@ -461,6 +481,8 @@ class Judge:
                 continue  # "Is he ill? Because he looks pale", or another speaker's answer
             if self.clause_before[matches.s2[i]] < matches.first[i]:
                 continue  # "If it rains, then we stay": the marker goes back to the condition
+            if TURN.match(text, int(batch.start[batch.offsets[row]]) - 2):
+                continue
             if ASIDE.fullmatch(text, *span) or not ENDED.search(text[slice(*span)].rstrip()):
                 continue
             if not speaker and speech.quotes_all(text, span):

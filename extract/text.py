@@ -28,12 +28,13 @@ NUMBERED = re.compile(r"\(?\d{1,2}[.)]\s+(?=\w)")
 """The number of an item of a list, in front of its text."""
 SEPARATORS = " ,;:—–"
 PARTNERS = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«"}
-QUOTES = {"“": "”", "«": "»", '"': '"', "‘": "’"}
-"""Quotation marks. `’` is often an apostrophe: one without its opener stays."""
+QUOTES = {"“": "”", "«": "»", '"': '"', "‘": "’", "'": "'"}
+"""Quotation marks. `’` and `'` are often apostrophes: one without its opener stays."""
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
 ELIDED = r"\d|(?:em|tis|twas|cause|til|n|bout|round)\b"
 """What `‘` stands before as an apostrophe: "‘90s", "‘em"."""
-PAIRED = re.compile(rf'["“”«»()\[\]{{}}]|‘(?!{ELIDED})|’(?!\w)', re.IGNORECASE)
+PAIRED = re.compile(rf"[\"“”«»()\[\]{{}}]|‘(?!{ELIDED})|[’'](?!\w)|(?<=[,:] )'", re.IGNORECASE)
+OPENED = re.compile(r"(?<!\w)'(?=\w)")
 TAGGED = re.compile(r"[,;—–-]+[”\"»]")
 INTERJECTED = re.compile(r"[,;].*\w\s*")
 ENCLOSED = re.compile(r"\s*,.*,\s*", re.DOTALL)
@@ -173,7 +174,8 @@ def _strip_once(text: str) -> str:
     if single or first in PARTNERS or first in odd | open_pairs:
         return text[1:].lstrip(SEPARATORS)
     opens = last in PARTNERS.values() or last == "‘"
-    opens |= last == "’" and text[-2:-1] in TERMINAL + SEPARATORS and "‘" not in text
+    if text[-2:-1] in TERMINAL + SEPARATORS:
+        opens |= (last == "’" and "‘" not in text) or (last == "'" and not OPENED.search(text))
     if opens or last in odd or (last in PARTNERS and PARTNERS[last] not in text):
         return text[:-1].rstrip(SEPARATORS)
     return text
@@ -192,6 +194,8 @@ def _paired(text: str) -> tuple[str, str]:
         before, after = text[max(at - 1, 0) : at], text[at + 1 : at + 2]
         if mark in BRACKETS:
             opens = not before.strip()
+        elif mark == "'" and mark not in opened:
+            opens = before == " " and after.isupper()  # "he said, 'Go", not "he said, 'tis"
         elif mark == '"' and mark not in opened:
             closes = before.strip() and (after.isspace() or after in CLOSING)
             opens = bool(after) and not closes
@@ -203,7 +207,7 @@ def _paired(text: str) -> tuple[str, str]:
         elif mark in opened:
             while opened.pop() != mark:
                 pass
-        elif removable and mark != "’" and not (mark == '"' and before.isdigit()):
+        elif removable and mark not in "’'" and not (mark == '"' and before.isdigit()):
             kept, done = (kept + text[done:at]).rstrip(" "), at + 1
     return kept + text[done:], "".join(reversed(opened))
 

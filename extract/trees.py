@@ -23,7 +23,6 @@ MARKS = {
     "separator": {*",;:.-–—…•*/", "--", "---", "...", "....", "。", "，", "、", "；", "："},
     "open_end": {*":;,-–—", "--", "---", ":—"},
     "clause_break": {*";:–—；：", "--", "---"},
-    "terminal": {"?", "!", "?!", "!?", "??", "!!", "？", "！"},
     "quote": {*"“”«»", '"', "``", "''"},
     "opening_bracket": {"(", "["},
     "closing_bracket": {")", "]"},
@@ -110,6 +109,8 @@ class CompiledPatterns:
         lists = {"named": table.markers, "frequent": table.frequent, **dict(table.standalone)}
         self.forms = {name: Lookup(strings, _one_of(words)) for name, words in lists.items()}
         self.forms |= {name: Lookup(strings, marks.__contains__) for name, marks in MARKS.items()}
+        self.forms["spelled"] = Lookup(strings, lambda form: any(map(str.isalpha, form)))
+        self.forms["terminal"] = Lookup(strings, lambda form: set("?!？！") >= set(form) > set())
         self.forms["asking"] = Lookup(strings, lambda form: "?" in form or "？" in form)
         self.tags = {
             name: {c: Lookup(strings, _tagged(c, values)) for c, values in tags if values}

@@ -111,11 +111,17 @@ class Hub(RecordReader):
 
 
 def json_rows(path: Path) -> Iterator[Place]:
-    """Each non-blank line as a JSON object or a `BadRecord`, with `file:line`."""
+    """Each non-blank line as a JSON object or a `BadRecord`, with `file:line`.
+
+    Raises `InputError` for a file that is one JSON list.
+    """
     for number, line in enumerate(read_lines(path), 1):
         if isinstance(line, str) and (not line or line.isspace()):
             continue
         where = f"{path}:{number}"
+        if number == 1 and isinstance(line, str) and line.lstrip().startswith("["):
+            hint = "write one object a line: jq -c '.[]' FILE > FILE.jsonl"
+            raise InputError("a JSON list, expected JSON Lines", where=where, hint=hint)
         try:
             record = json_value(taken(line))
             expect(isinstance(record, dict), "not an object: another JSON value")

@@ -24,6 +24,7 @@ from corpora.readers.rows import JSON_LINES, json_rows
 from corpora.readers.source import OnBad, Reader, Source, fail, refusing
 from corpora.splits import split_of
 
+HIGHLIGHT = "@highlight"
 PLACEHOLDER = "@placeholder"
 
 Row = dict[str, Any]
@@ -55,6 +56,7 @@ class SuperGlue(Reader):
             where, row = next(of_one)
             with source.refusing(where):
                 text = row["passage" if record else "premise"]
+                text = text.replace(HIGHLIGHT, "\n\n")  # a point of the article's summary follows
                 yield as_document({"text": text}, source, f"{task}/{split}/{number}")
 
     def part_of(self, path: Path) -> tuple[str, str]:

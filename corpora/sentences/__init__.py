@@ -14,20 +14,25 @@ from pydantic import AfterValidator
 from corpora.document import Document, Spans
 from corpora.errors import chosen
 from corpora.sentences.abbreviations import GENERIC, LANGUAGES
-from corpora.sentences.rules import Rules
+from corpora.sentences.rules import INVISIBLE, Rules
 
 _CJK_END = re.compile(r"(?<![。！？!?…])[。！？!?…]++[”’」』）)》\"]*+\s*+")
 _LINE_END = re.compile(r"\n")
+_INVISIBLE = re.compile(rf"[{INVISIBLE}]")
+_OUTER = re.compile(rf"(?<!\S)[{INVISIBLE}]+|[{INVISIBLE}]+(?!\S)")
 
 
 def split(text: str, paragraphs: Spans, splitter: str = "rules", language: str = "en") -> Spans:
     """The sentence spans of `text`: within paragraphs, in order, without outer white space.
 
+    Invisible characters (zero-width, marks of direction) beside white space count as white space.
     `rules` knows the stops of the script and the word lists of the language; with `lines` every
     line of a paragraph is a sentence. `language` is an ISO 639-1 code. A bare date with its stop at
     the start of a diary entry (`16th.`, `“4 May.`) is not a sentence: it is left out, or joined to
     the next sentence if it opens a quotation. Raises `ConfigError` for an unknown splitter.
     """
+    if _INVISIBLE.search(text):
+        text = _OUTER.sub(lambda match: " " * len(match[0]), text)
     code = language.partition("-")[0].lower()
     words = LANGUAGES.get(code, GENERIC)
     stop = _LINE_END if known_splitter(splitter) == "lines" else _CJK_END

@@ -13,7 +13,10 @@ from corpora.sentences.abbreviations import Language
 
 _STOPS = re.compile(r"(?<![.!?…])([.!?…]++)([\"”’»)\]'*_]*+)(\s*+)")
 _LATE_CLOSER = re.compile(r"[\"”’»)\]]{1,2}(?:\s++|$)")
-CITATIONS = re.compile(r"(?:\[(?:\d{1,3}|[a-z]|note \d{1,2}|[a-z ]{3,30}(?:needed|\?))\]\s*+)++")
+CITATION = r"\[(?:\d{1,3}|[a-z]|note \d{1,2}|[a-z ]{3,30}(?:needed|\?))\]"
+CITATIONS = re.compile(rf"(?:{CITATION}\s*+)++")
+INVISIBLE = "\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
+"""Soft hyphens, zero-width spaces, marks of direction: for a class in a regular expression."""
 _EMOTICON = re.compile(
     r"(?:>?[:;=8xX][-'o^]?[)(\]\[DPpO/\\*3|]++|\([:;=]|\^_*+\^|<3|[xXoO][._][xXoO]|-_+-)"
     r"(?=\s|$)\s*+"
@@ -29,6 +32,7 @@ _OPENING = "\"'“‘«([*_¿¡"
 _OPENERS = "\"'“‘«([*_¿¡-–—"
 _LOOK_BACK = 32
 _LOOK_AHEAD = 48
+_LONGEST_ITEM = 500
 
 _MARKS = (
     # An address on the web, unless the sentence goes on: `see www.x.org for more`.
@@ -96,7 +100,13 @@ class Rules:
         stops, closers, gap = match.groups()
         text, after = self.text, match.end()
         if not gap:
-            return after if self._glued(stops, closers, match.start(), after) else 0
+            # Wikipedia has no space before its marks: `They used piles.[1] The lock still stands.`
+            cited = CITATIONS.match(text, after, end)
+            if not cited or not text[cited.end() - 1].isspace():
+                return after if self._glued(stops, closers, match.start(), after) else 0
+            after = cited.end()
+            if after == end or text[after].islower():
+                return 0
         before = self._word_before(begin, match.start())
         if stops == "." and not closers and self._stays_open(before, begin, match.start(), after):
             return 0
@@ -154,7 +164,14 @@ class Rules:
         if len(before) == 1 or before.isdigit():
             # A list mark after a colon: `the following: 1. Be ready`.
             starts = (max(0, at - width) for width in (3, 4, 5))
-            if any(_LATE_LIST_MARK.fullmatch(text, start, at) for start in starts):
+            mark = next((m for s in starts if (m := _LATE_LIST_MARK.fullmatch(text, s, at))), None)
+            # Behind a comma, a number that continues no list is an age: `said Ann Bell, 54. “Go!”`
+            if mark and (
+                mark[0][0] != ","
+                or not before.isdecimal()
+                or before == "1"
+                or f"{int(before) - 1}." in text[max(begin, at - _LONGEST_ITEM) : at]
+            ):
                 return True
         if len(before) == 1 and before.isupper():
             return not self._starts(after)

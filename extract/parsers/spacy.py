@@ -7,6 +7,7 @@ cannot split or join sentences; token columns are read as arrays.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from corpora.document import Document
 from corpora.errors import ConfigError, unreadable
 from corpora.progress import track
+from corpora.sentences.rules import CITATION, INVISIBLE
 from extract import embedded
 from extract.parse import NAMES, STRINGS_LIMIT, ParsedDocument, StringTable
 from extract.parsers.base import SentenceParser
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 CLEAR_MARK = "dobj"
+FLAG = "[\U0001f1e6-\U0001f1ff]"
+UNSEEN = re.compile(
+    rf"[{INVISIBLE}\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|(?<={FLAG}){FLAG}"
+    rf"|\u200d[\u2600-\u27bf\U0001f300-\U0001faff]|(?<=\S){CITATION}"
+    r"|^\(?(?:[a-zA-HJ-Z]|[ivx]{2,4})\)\s+(?=\w)"
+)
 
 
 class Job(NamedTuple):
@@ -94,10 +102,12 @@ class SpacyParser(SentenceParser):
                 spaces = [*(ends[:-1] < starts[1:]).tolist(), False]
                 doc = Doc(self.nlp.vocab, words=gold.forms, spaces=spaces[: len(gold.forms)])
             else:
-                doc = self.nlp.make_doc(document.text[sentence.start : sentence.end])
+                text, places = seen(document.text[sentence.start : sentence.end])
+                doc = self.nlp.make_doc(text)
                 array = doc.to_array(["SPACY", "LENGTH", "IS_SPACE"]).astype(np.int64)
-                ends = sentence.start + np.cumsum(array[:, 0] + array[:, 1]) - array[:, 0]
-                starts = ends - array[:, 1]
+                ends = np.cumsum(array[:, 0] + array[:, 1]) - array[:, 0]
+                starts = sentence.start + places[ends - array[:, 1]]
+                ends = sentence.start + places[ends]
                 if array[:, 2].any():
                     keep = np.flatnonzero(array[:, 2] == 0)
                     doc = Doc(self.nlp.vocab, words=[doc[int(i)].text for i in keep])
@@ -138,6 +148,21 @@ class SpacyParser(SentenceParser):
         unique, inverse = np.unique(hashes, return_inverse=True)
         codes = self.strings.codes(map(self.nlp.vocab.strings.__getitem__, unique.tolist()))
         return codes[inverse].reshape(hashes.shape)
+
+
+def seen(text: str) -> tuple[str, NDArray[np.int64]]:
+    """The text as a reader sees it, and the place of each of its characters and of its end.
+
+    Left out are invisible characters, citation marks without a space before them ("rained.[1]"),
+    the letter of a list item ("(a) It rained"), and what changes the sign before it: variation
+    selectors, skin tones, the second letter of a flag. Each belongs to the character before it.
+    """
+    if not UNSEEN.search(text):
+        return text, np.arange(len(text) + 1)
+    kept = np.ones(len(text) + 1, dtype=bool)
+    for match in UNSEEN.finditer(text):
+        kept[match.start() : match.end()] = False
+    return UNSEEN.sub("", text), np.flatnonzero(kept)
 
 
 def _joined(parts: Iterable[Any]) -> NDArray[np.int32]:

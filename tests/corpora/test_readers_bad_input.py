@@ -69,6 +69,16 @@ def test_prose_under_the_name_is_an_error_soon(kind: str, tmp_path: Path) -> Non
     assert len(bad) <= BAD_FROM_THE_START
 
 
+@pytest.mark.parametrize("between", ["", ",\n"])
+def test_a_json_list_is_no_json_lines(between: str, tmp_path: Path) -> None:
+    """Of such a list only the last line is an object: the others have a comma behind it."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'[\n{{"id": "a", "text": "One."}}{between or ", "}{{"text": "Two."}}\n]')
+    with pytest.raises(InputError, match="a JSON list, expected JSON Lines") as error:
+        list(open_source(f"jsonl:{path}", on_bad=list[BadRecord]().append))
+    assert error.value.where == f"{path}:1" and "jq -c" in (error.value.hint or "")
+
+
 def test_an_archive_that_is_none_is_damaged(tmp_path: Path) -> None:
     for kind in ("text", "jsonl", "conllu"):
         path = tmp_path / f"{KINDS[kind].name.format(0)}.gz"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from corpora.document import Document, Spans, paragraph_spans
 from corpora.errors import ConfigError
 from corpora.readers import open_source
-from corpora.sentences import SPLITTERS, split, split_document
+from corpora.sentences import _OUTER, SPLITTERS, split, split_document
 
 
 def sentences(text: str, language: str = "en", splitter: str = "rules") -> list[str]:
@@ -47,8 +47,14 @@ He waited … and waited… | Then he left.
 (He was wrong.) | She knew it.
 She left (at last!) and he stayed.
 They won the cup [3] in May. [4] [5] | They lost it again. [citation needed] | So it goes.
+The keeper used piles.[1] | They hold.[2][3] | The cost was approx.[4] 400 pounds.
+“It is shut.”[5] | Dr.[6] Orr sold tools, rope, etc.[7] and left. | So it goes.
+Yours of the 4th inst. came, and that of the 3rd ult. | The ship was lost.
+In contrast to Ref. 5, we grew it. | See Refs. 3 and 4. | He asked the ref. | The ref. said no.
 1. Open the box. | 2. Take out the rope. | 3. Close it.
 Do the following: 1. Wash it. | Then dry it.
+Do it thus: 1. Wash it, 2. Dry it, 3. Fold it. | It is late.
+“We ran,” said Ann Orr, 54. | “It was dark.” | He had sons, 5 and 8. | They were asleep.
 A. The first reason is cost. | B. The second is time.
 I like it! :) | Do you? ;-)
 i dont know what it is! | maybe a bird. | it flew off
@@ -115,6 +121,13 @@ def test_spans_have_no_white_space_around() -> None:
     assert [text[a:b] for a, b in split(text, Spans([0], [len(text)]))] == ["One.", "Two."]
 
 
+@pytest.mark.parametrize("mark", ["\u200b", "\u200e", "\u200f", "\u2060", "\ufeff"])
+def test_invisible_characters_beside_white_space_are_white_space(mark: str) -> None:
+    text = f"{mark}The tide turned.{mark} {mark}But the boats{mark} stayed in. So{mark}we left."
+    expected = ["The tide turned.", f"But the boats{mark} stayed in.", f"So{mark}we left."]
+    assert sentences(text) == expected
+
+
 def test_other_languages() -> None:
     chinese = "他来了。“你好！”她说。真的吗？！是的……也许"
     assert sentences(chinese, "zh") == [
@@ -163,10 +176,14 @@ def test_an_unknown_splitter_names_the_nearest() -> None:
     st.sampled_from(["en", "es", "zh"]),
 )
 def test_sentences_tile_the_text(text: str, language: str) -> None:
-    """In order, without overlap, within a paragraph; but for bare dates only white space is out."""
+    """In order, without overlap, within a paragraph; but for bare dates only white space is out.
+
+    Invisible characters beside white space count as white space.
+    """
     paragraphs = paragraph_spans(text)
     for splitter in SPLITTERS:
         spans = list(split(text, paragraphs, splitter, language))
+        text = _OUTER.sub(lambda match: " " * len(match[0]), text)
         ends = [0, *(end for _, end in spans)]
         starts = [*(start for start, _ in spans), len(text)]
         assert all(not text[a:b].strip() for a, b in zip(ends, starts, strict=True))
@@ -185,6 +202,8 @@ PATHOLOGICAL = {
     "initials": "A. B. " * 17_000,
     "open brackets": "a. " + "[" * 100_000,
     "citations": "a. " + "[1] " * 25_000,
+    "glued citations": "a." + "[1]" * 30_000 + " b. " + "a.[1] " * 15_000,
+    "ages": "1. " + "a, 2. " * 15_000,
     "half citations": "a. [aaaa aaa " * 8_000,
     "addresses": "http://a " * 11_000,
     "rules": "-" * 100_000 + "x",

@@ -99,7 +99,8 @@ def test_the_hubs_queries_of_one_passage_are_one_document(tmp_path):
     queries = [ada | {"idx": {"passage": 0, "query": number}} for number in (4, 5)]
     write(tmp_path / "ReCoRD" / "val.jsonl", *queries)
     (document,) = open_source(f"superglue:{tmp_path}")
-    assert (document.id, document.text[:12]) == ("record/validation/0", PASSAGE[:12])
+    assert document.id == "record/validation/0"
+    assert document.text == "Ada met Ben in Porto. Ada left.\n\nBen stayed."
 
 
 def test_a_folder_in_the_layout_of_the_hub(built, tmp_path):

@@ -188,3 +188,63 @@ def test_every_reason_of_a_reject_has_a_meaning_and_stands_in_the_reference() ->
     page = Path(__file__).parents[2] / "docs" / "reference" / "extraction.md"
     text = page.read_text(encoding="utf-8")
     assert [reason for reason in MEANINGS if f"`{reason}`" not in text] == []
+
+
+def test_names_and_numbers_do_not_make_a_text_foreign() -> None:
+    """Words are compared with words: marks, numbers and dates are of no language."""
+    life = (
+        "Johann K. Brandt (12 May 1801 – 3 June 1870) painted mills, bridges, boats, ruins. "
+        "After he moved to Munich, he met L. Orr, Anna Falk, W. Bell, Karl Lang."
+    )
+    german = (
+        "Er war müde, als er nach Hause kam, aber das Haus war kalt, und seine Frau schlief "
+        "schon, also ging er hinaus zum Fluss, so wie jeden Abend, bevor es dunkel wurde."
+    )
+    extractor = Extractor()
+    documents = [Document(id=text[:4], text=text) for text in (life, german)]
+    pairs = list(extractor.pairs(documents))
+    assert [(p.doc, p.marker, p.s2) for p in pairs] == [("Joha", "after", "He moved to Munich.")]
+    assert extractor.reject_counts["language"] == 2  # "also", "so"
+
+
+def test_what_a_reader_cannot_see_hides_no_marker() -> None:
+    """Soft hyphens in a word, marks of direction around one, and emoji of several characters."""
+    text = (
+        "The lock was shut be\u00adcause it rained.\u200f \ufeffBut we ate. He came. He sang. "
+        "B\u00adut she slept. We moved when I was six \U0001f1e9\U0001f1ea."
+    )
+    document = Document(id="a", text=text)
+    pairs = list(Extractor().pairs([document]))
+    assert [(pair.marker, pair.s1, pair.s2) for pair in pairs] == [
+        ("because", "The lock was shut.", "It rained."),
+        ("but", "The lock was shut be\u00adcause it rained.", "We ate."),
+        ("but", "He sang.", "She slept."),
+        ("when", "We moved.", "I was six \U0001f1e9\U0001f1ea."),
+    ]
+    assert [text[slice(*pair.marker_spans[0])] for pair in pairs] == [
+        *("be\u00adcause", "But", "B\u00adut", "when")
+    ]
+
+
+def test_citation_marks_without_a_space_break_no_side() -> None:
+    """As Wikipedia prints them; the parser would take "rained.[1" for a word."""
+    text = "They came when trade grew.[1] The lock[2] held,[3][4] "
+    text += "and it holds because it is old.[note 5]"
+    pairs = list(Extractor().pairs([Document(id="a", text=text)]))
+    assert [(pair.marker, pair.s1, pair.s2) for pair in pairs] == [
+        ("when", "They came.", "Trade grew."),
+        ("and", "The lock[2] held.", "It holds because it is old."),
+        ("because", "It holds.", "It is old."),
+    ]
+    assert [text[slice(*pair.s2_spans[0])] for pair in pairs][::2] == ["trade grew", "it is old"]
+
+
+@pytest.mark.parametrize("mark", ["(a)", "b)", "(iv)", "(C)"])
+def test_the_letter_of_a_list_item_is_in_no_side(mark: str) -> None:
+    document = Document(id="a", text=f"{mark} The gate is old, but it holds.")
+    pairs = list(Extractor().pairs([document]))
+    assert [(pair.s1, pair.s2) for pair in pairs] == [("The gate is old.", "It holds.")]
+
+
+def test_a_text_of_invisible_characters_alone_gives_nothing() -> None:
+    assert list(Extractor().pairs([Document(id="a", text="\u200b\u2060")])) == []

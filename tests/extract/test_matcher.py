@@ -380,6 +380,13 @@ def test_because_of_course_is_because() -> None:
     assert rejects(cause) == {"because of": "multiword"}
 
 
+def test_see_also_is_a_reference() -> None:
+    see = f"{RAIN} ;/PUNCT/punct/2 see/V/parataxis/2 also/R/advmod/4 Table/N/obj/4 3/N/nummod/6"
+    assert rejects(see, markers="also") == {"see also": "multiword"}
+    seen = f"{RAIN} ;/PUNCT/punct/2 we/P/nsubj/6 also/R/advmod/6 saw/V!/parataxis/2 hail/N/obj/6"
+    assert [pair.s2 for pair in pairs(seen, markers="also")] == ["We saw hail."]
+
+
 def test_still_inside_a_conjunct_is_an_adverb_of_time() -> None:
     inside = f"{RAIN} and/CCONJ/cc/7 he/P/nsubj/7 is/X!/cop/7 still/R/advmod/7 asleep/A/conj/2"
     assert rejects(inside, markers="still") == {"still": "marker_place"}

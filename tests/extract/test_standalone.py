@@ -336,10 +336,14 @@ def test_also_behind_a_clause_of_its_own_goes_back_to_it() -> None:
     assert "also" not in [pair.marker for pair in found] and "previous" in reasons
 
 
-def test_a_sentence_in_brackets_is_no_sentence_before() -> None:
-    aside = "(/PUNCT/punct/3 We/P/nsubj/3 stayed/V!/root/0 ./PUNCT/punct/3 )/PUNCT/punct/3"
-    found, reasons = extracted(aside, "But/CCONJ/cc/3 he/P/nsubj/3 left/V!/root/0 ./PUNCT/punct/3")
+@pytest.mark.parametrize("brackets", ["()", "[]"])
+def test_a_sentence_in_brackets_is_no_sentence_before(brackets: str) -> None:
+    aside = "{}We/P/nsubj/2 stayed/V!/root/0 .{}/PUNCT/punct/2"
+    but = "But/CCONJ/cc/3 he/P/nsubj/3 left/V!/root/0 ./PUNCT/punct/3"
+    found, reasons = extracted(aside.format(*brackets), but)
     assert not found and reasons == ["previous"]
+    inserted = "[We]/P/nsubj/2 told/V!/root/0 [her]/P/obj/2 ./PUNCT/punct/2"
+    assert len(extracted(inserted, but)[0]) == 1
 
 
 def test_what_is_reported_within_a_speech_is_no_sentence_before() -> None:
@@ -370,6 +374,12 @@ def test_a_question_keeps_its_mark_on_both_sides() -> None:
     assert [(pair.s1, pair.s2) for pair in pairs] == [("Why did he sing?", "How did she dance?")]
 
 
+@pytest.mark.parametrize("mark", ["!", "!!!", "?!?"])
+def test_a_run_of_marks_is_kept(mark: str) -> None:
+    tree = f"{STAYED} and/CCONJ/cc/5 he/P/nsubj/5 left/V!/conj/2 {mark}/PUNCT/punct/2"
+    assert [pair.s2 for pair in extracted(tree)[0]] == [f"He left {mark}"]
+
+
 def spoken(text: str) -> list[tuple[str, str]]:
     """The pairs that the embedded parser finds in a text."""
     pairs = Extractor(markers="but,and,then").pairs([Document(id="speech", text=text)])
@@ -387,6 +397,9 @@ def test_another_speaker_or_narration_is_no_other_side() -> None:
     assert spoken(reply) == []
     narrated = "“The train leaves at noon.” And the old man closed the window."
     assert spoken(narrated) == []
+    dashes = "— The train leaves at noon.\n\n— But the station is closed today."
+    assert spoken(dashes) == []
+    assert len(spoken(dashes.replace("— ", ""))) == 1
     same = "“The train leaves at noon. But the station is closed today.”"
     assert spoken(same) == [("The train leaves at noon.", "The station is closed today.")]
 
@@ -398,6 +411,30 @@ def test_a_speech_goes_on_over_a_tag_and_into_a_paragraph_that_was_not_closed() 
         *("“One,”", "“two.", "“Three.”", "“Four.”", "“Five.”")
     ]
     assert [number for _, _, number in speech.stretches] == [1, 1, 1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("‘I said, “Wait,” and he left.’ She sat.", ["‘I said, “Wait,” and he left.’"]),
+        ("‘The boys’ boat,’ he said, ‘can’t float.’", ["‘The boys’ boat,’", "‘can’t float.’"]),
+        ("‘Get ‘em out,’ he said. She ran.", ["‘Get ‘em out,’"]),
+        ("“She said, ‘Go,’ and he left.” He sat.", ["“She said, ‘Go,’ and he left.”"]),
+        ("He went.\n\n‘We sat.\n\n‘We ate.’ He left.", ["‘We sat.\n", "‘We ate.’"]),
+        # An apostrophe, and quoted words in the narrator's sentence.
+        ("He lost ‘is hat. She left.\n\nHe sat.", []),
+        ("He called it ‘home’, and the boys’ boat a ‘ship’.", []),
+    ],
+)
+def test_speech_in_single_marks(text: str, quoted: list[str]) -> None:
+    assert [text[start:end] for start, end, _ in Speech(text).stretches] == quoted
+
+
+def test_narration_and_speech_in_single_marks_are_no_pair() -> None:
+    assert spoken("She closed the window. ‘But we can’t stay here,’ he said.") == []
+    assert spoken("‘The road is long,’ he said. ‘But we must go.’") == [
+        ("The road is long.", "We must go.")
+    ]
 
 
 def test_a_text_in_another_language_gives_no_pairs() -> None:

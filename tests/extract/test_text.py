@@ -26,6 +26,13 @@ from extract.text import tokenised, written
         ("it was in the ‘90s", [(0, 18)], "It was in the ‘90s."),
         ("he saw ‘em there", [(0, 16)], "He saw ‘em there."),
         ("the dogs’ bowls broke", [(0, 21)], "The dogs’ bowls broke."),
+        # A straight mark may be an apostrophe.
+        ("I told him, 'Wait until I come,' but", [(0, 30)], "I told him, 'Wait until I come.'"),
+        ("And he was gone.'", [(4, 17)], "He was gone."),
+        ("he cried, 'Oh!'", [(0, 15)], "He cried, 'Oh!'"),
+        ("she said, 'tis the dogs' bowl", [(0, 29)], "She said, 'tis the dogs' bowl."),
+        ("he saw 'em in the '90s", [(0, 22)], "He saw 'em in the '90s."),
+        ("it was the dogs'", [(0, 16)], "It was the dogs'."),
         ("(if it rains) we stay", [(1, 13)], "If it rains."),
         ("we stay (and read)", [(0, 18)], "We stay (and read)."),
         ("“never” he said", [(0, 15)], "“Never” he said."),
