@@ -88,7 +88,7 @@ def models(
     words = {
         "scorer": ["coherence/contrastive_tiny", *scorer, "--backbone_config", "{}"],
         "mean": ["coherence/contrastive_tiny", *scorer, "--backbone_config", "{}", "--vector=mean"],
-        "unc": ["coherence/unc_tiny", "--dataset", str(permuted_folder)],
+        "unc": ["coherence/unc_tiny", "--dataset", str(permuted_folder), "--eval_batch_size", "1"],
         "conpono": ["conpono/tiny", "--dataset", str(conpono), "--targets", "1"],
         "criteria": ["criteria/bigru_tiny", "--dataset", str(write_criteria(folder / "d"))],
     }
