@@ -25,6 +25,10 @@ POOLER = "pooler"
 """The vector is the model's `pooler_output`."""
 BACKBONE = "backbone_config.json"
 """The backbone's configuration, so that sentence-transformers needs none of our code."""
+UNPREFIXED = {r"^backbone\.": "(?!)"}
+"""Removes `backbone.`: transformers drops lookaheads from what it inserts. It saves by the reversed
+mapping, which `(?!)` never matches: sentence-transformers does not keep the mapping that would be
+needed to load the names with `backbone.` again."""
 SENTENCES = '["It rained all day.", "We stayed inside."]'
 FOLDER = 'folder = "."  # this folder, or the id of the model on the Hub\n'
 """Publishing inserts the id there."""
@@ -190,7 +194,7 @@ def write_modules(model: Any, folder: Path) -> None:
     if family.standard:
         model.backbone.config.to_json_file(folder / BACKBONE, use_diff=False)
         module["config_kwargs"] = {"_configuration_file": BACKBONE}
-        module["model_kwargs"] = {"key_mapping": {r"^backbone\.": ""}}
+        module["model_kwargs"] = {"key_mapping": UNPREFIXED}
     if vector == POOLER:
         method = {"method": "forward", "method_output_name": "pooler_output"}
         module |= {"modality_config": {"text": method}, "module_output_name": "sentence_embedding"}

@@ -157,10 +157,12 @@ def orders_of(
 
 @pytest.fixture(scope="session")
 def permuted_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Permuted documents: 16 documents to train on, 6 for validation, 6 for the test."""
+    """Permuted documents: 16 to train on, 6 for validation (one is shorter), 6 for the test."""
     parts: dict[tuple[str, str], tuple[list[dict[str, Any]], Any]] = {}
     for seed, (split, size) in enumerate({"train": 16, "validation": 6, "test": 6}.items()):
         documents = story_documents(size, seed)
+        if split == "validation":
+            documents[0]["sentences"].pop()
         parts["documents", split] = documents, schemas.PERMUTED_DOCUMENTS
         parts["pairwise", split] = orders_of(documents, 1, 4), schemas.PERMUTED_PAIRWISE
         parts["contrastive", split] = orders_of(documents, 5, 2), schemas.PERMUTED_ORDERS

@@ -57,8 +57,11 @@ for name, (folder, example) in folders.items():
     os.chdir(folder)
     made = {}
     exec(example, made)  # as the card prints it
+    made["encoder"].save_pretrained(f"{out}.{name}")
+    saved = type(made["encoder"])(f"{out}.{name}", trust_remote_code=True)
     found[name] = {
         "vectors": made["encoder"].encode([*texts, texts[0]]).tolist(),
+        "saved": saved.encode([*texts, texts[0]]).tolist(),
         "shape": list(made["vectors"].shape),
         "model": type(AutoModel.from_pretrained(folder, trust_remote_code=True)).__name__,
     }
@@ -88,7 +91,7 @@ def models(
     words = {
         "scorer": ["coherence/contrastive_tiny", *scorer, "--backbone_config", "{}"],
         "mean": ["coherence/contrastive_tiny", *scorer, "--backbone_config", "{}", "--vector=mean"],
-        "unc": ["coherence/unc_tiny", "--dataset", str(permuted_folder)],
+        "unc": ["coherence/unc_tiny", "--dataset", str(permuted_folder), "--eval_batch_size", "1"],
         "conpono": ["conpono/tiny", "--dataset", str(conpono), "--targets", "1"],
         "criteria": ["criteria/bigru_tiny", "--dataset", str(write_criteria(folder / "d"))],
     }
@@ -131,6 +134,7 @@ def test_sentence_transformers_gives_the_vectors_that_we_give(
 ) -> None:
     own = load_encoder(str(models[name]), VECTORS[name]).encode([*TEXTS, TEXTS[0]])
     assert np.abs(own - np.array(elsewhere[name]["vectors"])).max() < 1e-5
+    assert np.abs(own - np.array(elsewhere[name]["saved"])).max() < 1e-5
     assert elsewhere[name]["shape"] == [2, own.shape[1]]
     code = [line for line in examples(models[name])[0].splitlines() if "SentenceT" in line][-1]
     assert ("trust_remote_code=True" in code) == (name in NEEDS_CODE)

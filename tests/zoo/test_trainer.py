@@ -202,6 +202,12 @@ def test_of_several_gpus_one_process_takes_one(
     assert "one of 2 GPUs" in caplog.text and "accelerate launch -m zoo.train" in caplog.text
 
 
+@pytest.mark.parametrize(("given", "steps"), [(0, -1), (-1, -1), (7, 7)])
+def test_max_steps_of_0_leaves_the_epochs(given: int, steps: int, tmp_path: Path) -> None:
+    job = job_of("dissent/bilstm_tiny", tmp_path, max_steps=given)
+    assert trainer.training_arguments(job).max_steps == steps
+
+
 def test_a_step_does_not_wait_for_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is on `meta` cannot be read: it stands in for what would have to be waited for."""
     mask = torch.ones(2, 3, dtype=torch.long, device="meta")

@@ -155,8 +155,7 @@ class NegativeQueue:
 def ranking_accuracy(prediction: Any) -> dict[str, float]:
     """The share of negatives scored below their original; ties count as wrong.
 
-    Scores `[rows, 1 + negatives]` are the Trainer's predictions, or the first of several.
+    Scores `[rows, 1 + negatives]` are the Trainer's predictions.
     """
     scores = prediction.predictions
-    scores = scores[0] if isinstance(scores, tuple) else scores
     return {"accuracy": float((scores[:, :1] > scores[:, 1:]).mean())}

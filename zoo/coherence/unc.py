@@ -124,6 +124,8 @@ def train(recipe: Unc, job: Job) -> None:
             optimizer, steps * recipe.decay_epochs, recipe.decay
         ),
         compute_loss_func=objective,
+        # The scores: the other parts are as wide as a batch's longest document.
+        preprocess_logits_for_metrics=lambda outputs, _: outputs[0],
         compute_metrics=ranking_accuracy,
     )
     state = fit(trainer, patience=recipe.patience)

@@ -58,12 +58,13 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
     recipe = job.steps
     # Beside the output: what the Trainer writes into its own folder goes with the checkpoints.
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(job.logs)
-    same = {"seed", "max_steps", "learning_rate", "weight_decay", "max_grad_norm", "logging_steps"}
+    same = {"seed", "learning_rate", "weight_decay", "max_grad_norm", "logging_steps"}
     share = recipe.share_of_batch(int(os.environ.get("WORLD_SIZE", "1")))
     values: dict[str, Any] = {
         **recipe.model_dump(include=same),
         "output_dir": str(job.checkpoints),
         "num_train_epochs": recipe.epochs,
+        "max_steps": recipe.max_steps or -1,  # the Trainer would take one step for 0
         "per_device_train_batch_size": share,
         "per_device_eval_batch_size": recipe.eval_batch_size,
         "gradient_accumulation_steps": recipe.gradient_accumulation,
