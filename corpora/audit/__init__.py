@@ -234,7 +234,8 @@ def _columns_of_text(config: Configuration) -> Iterator[str]:
 
 def _quoted(column: str) -> str:
     """The name of a column in SQL."""
-    return '"{}"'.format(column.replace('"', '""'))
+    escaped = column.replace('"', '""')
+    return f'"{escaped}"'
 
 
 # What people read.

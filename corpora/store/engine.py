@@ -33,8 +33,8 @@ def parquet(*files: Path) -> str:
     """
     folders = (re.sub(r"[\[*?]", r"[\g<0>]", str(path.parent)) for path in files)
     named = [f"{folder}/{path.name}" for folder, path in zip(folders, files, strict=True)]
-    quoted = ", ".join("'{}'".format(name.replace("'", "''")) for name in named)
-    return f"read_parquet([{quoted}], hive_partitioning = false)"
+    quoted = "', '".join(name.replace("'", "''") for name in named)
+    return f"read_parquet(['{quoted}'], hive_partitioning = false)"
 
 
 class Engine:
