@@ -188,13 +188,13 @@ def test_a_table_of_other_documents_and_one_in_the_output_are_refused(
     assert done.returncode != 0
     assert "table.tsv: names no document of this build\n" in done.stderr
     assert not (tmp_path / "out" / "tiny").exists()
-    ids = [*split_of_documents(divided(write_config(FEW))), "nobody"]
+    own = divided(write_config(FEW))
+    ids = [*split_of_documents(own), "nobody"]
     table.write_text("".join(f"train\t{id}\n" for id in ids))
     done = run_luigi(write_config(FEW + f'[splits]\ntable = "{table}"\n'))
     assert done.returncode != 0
     assert "table.tsv: documents that are not in this build: 1, such as 'nobody'\n" in done.stderr
     assert "table.tsv: leaves the split 'validation' without documents\n" in done.stderr
-    own = divided(write_config(FEW))
     done = run_luigi(write_config(FEW + f'[splits]\ntable = "{own}"\n'))
     assert done.returncode != 0
     assert f"splits.table: {own}: is the division of a build in this" in done.stderr

@@ -114,8 +114,9 @@ def test_a_long_text_has_a_score_and_effects(shipped: Any) -> None:
     text = [sentence for story in STORIES for sentence in story]
     [scored] = score_texts(shipped, [text], reference=[-10.0, 10.0])
     assert scored.sentences == len(text) and scored.percentile is not None
-    assert [effect.sentence for effect in explain(shipped, text)] == text
-    assert all(effect.left_out is not None for effect in explain(shipped, text))
+    effects = explain(shipped, text)
+    assert [effect.sentence for effect in effects] == text
+    assert all(effect.left_out is not None for effect in effects)
 
 
 def test_a_sentence_may_be_blank(shipped: Any) -> None:
