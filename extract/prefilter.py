@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from corpora.document import Document
-from corpora.sentences.rules import INVISIBLE
+from corpora.sentences.rules import INVISIBLE, UNSEEN
 from extract.parse import IntArray
 from extract.patterns.table import PatternTable
 
@@ -17,7 +17,6 @@ INITIAL_WORDS = 3
 """A marker counts as sentence-initial if it is within this many words of the start."""
 OPENING = re.compile(rf"(?:[\W_]*[^\W_]\S*){{1,{INITIAL_WORDS}}}")
 """The first words with a letter or digit; punctuation between them is not a word."""
-UNSEEN = re.compile(rf"[{INVISIBLE}]+")
 INVISIBLY_PARTED = re.compile(rf"\w[{INVISIBLE}]+\w")
 
 

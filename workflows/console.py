@@ -57,23 +57,23 @@ def _excepthook(kind: type[BaseException], error: BaseException, trace: Any) -> 
 
 
 # A pipe, since with several workers a stage fails in a fork of this process.
-_failed, _fails = os.pipe()
-os.set_blocking(_failed, False)
-os.set_blocking(_fails, False)
+_read_end, _write_end = os.pipe()
+os.set_blocking(_read_end, False)
+os.set_blocking(_write_end, False)
 
 
 def remember_failure(stage: str, error: BaseException) -> None:
     """Say at the end of the build which stages failed, below all that came after."""
     said = str(error).splitlines()[0] if str(error) else repr(error)
     with suppress(BlockingIOError):  # some hundred failures are remembered
-        os.write(_fails, f"failed: {stage}: {said}\n".encode())
+        os.write(_write_end, f"failed: {stage}: {said}\n".encode())
 
 
 @atexit.register
 def _repeat_failures() -> None:
     with suppress(BlockingIOError):
-        failed = os.read(_failed, 1 << 20).decode()
-        sys.stderr.write(f"\n{failed}the same command continues from here\n")
+        said = os.read(_read_end, 1 << 20).decode(errors="replace")
+        sys.stderr.write(f"\n{said}the same command continues from here\n")
 
 
 def debugging() -> bool:

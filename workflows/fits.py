@@ -23,9 +23,8 @@ Keys = tuple[str, ...]
 
 def check_names(build: BuildFile) -> None:
     """Check that each name of a table is one that the build file has."""
-    if build.fed - build.datasets.keys():
-        for name in build.datasets:
-            build.builder(name)  # it names a table that is misspelt
+    for name in build.datasets:
+        build.builder(name)  # also of one that no source feeds
     specs: dict[str, str] = {}
     for source in build.sources:
         keys = ("sources", source._number)

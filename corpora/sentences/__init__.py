@@ -14,11 +14,10 @@ from pydantic import AfterValidator
 from corpora.document import Document, Spans
 from corpora.errors import chosen
 from corpora.sentences.abbreviations import GENERIC, LANGUAGES
-from corpora.sentences.rules import INVISIBLE, Rules
+from corpora.sentences.rules import INVISIBLE, UNSEEN, Rules
 
 _CJK_END = re.compile(r"(?<![。！？!?…])[。！？!?…]++[”’」』）)》\"]*+\s*+")
 _LINE_END = re.compile(r"\n")
-_INVISIBLE = re.compile(rf"[{INVISIBLE}]")
 _OUTER = re.compile(rf"(?<!\S)[{INVISIBLE}]+|[{INVISIBLE}]+(?!\S)")
 
 
@@ -31,7 +30,7 @@ def split(text: str, paragraphs: Spans, splitter: str = "rules", language: str =
     the start of a diary entry (`16th.`, `“4 May.`) is not a sentence: it is left out, or joined to
     the next sentence if it opens a quotation. Raises `ConfigError` for an unknown splitter.
     """
-    if _INVISIBLE.search(text):
+    if UNSEEN.search(text):
         text = _OUTER.sub(lambda match: " " * len(match[0]), text)
     code = language.partition("-")[0].lower()
     words = LANGUAGES.get(code, GENERIC)

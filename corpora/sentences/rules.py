@@ -17,6 +17,7 @@ CITATION = r"\[(?:\d{1,3}|[a-z]|note \d{1,2}|[a-z ]{3,30}(?:needed|\?))\]"
 CITATIONS = re.compile(rf"(?:{CITATION}\s*+)++")
 INVISIBLE = "\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
 """Soft hyphens, zero-width spaces, marks of direction: for a class in a regular expression."""
+UNSEEN = re.compile(f"[{INVISIBLE}]+")
 _EMOTICON = re.compile(
     r"(?:>?[:;=8xX][-'o^]?[)(\]\[DPpO/\\*3|]++|\([:;=]|\^_*+\^|<3|[xXoO][._][xXoO]|-_+-)"
     r"(?=\s|$)\s*+"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CLEAR_MARK = "dobj"
 FLAG = "[\U0001f1e6-\U0001f1ff]"
-UNSEEN = re.compile(
+LEFT_OUT = re.compile(
     rf"[{INVISIBLE}\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|(?<={FLAG}){FLAG}"
     rf"|\u200d[\u2600-\u27bf\U0001f300-\U0001faff]|(?<=\S){CITATION}"
     r"|^\(?(?:[a-zA-HJ-Z]|[ivx]{2,4})\)\s+(?=\w)"
@@ -157,12 +157,12 @@ def seen(text: str) -> tuple[str, NDArray[np.int64]]:
     the letter of a list item ("(a) It rained"), and what changes the sign before it: variation
     selectors, skin tones, the second letter of a flag. Each belongs to the character before it.
     """
-    if not UNSEEN.search(text):
+    if not LEFT_OUT.search(text):
         return text, np.arange(len(text) + 1)
     kept = np.ones(len(text) + 1, dtype=bool)
-    for match in UNSEEN.finditer(text):
+    for match in LEFT_OUT.finditer(text):
         kept[match.start() : match.end()] = False
-    return UNSEEN.sub("", text), np.flatnonzero(kept)
+    return LEFT_OUT.sub("", text), np.flatnonzero(kept)
 
 
 def _joined(parts: Iterable[Any]) -> NDArray[np.int32]:

@@ -338,10 +338,9 @@ def test_an_unknown_option_of_a_reader_is_refused(write_config: Callable[[str], 
 def test_a_build_without_a_source_for_a_dataset_says_so(
     write_config: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    config = str(write_config(TINY + "[datasets.nothing]\n".replace("nothing", "permuted2")))
-    assert load_build(config).datasets.keys() >= {"permuted2"}
+    config = str(write_config(TINY + "[datasets.ssp]\n"))
     with options(config, str(tmp_path / "out")):
-        assert "dataset permuted2" in BuildAll(config=config).upstream[0].chosen_settings["skipped"]
+        assert "dataset ssp" in BuildAll(config=config).upstream[0].chosen_settings["skipped"]
 
 
 CHAIN = (

@@ -164,6 +164,10 @@ MISFITS = {
         ('name = "stories"\n', ""),
         ("[[sources]] number 1", "'name' is missing"),
     ),
+    "an unknown key of a dataset without a source": (
+        ("[datasets.dissent]", "[datasets.ssp]\ntrian = 3\n[datasets.dissent]"),
+        ("datasets.ssp: unknown key 'trian'", "did you mean 'train'"),
+    ),
     "a setting of a recipe beside its keys": (
         ('suite = "dissent"', 'suite = "dissent"\nepochs = 2'),
         ("models.markers: unknown key 'epochs'", "settings = { epochs = 2 }"),
