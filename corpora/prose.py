@@ -49,6 +49,10 @@ SURE = re.compile(r"(?<=[^\w\s‘“])’(?!\w)")
 """`’` after punctuation: after a letter it may be an apostrophe."""
 MAYBE = re.compile(r"’(?!\w)")
 
+STYLES = ('"', "[“”„]", "'", "[‘’]", "--", "—", r"\.\.\.|\. \. \.", "…")
+"""Marks in pairs: a typesetter uses one of each pair for the other (`STRAIGHT`: the first ones)."""
+STRAIGHT = 0b01010101
+
 
 def finished(sentence: str) -> bool:
     """Whether punctuation ends the sentence, ignoring brackets, quotes and citations after it.
@@ -142,6 +146,21 @@ def quoted(sentence: str) -> tuple[bool, bool]:
     Speech has both, speech with "he said" one, narration none.
     """
     return bool(BEGINS.match(sentence)), bool(ENDS.search(sentence))
+
+
+def style(text: str) -> int:
+    """A bit for each of `STYLES` that the text contains."""
+    return sum(bool(re.search(mark, text)) << bit for bit, mark in enumerate(STYLES))
+
+
+def foreign_marks(surroundings: int) -> int:
+    """The bits of `STYLES` that a text has not, while it has the other mark of their pair.
+
+    `surroundings`: the bits of the text. A sentence with a straight apostrophe among sentences with
+    typographic ones reveals that it came from elsewhere.
+    """
+    alternatives = (surroundings & STRAIGHT) << 1 | (surroundings >> 1) & STRAIGHT
+    return alternatives & ~surroundings
 
 
 def balanced(paragraph: Sequence[str]) -> list[str]:

@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
+from corpora.prose import foreign_marks, style
 from corpora.readers.source import SeenIds
 from corpora.tasks.permutations import codes
 from corpora.tasks.similar import FEATURES, MOST, hashed_counts
@@ -94,6 +95,7 @@ class Pool:
         self.surface = np.array(list(map(surface, self.sentences)))
         self.words = self.surface[:, 0]
         self.form = np.array(codes(map(form, self.sentences)))
+        self.style = np.array(list(map(style, self.sentences)))
         # Not the first or last sentence of a text, and none without a word, such as `* * *`.
         self.usable = (self.words >= settings.min_words) & (np.diff(counts.indptr) > 0)
         self.usable[[*self.starts[:-1], *(self.starts[1:] - 1)]] = False
@@ -136,6 +138,8 @@ class Pool:
         cosines = self._cosines(host_sentences, guests)
         # Nearly a copy of no sentence of the text, the replaced one included.
         fits = cosines[0].max(axis=0) <= self.settings.max_similarity
+        foreign = foreign_marks(int(np.bitwise_or.reduce(self.style[host_sentences])))
+        fits &= self.style[guests] & foreign == 0
         means = weights(len(host_sentences)) @ cosines
         replaceable = host_sentences[self.may_change[host_sentences]]
         for sentence in self.draw.permutation(replaceable).tolist():

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from corpora.document import Document, Turns
-from corpora.prose import balanced, finished, lead, prose
+from corpora.prose import balanced, finished, foreign_marks, lead, prose, style
 from corpora.readers import open_source
 from corpora.sentences import split_document
 
@@ -145,3 +145,22 @@ def test_balanced_novels_have_no_mark_without_a_partner(discorpora_data):
                     assert depth >= 0, text
                 assert depth == 0, text
     assert marks > 1000
+
+
+@pytest.mark.parametrize(
+    ("intruder", "text", "tells"),
+    [
+        ("It's late.", "He’s here.", True),
+        ("It’s late.", "He's here.", True),
+        ("It's late.", "He’s here. It's not.", False),
+        ("It's late.", "No mark is here.", False),
+        ("It is late.", "He’s here.", False),
+        ('"Late," he said.', "“Here,” she said.", True),
+        ('"Late," he said.', "He’s here.", False),
+        ("Late -- he said", "Here — she said", True),
+        ("Late...", "Here…", True),
+        ("Late. . .", "Here...", False),
+    ],
+)
+def test_marks_that_only_another_typesetter_uses(intruder, text, tells):
+    assert bool(style(intruder) & foreign_marks(style(text))) == tells

@@ -311,6 +311,16 @@ def test_a_copy_or_another_version_of_the_document_is_no_donor(built, make_docum
     assert all(row["donor"].split("-")[0] != row["doc"].split("-")[0] for row in changed)
 
 
+def test_an_intruder_has_the_marks_of_its_window(built, documents):
+    texts = []
+    for i, document in enumerate(documents):
+        told = document.text.replace(".", " -- all day." if i % 2 else " — all day.")
+        texts.append(split_document(replace(document, text=told, paragraphs=None, sentences=None)))
+    rows = [row for split in rows_of(built("marks", texts)[0]).values() for row in split]
+    assert len(rows) > 40
+    assert not [row for row in rows if {"-", "—"} <= set(" ".join(row["sentences"]))]
+
+
 def test_an_intruder_stands_nowhere_in_the_document(built, make_document):
     """Every document has the same refrain, though not in the same window."""
     refrain = "And so the long day came to its end."

@@ -356,3 +356,16 @@ def test_a_sentence_of_a_quotation_within_one_has_its_own_form():
     nested, single = "“‘I saw the old pier burn.’”", "“I saw the old pier burn.”"
     assert intruders.form(nested) != intruders.form(single)
     assert intruders.form(nested) == intruders.form("“‘We ran to the shore at once.’”")
+
+
+def test_no_mark_of_another_typesetter_tells_the_intruder(built, documents):
+    """Of two books, one has straight apostrophes and one typographic ones."""
+    texts = []
+    for i, document in enumerate(documents):
+        told = document.text.replace("Ann.", f"Ann{chr(39) if i % 2 else '’'}s son.")
+        texts.append(split_document(Document(document.id, told, licence="MIT")))
+    for choose in ("matched", "random"):
+        found = built(choose, texts, choose=choose)[0]
+        rows = [row for split in rows_of(found).values() for row in split]
+        assert len(rows) > 40
+        assert not [row for row in rows if {"'", "’"} <= set(" ".join(row["neg"]))]

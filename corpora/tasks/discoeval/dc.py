@@ -43,7 +43,7 @@ class Dc(Consecutive):
     The sizes count rows, two a window.
     """
 
-    name, version = "dc", 7
+    name, version = "dc", 8
     paper = "Chen, Chu and Gimpel 2019, section 3.4"
     card = card_beside(__file__, "dc")
     gives = {"text": DC, "chat": DC}

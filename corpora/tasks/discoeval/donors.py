@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpora.prose import quoted, words
+from corpora.prose import foreign_marks, quoted, style, words
 from corpora.rng import stream
 from corpora.tasks.candidates import Candidates, text_key
 from corpora.tasks.similar import Categories, Neighbours, Profiles
@@ -111,14 +111,16 @@ class Windows:
         An intruder comes with the id and the licence of its document. It stood at the same position
         of a window there: where a sentence stands in a paragraph must not tell whether it was
         replaced. That window shares no sentence with the other document, or both quote the same
-        passage. The intruder is speech or narration, as is what it replaces, or its marks would
-        tell it; and both have `min_words` or more.
+        passage. The intruder is speech or narration, as is what it replaces, and has marks of the
+        window's style, or its marks would tell it; and both have `min_words` or more.
         """
         host = int(self.hosts(row))
         first = int(self._starts[host])
-        replaced = self.window(row)[2][position]
+        window = self.window(row)[2]
+        replaced = window[position]
         if words([replaced]) < min_words:
             return "short_sentence_replaced"
+        foreign = foreign_marks(style(" ".join(window)))
         # The keys of all the document's sentences are in its first window only.
         known = self._table["known"][first].values.to_numpy()
         random = stream(self._seed, self._stage, f"{self.documents[host]}#{row - first}")
@@ -130,6 +132,7 @@ class Windows:
             doc, licence, sentences = self.window(start + int(random.choice(end - start)))
             intruder = sentences[position]
             like = quoted(intruder) == quoted(replaced) and words([intruder]) >= min_words
+            like = like and not style(intruder) & foreign
             if like and not np.isin(sentence_keys(sentences), known).any():
                 return intruder, doc, licence
         return "no_other_sentence" if choice.documents else "no_similar_document"
