@@ -39,6 +39,14 @@ CAPTION = re.compile(
     r" ?\d+(?:[.\d-]*\d)?[a-z]?(?:[.:]|$)"
 )
 
+ADDRESS = re.compile(r"[☎☏✆✉]|\S@\w+\.\w|https?://|www\.\w")
+"""A line with a telephone number or an address is an entry of a directory."""
+WORD = re.compile(r"[^\W\d_][\w’'-]*")
+SMALL = {"a", "an", "and", "at", "by", "de", "du", "for", "in", "la", "of", "on", "the", "to"}
+"""Words that have no capital in a title."""
+ANNOUNCES = re.compile(r"(?::|:?\s*(?:—|–|--))$")
+"""The end of a sentence that the next one completes: `He replied:`, `and she said—`."""
+
 CLOSES = {"“": "”", "«": "»", "„": "“", "``": "''", '"': '"', "‘": "’"}
 """Quotation marks in pairs. `‘ ’` are for `_singles` alone: `’` is an apostrophe far more often."""
 OPENS = {"”": "“", "“": "„", "»": "«", "''": "``", '"': '"'}
@@ -63,28 +71,48 @@ def finished(sentence: str) -> bool:
     return bool(end) and end not in NO_STOP and unicodedata.category(end).startswith("P")
 
 
-def prose(document: Document, quotes: Quotes = "keep") -> list[str]:
-    """The text of each sentence, "" for one that is not prose.
+def prose(document: Document, quotes: Quotes = "keep") -> list[str | None]:
+    """The text of each sentence, "" for one that is not prose, `None` for a part of the next one.
 
-    Not prose are text outside the sections, captions, entries of lists, and sentences that are not
-    `finished`; turns of a conversation need no punctuation. Marks of notes (`[8]`) are removed.
-    With `balance` each sentence has the quotation marks that `balanced` gives it in its paragraph.
+    Not prose are text outside the sections, captions, entries of lists and directories, titles,
+    pieces with half a pair of brackets, and sentences that are not `finished`; turns of a
+    conversation need no punctuation. Marks of notes (`[8]`) are removed. With `balance` each
+    sentence has the quotation marks that `balanced` gives it in its paragraph. A sentence that
+    announces the next one (`He replied:`) reveals the order of both: they become one text.
     """
     texts, sections = document.sentence_texts(), document.sections
     assert document.sentences is not None
-    kept: list[str] = []
+    kept: list[str | None] = []
+    announced, section = "", None
     for paragraph in units(document, texts, "paragraph"):
         listed = any(kind.match(paragraph[0]) for kind in (CAPTION, LISTED))
         after = balanced(paragraph) if quotes == "balance" else paragraph
         for text, sentence in zip(paragraph, after, strict=True):
-            start = document.sentences.start[len(kept)]
-            outside = sections is not None and sections.at(start) is None
-            bad = outside or not (document.turns or (finished(text) and not listed))
-            kept.append("" if bad else FOOTNOTE.sub("", sentence).strip())
+            start, before = document.sentences.start[len(kept)], section
+            section = sections.at(start) if sections else 0
+            whole = finished(text) and not listed and not cut_or_listed(text)
+            bad = section is None or not (document.turns or whole)
+            sentence = "" if bad else FOOTNOTE.sub("", sentence).strip()
+            if announced and (bad or section != before):
+                kept[-1] = announced = ""
+            sentence = f"{announced} {sentence}".strip()
+            announced = sentence if ANNOUNCES.search(sentence) and not document.turns else ""
+            kept.append(None if announced else sentence)
+    if announced:
+        kept[-1] = ""
     return kept
 
 
-def lead(document: Document, texts: Sequence[str]) -> list[str]:
+def cut_or_listed(sentence: str) -> bool:
+    """Whether a sentence is a piece of one, an entry of a directory, or a title with a stop."""
+    if sentence.count("(") != sentence.count(")") or sentence.count("[") != sentence.count("]"):
+        return True
+    named = WORD.findall(sentence) if sentence.endswith(".") and not BEGINS.match(sentence) else []
+    title = len(named) > 2 and all(word[0].isupper() or word in SMALL for word in named)
+    return title or bool(ADDRESS.search(sentence))
+
+
+def lead(document: Document, texts: Sequence[str | None]) -> list[str]:
     """The sentences of the lead: the first section, or the text before the first heading.
 
     Without sections, a heading is a paragraph of one sentence that is not `finished`. A title
@@ -97,7 +125,8 @@ def lead(document: Document, texts: Sequence[str]) -> list[str]:
         # A caption cuts the lead: what stands behind it has no heading either.
         headings = document.sections.heading
         parts = {n for n, heading in enumerate(headings) if n == 0 or heading == headings[0] == ""}
-        return [text for text, number in zip(texts, inside, strict=True) if number in parts]
+        own = [text for text, part in zip(texts, inside, strict=True) if part in parts]
+        return [text for text in own if text is not None]
     paragraphs = units(document, texts, "paragraph")
     for heading, group in groupby(paragraphs, lambda p: len(p) == 1 and not finished(p[0])):
         if not heading:
@@ -106,15 +135,15 @@ def lead(document: Document, texts: Sequence[str]) -> list[str]:
 
 
 def units(
-    document: Document, texts: Sequence[str], within: str, *, one_speaker: bool = False
+    document: Document, texts: Sequence[str | None], within: str, *, one_speaker: bool = False
 ) -> Iterator[list[str]]:
-    """The sentences of each paragraph or section, or of the whole document.
+    """The sentences of each paragraph or section, or of the whole document, without `None`.
 
     Text outside the sections (a title, or a heading between two) is left out. With `one_speaker` a
     unit ends where the speaker changes: in print, a paragraph of speech follows another one.
     """
     if document.sentences is None:
-        yield list(texts)
+        yield [text for text in texts if text is not None]
         return
     bounds = document.paragraphs if within == "paragraph" else document.sections
     unit_of: list[int | None] = [0] * len(texts)
@@ -124,15 +153,16 @@ def units(
     speakers = accumulate(_speaks_next(document, texts)) if one_speaker else repeat(0, len(texts))
     for (number, _), unit in groupby(zip(unit_of, speakers, texts, strict=True), itemgetter(0, 1)):
         if number is not None:
-            yield [text for _, _, text in unit]
+            yield [text for _, _, text in unit if text is not None]
 
 
-def _speaks_next(document: Document, texts: Sequence[str]) -> Iterator[bool]:
+def _speaks_next(document: Document, texts: Sequence[str | None]) -> Iterator[bool]:
     assert document.sentences is not None and document.paragraphs is not None
     paragraphs, before = set(document.paragraphs.start), ""
     for start, text in zip(document.sentences.start, texts, strict=True):
-        yield start in paragraphs and bool(BEGINS.match(text)) and bool(MARKS.search(before))
-        before = text
+        speaks = bool(BEGINS.match(text or "")) and bool(MARKS.search(before))
+        yield start in paragraphs and speaks
+        before = text or ""
 
 
 def words(texts: Iterable[str]) -> int:

@@ -185,6 +185,9 @@ class Rules:
             return True
         if word in words.numbered and (first.isdigit() or first in "(#["):
             return True
+        if word in ("b", "d"):  # `(b. March 1990)`
+            month = _WORD.match(text, after, after + _LOOK_AHEAD)
+            return month is not None and month[0].lower() in words.calendar
         # A name follows a title, but `St.` may also end the name of a street.
         if word in words.titles and word != "st":
             return True

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pydantic import AfterValidator, Field
 
 from corpora.document import Document
-from corpora.prose import units
+from corpora.prose import ANNOUNCES, units
 from corpora.schemas import marked
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Part, Reject, Row, each_once
@@ -35,7 +35,7 @@ def _folded(markers: tuple[str, ...]) -> tuple[str, ...]:
 class Discovery(Builder):
     """Adjacent sentences and the marker with which the second began."""
 
-    name, version = "discovery", 1
+    name, version = "discovery", 2
     paper = "Sileo et al. 2019"
     card = card_beside(__file__, "discovery")
     gives = {"default": marked([], ABOUT)}
@@ -80,6 +80,8 @@ class Discovery(Builder):
                     reject("sentence_too_long")
                 elif not (_closed(s1) and _closed(s2)):
                     reject("open_quotation_or_bracket")
+                elif ANNOUNCES.search(s1) or ANNOUNCES.search(s2):
+                    reject("announces_the_next")
                 else:
                     yield Row((opening[1].lower(), s1, s2))
 

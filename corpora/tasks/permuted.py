@@ -34,7 +34,7 @@ ROWS_PER_GROUP = {"pairwise": 16_384, "contrastive": 8_192, "ranked": 1_024}
 class Permuted(Prescribed):
     """Documents and permutations of their sentences, stored as orders."""
 
-    name, version = "permuted", 5
+    name, version = "permuted", 6
     paper = "Jwalapuram, Joty and Lin 2022, section 2.1"
     card = card_beside(__file__, "permuted")
     gives = {
@@ -86,9 +86,9 @@ class Permuted(Prescribed):
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """The positives of one document: itself, or its blocks where it is long."""
-        written = set(texts := document.sentence_texts())
-        sentences = [text for text in prose(document, self.quotes) if text]
-        for _ in range(len(texts) - len(sentences)):
+        texts, written = prose(document, self.quotes), set(prose(document))
+        sentences = [text for text in texts if text]
+        for _ in range(texts.count("")):
             reject("no_sentence")
         cut = len(sentences) >= self.block_from
         size = self.block_size if cut else max(1, len(sentences))

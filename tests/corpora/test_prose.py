@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from corpora.document import Document, Turns
+from corpora.document import Document, Sections, Turns
 from corpora.prose import balanced, finished, foreign_marks, lead, prose, style
 from corpora.readers import open_source
 from corpora.sentences import split_document
@@ -137,7 +137,7 @@ def test_balanced_novels_have_no_mark_without_a_partner(discorpora_data):
         options = {"layout": "paragraph", "group": "book", "id": "chapter_id"}
         for document in open_source(f"jsonl:{book}", options):
             for text in prose(split_document(document), "balance"):
-                found = re.findall("[“”]", text)
+                found = re.findall("[“”]", text or "")
                 marks += len(found)
                 depth = 0
                 for mark in found:
@@ -145,6 +145,49 @@ def test_balanced_novels_have_no_mark_without_a_partner(discorpora_data):
                     assert depth >= 0, text
                 assert depth == 0, text
     assert marks > 1000
+
+
+@pytest.mark.parametrize(
+    ("sentences", "expected"),
+    [
+        (["Ann rose.", "She replied:", "“It rained.”"], ["Ann rose.", "She replied: “It rained.”"]),
+        (["She said—", "“It rained.”", "We ran."], ["She said— “It rained.”", "We ran."]),
+        (["He read:", "She said:—", "“No.”"], ["He read: She said:— “No.”"]),
+        (["“If you would—”", "She rose."], ["“If you would—”", "She rose."]),
+        (["We ran.", "He read:"], ["We ran.", ""]),
+        (["He read:", "Figure 1: A pier.", "We ran."], ["", "", "We ran."]),
+    ],
+)
+def test_what_announces_the_next_sentence_is_a_part_of_it(sentences, expected):
+    assert [text for text in prose(of(*sentences), "balance") if text is not None] == expected
+
+
+def test_what_a_section_announces_is_not_in_the_next_one():
+    text = "We read:\n\nThe pier is old."
+    sections = Sections(["Harbour", "Pier"], [1, 1], [0, 10], [8, 26])
+    document = split_document(Document("d", text, sections=sections))
+    assert prose(document) == ["", "The pier is old."]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "is_prose"),
+    [
+        ("Old Harbour Tours, Pier Street 6, ☏ +45 12345, ✉ ann@harbour.org.", False),
+        ("The office answers at ann@harbour.org.", False),
+        ("See www.harbour.org for the times of the boats.", False),
+        ("Statue of Ann Bell.", False),
+        ("The Keeper of the Pier.", False),
+        ("Ann Bell slept.", True),
+        ("Ann Bell!", True),
+        ("“Dear Ann Bell.”", True),
+        ("Only Ann.", True),
+        ("Bell (the keeper slept.", False),
+        ("It rained [for days.", False),
+        ("It rained (for days).", True),
+    ],
+)
+def test_pieces_titles_and_entries_of_directories_are_not_prose(sentence, is_prose):
+    assert prose(of("It rained.", sentence)) == ["It rained.", sentence if is_prose else ""]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ def sentences(text: str, language: str = "en", splitter: str = "rules") -> list[
 ENGLISH = """
 The tide turned. | The boats came in. | Nobody spoke!
 Was it late? | Yes! | Very.
+She had two sons, Tom (b. March 1990) and Ned (b. 1992). | He had none.
 Mr. Bell met Dr. Ames on St. Anne's Lane. | Mrs. Orr was out.
 Gen. Hale and Prof. J. R. Moss agreed.
 She wrote to J. P. Lane. | He never answered.
