@@ -243,6 +243,19 @@ def test_a_turn_said_before_in_its_conversation_is_left_out():
     assert rejects == {"turn_repeated": 1}
 
 
+@pytest.mark.parametrize(
+    ("name", "is_program"),
+    [("ubottu", True), ("ubotu", True), ("FloodBot2", True), ("bottiger", False), ("ann", False)],
+)
+def test_turns_of_programs_are_left_out(name, is_program):
+    log = chat("log", 1, 8)
+    speakers = [name if said == "nick2" else said for said in log.turns.speaker]
+    rejects = Counter()
+    turns = replace(log.turns, speaker=speakers)
+    list(conversations(replace(log, turns=turns), 3, 100, 0.7, lambda r: rejects.update([r])))
+    assert rejects == ({"turn_of_a_program": 2} if is_program else {})
+
+
 # --- real data -----------------------------------------------------------------------------------
 
 

@@ -19,6 +19,8 @@ _LEAST = 3
 _TECHNICAL = re.compile(
     r"https?://|www\.|ftp://|\S*/\S+/|[~.]/\S|\\\\|^\s*[$#>]\s|[|&;]{2}|[{}<>=]{2}|--\w|\w+\(\)"
 )
+_BOT = re.compile(r"bot(?:u|tu)?\d*$", re.IGNORECASE)
+"""The nickname of a program: it repeats prepared texts (`ubottu`, `FloodBot1`)."""
 _WORD = re.compile(r"[\"'(]*[^\W\d_]+(?:['’-][^\W\d_]+)*[.,!?;:)\"']*$")
 
 
@@ -27,9 +29,9 @@ def conversations(
 ) -> Iterator[tuple[str, list[str]]]:
     """The conversations of a document with turns: the name of each, and its turns.
 
-    Turns that are too short, too long or technical are left out and told to `reject`, turns of an
-    unknown conversation and those said before in theirs too. Nicknames become `<user>`: they
-    would give away which conversation a turn is from.
+    Turns that are too short, too long or technical are left out and told to `reject`, turns of
+    programs, of an unknown conversation and those said before in theirs too. Nicknames become
+    `<user>`: they would give away which conversation a turn is from.
     """
     turns = document.turns
     if turns is None:
@@ -40,8 +42,11 @@ def conversations(
     ]
     nicknames = Nicknames(turns.speaker, texts)
     said: dict[int, dict[str, str]] = {}
-    for conversation, text in zip(turns.conversation, map(nicknames.masked, texts), strict=True):
+    masked = map(nicknames.masked, texts)
+    for speaker, conversation, text in zip(turns.speaker, turns.conversation, masked, strict=True):
         reason = "no_conversation" if conversation < 0 else why_refused(text, min_words, min_plain)
+        if _BOT.search(speaker):
+            reason = "turn_of_a_program"
         if not reason and len(text.split()) > max_words:
             reason = "turn_too_long"
         if not reason and text.casefold() in said.get(conversation, ()):
