@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 from typing import Annotated, Any, Literal, TypeVar
@@ -222,12 +223,14 @@ def _runs(
 ) -> Iterator[tuple[str, str, list[tuple[Record, str]]]]:
     """The documents, each a run of records with one key: place, key, and records with their text.
 
-    A document with a bad record between two good ones is left out. With a `stem`, records
-    without an id are one document of that name.
+    A document with a bad record between two good ones is left out; only the record counts as bad,
+    and its reason names the document. With a `stem`, records without an id are one document of
+    that name.
     """
     seen, run, size = SeenIds(), list[tuple[Record, str]](), 0
-    # `broken`: a bad record after the last good one; `hole`: one between two of the document `key`.
-    key = start = hole = broken = ""
+    key = start = ""
+    broken: BadRecord | None = None  # the last one after the last good one
+    hole = False  # a bad record between two of the document `key`
     for where, row in chain(rows, [("", None)]):
         new = text = ""
         try:
@@ -241,16 +244,18 @@ def _runs(
                 expect(new, f"no id: no {good.names['id']!r} names the document")
                 expect(text, "no text: the record has none")
         except Refused as refusal:
-            source.refuse(refusal.record(where, row))
-            broken = where
+            if broken:
+                source.refuse(broken)
+            broken = refusal.record(where, row)
             continue
-        if new == key:
-            hole = hole or broken
-        else:
-            if hole:
-                reason = f"hole: left out, as a record at {hole} is bad (document {key!r})"
-                source.refuse(BadRecord(start, reason))
-            elif run:
+        if broken:
+            if run and new == key:
+                hole = True
+                lacks = f"{broken.reason} (document {key!r} is incomplete without it)"
+                broken = replace(broken, reason=lacks)
+            source.refuse(broken)
+        if new != key:
+            if run and not hole:
                 yield start, key, run
             if new and not seen.add(new):
                 raise InputError(
@@ -258,8 +263,8 @@ def _runs(
                     where=where,
                     hint="sort the file, so that the records of a document are consecutive",
                 )
-            key, start, run, size, hole = new, where, [], 0, ""
-        broken = ""
+            key, start, run, size, hole = new, where, [], 0, False
+        broken = None
         if good is None:
             return
         run.append((good.record, text))
