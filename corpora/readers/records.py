@@ -242,7 +242,7 @@ def _runs(
                 new = (f"{part.group}/{part.id}" if below else part.id) or stem
                 text = clean(part.text)
                 expect(new, f"no id: no {good.names['id']!r} names the document")
-                expect(text, "no text: the record has none")
+                expect(text, _no_text([good.record], good.names))
         except Refused as refusal:
             if broken:
                 source.refuse(broken)
@@ -385,6 +385,7 @@ def as_document(record: Record, source: Source, name: str) -> Document:
         text, sentences = with_sentences([of.sentences])
         return of.document(source, name, text, sentences=sentences)
     text, spans = joined(_paragraphs(of.paragraphs or [of.text]))
+    expect(text, _no_text([record], getattr(record, "names", {})))
     return of.document(source, name, text, paragraphs=spans)
 
 
@@ -422,6 +423,7 @@ def as_conversation(record: Record, source: Source, name: str) -> Document:
     of = _Conversation.of(record)
     turns = [_Turn.of(Roles(turn, names) if names else turn) for turn in of.turns]
     said = [(text, turn) for turn in turns if (text := clean(turn.text))]
+    expect(said, _no_text(of.turns, names))
     text, spans = joined([text for text, _ in said])
     for _, turn in said:
         field, value = names.get("conversation", "conversation"), turn.conversation
@@ -446,6 +448,15 @@ def numbered(names: list[int | str | None]) -> list[int]:
         return [-1 if name is None else int(name) for name in names]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(map(str, known)))}
     return [-1 if name is None else numbers[str(name)] for name in names]
+
+
+def _no_text(records: Iterable[Record], names: Mapping[str, str]) -> str:
+    """Why records have no text: their fields, if the one of the role `text` is not among them."""
+    fields = dict.fromkeys(chain.from_iterable(getattr(each, "record", each) for each in records))
+    if names.get("text", "text") in fields or not (names and fields):
+        return "no text: there is none in it"
+    shown = ", ".join(map(str, fields))[:100]
+    return f'no text: no field {names["text"]!r}, only {shown} (text = "NAME" names another one)'
 
 
 def _paragraphs(bodies: Iterable[str]) -> list[str]:

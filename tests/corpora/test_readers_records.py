@@ -104,6 +104,24 @@ def test_fields_are_mapped_by_options(tmp_path: Path) -> None:
     assert len(paragraphs(document)) == 2
 
 
+@pytest.mark.parametrize(
+    ("record", "layout"),
+    [
+        ({"id": "a", "messages": [{"from": "ida", "body": "Hello."}]}, "turns"),
+        ({"from": "ida", "body": "Hello."}, "document"),
+        ({"from": "ida", "body": "Hello.", "doc": ""}, "turns"),
+    ],
+)
+def test_a_text_under_another_name_is_asked_for(
+    tmp_path: Path, record: dict[str, object], layout: str
+) -> None:
+    path = write_jsonl(tmp_path / "x.jsonl", record)
+    with pytest.raises(InputError, match=r"no field 'text', only from, body.*text = .NAME"):
+        list(open_source(f"jsonl:{path}", {"layout": layout}))
+    (document,) = open_source(f"jsonl:{path}", {"layout": layout, "text": "body"})
+    assert document.text == "Hello."
+
+
 def test_a_document_that_comes_back_names_its_line(tmp_path: Path) -> None:
     rows = [{"document": d, "paragraph": 1, "text": "Text."} for d in ("a", "b", "a")]
     path = write_jsonl(tmp_path / "x.jsonl", *rows)
