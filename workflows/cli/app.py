@@ -129,6 +129,9 @@ def extract(
         str, typer.Option(help="Encoding of the texts: latin-1, cp1252, ...; by default utf-8.")
     ] = "",
     option: Options = None,
+    max_bad_share: Annotated[
+        float, typer.Option(min=0, max=1, help="Maximum share of bad records in a source.")
+    ] = 0.0,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing output.")] = False,
 ) -> None:
     """Extract sentence pairs joined by a discourse marker from one or more sources."""
@@ -143,6 +146,7 @@ def extract(
         reader_options=reader_options(option, language)
         | ({"encoding": encoding} if encoding else {}),
         rejects=rejects,
+        max_bad_share=max_bad_share,
         parser=parser,
         markers=markers,
         language=language,
