@@ -21,6 +21,7 @@ from corpora.errors import (
     ConfigError,
     DiscorporaError,
     InputError,
+    amount,
     expanded,
     unreadable,
 )
@@ -219,7 +220,7 @@ def validate_source(
     ]
     if wanted is not None and (lost := wanted - {document.id for document in documents}):
         raise InputError(
-            f"{len(lost)} listed documents are not in {source}; one is {min(lost)!r}",
+            f"{source} lacks {amount(len(lost), 'listed document')}, such as {min(lost)!r}",
             where=str(document_list),
         )
     extractor = Extractor(**settings)

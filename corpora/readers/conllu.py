@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 from corpora.document import PARAGRAPH_BREAK, Document, Sections, Spans, Tokens
-from corpora.errors import BadRecord
+from corpora.errors import BadRecord, amount
 from corpora.readers.files import DOCUMENT_LIMIT, LINES_LIMIT, TOO_LONG, Refused, expect, read_lines
 from corpora.readers.source import Reader, Source
 
@@ -297,7 +297,7 @@ def _heads(column: tuple[str, ...], numbers: list[str], base: int) -> list[int]:
     known = set(map(str, range(count + 1)))
     for word, head in enumerate(column, 1):
         if head not in known:
-            said = f"{head[:40]!r} of word {word}, but the sentence has {count} words"
+            said = f"{head[:40]!r} of word {word}, but the sentence has {amount(count, 'word')}"
             raise Refused(f"head: {said}", str(numbers.index(str(word))))
     expect("0" in column, "no root: every word has a head", "0")
     heads = list(map(int, column))

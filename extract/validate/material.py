@@ -16,7 +16,7 @@ import numpy as np
 
 from corpora.align import align
 from corpora.document import Document, Relation, Span
-from corpora.errors import InputError
+from corpora.errors import InputError, amount
 from extract.pairs import Pair
 
 DESCRIPTION = "words of the gold text (letters and digits, apostrophes inside), no punctuation"
@@ -132,7 +132,7 @@ def gather(
         raise InputError(
             "no document of the gold is in the source",
             where="validate",
-            hint=f"documents match by id; the source has {len(texts) or 'no'} documents{shown}",
+            hint=f"documents match by id; the source has {amount(len(texts), 'document')}{shown}",
         )
     left_out["source_documents_without_gold"] += len(texts) - len(maps)
     wanted = set(map(connective, markers))

@@ -183,7 +183,7 @@ def test_some_bad_records_may_be_left_out(
     assert "--max-bad-share" in capfd.readouterr().err
     assert run(monkeypatch, *arguments, "--max-bad-share", "0.05") == 1
     said = capfd.readouterr().err
-    assert "1 bad records beside 9 good documents, a share of 0.1 where 0.05 is allowed" in said
+    assert "1 bad record beside 9 good documents, a share of 0.1 where 0.05 is allowed" in said
     assert run(monkeypatch, *arguments, "--max-bad-share", "0.1") == 0
     assert "left out: " in capfd.readouterr().err and len(read_jsonl(arguments[-1])) == 9
 
@@ -350,7 +350,7 @@ def test_a_list_of_documents_that_is_no_text(
     gold = ROOT / "corpora" / "sample" / "gold"
     arguments = ("validate", "sample:stories", "--gold", f"pdtb:{gold}")
     assert run(monkeypatch, *arguments, "--documents", tmp_path / "ids") == 1
-    assert "one is 'My First Book'" in capfd.readouterr().err
+    assert "lacks 1 listed document, such as 'My First Book'" in capfd.readouterr().err
     (tmp_path / "ids").write_bytes("caf\u00e9\n".encode("latin-1"))
     assert run(monkeypatch, *arguments, "--documents", tmp_path / "ids") == 1
     message = capfd.readouterr().err

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from corpora.errors import DiscorporaError
+from corpora.errors import DiscorporaError, amount
 from workflows import console
 from workflows.cli import complete, demo, doctor, look, pages, prune, show, start, verify
 from workflows.cli.common import (
@@ -159,13 +159,14 @@ def extract(
         patterns=tuple(map(str, patterns or ())),
         workers=workers,
     )
-    typer.echo(f"{counts.pairs:,} pairs from {counts.documents:,} documents -> {output}")
+    read = amount(counts.documents, "document")
+    typer.echo(f"{amount(counts.pairs, 'pair')} from {read} -> {output}")
     _echo_counts(counts.markers)
     rejected = sum(counts.rejects.values())
-    typer.echo(f"{rejected:,} candidates rejected")
+    typer.echo(f"{amount(rejected, 'candidate')} rejected")
     _echo_counts(counts.rejects, MEANINGS)
     if foreign := counts.rejects.get("language"):
-        typer.echo(f"{foreign:,} candidates are in texts of another language than {language}")
+        typer.echo(f"in texts of another language than {language}: {amount(foreign, 'candidate')}")
     if not counts.pairs and not rejected:
         typer.echo(f"no sentence has one of the markers of --language {language}")
 
