@@ -17,16 +17,16 @@ import numpy as np
 from corpora.align import align
 from corpora.document import Document, Relation, Span
 from corpora.errors import InputError, amount
+from corpora.languages import UNSPACED
 from extract.pairs import Pair
 
 DESCRIPTION = "words of the gold text (letters and digits, apostrophes inside), no punctuation"
 # A character of a script without spaces; a number with its separators; letters and digits with
 # apostrophes inside (an author's "don't", a treebank's "n't").
 _WORD = re.compile(
-    r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+    rf"[{UNSPACED}]"
     r"|\d+(?:[.,:/]\d+)+"
-    r"|[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
-    r"(?:['’][^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+)*"
+    rf"|[^\W_{UNSPACED}]+(?:['’][^\W_{UNSPACED}]+)*"
 )
 Words = tuple[int, ...]
 """Indices of words in their document, increasing."""
