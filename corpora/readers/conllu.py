@@ -48,6 +48,7 @@ class Conllu(Reader):
                 document.licence = self.licence_of(building.meta.get("genre", ""))
             for ready in filter(None, (held, document) if number else ()):
                 ready.group = stem
+                source.where = path if ready is held else building.where
                 yield ready
             held = None if number else document
         if held is not None:
