@@ -106,6 +106,11 @@ def nearest(value: str, choices: Iterable[str]) -> str:
     return f"did you mean {alike[0]!r}? " if alike else ""
 
 
+def amount(number: int, noun: str) -> str:
+    """`1 pair`, `2,000 pairs`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def unreadable(error: Exception, where: object, hint: str) -> InputError:
     """What a library said, in one line, of a file or dataset that it could not read."""
     said = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

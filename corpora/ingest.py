@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.document import Document
-from corpora.errors import BadRecord, InputError
+from corpora.errors import BadRecord, InputError, amount
 from corpora.progress import track
 from corpora.readers import opened, parse_spec, read_documents
 from corpora.readers.source import without_folder
@@ -79,13 +79,13 @@ def check_bad_share(
         raise InputError(f"no {unit} could be read{shown}", where=spec)
     share = bad / (good + bad)
     if share > max_bad_share:
-        hint = "fix the source, or increase max_bad_share in the build file"
+        hint = "fix the source, or increase max_bad_share (extract: --max-bad-share)"
         fields = parse_spec(spec)[0].model_fields
         if first and first.reason.startswith("not UTF-8") and "encoding" in fields:
             hint += '; of a source in another encoding: options = { encoding = "latin-1" }'
         raise InputError(
-            f"{bad} bad records beside {good} good {unit}s, a share of"
-            f" {share:.3g} where the build file allows {max_bad_share}{shown}",
+            f"{amount(bad, 'bad record')} beside {amount(good, f'good {unit}')}, a share of"
+            f" {share:.3g} where {max_bad_share} is allowed{shown}",
             where=spec,
             hint=hint,
         )

@@ -18,6 +18,8 @@ LANGUAGES = {
     **{"ukrainian": "uk", "vietnamese": "vi", "eng": "en"},
 }
 """What may be written where a code is meant."""
+UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+"""The characters of Chinese and Japanese, between whose words no blanks stand, as a class."""
 _CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 

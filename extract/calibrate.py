@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import logging
 import re
 import sys
@@ -28,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_val_predict
@@ -35,8 +35,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from corpora.document import Document
-from corpora.errors import DiscorporaError, InputError
+from corpora.errors import InputError, amount
+from corpora.outside import read_record
 from corpora.readers import open_source
+from corpora.readers.fields import Fields
+from corpora.readers.files import taken
+from corpora.readers.rows import json_rows
+from corpora.readers.source import fail, refusing
 from corpora.store.atomic import write_json, write_text
 from extract import embedded
 from extract.confidence import Model, features
@@ -74,6 +79,17 @@ def write_folds(options: argparse.Namespace) -> None:
         others = [text for other, part in enumerate(parts) if other != number for text in part]
         write_text(options.output / f"held-{number}.conllu", "".join(held))
         write_text(options.output / f"train-{number}.conllu", "".join(others))
+
+
+class Modes(BaseModel):
+    standalone: Model
+    recall: Model
+
+
+class Confidences(BaseModel):
+    """The file that `fit` writes."""
+
+    en: Modes
 
 
 class Row(NamedTuple):
@@ -123,12 +139,19 @@ def _key(pair: Pair) -> tuple[str, str]:
     return pair.doc, hashlib.sha256(f"{pair.s1}\n{pair.s2}".encode()).hexdigest()[:12]
 
 
+class _Rated(Fields):
+    doc: str
+    texts: str
+    ratings: list[str]
+
+
 def read_votes(ratings: Path) -> dict[tuple[str, str], bool]:
     """By document and digest of the texts, whether most readers called a pair good."""
     given: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
-    for line in ratings.read_text(encoding="utf-8").splitlines():
-        record = json.loads(line)
-        given[record["doc"], record["texts"]] += [r == "good" for r in record["ratings"]]
+    for where, record in json_rows(ratings):
+        with refusing(fail, where):
+            of = _Rated.of(taken(record))
+            given[of.doc, of.texts] += [rating == "good" for rating in of.ratings]
     return {key: sum(good) * 2 > len(good) for key, good in given.items()}
 
 
@@ -156,7 +179,16 @@ def rated(votes: Mapping[tuple[str, str], bool], novels: Sequence[str]) -> list[
 
 
 def fitted(rows: Sequence[Row]) -> tuple[dict[str, Any], dict[str, float]]:
-    """The weights of a model, and its scores in cross-validation over documents."""
+    """The weights of a model, and its scores in cross-validation over documents.
+
+    Raises `InputError` for rows of fewer documents than folds, or without right or wrong ones.
+    """
+    right = np.array([row.right for row in rows], dtype=bool)
+    groups = [row.pair.doc for row in rows]
+    few = {"document": len({*groups}), "right pair": right.sum(), "wrong pair": (~right).sum()}
+    if min(few.values()) < FOLDS:
+        said = ", ".join(amount(int(number), noun) for noun, number in few.items())
+        raise InputError(f"{said}: expected {FOLDS} of each at least", hint="give more documents")
     columns = [
         {**values, f"markers {pair.marker}": 1.0, f"patterns {pair.pattern}": 1.0}
         for pair, values, _ in rows
@@ -165,8 +197,6 @@ def fitted(rows: Sequence[Row]) -> tuple[dict[str, Any], dict[str, float]]:
     common = sorted(kind for kind, count in kinds.items() if count >= RAREST)
     names = [*rows[0].values, *common]
     table = np.array([[column.get(name, 0.0) for name in names] for column in columns])
-    right = np.array([row.right for row in rows])
-    groups = [row.pair.doc for row in rows]
     folds = list(GroupKFold(FOLDS).split(table, right, groups))
     model = make_pipeline(
         StandardScaler(),
@@ -231,12 +261,12 @@ def fit(options: argparse.Namespace) -> None:
 
 def score(options: argparse.Namespace) -> None:
     """By mode: calibration in ten bins, Brier score, and precision against yield."""
-    models = json.loads(options.model.read_text(encoding="utf-8"))["en"]
+    models = read_record(Confidences, options.model).en
     report: dict[str, Any] = {}
     for mode in MODES:
         rows: list[Row] = []
         for path in options.treebank:
-            rows += against_gold(path, mode, SpacyParser(), Model.of(models[mode]))
+            rows += against_gold(path, mode, SpacyParser(), getattr(models, mode))
         sure = np.array([row.pair.confidence for row in rows])
         right = np.array([row.right for row in rows])
         bins = np.minimum((sure * 10).astype(int), 9)
@@ -271,7 +301,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     try:
         options.run(options)
-    except (OSError, DiscorporaError) as error:
+    except (OSError, ValueError) as error:  # a library's error too is one line
         sys.stderr.write(f"error: {error}\n")
         return 2
     return 0

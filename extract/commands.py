@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from corpora.document import Document
-from corpora.errors import ConfigError, DiscorporaError, InputError, expanded, unreadable
+from corpora.errors import (
+    BadRecord,
+    ConfigError,
+    DiscorporaError,
+    InputError,
+    amount,
+    expanded,
+    unreadable,
+)
+from corpora.ingest import check_bad_share
 from corpora.progress import track
-from corpora.readers import READERS, open_source, parse_spec, split_spec
+from corpora.readers import (
+    READERS,
+    open_source,
+    opened,
+    parse_spec,
+    read_documents,
+    split_spec,
+)
 from corpora.readers.pdtb import read_gold
 from corpora.schemas import PAIRS, pairs_to_batch
 from corpora.store.atomic import replacing, write_json, write_text
@@ -31,6 +48,7 @@ from extract.validate import Validation, plot, to_markdown, tree_source, validat
 
 FORMATS = (".jsonl", ".parquet")
 PAIRS_A_BATCH = 8192
+log = logging.getLogger("discorpora")
 
 
 class Extracted(NamedTuple):
@@ -48,13 +66,15 @@ def extract_to_file(
     *,
     reader_options: Mapping[str, Any],
     rejects: Path | None = None,
+    max_bad_share: float = 0.0,
     **settings: Any,
 ) -> Extracted:
     """Write the pairs of `sources` to `output` (.jsonl or .parquet), which appears when complete.
 
     `-` is a text on standard input, `jsonl:-` JSON Lines there, and so on. `settings` are those of
     `Extractor`. Raises `ConfigError` for an output that cannot be written or that a source reads,
-    and for a source that is named twice; `InputError` as `corpora.readers.open_source` does.
+    and for a file that two sources read; `InputError` as `corpora.readers.open_source` does, and
+    where more than `max_bad_share` of a source's records are bad.
     """
     if output.suffix not in FORMATS:
         raise ConfigError(
@@ -70,16 +90,21 @@ def extract_to_file(
             raise ConfigError(
                 f"the output {str(target)!r} is a folder, not a file", hint="name a file in it"
             )
-    for number, source in enumerate(sources):
-        if source in sources[:number]:
-            raise ConfigError(f"the source {source!r} is named twice")
     seen, markers = 0, Counter[str]()
+
+    def on_bad(record: BadRecord) -> None:
+        if not max_bad_share:
+            hint = "mend it, or leave out some bad records: --max-bad-share 0.01"
+            raise InputError(record.reason, where=record.where, hint=hint)
+        log.warning("left out: %s: %s", record.where, record.reason)
 
     def documents() -> Iterator[Document]:
         nonlocal seen
-        for document in chain.from_iterable(opened):
-            seen += 1
-            yield document
+        for spec, (reader, source) in zip(specs, readers, strict=True):
+            for document in read_documents(reader, source):
+                seen += 1
+                yield document
+            check_bad_share(spec, source.good, source.bad, max_bad_share, source.first_bad)
 
     def pairs() -> Iterator[Pair]:
         for pair in extractor.pairs(track(documents(), f"extracting from {', '.join(sources)}")):
@@ -88,12 +113,23 @@ def extract_to_file(
 
     with ExitStack() as stack:
         specs = [_stored(source, stack) if source.endswith("-") else source for source in sources]
+        readers = [opened(*named, on_bad=on_bad) for named in _named(specs, reader_options)]
+        read_by: dict[Path, str] = {}
+        for spec, given, (_, source) in zip(specs, sources, readers, strict=True):
+            stands_for = source.target if spec == given else "standard input"
+            files = source.files if spec == given else []
+            for file in {path.resolve() for path in files} or {Path(stands_for)}:
+                if file in read_by:
+                    raise ConfigError(
+                        f"{file} is named twice, by the sources {read_by[file]} and {given}",
+                        hint="leave one of them out",
+                    )
+                read_by[file] = given
         for target in filter(None, (output, rejects)):
-            if target.exists() and target.resolve() in _files(specs):
+            if target.exists() and target.resolve() in read_by:
                 raise ConfigError(
                     f"the output {str(target)!r} is a file of a source", hint="name another file"
                 )
-        opened = [open_source(spec, options) for spec, options in _named(specs, reader_options)]
         on_reject = stack.enter_context(_json_lines(rejects)) if rejects else None
         extractor = Extractor(on_reject=on_reject, **settings)
         if output.suffix == ".parquet":
@@ -105,12 +141,6 @@ def extract_to_file(
             for pair in pairs():
                 write(pair)
     return Extracted(seen, sum(markers.values()), dict(markers), dict(extractor.reject_counts))
-
-
-def _files(specs: Sequence[str]) -> set[Path]:
-    """The files that the sources read."""
-    kinds = map(parse_spec, specs)
-    return {path.resolve() for kind, target in kinds for path in kind.find(target)}
 
 
 def _named(
@@ -190,7 +220,7 @@ def validate_source(
     ]
     if wanted is not None and (lost := wanted - {document.id for document in documents}):
         raise InputError(
-            f"{len(lost)} listed documents are not in {source}; one is {min(lost)!r}",
+            f"{source} lacks {amount(len(lost), 'listed document')}, such as {min(lost)!r}",
             where=str(document_list),
         )
     extractor = Extractor(**settings)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corpora.errors import ConfigError, InputError
+from corpora.errors import ConfigError, InputError, amount
 from zoo.declared import ClassifierRecipe, LabelledRecipe
 from zoo.training.data import SPLITS, Dataset, batches, open_dataset, spread, text_columns
 from zoo.training.job import Job
@@ -102,11 +102,13 @@ def load(
         whole = data[split]
         known = whole["label"].to_numpy() >= 0
         if not known.all():
-            notes.append(f"{split}: {(~known).sum()} rows without a label")
+            notes.append(f"{split}: {amount(int((~known).sum()), 'row')} without a label")
         tables[split] = whole if known.all() else whole.filter(pa.array(known))
     if classes:
         names, tables, left_out = _most_frequent(names, tables, classes)
-        notes += [f"{split}: {rows} rows of rarer labels left out" for split, rows in left_out]
+        notes += [
+            f"{split}: {amount(rows, 'row')} of rarer labels left out" for split, rows in left_out
+        ]
     for split in [split for split, table in tables.items() if not table.num_rows]:
         if split in required:
             raise InputError(

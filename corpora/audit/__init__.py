@@ -7,6 +7,7 @@ compares with what the same rules reach on released data. See docs/explanation/a
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -29,6 +30,7 @@ from corpora.audit.rules import (
     reached,
     too_few,
 )
+from corpora.languages import UNSPACED
 from corpora.store.card import from_template
 from corpora.store.engine import Engine
 
@@ -200,7 +202,8 @@ def _labels(config: Configuration, engine: Engine) -> Iterator[Share]:
 def _equal(config: Configuration, engine: Engine) -> Iterator[Share]:
     """The share of rows whose texts equal those of an earlier row, or of a row of another split.
 
-    Case, punctuation and spaces are ignored. Texts are string columns with more than one word.
+    Case, punctuation and spaces are ignored. Texts are string columns with more than one word, or
+    with a clause of Chinese or Japanese.
     """
     if not (text := ", ".join(_columns_of_text(config))):
         return
@@ -218,6 +221,9 @@ def _equal(config: Configuration, engine: Engine) -> Iterator[Share]:
         yield _share(two, f"equal to a row of {one}", found, sizes[two])
 
 
+_SEVERAL_WORDS = re.compile(rf" |[{UNSPACED}]{{6}}")
+
+
 def _columns_of_text(config: Configuration) -> Iterator[str]:
     """The columns of strings, or lists of them, whose first values have more than one word."""
     some = next(iter(config.splits.values())).head(100)
@@ -227,7 +233,7 @@ def _columns_of_text(config: Configuration) -> Iterator[str]:
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             given = filter(None, some[column.name].to_pylist())
             values = [" ".join(filter(None, v)) if listed else v for v in given]
-            if sum(" " in value for value in values) > len(values) / 2:
+            if sum(bool(_SEVERAL_WORDS.search(value)) for value in values) > len(values) / 2:
                 name = _quoted(column.name)
                 yield f"array_to_string({name}, ' ')" if listed else name
 

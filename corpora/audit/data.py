@@ -110,7 +110,8 @@ def _listed(text: str | list[str] | None) -> list[str]:
 def built(folder: Path, configs: Mapping[str, Any]) -> dict[str, Configuration]:
     """The configurations of a built folder, whose manifest has these entries.
 
-    Raises `ConfigError` for files whose declared kind does not fit their columns.
+    Raises `ConfigError` for files whose declared kind does not fit their columns, and `InputError`
+    for a file that is missing.
     """
     import pyarrow.dataset as pads  # it loads pandas
 
@@ -120,6 +121,9 @@ def built(folder: Path, configs: Mapping[str, Any]) -> dict[str, Configuration]:
             split: [str(folder / shard["file"]) for shard in entry["splits"][split]["shards"]]
             for split in sorted(entry["splits"], key=[*SPLITS, *entry["splits"]].index)
         }
+        for file in [file for own in files.values() for file in own if not Path(file).is_file()]:
+            hint = "remove the folder and build it again, or copy all of it"
+            raise InputError("is missing: the folder is incomplete", where=file, hint=hint)
         splits[name] = {split: pads.dataset(own) for split, own in files.items() if own}
     found = {}
     for name, own in splits.items():

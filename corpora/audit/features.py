@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from corpora.languages import UNSPACED
+
 Array = NDArray[np.float64]
 Text = tuple[str, ...]
 """The sentences of a text, or the sides of a relation."""
@@ -21,6 +23,8 @@ Matrix = Any
 """A dense or a sparse matrix with a row for each example."""
 
 COSINES_AT_ONCE = 50_000
+WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]"
+"""A word or a mark; where no blanks stand between words, a character."""
 _OPENING = re.compile(r'(?:^|(?<=[\s(\[—-]))"(?=\S)')
 
 
@@ -183,12 +187,17 @@ class Features:
                 min_df=2,
                 binary=True,
                 max_features=100_000,
-                token_pattern=r"\w+|[^\w\s]",
+                token_pattern=WORD,
                 dtype=np.float32,
             ),
             [bag for text in learn for bag in kind.bags(text)],
         )
-        weights = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
+        weights = TfidfVectorizer(
+            ngram_range=(1, 2),
+            min_df=2,
+            sublinear_tf=True,
+            token_pattern=rf"[{UNSPACED}]|[^\W{UNSPACED}]{{2,}}",
+        )
         coheres = kind.cohesion and any(len(text) > 1 for text in every)
         fitted = _fitted(weights, map(" ".join, learn)) if coheres else None
         self.vectors = fitted.transform(sentences) if fitted else None

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corpora.audit.features import Array, Features, Kind, Matrix, Text
+from corpora.audit.features import WORD, Array, Features, Kind, Matrix, Text
 
 SEED = 13
 FEWEST_TRAIN, FEWEST_TEST = 40, 20
@@ -276,7 +276,7 @@ def nearly_equal(division: Division) -> dict[str, tuple[float, float, float, int
     items = {item: n for n, item in enumerate(dict.fromkeys(r.item for r in (*train, *test)))}
     item = np.array([items[row.item] for row in (*train, *test)])
     texts = [" ".join(row.texts[0]) for row in (*train, *test)]
-    words = CountVectorizer(binary=True, token_pattern=r"\w+|[^\w\s]", dtype=np.float32)
+    words = CountVectorizer(binary=True, token_pattern=WORD, dtype=np.float32)
     bags = words.fit_transform(texts)
     size: Array = np.asarray(bags.sum(1), float).ravel()
     alike = []

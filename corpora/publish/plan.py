@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from corpora import licences
 from corpora.audit import AUDIT_FILE
-from corpora.errors import ConfigError, DiscorporaError, InputError
+from corpora.errors import ConfigError, DiscorporaError, InputError, amount
 from corpora.escape import line
 from corpora.licences import Combined
 from corpora.outside import HUB_ID, read_record
@@ -96,7 +96,7 @@ class Publication:
     def lines(self) -> list[str]:
         """The lines of a dry run: each file, the sum, and the licence decision."""
         listed = [f"{file.bytes:>14,}  {file.path}" for file in self.files]
-        listed.append(f"{self.bytes:>14,}  bytes in {len(self.files)} files")
+        listed.append(f"{self.bytes:>14,}  bytes in {amount(len(self.files), 'file')}")
         listed += [f"  left out, not named by the manifest: {path}" for path in self.left_out]
         return [*listed, *self.missing(), f"  licence {self.licence}"]
 

@@ -134,19 +134,20 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
     """The documents of an open source, their ids checked; `source` counts. Raises as `open_source`
     does from the first document on."""
     seen, spec = SeenIds(), f"{source.kind}:{source.target}"
-    for document in reader.read(source):
+    for document in reader.documents_only(reader.read(source)):
+        where = str(source.where or spec)
         try:
             check_id(document.id)
             check_id(document.group)
             document.language = language_of(document.language)
         except Refused as refusal:
-            source.refuse(refusal.record(f"{spec}: document {document.id[:80]!r}"))
+            source.refuse(refusal.record(f"{where}: document {document.id[:80]!r}"))
             continue
         if not seen.add(document.id):
             hint = "ids must be unique in a source: rename or remove one of the files"
             if getattr(reader, "layout", "") is None:
                 hint += '; if records with one id are its paragraphs: layout = "paragraph"'
-            raise InputError(f"two documents have the id {document.id!r}", where=spec, hint=hint)
+            raise InputError(f"two documents have the id {document.id!r}", where=where, hint=hint)
         document.source = source.name
         document.licence = document.licence or reader.licence_of()
         source.good += 1

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from corpora.document import Document
-from corpora.errors import InputError, chosen
+from corpora.errors import InputError, amount, chosen
 from corpora.readers.fields import NONE, Fields, Filled, Record, Texts, typed
 from corpora.readers.files import DOCUMENT_LIMIT, expect, find_files, taken
 from corpora.readers.guarded import load_plain
@@ -174,7 +174,8 @@ def read_pairs(path: Path, on_bad: OnBad = fail) -> Iterator[CoherencePair]:
                 yield CoherencePair(key, id, of.pos, neg, *about)
     if any(len(coder) != count for coder in coders):
         raise InputError(
-            f"{count} records, but annotations of {', '.join(str(len(v)) for v in coders)}",
+            f"{amount(count, 'record')}, but annotations of "
+            f"{', '.join(str(len(coder)) for coder in coders)}",
             where=str(path),
             hint=f"the file *{ANNOTATIONS}.pkl beside it belongs to another one",
         )

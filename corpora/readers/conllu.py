@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 from corpora.document import PARAGRAPH_BREAK, Document, Sections, Spans, Tokens
-from corpora.errors import BadRecord
+from corpora.errors import BadRecord, amount
 from corpora.readers.files import DOCUMENT_LIMIT, LINES_LIMIT, TOO_LONG, Refused, expect, read_lines
 from corpora.readers.source import Reader, Source
 
@@ -48,6 +48,7 @@ class Conllu(Reader):
                 document.licence = self.licence_of(building.meta.get("genre", ""))
             for ready in filter(None, (held, document) if number else ()):
                 ready.group = stem
+                source.where = path if ready is held else building.where
                 yield ready
             held = None if number else document
         if held is not None:
@@ -297,7 +298,7 @@ def _heads(column: tuple[str, ...], numbers: list[str], base: int) -> list[int]:
     known = set(map(str, range(count + 1)))
     for word, head in enumerate(column, 1):
         if head not in known:
-            said = f"{head[:40]!r} of word {word}, but the sentence has {count} words"
+            said = f"{head[:40]!r} of word {word}, but the sentence has {amount(count, 'word')}"
             raise Refused(f"head: {said}", str(numbers.index(str(word))))
     expect("0" in column, "no root: every word has a head", "0")
     heads = list(map(int, column))

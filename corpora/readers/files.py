@@ -151,27 +151,30 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[str | BadRecord]
     """The lines of a text file (also `.gz`, `.bz2`) without line ends, one result for each.
 
     A line that is not in `encoding` or longer than `LINE_LIMIT` becomes a `BadRecord`. CRLF and a
-    byte-order mark are removed. Raises `InputError` for a file of another format, for a
-    truncated archive and for one that cannot be opened.
+    byte-order mark are removed; in a file without LF, CR ends a line. Raises `InputError` for a
+    file of another format, for a truncated archive and for one that cannot be opened.
     """
     number, limit = 0, LINE_LIMIT + 1
     with _opened(path) as file:
         while line := file.readline(limit):
-            number += 1
             if len(line) == limit and not line.endswith(b"\n"):
+                number += 1
                 while line and not line.endswith(b"\n"):
                     line = file.readline(_CHUNK)
                 reason = f"line too long: more than {LINE_LIMIT >> 20} MiB"
                 yield BadRecord(f"{path}:{number}", reason)
                 continue
-            line = line.removesuffix(b"\n").removesuffix(b"\r")
-            try:
-                text = line.decode(encoding)
-                yield text.removeprefix("\ufeff") if number == 1 else text
-            except UnicodeDecodeError as error:
-                byte = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
-                shown = line[:80].decode("utf-8", "replace")
-                yield BadRecord(f"{path}:{number}", f"not {encoding.upper()}: {byte}", shown)
+            only_one = not number and not line.endswith(b"\n")
+            whole = line.removesuffix(b"\n").removesuffix(b"\r")
+            for line in whole.split(b"\r") if only_one else [whole]:
+                number += 1
+                try:
+                    text = line.decode(encoding)
+                    yield text.removeprefix("\ufeff") if number == 1 else text
+                except UnicodeDecodeError as error:
+                    byte = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
+                    shown = line[:80].decode("utf-8", "replace")
+                    yield BadRecord(f"{path}:{number}", f"not {encoding.upper()}: {byte}", shown)
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 from typing import Annotated, Any, Literal, TypeVar
@@ -222,12 +223,14 @@ def _runs(
 ) -> Iterator[tuple[str, str, list[tuple[Record, str]]]]:
     """The documents, each a run of records with one key: place, key, and records with their text.
 
-    A document with a bad record between two good ones is left out. With a `stem`, records
-    without an id are one document of that name.
+    A document with a bad record between two good ones is left out; only the record counts as bad,
+    and its reason names the document. With a `stem`, records without an id are one document of
+    that name.
     """
     seen, run, size = SeenIds(), list[tuple[Record, str]](), 0
-    # `broken`: a bad record after the last good one; `hole`: one between two of the document `key`.
-    key = start = hole = broken = ""
+    key = start = ""
+    broken: BadRecord | None = None  # the last one after the last good one
+    hole = False  # a bad record between two of the document `key`
     for where, row in chain(rows, [("", None)]):
         new = text = ""
         try:
@@ -239,18 +242,20 @@ def _runs(
                 new = (f"{part.group}/{part.id}" if below else part.id) or stem
                 text = clean(part.text)
                 expect(new, f"no id: no {good.names['id']!r} names the document")
-                expect(text, "no text: the record has none")
+                expect(text, _no_text([good.record], good.names))
         except Refused as refusal:
-            source.refuse(refusal.record(where, row))
-            broken = where
+            if broken:
+                source.refuse(broken)
+            broken = refusal.record(where, row)
             continue
-        if new == key:
-            hole = hole or broken
-        else:
-            if hole:
-                reason = f"hole: left out, as a record at {hole} is bad (document {key!r})"
-                source.refuse(BadRecord(start, reason))
-            elif run:
+        if broken:
+            if run and new == key:
+                hole = True
+                lacks = f"{broken.reason} (document {key!r} is incomplete without it)"
+                broken = replace(broken, reason=lacks)
+            source.refuse(broken)
+        if new != key:
+            if run and not hole:
                 yield start, key, run
             if new and not seen.add(new):
                 raise InputError(
@@ -258,8 +263,8 @@ def _runs(
                     where=where,
                     hint="sort the file, so that the records of a document are consecutive",
                 )
-            key, start, run, size, hole = new, where, [], 0, ""
-        broken = ""
+            key, start, run, size, hole = new, where, [], 0, False
+        broken = None
         if good is None:
             return
         run.append((good.record, text))
@@ -380,6 +385,7 @@ def as_document(record: Record, source: Source, name: str) -> Document:
         text, sentences = with_sentences([of.sentences])
         return of.document(source, name, text, sentences=sentences)
     text, spans = joined(_paragraphs(of.paragraphs or [of.text]))
+    expect(text, _no_text([record], getattr(record, "names", {})))
     return of.document(source, name, text, paragraphs=spans)
 
 
@@ -417,6 +423,7 @@ def as_conversation(record: Record, source: Source, name: str) -> Document:
     of = _Conversation.of(record)
     turns = [_Turn.of(Roles(turn, names) if names else turn) for turn in of.turns]
     said = [(text, turn) for turn in turns if (text := clean(turn.text))]
+    expect(said, _no_text(of.turns, names))
     text, spans = joined([text for text, _ in said])
     for _, turn in said:
         field, value = names.get("conversation", "conversation"), turn.conversation
@@ -441,6 +448,15 @@ def numbered(names: list[int | str | None]) -> list[int]:
         return [-1 if name is None else int(name) for name in names]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(map(str, known)))}
     return [-1 if name is None else numbers[str(name)] for name in names]
+
+
+def _no_text(records: Iterable[Record], names: Mapping[str, str]) -> str:
+    """Why records have no text: their fields, if the one of the role `text` is not among them."""
+    fields = dict.fromkeys(chain.from_iterable(getattr(each, "record", each) for each in records))
+    if names.get("text", "text") in fields or not (names and fields):
+        return "no text: there is none in it"
+    shown = ", ".join(map(str, fields))[:100]
+    return f'no text: no field {names["text"]!r}, only {shown} (text = "NAME" names another one)'
 
 
 def _paragraphs(bodies: Iterable[str]) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from corpora.document import Document, paragraph_spans
-from corpora.errors import BadRecord, InputError
+from corpora.errors import BadRecord, InputError, amount
 from corpora.readers.conllu import Conllu
 from corpora.readers.fields import Fields, Filled, Record, Text, Texts
 from corpora.readers.files import LINES_LIMIT, TOO_LONG, Refused, expect, read_lines, read_whole
@@ -123,7 +123,7 @@ def _named(path: Path) -> Iterator[Place]:
             names = names or label_names(pq.read_schema(path).metadata).get("label", [])
             if not 0 <= label < len(names):
                 raise InputError(
-                    f"the label {label}, and the file names {len(names)} labels",
+                    f"the label {label}, and the file names {amount(len(names), 'label')}",
                     where=where,
                     hint="use the unchanged file from the Hub: its metadata name the labels",
                 )
@@ -270,7 +270,8 @@ def _tagged(path: Path, source: Source) -> Iterator[Place]:
         elif line.strip():
             cells = line.split("\t")
             if len(cells) != 10:
-                bad = bad or BadRecord(where, f"not CoNLL-U: {len(cells)} columns", line[:200])
+                reason = f"not CoNLL-U: {amount(len(cells), 'column')}"
+                bad = bad or BadRecord(where, reason, line[:200])
             elif cells[0].isdecimal():  # neither a multiword token nor an empty node
                 tag = _TAG.search(cells[9])
                 kind = tag[1] if tag else kind

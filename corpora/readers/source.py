@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -118,7 +119,8 @@ class Reader(Declared):
         for path in source.files:
             with source.refusing(path):
                 split = split_of(below(source.target, path))
-                for document in self.read_file(path, source.stem(path, self.suffixes), source):
+                found = self.read_file(path, source.stem(path, self.suffixes), source)
+                for document in self.documents_only(found, "read_file"):
                     document.split = split
                     yield document
 
@@ -127,6 +129,25 @@ class Reader(Declared):
         its suffix. `Refused` rejects the whole file; a bad record goes to `source.refuse`.
         """
         raise NotImplementedError
+
+    def documents_only(
+        self, found: Iterable[Document] | None, method: str = "read"
+    ) -> Iterator[Document]:
+        """What a method of the reader gave; `ConfigError` if it is anything but documents."""
+        for document in found if isinstance(found, Iterable) else [found]:
+            if not (
+                isinstance(document, Document)
+                and isinstance(document.id, str)
+                and isinstance(document.text, str)
+            ):
+                code = inspect.unwrap(getattr(type(self), method)).__code__
+                raise ConfigError(
+                    f"{type(self).__name__}.{method} gave {repr(document)[:80]}, "
+                    "expected a corpora.document.Document whose id and text are strings",
+                    where=f"{code.co_filename}:{code.co_firstlineno}",
+                    hint="correct the reader: yield as_document(record, source, stem)",
+                )
+            yield document
 
 
 class Encoded(Reader):
@@ -161,6 +182,8 @@ class Source:
     skipped: Counter[str] = field(default_factory=Counter)
     warned: bool = False
     """Whether a file of the source was said to be odd: of all its files one is named."""
+    where: object = ""
+    """The place of the record that was read last, or of its file."""
 
     def stem(self, path: Path, suffixes: Sequence[str]) -> str:
         """The name of a file's documents: its path below the source's folder, without suffix."""
@@ -181,6 +204,7 @@ class Source:
 
     def refusing(self, where: object, record: object = "") -> AbstractContextManager[None]:
         """Reject the record if the block raises `Refused`; `where` is its place."""
+        self.where = where
         return refusing(self.refuse, where, record)
 
     def document(self, name: str, text: str, **about: Any) -> Document:

@@ -29,10 +29,11 @@ Values = Mapping[str, Any]
 def parquet(*files: Path) -> str:
     """The rows of Parquet files, given as globs, as a query names them.
 
-    Only a file's name is a glob, and adds no column: a folder may be named `[v2]` or `label=1`.
+    Only a file's name is a glob, and adds no column: a folder may be named `[v2]` or `label=1`. The
+    library itself would find no files below a folder with a backslash in its name.
     """
-    folders = (re.sub(r"[\[*?]", r"[\g<0>]", str(path.parent)) for path in files)
-    named = [f"{folder}/{path.name}" for folder, path in zip(folders, files, strict=True)]
+    found = (str(one) for path in files for one in sorted(path.parent.glob(path.name)))
+    named = (re.sub(r"[\[*?]", r"[\g<0>]", name) for name in found)
     quoted = "', '".join(name.replace("'", "''") for name in named)
     return f"read_parquet(['{quoted}'], hive_partitioning = false)"
 

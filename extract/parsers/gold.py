@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from corpora.document import Document
-from corpora.errors import InputError
+from corpora.errors import InputError, amount
 from extract.parse import NAMES, STRINGS_LIMIT, ParsedDocument, StringTable
 
 
@@ -37,8 +37,8 @@ class GoldParser:
         rows = len(tokens.offsets) - 1
         if document.sentences is not None and len(document.sentences) != rows:
             raise InputError(
-                f"document {document.id!r} has {len(document.sentences)} sentences but "
-                f"{rows} trees; keep its gold sentences with parser 'gold'"
+                f"document {document.id!r} has {amount(len(document.sentences), 'sentence')} "
+                f"but {amount(rows, 'tree')}; keep its gold sentences with parser 'gold'"
             )
         return ParsedDocument(
             doc=document.id,

@@ -16,17 +16,17 @@ import numpy as np
 
 from corpora.align import align
 from corpora.document import Document, Relation, Span
-from corpora.errors import InputError
+from corpora.errors import InputError, amount
+from corpora.languages import UNSPACED
 from extract.pairs import Pair
 
 DESCRIPTION = "words of the gold text (letters and digits, apostrophes inside), no punctuation"
 # A character of a script without spaces; a number with its separators; letters and digits with
 # apostrophes inside (an author's "don't", a treebank's "n't").
 _WORD = re.compile(
-    r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+    rf"[{UNSPACED}]"
     r"|\d+(?:[.,:/]\d+)+"
-    r"|[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
-    r"(?:['’][^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+)*"
+    rf"|[^\W_{UNSPACED}]+(?:['’][^\W_{UNSPACED}]+)*"
 )
 Words = tuple[int, ...]
 """Indices of words in their document, increasing."""
@@ -132,7 +132,7 @@ def gather(
         raise InputError(
             "no document of the gold is in the source",
             where="validate",
-            hint=f"documents match by id; the source has {len(texts) or 'no'} documents{shown}",
+            hint=f"documents match by id; the source has {amount(len(texts), 'document')}{shown}",
         )
     left_out["source_documents_without_gold"] += len(texts) - len(maps)
     wanted = set(map(connective, markers))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from corpora.errors import amount
 from corpora.escape import markdown
 from corpora.intervals import FEW
 from extract.validate.distances import PAPER, STRICT, Alignment
@@ -45,10 +46,11 @@ def _lines(result: Validation) -> Iterator[str]:
     seen, unseen = (result["documents"][key] for key in ("seen", "unseen"))
     trees = result["settings"].get("trees", "trees of an unknown source")
     if seen and unseen:
-        yield f"## {unseen} documents that the parser was not trained on: {trees}"
+        yield f"## {amount(unseen, 'document')} that the parser was not trained on: {trees}"
         yield from ("", *_tables(result["unseen"]))
     told = f", {seen} of them seen in training" if seen else ""
-    yield f"## {'All ' if seen and unseen else ''}{seen + unseen} documents{told}: {trees}"
+    many = amount(seen + unseen, "document")
+    yield f"## {'All ' if seen and unseen else ''}{many}{told}: {trees}"
     yield from ("", *_tables(result))
     yield from _notes(result["settings"], "unseen" if unseen else "occurrence")
 

@@ -53,6 +53,28 @@ def test_a_plugin_gives_its_reader_a_kind(notes: Path, monkeypatch: pytest.Monke
     sys.modules.pop("notes")
 
 
+@pytest.mark.parametrize(
+    ("method", "gave"),
+    [
+        ("read_file(self, path, stem, source): yield {'text': 'A.'}", "{'text': 'A.'}"),
+        ("read_file(self, path, stem, source): pass", "None"),
+        ("read(self, source): yield 'A.'", "'A.'"),
+        ("read(self, source): return [Document(7, 'A.')]", r"Document\(id=7, "),
+    ],
+)
+def test_a_reader_that_gives_no_document_is_named(tmp_path: Path, method: str, gave: str) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(
+        "from corpora.document import Document\nfrom corpora.readers.source import Reader\n"
+        f"class Own(Reader):\n    suffixes = ('.txt',)\n    def {method}\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "a.txt").touch()
+    words = rf"own\.py:5: Own\.read\w* gave {gave}.*, expected a corpora\.document\.Document"
+    with pytest.raises(ConfigError, match=words):
+        list(open_source(f"{file}:Own:{tmp_path}"))
+
+
 def test_a_reader_that_is_not_there_is_named(tmp_path: Path) -> None:
     for spec, words in (
         (f"{tmp_path}/gone.py:Notes:x", "no file '.*gone.py'"),

@@ -127,6 +127,25 @@ def test_an_unknown_kind_has_its_labels_and_duplicates_counted(make, tmp_path):
     assert train.low < train.value < train.high and train.chance == 50.0
 
 
+def test_rows_without_blanks_are_read_by_character(make, tmp_path):
+    """Chinese: equal rows are counted, and the rules see characters as words."""
+    places = "河山海村城园店校桥路江湖岛谷林田院街市港"
+    pairs = [
+        {"doc": f"{split}-{i // 2}", "label": i % 2, "sentence1": one, "sentence2": two}
+        for split, count in (("train", 60), ("test", 30))
+        for i in range(count)
+        for rained in [f"昨天{places[i % 20]}{places[i // 20]}边下了很大的雨。"]
+        for stayed in [f"所以我们在{places[i % 20]}里没有出门。"]
+        for one, two in [(stayed, rained) if i % 2 else (rained, stayed)]
+    ]
+    train, test = pairs[:60], [*pairs[60:], pairs[0]]
+    found = read(make({"train": train, "test": test}), tmp_path)
+    shares = {(each.split, each.what): (each.value, each.n) for each in found.duplicates}
+    assert shares["test", "equal to a row of train"] == (100.0, 31)
+    assert shares["scored", "nearly equal to a training row"][0] > 0
+    assert value(found, "bag") == 100.0
+
+
 def test_near_duplicates_of_other_items_are_counted(make, tmp_path):
     train, test = pairs("train", 100, "."), pairs("test", 40, ".")
     for i in range(0, 20, 2):

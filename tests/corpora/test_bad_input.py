@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import pickle
+import re
 import tracemalloc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -491,6 +492,8 @@ def outcome(name: str, kind: Kind, folder: Path) -> tuple[str, list[BadRecord]]:
         documents = list(open_source(spec, dict(kind.options), on_bad=bad.append))
     except InputError as error:
         assert len(str(error)) < 2_000
+        if "two documents" in error.message:
+            assert re.search(r":\S*\d+$", error.where), "the place of the second one"
         return "error", bad
     texts = " ".join(document.text for document in documents)
     assert WORDS[0] in texts, "the good file"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, amount
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,8 @@ def test_a_hint_on_the_command_line_is_flags(hint: str, flags: str) -> None:
     assert str(ConfigError("no", where="command line", hint=hint)).endswith(flags)
     assert str(ConfigError("no", where="data", hint=hint).with_flags()).endswith(flags)
     assert str(ConfigError("no", where="p.toml:1", hint=hint).with_flags()).endswith(hint)
+
+
+def test_an_amount_is_written_with_its_noun() -> None:
+    said = [amount(number, "pair") for number in (0, 1, 2, 2000)]
+    assert said == ["0 pairs", "1 pair", "2 pairs", "2,000 pairs"]

@@ -45,7 +45,7 @@ def test_more_bad_records_than_allowed_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text(ROWS, encoding="utf-8")
     with pytest.raises(InputError, match=r"2 bad records beside 2 good .*x\.jsonl:2: no text"):
         ingest(f"jsonl:{tmp_path / 'x.jsonl'}", {}, tmp_path, max_bad_share=0.4)
-    with pytest.raises(InputError, match=r"a share of 0\.0001 where the build file allows 0\.0"):
+    with pytest.raises(InputError, match=r"a share of 0\.0001 where 0\.0 is allowed"):
         check_bad_share("text:x", 9_999, 1, 0.0)
 
 

@@ -104,6 +104,24 @@ def test_fields_are_mapped_by_options(tmp_path: Path) -> None:
     assert len(paragraphs(document)) == 2
 
 
+@pytest.mark.parametrize(
+    ("record", "layout"),
+    [
+        ({"id": "a", "messages": [{"from": "ida", "body": "Hello."}]}, "turns"),
+        ({"from": "ida", "body": "Hello."}, "document"),
+        ({"from": "ida", "body": "Hello.", "doc": ""}, "turns"),
+    ],
+)
+def test_a_text_under_another_name_is_asked_for(
+    tmp_path: Path, record: dict[str, object], layout: str
+) -> None:
+    path = write_jsonl(tmp_path / "x.jsonl", record)
+    with pytest.raises(InputError, match=r"no field 'text', only from, body.*text = .NAME"):
+        list(open_source(f"jsonl:{path}", {"layout": layout}))
+    (document,) = open_source(f"jsonl:{path}", {"layout": layout, "text": "body"})
+    assert document.text == "Hello."
+
+
 def test_a_document_that_comes_back_names_its_line(tmp_path: Path) -> None:
     rows = [{"document": d, "paragraph": 1, "text": "Text."} for d in ("a", "b", "a")]
     path = write_jsonl(tmp_path / "x.jsonl", *rows)
@@ -133,7 +151,8 @@ def test_a_document_never_has_a_hole(tmp_path: Path) -> None:
     )  # fmt: skip
     bad: list[BadRecord] = []
     assert [d.id for d in open_source(f"jsonl:{path}", on_bad=bad.append)] == ["b", "c"]
-    assert [b.reason.partition(":")[0] for b in bad] == ["not JSON", "hole", "not JSON"]
+    assert [b.reason.partition(":")[0] for b in bad] == ["not JSON", "not JSON"]
+    assert [b.where.rpartition(":")[2] for b in bad if "(document 'a'" in b.reason] == ["2"]
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:

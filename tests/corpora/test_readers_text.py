@@ -30,6 +30,19 @@ def test_text_has_a_document_a_file_and_paragraphs_by_blank_lines(tmp_path: Path
     assert (one.licence, one.language, one.source) == ("CC0-1.0", "nl", f"text:{tmp_path.name}")
 
 
+def test_a_carriage_return_ends_a_line_where_nothing_else_does(tmp_path: Path) -> None:
+    path = tmp_path / "old.txt"
+    path.write_bytes(b"\xef\xbb\xbfIt rained.\rWe left.\r\rNobody spoke.\r")
+    (document,) = open_source(str(path), {"layout": "lines"})
+    assert paragraphs(document) == ["It rained. We left.", "Nobody spoke."]
+    assert document.sentence_texts() == ["It rained.", "We left.", "Nobody spoke."]
+    path.write_bytes(b"It rained.\r\rWe \xff left.\r")
+    with pytest.raises(InputError, match=r"old\.txt:3: not UTF-8: byte 0xff at column 4"):
+        list(open_source(str(path)))
+    path.write_bytes(b"It\rrained.\nWe left.\n")
+    assert [document.text for document in open_source(str(path))] == ["It\rrained. We left."]
+
+
 def test_text_with_one_sentence_a_line(tmp_path: Path) -> None:
     path = tmp_path / "book.txt"
     path.write_text("It rained .\nWe left .\n\nNobody spoke .\n", encoding="utf-8")

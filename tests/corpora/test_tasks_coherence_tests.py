@@ -163,7 +163,7 @@ def test_too_many_bad_records_of_one_source_are_an_error(built, tmp_path, bad):
     rows, manifest = built(*sources, max_bad_share=bad / (bad + 2))
     assert len(rows["storycloze"]) == 4 and manifest["rejects"] == {"bad_record": bad}
     with pytest.raises(
-        InputError, match=rf"bad\.csv: {bad} bad records beside 2 good rec"
+        InputError, match=rf"bad\.csv: {bad} bad records? beside 2 good rec"
     ) as error:
         built(*sources, max_bad_share=0.3)
     assert "bad.csv:4: wrong number of fields" in error.value.message

@@ -27,7 +27,7 @@ def files_of(name: str, folder: Path) -> list[Path]:
     return sorted(folder.glob("documents-*.parquet"))
 
 
-@pytest.mark.parametrize("name", ["my [v2]* books", "label=7", "source=books/doc=3"])
+@pytest.mark.parametrize("name", ["my [v2]* books", "label=7", r"source=my\books/doc=3"])
 def test_the_name_of_the_output_folder_changes_no_byte(name, tmp_path, stage, folder_bytes):
     made = []
     for place in (tmp_path / "plain", tmp_path / name):

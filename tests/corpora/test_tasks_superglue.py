@@ -163,7 +163,7 @@ def test_a_bad_record_among_good_ones_is_counted(built, tmp_path, task, record):
 def test_too_many_bad_records_are_an_error(stage, tmp_path):
     write(tmp_path / "ReCoRD" / "val.jsonl", RECORD, {})  # two queries of one record
     given = [(f"superglue:{tmp_path / 'ReCoRD'}", {})]
-    with pytest.raises(InputError, match="1 bad records beside 1 good records"):
+    with pytest.raises(InputError, match="1 bad record beside 1 good record,"):
         Superglue().build(given, Target(tmp_path / "o", stage, 1, max_bad_share=0.4))
 
 

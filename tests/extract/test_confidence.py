@@ -11,7 +11,7 @@ import pytest
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from corpora.document import Document
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from extract import Extractor, Pair, calibrate
 from extract.calibrate import agrees
@@ -135,6 +135,21 @@ def test_calibration_of_files_that_are_not_there_says_so(
     arguments = ["score", missing, "--treebank", missing, "--output", str(tmp_path / "out.json")]
     assert calibrate.main(arguments) == 2
     assert "missing.json" in capsys.readouterr().err
+
+
+def test_calibration_of_broken_files_says_where(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (broken := tmp_path / "x.json").write_text('{"doc": "a", "ratings": ["good"]}', "utf-8")
+    out = ["--output", str(tmp_path / "out.json")]
+    for arguments, words in (
+        (["score", str(broken), "--treebank", "x"], f"{broken}: is no confidence: the key 'en'"),
+        (["fit", "x", "--ratings", str(broken), "--novels", "x"], f"{broken}:1: no texts: "),
+    ):
+        assert calibrate.main([*arguments, *out]) == 2
+        assert words in capsys.readouterr().err
+    with pytest.raises(InputError, match="0 documents, 0 right pairs, 0 wrong pairs: expected 5"):
+        calibrate.fitted([])
 
 
 def test_a_fit_learns_what_the_rows_show() -> None:

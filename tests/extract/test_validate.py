@@ -213,7 +213,7 @@ def test_only_documents_in_both_count_and_the_rest_is_said(gold: list[Document])
 
 
 def test_no_document_in_both_is_an_error(gold: list[Document]) -> None:
-    with pytest.raises(InputError, match="the source has 1 documents, such as elsewhere"):
+    with pytest.raises(InputError, match="the source has 1 document, such as elsewhere"):
         validate([], gold, [Document("elsewhere", "Some text.")], MARKERS)
 
 
@@ -376,7 +376,7 @@ def result() -> Validation:
 
 def test_the_table_says_where_the_trees_come_from(result: Validation) -> None:
     text = to_markdown(result)
-    assert "## 1 documents that the parser was not trained on: embedded on raw text" in text
+    assert "## 1 document that the parser was not trained on: embedded on raw text" in text
     assert "## All 2 documents, 1 of them seen in training: embedded on raw text" in text
 
 

@@ -161,8 +161,31 @@ def test_several_sources_in_one_call(
     found = {(pair["source"], pair["marker"]) for pair in read_jsonl(out)}
     assert {source for source, _ in found} == set(sources), "two files of one name"
     assert "The caf\u00e9 shut." in {pair["s1"] for pair in read_jsonl(out)}
-    assert run(monkeypatch, "extract", *sources[:1] * 2, "-o", tmp_path / "twice.jsonl") == 1
-    assert "named twice" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)
+    for again in (f"text:{text_file}", f"./{text_file.name}", "text:."):
+        assert run(monkeypatch, "extract", sources[0], again, "-o", "twice.jsonl") == 1
+        said = capsys.readouterr().err
+        assert f"{text_file} is named twice, by the sources {sources[0]} and {again}" in said
+    with text_file.open(encoding="utf-8") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert run(monkeypatch, "extract", "-", "text:-", "-o", "twice.jsonl") == 1
+    assert "standard input is named twice" in capsys.readouterr().err
+
+
+def test_some_bad_records_may_be_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    good = [json.dumps({"id": str(n), "text": "We left because it rained."}) for n in range(9)]
+    (tmp_path / "x.jsonl").write_text("\n".join([*good, "{broken"]), encoding="utf-8")
+    monkeypatch.setattr(logging.getLogger("discorpora"), "handlers", [])  # of an earlier test
+    arguments = ("extract", tmp_path / "x.jsonl", "-o", tmp_path / "pairs.jsonl")
+    assert run(monkeypatch, *arguments) == 1
+    assert "--max-bad-share" in capfd.readouterr().err
+    assert run(monkeypatch, *arguments, "--max-bad-share", "0.05") == 1
+    said = capfd.readouterr().err
+    assert "1 bad record beside 9 good documents, a share of 0.1 where 0.05 is allowed" in said
+    assert run(monkeypatch, *arguments, "--max-bad-share", "0.1") == 0
+    assert "left out: " in capfd.readouterr().err and len(read_jsonl(arguments[-1])) == 9
 
 
 @pytest.mark.parametrize(
@@ -327,7 +350,7 @@ def test_a_list_of_documents_that_is_no_text(
     gold = ROOT / "corpora" / "sample" / "gold"
     arguments = ("validate", "sample:stories", "--gold", f"pdtb:{gold}")
     assert run(monkeypatch, *arguments, "--documents", tmp_path / "ids") == 1
-    assert "one is 'My First Book'" in capfd.readouterr().err
+    assert "lacks 1 listed document, such as 'My First Book'" in capfd.readouterr().err
     (tmp_path / "ids").write_bytes("caf\u00e9\n".encode("latin-1"))
     assert run(monkeypatch, *arguments, "--documents", tmp_path / "ids") == 1
     message = capfd.readouterr().err

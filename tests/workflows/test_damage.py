@@ -74,7 +74,7 @@ def test_verify_finds_nothing_in_a_new_build(output: Path, config: Path) -> None
         code, said = verify(*arguments)
         assert code == 0 and ": nothing damaged" in said
     (one,) = (output / "stages" / "dataset" / "sp").glob("?" * 16)
-    assert verify(str(one))[1].startswith("1 folders, ")
+    assert verify(str(one))[1].startswith("1 folder, ")
 
 
 def test_verify_follows_links_and_finds_folders_with_dots(output: Path, tmp_path: Path) -> None:

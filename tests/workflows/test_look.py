@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -108,6 +109,19 @@ def test_a_dataset_is_readable(
     assert "books5 (default)" in shown and "but, because" in shown and "licence MIT" in shown
     assert "books5/train, because: 2 of 2 rows" in shown
     assert "label because" in shown and "books5 train 3" in shown and "label 1" not in shown
+
+
+def test_a_file_that_a_dataset_lacks_is_named(
+    dataset: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    folder = shutil.copytree(dataset, tmp_path / "copy")
+    (lost := folder / "all" / "train-00000-of-00001.parquet").unlink()
+    for command in ("inspect", "audit"):
+        assert run(monkeypatch, command, folder) == 1
+        assert f"error: {lost}: is missing: the folder is incomplete" in capfd.readouterr().err
 
 
 def test_a_stage_is_shown_in_short(

@@ -87,7 +87,7 @@ def test_init_says_what_it_could_not_read(
     (here / "books" / "b.txt").write_bytes("Café.".encode("latin-1"))
     assert run(monkeypatch, "init", "text:books") == 0
     shown = capfd.readouterr().out
-    assert "text:books: 1 documents" in shown
+    assert "text:books: 1 document," in shown
     assert "not read: 1, the first: books/b.txt:1: not UTF-8" in shown
 
 

@@ -139,7 +139,7 @@ def test_nli_from_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     data = load("owner/nli", splits={"validation": "validation_matched", "test": "none"})
     assert data.labels == NLI and data.columns == ("premise", "hypothesis")
     assert set(data.tables) == {"train", "validation"} and len(data.gold("train")) == 9
-    assert "train: 1 rows without a label" in data.notes
+    assert "train: 1 row without a label" in data.notes
 
 
 def test_base_then_markers_then_relations(

@@ -7,10 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from corpora.errors import InputError
 from zoo.parser import silver, teacher, train
-from zoo.parser.biaffine import best_tree, by_length, is_tree, load, parse, shape_of, suffix_of
+from zoo.parser.biaffine import (
+    RECORD,
+    best_tree,
+    by_length,
+    is_tree,
+    load,
+    parse,
+    shape_of,
+    suffix_of,
+)
 from zoo.parser.treebank import Sentence, sentences_of
 
 from .conftest import write_tiny_bert
@@ -171,6 +182,10 @@ def test_the_teacher_says_what_is_wrong_and_writes_nothing(
     assert f"{output} exists" in caplog.text and output.read_bytes() == b"mine"
     with pytest.raises(InputError, match="holds no teacher"):
         load(output)
+    for record in ("{}", "[1]", "junk"):
+        save_file({"weight": torch.zeros(1)}, output, {RECORD: record})
+        with pytest.raises(InputError, match=r"/out: is (no record|not JSON): "):
+            load(output)
 
 
 def test_a_limit_is_the_most_sentences(
@@ -191,4 +206,6 @@ def test_silver_names_a_missing_source_and_writes_nothing(
     source = ["--source", f"text:{tmp_path}/none.txt", "0"]
     assert silver.main([str(tmp_path), *source, "--output", str(output)]) == 2
     assert "none.txt" in caplog.text
+    assert silver.main([str(tmp_path), *source[:2], "ten", "--output", str(output)]) == 2
+    assert "none.txt ten: expected a number of words" in caplog.text
     assert not output.exists()

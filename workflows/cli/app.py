@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from corpora.errors import DiscorporaError
+from corpora.errors import DiscorporaError, amount
 from workflows import console
 from workflows.cli import complete, demo, doctor, look, pages, prune, show, start, verify
 from workflows.cli.common import (
@@ -129,6 +129,9 @@ def extract(
         str, typer.Option(help="Encoding of the texts: latin-1, cp1252, ...; by default utf-8.")
     ] = "",
     option: Options = None,
+    max_bad_share: Annotated[
+        float, typer.Option(min=0, max=1, help="Maximum share of bad records in a source.")
+    ] = 0.0,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing output.")] = False,
 ) -> None:
     """Extract sentence pairs joined by a discourse marker from one or more sources."""
@@ -143,6 +146,7 @@ def extract(
         reader_options=reader_options(option, language)
         | ({"encoding": encoding} if encoding else {}),
         rejects=rejects,
+        max_bad_share=max_bad_share,
         parser=parser,
         markers=markers,
         language=language,
@@ -155,13 +159,14 @@ def extract(
         patterns=tuple(map(str, patterns or ())),
         workers=workers,
     )
-    typer.echo(f"{counts.pairs:,} pairs from {counts.documents:,} documents -> {output}")
+    read = amount(counts.documents, "document")
+    typer.echo(f"{amount(counts.pairs, 'pair')} from {read} -> {output}")
     _echo_counts(counts.markers)
     rejected = sum(counts.rejects.values())
-    typer.echo(f"{rejected:,} candidates rejected")
+    typer.echo(f"{amount(rejected, 'candidate')} rejected")
     _echo_counts(counts.rejects, MEANINGS)
     if foreign := counts.rejects.get("language"):
-        typer.echo(f"{foreign:,} candidates are in texts of another language than {language}")
+        typer.echo(f"in texts of another language than {language}: {amount(foreign, 'candidate')}")
     if not counts.pairs and not rejected:
         typer.echo(f"no sentence has one of the markers of --language {language}")
 

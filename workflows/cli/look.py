@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from corpora.errors import BadRecord, ConfigError, InputError, nearest
+from corpora.errors import BadRecord, ConfigError, InputError, amount, nearest
 from corpora.outside import HUB_ID, record_of
 from corpora.store.atomic import MANIFEST, read_json
 from corpora.store.manifest import Feature, Manifest, read_results
@@ -120,7 +120,7 @@ def _refuse_shelf(folder: Path) -> None:
     inside = sorted({*folder.glob(f"*/{MANIFEST}"), *folder.glob(f"*/*/{MANIFEST}")})
     if inside and not (folder / MANIFEST).is_file():
         raise InputError(
-            f"is a folder of {len(inside)} results",
+            f"is a folder of {amount(len(inside), 'result')}",
             where=str(folder),
             hint=f"inspect one of them: {_few([str(path.parent) for path in inside])}",
         )
@@ -251,8 +251,10 @@ def _show_rows(part: Rows) -> None:
     from rich.table import Table
 
     out = wide_console()
-    of = f" of {part.total:,}" if part.total >= 0 else ""
-    out.print(plain(f"\n{part.title}: {len(part.rows):,}{of} rows", "bold"))
+    said = amount(len(part.rows), "row")
+    if part.total >= 0:
+        said = f"{len(part.rows):,} of {amount(part.total, 'row')}"
+    out.print(plain(f"\n{part.title}: {said}", "bold"))
     for number, row in enumerate(part.rows, 1):
         table = Table.grid(padding=(0, 1))
         table.add_column(justify="right", style="dim", no_wrap=True)

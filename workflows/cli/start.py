@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from corpora.errors import BadRecord, ConfigError, DiscorporaError
+from corpora.errors import BadRecord, ConfigError, DiscorporaError, amount
 from workflows.cli.common import planned, refuse_existing
 
 DEFAULT = Path("build.toml")
@@ -74,8 +74,10 @@ def init(
         )
     _write(path, guesses)
     for guess in guesses:
-        many = f"{guess.documents} or more" if guess.documents == LOOKED_AT else guess.documents
-        typer.echo(f"{guess.spec}: {many} documents, language {guess.language}")
+        many = amount(guess.documents, "document")
+        if guess.documents == LOOKED_AT:
+            many = f"{LOOKED_AT} or more documents"
+        typer.echo(f"{guess.spec}: {many}, language {guess.language}")
         if bad := guess.refused:
             typer.echo(f"  not read: {len(bad)}, the first: {bad[0].where}: {bad[0].reason}")
     if not specs:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from corpora.errors import InputError
+from corpora.errors import InputError, amount
 from corpora.store.atomic import MANIFEST, is_complete
 from corpora.store.damage import checksums, damages
 from workflows.cli.common import Output, planned
@@ -49,7 +49,7 @@ def verify(
         size += sum(each.bytes for each in written.values())
     seconds = time.perf_counter() - start
     typer.echo(
-        f"{len(folders)} folders, {files:,} files, {size / 2**20:,.1f} MiB in "
+        f"{amount(len(folders), 'folder')}, {amount(files, 'file')}, {size / 2**20:,.1f} MiB in "
         f"{seconds:.1f} s: {damaged or 'nothing'} damaged"
     )
     if damaged:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corpora.errors import InputError
+from corpora.errors import InputError, amount
 from corpora.readers.coherence import SUFFIXES, is_annotations, read_pairs, with_group
 from corpora.store.atomic import MANIFEST, sha256
 from zoo.evaluate.scorers import Scorer, scores_of
@@ -168,7 +168,7 @@ def _set_of(name: str, pairs: Sequence[TextPair], where: str) -> PairSet:
     different = [pair for pair in pairs if pair.pos != pair.neg]
     if not different:
         raise InputError(
-            f"holds no pair of texts that differ, of {len(pairs)} pairs",
+            f"holds no pair of texts that differ, of {amount(len(pairs), 'pair')}",
             where=where,
             hint='a line is {"pos": [...], "neg": [...]}',
         )

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from corpora.errors import InputError
+from corpora.errors import InputError, amount
 from corpora.intervals import FEW
 from corpora.rng import stream
 
@@ -318,7 +318,7 @@ class Difference:
     def text(self) -> str:
         """With an asterisk where the interval excludes 0."""
         if self.ci is None:
-            return f"{self.value:+.1f} ({self.units} units)"
+            return f"{self.value:+.1f} ({amount(self.units, 'unit')})"
         clear = "" if self.ci[0] <= 0 <= self.ci[1] else "*"
         shown = f"{self.value:+.1f} [{self.ci[0]:+.1f}, {self.ci[1]:+.1f}]{clear}"
         return shown if self.units == self.of else f"{shown} ({self.units} of {self.of} units)"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from corpora.errors import chosen
+from corpora.errors import amount, chosen
 from corpora.escape import markdown as escaped
 from corpora.terminal import print_table
 from zoo.evaluate.scores import Columns, Difference
@@ -43,7 +43,7 @@ class Cell:
         if self.sd is not None:
             return f"{shown} ± {self.sd:.{self.digits}f}"
         if self.units is not None:
-            return f"{shown} ({self.units} units)"
+            return f"{shown} ({amount(self.units, 'unit')})"
         if self.ci is None:
             return shown
         return f"{shown} [{self.ci[0]:.{self.digits}f}, {self.ci[1]:.{self.digits}f}]"

@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 import networkx
 import numpy as np
 import torch
+from pydantic import BaseModel
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from corpora.errors import InputError
+from corpora.outside import parsed, record_of
 from corpora.store.atomic import replacing
 from zoo.backbones import max_positions, tokenizer_of
 from zoo.modeling import load_backbone
@@ -309,6 +311,14 @@ def make(backbone: str, deprels: Sequence[str], xpos: Sequence[str]) -> tuple[Te
     return Teacher(encoder, deprels, xpos), Encoding(tokenizer_of(backbone), limit)
 
 
+class Record(BaseModel):
+    """What a teacher's file says of it."""
+
+    backbone: str
+    deprels: list[str]
+    xpos: list[str]
+
+
 def save(model: Teacher, backbone: str, output: Path) -> None:
     """Weights, labels and the encoder's name as one safetensors file, by one rename."""
     weights = {name: value.contiguous() for name, value in model.state_dict().items()}
@@ -322,11 +332,13 @@ def load(file: Path) -> tuple[Teacher, Encoding]:
 
     Raises `InputError` for a file that is none of it.
     """
+    hint = "make one: python -m zoo.parser.teacher"
     try:
         with safe_open(file, "pt") as opened:
-            model, encoding = make(**json.loads((opened.metadata() or {})[RECORD]))
-    except (SafetensorError, KeyError) as error:
-        hint = "make one: python -m zoo.parser.teacher"
+            record = parsed((opened.metadata() or {})[RECORD], where=str(file), hint=hint)
+        names = record_of(Record, record, str(file), hint)
+        model, encoding = make(names.backbone, names.deprels, names.xpos)
+        model.load_state_dict(load_file(file))
+    except (SafetensorError, KeyError, RuntimeError) as error:  # the last: of other weights
         raise InputError("holds no teacher", where=str(file), hint=hint) from error
-    model.load_state_dict(load_file(file))
     return model, encoding

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from spacy.tokenizer import Tokenizer
 
+from corpora.errors import ConfigError, amount
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.store.atomic import replacing
@@ -54,7 +55,7 @@ def blocks_of(spec: str, words: int) -> list[list[str]]:
     if words and total > words:
         count = max(1, round(len(blocks) * words / total))
         blocks = [blocks[int(i)] for i in np.linspace(0, len(blocks) - 1, count)]
-    log.info("%s: %d blocks", spec, len(blocks))
+    log.info("%s: %s", spec, amount(len(blocks), "block"))
     return blocks
 
 
@@ -102,6 +103,9 @@ def run(options: argparse.Namespace) -> None:
     # A parser that learnt the silver trees of a dev treebank's sentences would have seen them.
     dev = sentences_of(treebank_files(options.exclude, "dev"))
     excluded = {key_of(sentence.forms) for sentence in dev}
+    for spec, words in options.source:
+        if not words.isdecimal():
+            raise ConfigError(f"--source {spec} {words}: expected a number of words, or 0 for all")
     sources = [blocks_of(spec, int(words)) for spec, words in options.source]
     tokenizer = loader(options.tokens)().tokenizer
     teacher = load(options.teacher)
