@@ -25,7 +25,7 @@ NO_STOP = "%&#@/\\§†‡•·"
 """Unicode punctuation that does not end a sentence."""
 CITED = re.compile(r"(?:\s*\[[^\[\]]{1,20}\])+$")
 FOOTNOTE = re.compile(
-    r"\s*(?:\(\s?)?\[\s?(?:\d{1,3}|[a-z]|note \d{1,2}|citation needed)\s?\](?:\s?\))?"
+    r"\s*(?:\(\s?)?\[\s?(?:\d{1,3}|[a-z]|note \d{1,2}|[a-z ]{3,30}needed)\s?\](?:\s?\))?"
     r"|\s*\((?:citation|clarification) needed\)"
 )
 """The mark of a note or reference, as in Wikipedia: its number reveals the order of sentences."""
@@ -39,7 +39,10 @@ CAPTION = re.compile(
     r" ?\d+(?:[.\d-]*\d)?[a-z]?(?:[.:]|$)"
 )
 
-ADDRESS = re.compile(r"[☎☏✆✉]|\S@\w+\.\w|https?://|www\.\w")
+ADDRESS = re.compile(
+    r"[☎☏✆✉]|\S@\w+\.\w|https?://|www\.\w|\+\d{6}|(?<!\d)\d{3}-\d{4}(?!\d)|\b(?:tel|email)[:.]",
+    re.I,
+)
 """A line with a telephone number or an address is an entry of a directory."""
 WORD = re.compile(r"[^\W\d_][\w’'-]*")
 SMALL = {"a", "an", "and", "at", "by", "de", "du", "for", "in", "la", "of", "on", "the", "to"}
@@ -95,12 +98,20 @@ def prose(document: Document, quotes: Quotes = "keep") -> list[str | None]:
             sentence = "" if bad else FOOTNOTE.sub("", sentence).strip()
             if announced and (bad or section != before):
                 kept[-1] = announced = ""
-            sentence = f"{announced} {sentence}".strip()
-            announced = sentence if ANNOUNCES.search(sentence) and not document.turns else ""
+            sentence = _joined(announced, sentence) if announced else sentence
+            announces = ANNOUNCES.search(text) and not document.turns
+            announced = sentence if announces else ""
             kept.append(None if announced else sentence)
     if announced:
         kept[-1] = ""
     return kept
+
+
+def _joined(one: str, two: str) -> str:
+    """Both as one text; the marks that `balanced` put between parts of a quotation go."""
+    while CLOSES.get(two[:1], "no mark") == one[-1:]:
+        one, two = one[:-1], two[1:]
+    return f"{one} {two}"
 
 
 def cut_or_listed(sentence: str) -> bool:
