@@ -540,7 +540,10 @@ def test_the_command_line_writes_result_and_heat_map(
     assert csv[0] == "layer,SP,SSP" and len(csv) == 4
     assert (tmp_path / "found.layers.png").stat().st_size > 1000
     assert "Accuracy of each layer" in (tmp_path / "found.layers.svg").read_text(encoding="utf-8")
-    shown = compare([out]).render()
+    compared = compare([out])
+    ci = found["metrics"]["tasks"]["SP"]["domains"]["wiki"]["ci"]
+    assert compared.tables[0].rows[0].cells["SP"].ci == pytest.approx([100 * x for x in ci])
+    shown = compared.render()
     assert "BERT-Base (published" in shown and "accuracy is that of the validation set" in shown
     check_outcomes(out)
     before = out.read_bytes()

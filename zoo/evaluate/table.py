@@ -130,7 +130,7 @@ def print_result(table: Table) -> None:
     model, *others = table.rows
     lines, papers = [], set()
     for column, cell in model.cells.items():
-        value, _, interval = cell.text.partition(" ")
+        value, _, interval = cell.text.partition("  " if cell.sd is not None else " ")
         own = [row for row in others if column in row.cells]
         rules = [row for row in own if row.kind == "rule"]
         printed = [row for row in own if row.kind == "published"]

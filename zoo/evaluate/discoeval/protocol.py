@@ -130,8 +130,9 @@ class DiscoEval(Suite):
         parts: Cells = {}
         for task, found in result.metrics["tasks"].items():
             domains = found["domains"]
-            cells[task] = cell(found, domains)
-            if len(domains) > 1:
+            first, *more = domains.values()
+            cells[task] = cell(found if more else first, domains)  # a mean has no interval
+            if more:
                 parts |= {f"{task} {name}": cell(one, {name: one}) for name, one in domains.items()}
         average = result.metrics["average"]
         if average["complete"]:
