@@ -202,6 +202,9 @@ def test_arrays_give_what_the_function_gives(original_layout: Path) -> None:
     assert any(isinstance(text, tuple) for text in texts) and len(texts) == len(set(texts))
     array = letters([text if isinstance(text, str) else " ".join(text) for text in texts])
     by_array = discoeval.run(array, original_layout, options)
+    assert by_array == discoeval.run(torch.from_numpy(array), original_layout, options)
+    with pytest.raises(InputError, match="1 vectors for"):
+        discoeval.run([[1.0, 2.0]], original_layout, options)
     by_function = discoeval.run(letters, original_layout, options)
     assert by_array["metrics"] == by_function["metrics"]
     assert by_array["metrics"]["tasks"]["SSP"]["domains"]["abs"]["sklearn"]["value"] == 1.0

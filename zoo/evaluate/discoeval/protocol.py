@@ -164,7 +164,8 @@ def run(
     """
     found = read(str(data), options.tasks, limit=limit)
     model = str(what) if isinstance(what, str | Path) else ""
-    if isinstance(what, np.ndarray):
+    if isinstance(what, list) or hasattr(what, "__array__"):  # torch's tensors have it too
+        what = np.asarray(what)
         rows = _texts(found, options)
         if len(what) != len(rows):
             hint = "give a row for each of discoeval.texts(DATA, options, limit=...)"
