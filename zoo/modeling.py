@@ -134,7 +134,8 @@ def load_backbone(
             if name
             else "there is no backbone",
             where="recipe",
-            hint="give --backbone FOLDER_OR_ID, or a table [settings.backbone_config]",
+            hint="give --backbone FOLDER_OR_ID, or a table [settings.backbone_config], which the "
+            "recipes *_tiny have",
         )
     if not name:
         try:
