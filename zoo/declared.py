@@ -235,8 +235,8 @@ class BackboneRecipe(StepRecipe):
 
 
 def _two(columns: tuple[str, ...]) -> tuple[str, ...]:
-    if len(columns) not in (0, 2):
-        raise ValueError(f"expected two columns of texts, got {len(columns)}")
+    if columns and (len(columns) != 2 or columns[0] == columns[1]):
+        raise ValueError(f"expected two columns of texts, got {', '.join(columns)}")
     return columns
 
 

@@ -134,7 +134,8 @@ def load_backbone(
             if name
             else "there is no backbone",
             where="recipe",
-            hint="give --backbone FOLDER_OR_ID, or a table [settings.backbone_config]",
+            hint="give --backbone FOLDER_OR_ID, or a table [settings.backbone_config], which the "
+            "recipes *_tiny have",
         )
     if not name:
         try:
@@ -230,13 +231,15 @@ def parameter_count(model: torch.nn.Module) -> int:
 
 @contextmanager
 def within_memory(where: str, hint: str) -> Iterator[None]:
-    """Turn an out-of-memory error of the GPU into one message; `hint` says what to do.
+    """Turn an out-of-memory error into one message; `hint` says what to do.
 
     It mentions other processes if they use a quarter of the GPU or more.
     """
     try:
         yield
-    except RuntimeError as error:
+    except (RuntimeError, MemoryError) as error:
+        if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+            raise DiscorporaError("out of memory", where=where, hint=hint) from error
         if "out of memory" not in str(error):
             raise
         problem = "out of memory on the GPU"

@@ -96,6 +96,9 @@ def test_the_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
     found = json.loads(out.read_text(encoding="utf-8"))["metrics"]["sets"]["lmvlm"]
     assert found["ties"] == 1
+    # The paper's row has the same name: its 0.84 stands in its own column alone.
+    shown = capsys.readouterr().out
+    assert shown.count("0.84") == 1 and f"{found['people']['value']:.3f}" in shown
     assert found["alpha"]["value"] == pytest.approx(
         alpha(vote_counts([(1, 1, 1, 1), (0, 0, 1, 0), (1, 0)]))
     )

@@ -75,6 +75,14 @@ def test_a_folder_without_manifest(train_cli: Run, pairs_folder: Path, tmp_path:
     assert not (tmp_path / "m.partial").exists()
 
 
+def test_word_vectors_that_are_not_there(
+    train_cli: Run, pairs_folder: Path, tmp_path: Path
+) -> None:
+    options = ["--dataset", pairs_folder, "--output", tmp_path / "m", "--vectors", "none.txt"]
+    code, message = train_cli(TINY, *options)
+    assert code == 2 and "none.txt: vectors: no such file" in message and "give the path" in message
+
+
 def test_a_dataset_that_is_not_there(train_cli: Run, tmp_path: Path) -> None:
     code, message = train_cli(TINY, "--dataset", tmp_path / "none", "--output", tmp_path / "m")
     assert code != 0 and "no such dataset folder" in message
@@ -143,8 +151,10 @@ def test_a_split_whose_labels_are_hidden(recipe: str, train_cli: Run, tmp_path: 
 
 def test_columns_that_are_no_texts(train_cli: Run, pairs_folder: Path, tmp_path: Path) -> None:
     options = ["dissent/ngram", "--dataset", pairs_folder, "--output", tmp_path / "m"]
+    code, message = train_cli(*options, "--columns", "s1,s1")
+    assert code == 2 and "expected two columns of texts, got s1, s1" in message
     code, message = train_cli(*options, "--columns", "s1,label")
-    assert code == 2 and "no column 'label' of texts" in message
+    assert code == 2 and "no column 'label' of texts" in message and "call two of" in message
 
 
 def hub_like(folder: Path, changes: dict[str, dict[int, dict[str, object]]]) -> Path:

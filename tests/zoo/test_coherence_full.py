@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, normalize
 
+from corpora.errors import InputError
 from tests.zoo.conftest import orders_of, story_documents, write_dataset
 from tests.zoo.test_resume import kill_at, killed, train_together
 from zoo.coherence import CoherenceScorer
@@ -240,6 +241,16 @@ def test_the_configuration_may_stand_at_the_datasets_end(
     recipe = read_preset("coherence/full_tiny").recipe(given)
     assert isinstance(recipe, Full)
     assert prepare(recipe).dataset.config == "pairwise"
+
+
+def test_splits_that_the_cut_empties_are_said_before_the_training(
+    ranked_folder: Path, tmp_path: Path
+) -> None:
+    given = {"dataset": str(ranked_folder), "output": str(tmp_path / "o"), "max_tokens": "8"}
+    recipe = read_preset("coherence/full_tiny").recipe(given)
+    assert isinstance(recipe, Full)
+    with pytest.raises(InputError, match=r"'validation': no text differs.*= 8\n.*raise max_tokens"):
+        prepare(recipe)
 
 
 class Plain(nn.Module):

@@ -202,6 +202,9 @@ def test_arrays_give_what_the_function_gives(original_layout: Path) -> None:
     assert any(isinstance(text, tuple) for text in texts) and len(texts) == len(set(texts))
     array = letters([text if isinstance(text, str) else " ".join(text) for text in texts])
     by_array = discoeval.run(array, original_layout, options)
+    assert by_array == discoeval.run(torch.from_numpy(array), original_layout, options)
+    with pytest.raises(InputError, match="1 vectors for"):
+        discoeval.run([[1.0, 2.0]], original_layout, options)
     by_function = discoeval.run(letters, original_layout, options)
     assert by_array["metrics"] == by_function["metrics"]
     assert by_array["metrics"]["tasks"]["SSP"]["domains"]["abs"]["sklearn"]["value"] == 1.0
@@ -540,7 +543,10 @@ def test_the_command_line_writes_result_and_heat_map(
     assert csv[0] == "layer,SP,SSP" and len(csv) == 4
     assert (tmp_path / "found.layers.png").stat().st_size > 1000
     assert "Accuracy of each layer" in (tmp_path / "found.layers.svg").read_text(encoding="utf-8")
-    shown = compare([out]).render()
+    compared = compare([out])
+    ci = found["metrics"]["tasks"]["SP"]["domains"]["wiki"]["ci"]
+    assert compared.tables[0].rows[0].cells["SP"].ci == pytest.approx([100 * x for x in ci])
+    shown = compared.render()
     assert "BERT-Base (published" in shown and "accuracy is that of the validation set" in shown
     check_outcomes(out)
     before = out.read_bytes()

@@ -279,11 +279,15 @@ def test_out_of_memory_says_what_to_lower(
     def full(*args: object, **kwargs: object) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr("zoo.dissent.modeling.PairTransformer.forward", full)
+    def full_cpu(*args: object, **kwargs: object) -> None:
+        torch.empty(1 << 50)
+
     options = [*TINY[1:], "--dataset", pairs_folder, "--output", tmp_path / "m"]
-    code, message = train_cli(TINY[0], *options)
-    assert code != 0
-    assert "raise gradient_accumulation (now 1)" in message and "max_tokens" in message
+    for forward, where in ((full, "out of memory on the GPU"), (full_cpu, "out of memory\n")):
+        monkeypatch.setattr("zoo.dissent.modeling.PairTransformer.forward", forward)
+        code, message = train_cli(TINY[0], *options)
+        assert code == 2 and where in message
+        assert "raise gradient_accumulation (now 1)" in message and "max_tokens" in message
 
 
 def test_bf16_where_the_gpu_has_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,6 +188,8 @@ def test_percentiles_follow_the_reference(tmp_path: Path) -> None:
 def test_reference_texts_that_tie_are_not_lower() -> None:
     assert percentile(1.0, Reference.among("", [1.0] * 5).quantiles) == 0
     assert percentile(1.1, Reference.among("", [1.0]).quantiles) == 100
+    # A text of the reference itself, scored in another batch.
+    assert percentile(1.5274451, Reference.among("", [1.52744508]).quantiles) == 0
     mostly = Reference.among("", [0.0] * 90 + [1.0] * 10).quantiles
     assert percentile(0.0, mostly) == 0
     assert percentile(0.5, mostly) == pytest.approx(90, abs=1)

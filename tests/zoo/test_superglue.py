@@ -192,7 +192,7 @@ def test_exact_match_and_f1_by_hand() -> None:
 
 
 def test_the_suite_learns_each_task(
-    tiny_bert: Path, superglue_folder: Path, tmp_path: Path
+    tiny_bert: Path, superglue_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(name: str, *more: str) -> dict[str, Any]:
         out = tmp_path / f"{name}.json"
@@ -206,6 +206,7 @@ def test_the_suite_learns_each_task(
     tasks = found["metrics"]["tasks"]
     assert [point["step"] for point in tasks["COPA"]["runs"][0]["checkpoints"]] == [50, 55]
     assert (found["split"], found["examples"], found["protocol"]["batch"]) == ("validation", 16, 8)
+    assert "split validation" in " ".join(capsys.readouterr().out.split())
     tasks |= run("record", "--tasks", "record", "--max_steps", "15")["metrics"]["tasks"]
     assert set(tasks) == {"RTE", "COPA", "ReCoRD"}
     assert all(task["accuracy"]["value"] > task["chance"] for task in tasks.values())

@@ -15,7 +15,10 @@ from corpora.errors import ConfigError, InputError
 from corpora.terminal import print_table
 from workflows.cli.common import print_json_lines
 
-ON_CPU = "run it on the CPU: put CUDA_VISIBLE_DEVICES= before the command"
+ON_CPU = (
+    "end other programs, or if it is a GPU's memory, run it on the CPU: put CUDA_VISIBLE_DEVICES= "
+    "before the command"
+)
 
 TABLE_ROWS = 100_000
 

@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerBase
 
 from corpora.store.atomic import write_json
 from zoo.backbones import backbone_of, set_attention, tokenizer_for, training_attention
-from zoo.coherence.data import Documents, instances, intrusion_tables, mapped_documents
+from zoo.coherence.data import Documents, instances, intrusion_tables, mapped_documents, usable
 from zoo.coherence.modeling import CoherenceScorer, score_orders
 from zoo.coherence.objectives import ranking_accuracy
 from zoo.coherence.scoring import REFERENCE, Reference
@@ -132,6 +132,8 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
         for split in SPLITS[:2]
     }
     judged = {split: spread(pairs[split], most) for split in ("validation", "test")}
+    for split, table in judged.items():  # said before the training, not after it
+        usable(texts[split], table, 1, split=split)
     at_once = recipe.eval_batch_size * limit
     return Prepared(tokenizer, model, dataset, texts, chosen, judged, at_once)
 

@@ -268,7 +268,12 @@ def candidates(documents: Documents, table: pa.Table, most: int) -> tuple[list[R
 
 
 def usable(
-    documents: Documents, table: pa.Table, most: int, *, distinct: bool = False
+    documents: Documents,
+    table: pa.Table,
+    most: int,
+    *,
+    distinct: bool = False,
+    split: str = "train",
 ) -> list[Row]:
     """Those rows of which one of the first `most` negatives differs from the document."""
     given = zip(table["document"].to_pylist(), table["orders"].to_pylist(), strict=True)
@@ -277,7 +282,12 @@ def usable(
     ]
     rows = [(name, orders) for name, orders in made if orders]
     if not rows:
-        raise InputError("no training document is left: none has two sentences within max_tokens")
+        limit = documents.encoder.max_tokens
+        raise InputError(
+            f"no text differs from its negatives within max_tokens = {limit}",
+            where=f"the split {split!r}",
+            hint="raise max_tokens: a text needs two sentences within it",
+        )
     return rows
 
 

@@ -180,6 +180,8 @@ def find_break(effects: Sequence[SentenceEffect], measured: Breaks | None) -> Br
     return Break(told[place][0], margin, right)
 
 
+ROUNDING = 1e-6
+"""By how much the score of one text differs from batch to batch at most (about)."""
 UNMEASURED = 1.0
 """Minimum margin of a mark, for a model that was not measured."""
 
@@ -251,11 +253,11 @@ def percentile(score: float, quantiles: Sequence[float]) -> float:
     """The percentage of reference texts with a lower score, `0.0` to `100.0`.
 
     `quantiles` are the reference's scores at 0, 1, ... 100 per cent, ascending. If several equal
-    the score, the first counts: ties are not lower.
+    the score, the first counts: ties are not lower. A text's score in another batch is a tie too.
     """
     shares = np.linspace(0, 100, len(quantiles))
-    place = int(np.searchsorted(quantiles, score))
-    if place < len(quantiles) and quantiles[place] == score:
+    place = int(np.searchsorted(quantiles, score - ROUNDING))
+    if place < len(quantiles) and quantiles[place] <= score + ROUNDING:
         return float(shares[place])
     return float(np.interp(score, quantiles, shares, left=0, right=100))
 

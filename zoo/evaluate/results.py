@@ -82,7 +82,7 @@ def finished(suite: Suite, result: Result, request: Request, name: str = "") -> 
         result,
         model={**result.model, "name": name} if name else result.model,
         suite=suite.name or type(suite).__name__,
-        split=request.split,
+        split=str(result.more.get("split", request.split)),  # superglue may take another one
         seed=request.seed,
         trained_on=trained,
         notes=[*result.notes, *notes, *notes_of(result.metrics)],

@@ -203,7 +203,7 @@ class Ranking:
     def __post_init__(self) -> None:
         if self.identical == len(self.documents):
             problem = "no document differs from its permutations"
-            raise InputError(problem, hint="it needs two sentences")
+            raise InputError(problem, hint="it needs two sentences that the model reads whole")
         finite(np.stack([self.coherent, self.permuted]), "the model gives scores", "permuted")
 
     def metrics(self, seed: int) -> dict[str, Any]:

@@ -130,16 +130,17 @@ def print_result(table: Table) -> None:
     model, *others = table.rows
     lines, papers = [], set()
     for column, cell in model.cells.items():
-        value, _, interval = cell.text.partition(" ")
+        value, _, interval = cell.text.partition("  " if cell.sd is not None else " ")
         own = [row for row in others if column in row.cells]
-        texts = {row.name: row.cells[column].text for row in own}
-        rules = [row.name for row in own if row.kind == "rule"]
+        rules = [row for row in own if row.kind == "rule"]
         printed = [row for row in own if row.kind == "published"]
-        baselines = "\n".join(f"{name.removeprefix('rule: ')} {texts[name]}" for name in rules)
+        baselines = "\n".join(
+            f"{row.name.removeprefix('rule: ')} {row.cells[column].text}" for row in rules
+        )
         best = max(printed, key=lambda row: row.cells[column].value, default=None)
         if best:
             papers.add(best.source)
-        paper = f"{best.name} {texts[best.name]}" if best else ""
+        paper = f"{best.name} {best.cells[column].text}" if best else ""
         lines.append([column, value, interval.strip("[]()"), baselines, paper])
     header = ("metric", "value", "95 % interval", "baselines", "published, highest")
     caption = f"published: {'; '.join(sorted(papers))}" if papers else ""

@@ -45,7 +45,8 @@ def text_columns(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[st
     raise ConfigError(
         f"no column {missing!r} of texts" if missing else "no two columns of texts were recognised",
         where=where,
-        hint=f"{nearest(missing, texts)}its columns are: {columns}; name two of them: "
+        hint=f"{nearest(missing, texts)}its columns are: {columns}; call two of them "
+        "s1 and s2, or name them by the setting columns of a recipe that has it: "
         '--columns \'["premise", "hypothesis"]\'',
     )
 

@@ -127,6 +127,9 @@ def planned(preset: Preset, recipe: Recipe) -> Job:
         name = str(getattr(recipe, key, ""))
         if name and (files := _contents(Path(name))):
             identity |= {key: Path(name).absolute().name, f"{key}_files": files}
+        elif name and key == "vectors":
+            hint = "give the path of a text file of word vectors"
+            raise ConfigError("vectors: no such file", where=name, hint=hint)
     return Job(preset.name, preset.about, recipe, partial_path(Path(recipe.output)), identity)
 
 

@@ -144,6 +144,11 @@ class ZooTrainer(Trainer):
     def create_scheduler(
         self, num_training_steps: int, optimizer: Optimizer | None = None
     ) -> LRScheduler:
+        if num_training_steps == 1 and self.args.get_warmup_steps(1):
+            self.job.note(
+                "the only step has a learning rate of 0, since it is the warm-up's first: nothing "
+                "is learnt; set warmup = 0, or take more steps"
+            )
         if self.schedule is None or self.lr_scheduler is not None:
             return super().create_scheduler(num_training_steps, optimizer)
         batches = len(self.get_train_dataloader())

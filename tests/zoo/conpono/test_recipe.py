@@ -216,8 +216,11 @@ def weights(folder: Path) -> bytes:
     return (folder / "model.safetensors").read_bytes()
 
 
-def test_cut_texts_are_said(paragraphs_folder: Path, tmp_path: Path) -> None:
+def test_cut_texts_and_a_step_that_teaches_nothing_are_said(
+    paragraphs_folder: Path, tmp_path: Path
+) -> None:
     results = run(paragraphs_folder, tmp_path / "model", "--max_steps", "1", "--max_tokens", "40")
+    assert any("the only step has a learning rate of 0" in note for note in results["notes"])
     cut = [note for note in results["notes"] if "were cut to 40 tokens" in note]
     assert [note.partition(":")[0] for note in cut] == ["validation", "test"]
     assert " of 36 texts and pairs" in cut[0]

@@ -130,8 +130,9 @@ class DiscoEval(Suite):
         parts: Cells = {}
         for task, found in result.metrics["tasks"].items():
             domains = found["domains"]
-            cells[task] = cell(found, domains)
-            if len(domains) > 1:
+            first, *more = domains.values()
+            cells[task] = cell(found if more else first, domains)  # a mean has no interval
+            if more:
                 parts |= {f"{task} {name}": cell(one, {name: one}) for name, one in domains.items()}
         average = result.metrics["average"]
         if average["complete"]:
@@ -163,7 +164,8 @@ def run(
     """
     found = read(str(data), options.tasks, limit=limit)
     model = str(what) if isinstance(what, str | Path) else ""
-    if isinstance(what, np.ndarray):
+    if isinstance(what, list) or hasattr(what, "__array__"):  # torch's tensors have it too
+        what = np.asarray(what)
         rows = _texts(found, options)
         if len(what) != len(rows):
             hint = "give a row for each of discoeval.texts(DATA, options, limit=...)"
