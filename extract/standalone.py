@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from corpora.document import Span
-from corpora.sentences.rules import CITATIONS
+from corpora.sentences.rules import CITATIONS, NOTE, NUMBERS
 from extract.clauses import MAX_DOUBLINGS, REFUSALS, Block, Marks
 from extract.match import PREVIOUS, Matches
 from extract.parse import BoolArray, Ints
@@ -33,7 +33,7 @@ SINGLE = re.compile(rf"‘{_WITHIN}[^\w\s]’(?!\w)|‘{_WITHIN}’(?!\w)")
 """A quotation in single marks. It ends behind a stop or comma if it can: a `’` behind a letter may
 be an apostrophe ("‘the boys’ boat leaks,’ he said")."""
 QUOTED = re.compile(r"[\s—–-]*[“‘«\"']")
-ENDED = re.compile(rf"[.!?…。！？][\"'”’»)\]]*(\s*{CITATIONS.pattern})?$")
+ENDED = re.compile(rf"[.!?…。！？][\"'”’»)\]]*(\s*{CITATIONS.pattern}|{NOTE}|{NUMBERS})?$")
 SENTENCES = re.compile(r"[.!?…]\s")
 ASIDE = re.compile(r"(?:\(.*\)|\[[^]]*\])\W*", re.DOTALL)
 """A sentence in brackets; "[He] saw [her]" is not."""
