@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 REFUSALS = (
     *("", "s1_empty", "s2_empty", "s1_no_clause", "s2_no_clause"),
     *("previous", "construction", "speech", "apart", "s1_fragment", "s2_fragment"),
-    *("s1_lost_word", "s2_lost_word"),
+    *("s1_lost_word", "s2_lost_word", "markup"),
 )
 """Why a match was rejected, "" for a pair; all but the first five come from `standalone`."""
 SEPARATING = " \t\n\r.,;:-–—…•*/。，、；："

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from corpora.sentences.rules import BRACKETED, INVISIBLE, NUMBERS, RAISED
 
 _DASH = r"\s+(?:--?|[–—])\s+(?=[A-Z\"“])"
+SPEAKER = re.compile(r"[A-Z][A-Z\d .'’-]{0,30}(?:\s\([^()]{1,20}\))?:\s+(?=[A-Z\"“‘(])")
+"""The name of a speaker: in capitals, with a colon, before a sentence."""
 LABEL = re.compile(
+    SPEAKER.pattern +
     # A bullet; the letter or number of an item, clause, paragraph or answer.
-    r"(?:[•◦▪●‣→☐☑]|o(?=\s+[A-Z])|\(?(?:[a-zA-HJ-Z]|[ivx]{2,4}|\d{1,3})\)|(?:\d{1,3}|[ivx]{2,4})\."
+    r"|(?:[•◦▪●‣→☐☑]|o(?=\s+[A-Z])|\(?(?:[a-zA-HJ-Z]|[ivx]{2,4}|\d{1,3})\)|(?:\d{1,3}|[ivx]{2,4})\."
     r"|§+\s?\d+\.?|(?:\d{1,2}\.){1,3}\d{1,2}\.?(?=\s+[A-Z]))\s+(?=\w)"
-    # A speaker in capitals, before a sentence.
-    r"|[A-Z][A-Z\d .'’-]{0,30}(?:\s\([^()]{1,20}\))?:\s+(?=[A-Z\"“‘(])"
     # The place of a news report with its agency, or in capitals, before a sentence.
     r"|(?:(?:[A-Z][\w.'’-]*,?\s){1,6}(?:\d{1,2}\s)?)?\([A-Z]\w{1,9}(?:\s[A-Z]\w+)?\)" + _DASH +
     r"|[A-Z]{3,}(?:\s[A-Z]{2,})*(?:,\s[A-Z][a-z]{2,8}\.?\s\d{1,2})?" + _DASH
