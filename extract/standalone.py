@@ -46,6 +46,7 @@ MARKUP = re.compile(
     r"|(?<!\w)\[\[|\]\]|\{\{|\}\}|'{3}|={2,}|\]\((?=\S)|```|(?<=\s)\|(?=\s)"  # MediaWiki, Markdown
     r"|\\[a-zA-Z]{2,}|-->"  # LaTeX; the times of subtitles
     r"|\[(?:Illustration|Sidenote)\b[^\]]{0,600}\]|\[P(?:g|age) \d+\]|\{\d{1,3}\}"  # Gutenberg
+    r"|[\w,;-]\n\n[^a-z\n]{1,60}\n\n(?=[a-z])"  # the head or number of a page within a sentence
     r"|â€|Ã[\x80-\xbf]"  # UTF-8 read as another encoding
 )
 """What no clause has: its place shows that the text was not converted."""

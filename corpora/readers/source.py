@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -292,8 +293,51 @@ def blocks_of(lines: Iterable[str]) -> list[list[str]]:
 
 
 def paragraphs_of(text: str) -> list[str]:
-    """The paragraphs of a running text: blocks of lines that blank lines separate."""
-    return list(map(" ".join, blocks_of(text.splitlines())))
+    """The paragraphs of a running text, `run_on`."""
+    return run_on(blocks_of(text.splitlines()))
+
+
+def run_on(blocks: Iterable[Sequence[str]]) -> list[str]:
+    """The paragraphs of a running text from its lines, in blocks that blank lines separate.
+
+    A paragraph also ends where quoted mail (`>`, which is left out) begins or ends, and around
+    short lines without small letters in front of others: speakers, running heads, page numbers,
+    times. A space joins lines, but behind a hyphen nothing (except in "two- or"): the hyphen stays
+    unless the text has the word without it.
+    """
+    parts: list[str] = []
+    for block in blocks:
+        bare = [_QUOTED.sub("", line, count=1) for line in block]
+        last = max((n for n, line in enumerate(bare) if _SMALL.search(line)), default=-1)
+        kinds = [
+            (bool(line), written.count(">", 0, len(written) - len(line)), n < last and _apart(line))
+            for n, (written, line) in enumerate(zip(block, bare, strict=True))
+        ]
+        for (filled, *_), group in groupby(zip(kinds, bare, strict=True), itemgetter(0)):
+            parts += ["\n".join(line for _, line in group)] * filled
+    if any(map(_BROKEN.search, parts)):
+        words = {word for part in parts for word in _LETTERS.findall(part.lower())}
+
+        def mended(match: re.Match[str]) -> str:
+            whole = match[1] + match[2]
+            return whole if whole.lower() in words else f"{match[1]}-{match[2]}"
+
+        parts = [_BROKEN.sub(mended, part) for part in parts]
+    return [part.replace("\n", " ") for part in parts]
+
+
+_QUOTED = re.compile(r"^(?:>\s?)+(?![\s\d.=])")
+_SMALL = re.compile(r"[a-zß-öø-ÿ]")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_BROKEN = re.compile(
+    r"([^\W\d_]+)-\n(?!(?:and|or|nor|to|und|oder|bis|et|ou|y|o|e)\b)([a-zß-öø-ÿ][^\W\d_]*)"
+)
+_LONGEST_APART = 40
+
+
+def _apart(line: str) -> bool:
+    """Whether a short line has no letters, or capitals alone."""
+    return len(line) <= _LONGEST_APART and all(map(str.isupper, filter(str.isalpha, line)))
 
 
 def joined(paragraphs: Sequence[str]) -> tuple[str, Spans]:

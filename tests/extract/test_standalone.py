@@ -455,6 +455,12 @@ def test_markup_is_in_no_side(clause: str) -> None:
     assert [r.reason for r in results if isinstance(r, Reject)] == ["markup", "previous"]
 
 
+def test_a_sentence_that_a_page_breaks_gives_no_side() -> None:
+    for head, pairs in (("THE GATE 17", 0), ("The rain was over.", 1)):
+        text = f"The gate was old, but he went\n\n{head}\n\nhome and slept."
+        assert len(list(Extractor().pairs([Document(id="a", text=text)]))) == pairs
+
+
 def test_emphasis_comparisons_and_notes_are_no_markup() -> None:
     text = (
         "The **gate** is _old_, he wrote <we saw it>, but [he] lies if a<b and b>c; R&D; e.g. {x}"
