@@ -35,7 +35,7 @@ def test_text_has_a_document_a_file_and_paragraphs_by_blank_lines(tmp_path: Path
     [
         # Hyphens at line ends.
         ("They con-|tinued. It continued.", ["They continued. It continued."]),
-        ("A two-|or three-year-|old co-|owner.", ["A two- or three-year-old co-owner."]),
+        ("A two-|or three-year-|old lean-|to-go.", ["A two- or three-year-old lean-to-go."]),
         ("He left--|we ate - |and Anglo-|Irish.", ["He left-- we ate - and Anglo- Irish."]),
         # Quoted mail.
         ("Ann wrote:|> We sold|> it.|>|>> It leaks.|We did.", None),
