@@ -330,7 +330,7 @@ _QUOTED = re.compile(r"^(?:>\s?)+(?![\s\d.=])")
 _SMALL = re.compile(r"[a-zß-öø-ÿ]")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _BROKEN = re.compile(
-    r"([^\W\d_]+)-\n(?!(?:and|or|nor|to|und|oder|bis|et|ou|y|o|e)\b(?!-))([a-zß-öø-ÿ][^\W\d_]*)"
+    r"([^\W\d_]+)-\n(?!(?:and|or|nor|to|und|bis|et|ou|y|o|e)\b(?!-))([a-zß-öø-ÿ][^\W\d_]*)"
 )
 _LONGEST_APART = 40
 
