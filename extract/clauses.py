@@ -31,6 +31,7 @@ from corpora.document import Span
 from extract.match import PREVIOUS, Matches
 from extract.pairs import SpanColumn
 from extract.parse import BoolArray, Ints
+from extract.seen import LABEL
 from extract.trees import Batch
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 REFUSALS = (
     *("", "s1_empty", "s2_empty", "s1_no_clause", "s2_no_clause"),
     *("previous", "construction", "speech", "apart", "s1_fragment", "s2_fragment"),
-    *("s1_lost_word", "s2_lost_word"),
+    *("s1_lost_word", "s2_lost_word", "markup"),
 )
 """Why a match was rejected, "" for a pair; all but the first five come from `standalone`."""
 SEPARATING = " \t\n\r.,;:-–—…•*/。，、；："
@@ -111,7 +112,9 @@ def sides_of(
     for i in np.flatnonzero(matches.s1 == PREVIOUS).tolist():
         layer = batch.document(matches.first[i]).sentences
         assert layer is not None
-        sentences[i] = [layer[int(batch.row_sentence[rows[i]]) - 1]]
+        start, end = layer[int(batch.row_sentence[rows[i]]) - 1]
+        label = LABEL.match(batch.document(matches.first[i]).text, start, end)
+        sentences[i] = [(label.end() if label else start, end)]
     spans = _columns(batch, n, whole, _trimmed(batch, matches, sentences))
     copies: dict[int, list[Span]] = {}
     s1_whole, s2_whole = _clauses(batch, matches, batch.tagged("statement"))

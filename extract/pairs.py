@@ -74,8 +74,9 @@ MEANINGS = {
     "s2_lost_word": 'S2 lost a word that changes its sense ("if", "neither")',
     "s1_fragment": "S1 is a relative clause or an indirect question, or breaks off",
     "s2_fragment": "S2 is a relative clause or an indirect question, or breaks off",
+    "markup": 'a side has markup, the caption of a picture, or broken characters ("<b>", "&amp;")',
 }
-"""Why candidates are rejected, by the name of the reason; the last ten only in `standalone`."""
+"""Why candidates are rejected, by the name of the reason; the last eleven only in `standalone`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from corpora.document import Document
-from corpora.sentences.rules import INVISIBLE, UNSEEN
+from corpora.sentences.rules import INVISIBLE
 from extract.parse import IntArray
 from extract.patterns.table import PatternTable
+from extract.seen import seen
 
 INITIAL_WORDS = 3
 """A marker counts as sentence-initial if it is within this many words of the start."""
@@ -48,7 +49,7 @@ class Prefilter:
         if len(layer) <= 2:
             return np.arange(len(layer), dtype=np.int32)
         starts = np.array(layer.start, dtype=np.int64)
-        hits = [m.start() for m in self._any.finditer(document.text)]
+        hits = [m.start() for m in self._any.finditer(document.text.replace("ſ", "s"))]
         # "be-cause" with a soft hyphen: whether it is a marker, the parser's tokens will show.
         hits += [m.start() for m in INVISIBLY_PARTED.finditer(document.text)]
         chosen = np.unique(np.searchsorted(starts, hits, side="right") - 1)
@@ -60,7 +61,7 @@ class Prefilter:
         return chosen.astype(np.int32)
 
     def _looks_back(self, sentence: str) -> bool:
-        sentence = UNSEEN.sub("", sentence)
+        sentence = seen(sentence)[0]
         opening = OPENING.match(sentence)
         at_start = opening and self._at_start.search(opening[0])
         return bool(at_start or self._anywhere.search(sentence))

@@ -29,8 +29,8 @@ from extract.prefilter import Prefilter
 from extract.settings import ExtractSettings, PairSettings, ParseSettings
 from extract.shards import PairCounts, ParseCounts, ParseFacts, Rejects, write_parses
 
-PARSE_VERSION = 5
-EXTRACT_VERSION = 16
+PARSE_VERSION = 6
+EXTRACT_VERSION = 17
 
 
 @dataclass(frozen=True, slots=True)

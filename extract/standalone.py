@@ -20,10 +20,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from corpora.document import Span
-from corpora.sentences.rules import CITATIONS
+from corpora.sentences.rules import CITATIONS, NOTE, NUMBERS
 from extract.clauses import MAX_DOUBLINGS, REFUSALS, Block, Marks
 from extract.match import PREVIOUS, Matches
 from extract.parse import BoolArray, Ints
+from extract.seen import SPEAKER
 from extract.text import ELIDED
 from extract.trees import Batch
 
@@ -33,12 +34,22 @@ SINGLE = re.compile(rf"‘{_WITHIN}[^\w\s]’(?!\w)|‘{_WITHIN}’(?!\w)")
 """A quotation in single marks. It ends behind a stop or comma if it can: a `’` behind a letter may
 be an apostrophe ("‘the boys’ boat leaks,’ he said")."""
 QUOTED = re.compile(r"[\s—–-]*[“‘«\"']")
-ENDED = re.compile(rf"[.!?…。！？][\"'”’»)\]]*(\s*{CITATIONS.pattern})?$")
+ENDED = re.compile(rf"[.!?…。！？][\"'”’»)\]]*(\s*{CITATIONS.pattern}|{NOTE}|{NUMBERS})?$")
 SENTENCES = re.compile(r"[.!?…]\s")
 ASIDE = re.compile(r"(?:\(.*\)|\[[^]]*\])\W*", re.DOTALL)
 """A sentence in brackets; "[He] saw [her]" is not."""
-TURN = re.compile(r"\n\n[—–―-]")
-"""A paragraph that begins with a dash: another speaker, or another item of a list."""
+TURN = re.compile(rf"(?<=\n\n)[—–―-]|{SPEAKER.pattern}|[•◦▪●‣→☐☑]")
+"""A paragraph that begins with a dash, a speaker's name, or a bullet: another speaker or item."""
+MARKUP = re.compile(
+    r"</?[a-zA-Z][\w-]*(?:\s[^<>\n]{0,300}=[^<>\n]{0,300}|\s)?/?>"  # HTML
+    r"|&(?:#\d+|#x[\da-fA-F]+|[a-z]{2,8});"
+    r"|(?<!\w)\[\[|\]\]|\{\{|\}\}|'{3}|={2,}|\]\((?=\S)|```|(?<=\s)\|(?=\s)"  # MediaWiki, Markdown
+    r"|\\[a-zA-Z]{2,}|-->"  # LaTeX; the times of subtitles
+    r"|\[(?:Illustration|Sidenote)\b[^\]]{0,600}\]|\[P(?:g|age) \d+\]|\{\d{1,3}\}"  # Gutenberg
+    r"|[\w,;-]\n\n[^a-z\n]{1,60}\n\n(?=[a-z])"  # the head or number of a page within a sentence
+    r"|â€|Ã[\x80-\xbf]"  # UTF-8 read as another encoding
+)
+"""What no clause has: its place shows that the text was not converted."""
 LONGEST_SUBJECT = 8
 """Maximum number of words of a copied subject."""
 MAX_CONJUNCTS = 20
@@ -144,6 +155,13 @@ class Judge:
         starts = np.split(batch.start, bounds[1:-1])
         parts = [speech.at(start) for speech, start in zip(self.speeches, starts, strict=True)]
         self.speech = np.concatenate(parts)
+        ends = np.split(batch.end, bounds[1:-1])
+        self.markup = np.zeros(len(batch), dtype=bool)
+        """The tokens that overlap markup."""
+        for document, begin, start, end in zip(batch.documents, bounds, starts, ends, strict=False):
+            for mark in MARKUP.finditer(document.text):
+                last = begin + np.searchsorted(start, mark.end())
+                self.markup[begin + np.searchsorted(end, mark.start(), side="right") : last] = True
         self.top = np.where(labelled("conjunct") & (head >= 0), head, tokens)
         """The first conjunct of each token's coordination."""
         for _ in range(MAX_DOUBLINGS):  # a malformed tree may have a chain of any length
@@ -329,6 +347,7 @@ class Judge:
         refuse(mixed, "speech")
         constructions = np.array([not row.standalone for row in batch.patterns.table.patterns])
         refuse(constructions[matches.row], "construction")
+        refuse(block.any(((side == 1) | (side == 2)) & self.markup[token]), "markup")
         return reason, questions
 
     def _mute_coordinators(self, block: Block, side: Marks) -> None:
@@ -476,14 +495,20 @@ class Judge:
             row, speaker = int(batch.row[lead]), int(self.speech[lead])
             if not batch.row_follows[row]:
                 continue
-            text, speech = batch.document(lead).text, self.speeches[batch.row_doc[row]]
+            document, speech = batch.document(lead), self.speeches[batch.row_doc[row]]
+            text, layer = document.text, document.sentences
+            assert layer is not None
             if batch.patterns.subordinates[matches.row[i]] and self.asks[batch.offsets[row] - 1]:
                 continue  # "Is he ill? Because he looks pale", or another speaker's answer
             if self.clause_before[matches.s2[i]] < matches.first[i]:
                 continue  # "If it rains, then we stay": the marker goes back to the condition
-            if TURN.match(text, int(batch.start[batch.offsets[row]]) - 2):
+            if TURN.match(text, layer.start[batch.row_sentence[row]]):
                 continue
-            if ASIDE.fullmatch(text, *span) or not ENDED.search(text[slice(*span)].rstrip()):
+            if (
+                MARKUP.search(text, *span)
+                or ASIDE.fullmatch(text, *span)
+                or not ENDED.search(text[slice(*span)].rstrip())
+            ):
                 continue
             if not speaker and speech.quotes_all(text, span):
                 continue

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from corpora.document import Span
-from corpora.sentences.rules import CITATIONS
+from corpora.sentences.rules import CITATIONS, NOTE, NUMBERS
 from extract.pairs import SpanColumn
 from extract.parse import BoolArray, Ints
 from extract.trees import Batch
@@ -39,7 +39,9 @@ TAGGED = re.compile(r"[,;—–-]+[”\"»]")
 INTERJECTED = re.compile(r"[,;].*\w\s*")
 ENCLOSED = re.compile(r"\s*,.*,\s*", re.DOTALL)
 SINGLE_CLOSED = re.compile(r"’(?!\w)")
-_CITED = re.compile(rf"(?:(?<=[.!?…\"'”’])|[,;])\s*{CITATIONS.pattern}$")
+_CITED = re.compile(
+    rf"(?:(?<=[.!?…\"'”’])|[,;])\s*(?:{CITATIONS.pattern}|{NOTE})$|(?<=[a-z][.!?]){NUMBERS}$"
+)
 _EMPTY = re.compile(r"“[\s,;:—–]*”[\s,;:—–]*|«[\s,;:—–]*»[\s,;:—–]*")
 _CLOSED = re.compile(r"[,.;:!?…]?([”»])")
 
@@ -116,7 +118,7 @@ def written(
     if item := NUMBERED.match(joined):
         joined = joined[item.end() :]
     first, final = joined[0], joined[-1]
-    if first in MARKS or final in MARKS or PAIRED.search(joined):
+    if first in MARKS or final in MARKS or final.isdigit() or PAIRED.search(joined):
         return _raised(_with_paired_quotes(_CITED.sub("", joined), stop))
     if not first.isupper():
         joined = _raised(joined)

@@ -31,7 +31,7 @@ from corpora.readers.files import (
     read_whole,
 )
 from corpora.readers.guarded import BadXml, GuardedXml
-from corpora.readers.source import Encoded, Source, joined, paragraphs_of, with_sentences
+from corpora.readers.source import Encoded, Source, blocks_of, joined, with_sentences
 
 NESTING_LIMIT = 200
 """Maximum depth of a tree; a newspaper article's has about 20."""
@@ -91,7 +91,7 @@ class Rst(Encoded):
         text, spans = _joined(texts)
         if raw is not None:  # only white space may differ
             own = text
-            text, _ = joined(paragraphs_of(raw))
+            text, _ = joined(list(map(" ".join, blocks_of(raw.splitlines()))))
             try:
                 laid = map_spans(align(own, text, where=str(path)), list(spans))
             except InputError as error:

@@ -316,8 +316,54 @@ def blocks_of(lines: Iterable[str]) -> list[list[str]]:
 
 
 def paragraphs_of(text: str) -> list[str]:
-    """The paragraphs of a running text: blocks of lines that blank lines separate."""
-    return list(map(" ".join, blocks_of(text.splitlines())))
+    """The paragraphs of a running text, `run_on`."""
+    return run_on(blocks_of(text.splitlines()))
+
+
+def run_on(blocks: Iterable[Sequence[str]]) -> list[str]:
+    """The paragraphs of a running text from its lines, in blocks that blank lines separate.
+
+    A paragraph also ends where quoted mail (`>`, which is left out) begins or ends, and around
+    short lines without small letters in front of others: speakers, running heads, page numbers,
+    times. A space joins lines, but behind a hyphen nothing (except in "two- or"): the hyphen stays
+    unless the text has the word without it.
+    """
+    parts: list[str] = []
+    for block in blocks:
+        small = [number for number, line in enumerate(block) if _SMALL.search(line)]
+        before = None
+        for number, written in enumerate(block):
+            line = _QUOTED.sub("", written, count=1)
+            depth = written.count(">", 0, len(written) - len(line))
+            kind = line and (depth, number < max(small, default=0) and _apart(line))
+            if kind and kind == before:
+                parts[-1] += f"\n{line}"
+            elif kind:
+                parts.append(line)
+            before = kind
+    if any(map(_BROKEN.search, parts)):
+        words = {word for part in parts for word in _LETTERS.findall(part.lower())}
+
+        def mended(match: re.Match[str]) -> str:
+            whole = match[1] + match[2]
+            return whole if whole.lower() in words else f"{match[1]}-{match[2]}"
+
+        parts = [_BROKEN.sub(mended, part) for part in parts]
+    return [part.replace("\n", " ") for part in parts]
+
+
+_QUOTED = re.compile(r"^(?:>\s?)+(?![\s\d.=])")
+_SMALL = re.compile(r"[a-zß-öø-ÿ]")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_BROKEN = re.compile(
+    r"([^\W\d_]+)-\n(?!(?:and|or|nor|to|und|bis|et|ou|y|o|e)\b(?!-))([a-zß-öø-ÿ][^\W\d_]*)"
+)
+_LONGEST_APART = 40
+
+
+def _apart(line: str) -> bool:
+    """Whether a short line has no letters, or capitals alone."""
+    return len(line) <= _LONGEST_APART and all(map(str.isupper, filter(str.isalpha, line)))
 
 
 def joined(paragraphs: Sequence[str]) -> tuple[str, Spans]:

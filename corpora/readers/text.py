@@ -32,6 +32,7 @@ from corpora.readers.source import (
     blocks_of,
     joined,
     paragraphs_of,
+    run_on,
     with_sentences,
 )
 
@@ -101,7 +102,7 @@ class Text(Encoded):
         parts = [part for part in parts if any(map(str.strip, part[1]))] or parts[:1]
         for number, (title, lines) in enumerate(parts, 1 if parts[0][0] else 0):
             blocks = blocks_of(lines)
-            text, sentences = joined([" ".join(block) for block in blocks])[0], None
+            text, sentences = joined(run_on(blocks))[0], None
             if self.layout == "lines":
                 text, sentences = with_sentences(blocks)
             name = f"{stem}/{number}" if self.chapters else stem

@@ -22,7 +22,7 @@ from corpora.languages import Language
 from corpora.readers.files import Refused, expect, read_chunks
 from corpora.readers.guarded import GuardedXml
 from corpora.readers.records import as_article
-from corpora.readers.source import Reader, Source, paragraphs_of
+from corpora.readers.source import Reader, Source, blocks_of
 from corpora.readers.templates import GAP, shown
 from corpora.sentences import split
 
@@ -233,7 +233,7 @@ class _Extract:
             self.apparatus = self.level
         body = _GAPS_ALONE.sub("", _MAGIC_WORD.sub("", "".join(self.parts)))
         paragraphs: list[str] = []
-        for written in paragraphs_of(_GAP_AFTER_STOP.sub(r"\1", body)):
+        for written in map(" ".join, blocks_of(_GAP_AFTER_STOP.sub(r"\1", body).splitlines())):
             if not written.startswith(_ITEM):
                 paragraphs += self._whole(written)
             elif paragraphs and paragraphs[-1].endswith(":"):

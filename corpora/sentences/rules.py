@@ -13,8 +13,16 @@ from corpora.sentences.abbreviations import Language
 
 _STOPS = re.compile(r"(?<![.!?…])([.!?…]++)([\"”’»)\]'*_]*+)(\s*+)")
 _LATE_CLOSER = re.compile(r"[\"”’»)\]]{1,2}(?:\s++|$)")
-CITATION = r"\[(?:\d{1,3}|[a-z]|note \d{1,2}|[a-z ]{3,30}(?:needed|\?))\]"
+NUMBERS = r"\d{1,3}(?:[,–-]\s?\d{1,3})*"
+CITATION = rf"\[(?:\^?{NUMBERS}|[a-z]|note \d{{1,2}}|[a-z ]{{3,30}}(?:needed|\?))\]"
 CITATIONS = re.compile(rf"(?:{CITATION}\s*+)++")
+BRACKETED = rf"(?:{CITATION}|\[[A-Z]\])"
+"""The mark of a note, if no space is before it ("[A] man" is a man)."""
+RAISED = "[⁰¹²³⁴-⁹]+(?:[,–-][⁰¹²³⁴-⁹]+)*"
+NOTE = f"(?:{BRACKETED}|{RAISED})"
+_NOTES = re.compile(rf"(?:{NOTE}\s*+)++")
+_NUMBERS = re.compile(rf"{NUMBERS}\s++(?=[A-Z\"“‘])")
+"""Numbers that were raised in print: behind a lower-case word and its stop (`showed.3 They`)."""
 INVISIBLE = "\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
 """Soft hyphens, zero-width spaces, marks of direction: for a class in a regular expression."""
 UNSEEN = re.compile(f"[{INVISIBLE}]+")
@@ -43,6 +51,8 @@ _MARKS = (
         r"(?!(?:and|or|for|has|is|are|was|to|in|on|at|by|with|from|of|if|that|which)\s)",
         False,
     ),
+    # A bullet.
+    (("•", "◦", "▪", "●", "‣"), r"(?<!\S)(?=[•◦▪●‣]\s)", False),
     # A ruled line.
     (("-----", "=====", "*****"), r"(?<!\S)[-=*~#]{5,}+(?:\s++|$)", True),
     # The sign-off of a letter: `Thanks, Ann`.
@@ -102,7 +112,10 @@ class Rules:
         text, after = self.text, match.end()
         if not gap:
             # Wikipedia has no space before its marks: `They used piles.[1] The lock still stands.`
-            cited = CITATIONS.match(text, after, end)
+            cited = _NOTES.match(text, after, end)
+            before = self._word_before(begin, match.start())
+            if not cited and before.islower() and before not in self.words.abbreviations:
+                cited = _NUMBERS.match(text, after, end)
             if not cited or not text[cited.end() - 1].isspace():
                 return after if self._glued(stops, closers, match.start(), after) else 0
             after = cited.end()

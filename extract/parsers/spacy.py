@@ -7,7 +7,6 @@ cannot split or join sentences; token columns are read as arrays.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -20,22 +19,16 @@ from numpy.typing import NDArray
 from corpora.document import Document
 from corpora.errors import ConfigError, unreadable
 from corpora.progress import track
-from corpora.sentences.rules import CITATION, INVISIBLE
 from extract import embedded
 from extract.parse import NAMES, STRINGS_LIMIT, ParsedDocument, StringTable
 from extract.parsers.base import SentenceParser
+from extract.seen import seen
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
 CLEAR_MARK = "dobj"
-FLAG = "[\U0001f1e6-\U0001f1ff]"
-LEFT_OUT = re.compile(
-    rf"[{INVISIBLE}\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|(?<={FLAG}){FLAG}"
-    rf"|\u200d[\u2600-\u27bf\U0001f300-\U0001faff]|(?<=\S){CITATION}"
-    r"|^\(?(?:[a-zA-HJ-Z]|[ivx]{2,4})\)\s+(?=\w)"
-)
 
 
 class Job(NamedTuple):
@@ -148,21 +141,6 @@ class SpacyParser(SentenceParser):
         unique, inverse = np.unique(hashes, return_inverse=True)
         codes = self.strings.codes(map(self.nlp.vocab.strings.__getitem__, unique.tolist()))
         return codes[inverse].reshape(hashes.shape)
-
-
-def seen(text: str) -> tuple[str, NDArray[np.int64]]:
-    """The text as a reader sees it, and the place of each of its characters and of its end.
-
-    Left out are invisible characters, citation marks without a space before them ("rained.[1]"),
-    the letter of a list item ("(a) It rained"), and what changes the sign before it: variation
-    selectors, skin tones, the second letter of a flag. Each belongs to the character before it.
-    """
-    if not LEFT_OUT.search(text):
-        return text, np.arange(len(text) + 1)
-    kept = np.ones(len(text) + 1, dtype=bool)
-    for match in LEFT_OUT.finditer(text):
-        kept[match.start() : match.end()] = False
-    return LEFT_OUT.sub("", text), np.flatnonzero(kept)
 
 
 def _joined(parts: Iterable[Any]) -> NDArray[np.int32]:

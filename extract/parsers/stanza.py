@@ -16,8 +16,9 @@ import numpy as np
 
 from corpora.document import Document
 from corpora.errors import ConfigError, require
-from extract.parse import NAMES, ParsedDocument, StringTable
+from extract.parse import NAMES, Ints, ParsedDocument, StringTable
 from extract.parsers.base import GoldTokens, Sentence, SentenceParser
+from extract.seen import seen
 
 PROCESSORS = "tokenize,mwt,pos,lemma,depparse"
 Word = tuple[int, int, int, str, str, str, str, str]
@@ -69,7 +70,7 @@ class StanzaParser(SentenceParser):
             if len(gold.forms if gold else text.split()) > self.max_tokens:
                 self.skip(document, sentence)
             else:
-                yield sentence, gold or text.replace("\n", " ")
+                yield sentence, gold or seen(text)[0].replace("\n", " ")
 
     def _collect(
         self,
@@ -81,7 +82,8 @@ class StanzaParser(SentenceParser):
         offsets = [0]
         for (sentence, gold), result in zip(jobs, results, strict=True):
             tokens = gold if isinstance(gold, GoldTokens) else None
-            words.extend(_words(result, len(words), sentence.start, tokens))
+            places = sentence.start + seen(document.text[sentence.start : sentence.end])[1]
+            words.extend(_words(result, len(words), places, tokens))
             offsets.append(len(words))
         columns = list(zip(*words, strict=True)) or [()] * (3 + len(NAMES))
         start, end, head = (np.array(column, dtype=np.int32) for column in columns[:3])
@@ -125,19 +127,19 @@ class StanzaParser(SentenceParser):
 
 
 def _words(
-    sentences: Sequence[Any], base: int, start: int, gold: GoldTokens | None
+    sentences: Sequence[Any], base: int, places: Sequence[int] | Ints, gold: GoldTokens | None
 ) -> Iterator[Word]:
     """The words of one sentence, with heads in the document's numbering.
 
-    `base` words precede it, `start` is where its text begins. Words of a multiword token
-    share its span.
+    `base` words precede it, `places` are those of the characters that the parser saw. Words of a
+    multiword token share its span.
     """
     spans = zip(gold.starts, gold.ends, strict=True) if gold else itertools.repeat(None)
     for sentence in sentences:
         first = base
         for token in sentence.tokens:
             for word in token.words:
-                own = next(spans) or (start + token.start_char, start + token.end_char)
+                own = next(spans) or (places[token.start_char], places[token.end_char])
                 head = first + word.head - 1 if word.head else -1
                 tags = (word.upos or "", word.xpos or "", word.feats or "", word.deprel or "")
                 yield *own, head, word.text, *tags

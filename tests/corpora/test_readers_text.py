@@ -43,6 +43,34 @@ def test_a_carriage_return_ends_a_line_where_nothing_else_does(tmp_path: Path) -
     assert [document.text for document in open_source(str(path))] == ["It\rrained. We left."]
 
 
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        # Hyphens at line ends.
+        ("They con-|tinued. It continued.", ["They continued. It continued."]),
+        ("A two-|or three-year-|old lean-|to-go.", ["A two- or three-year-old lean-to-go."]),
+        ("He left--|we ate - |and Anglo-|Irish.", ["He left-- we ate - and Anglo- Irish."]),
+        # Quoted mail.
+        ("Ann wrote:|> We sold|> it.|>|>> It leaks.|We did.", None),
+        ("It grew to|> 5 mm, <i>n</i>|> = 3.", ["It grew to > 5 mm, <i>n</i> > = 3."]),
+        # Lines without a small letter.
+        ("ALICE|It is late|THE GATE 17|for us.", ["ALICE", "It is late", "THE GATE 17", "for us."]),
+        ("7|00:01,5 --> 00:03,0|It is late.", ["7 00:01,5 --> 00:03,0", "It is late."]),
+        ("IN MEMORY OF|THE CREW", ["IN MEMORY OF THE CREW"]),
+        ("He joined|NATO.", ["He joined NATO."]),
+        ("他加入|NBA|队。", ["他加入 NBA 队。"]),
+    ],
+)
+def test_lines_of_running_text(tmp_path: Path, lines: str, expected: list[str] | None) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(lines.replace("|", "\n"), encoding="utf-8")
+    (document,) = open_source(str(path))
+    expected = expected or ["Ann wrote:", "We sold it.", "It leaks.", "We did."]
+    assert paragraphs(document) == expected
+    kept = open_source(str(path), {"layout": "lines"})
+    assert [d.text for d in kept] == [" ".join(map(str.strip, lines.split("|")))]
+
+
 def test_text_with_one_sentence_a_line(tmp_path: Path) -> None:
     path = tmp_path / "book.txt"
     path.write_text("It rained .\nWe left .\n\nNobody spoke .\n", encoding="utf-8")

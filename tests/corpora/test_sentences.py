@@ -49,6 +49,9 @@ He waited … and waited… | Then he left.
 She left (at last!) and he stayed.
 They won the cup [3] in May. [4] [5] | They lost it again. [citation needed] | So it goes.
 The keeper used piles.[1] | They hold.[2][3] | The cost was approx.[4] 400 pounds.
+We saw, as Orr showed.3 | They hold.4–6,9 | “It is shut.”7 | It fell.² | See fig.3 The lock.
+It was closed.[A] | Nobody spoke. | [A] man came. | He left. | [B] It rained.
+• It is slow | • It is cheap | ▪ It holds.
 “It is shut.”[5] | Dr.[6] Orr sold tools, rope, etc.[7] and left. | So it goes.
 Yours of the 4th inst. came, and that of the 3rd ult. | The ship was lost.
 In contrast to Ref. 5, we grew it. | See Refs. 3 and 4. | He asked the ref. | The ref. said no.
@@ -204,6 +207,7 @@ PATHOLOGICAL = {
     "open brackets": "a. " + "[" * 100_000,
     "citations": "a. " + "[1] " * 25_000,
     "glued citations": "a." + "[1]" * 30_000 + " b. " + "a.[1] " * 15_000,
+    "raised numbers": "ab.1,2 " * 15_000 + "ab." + "1," * 50_000 + "ab.¹²" * 9_000,
     "ages": "1. " + "a, 2. " * 15_000,
     "half citations": "a. [aaaa aaa " * 8_000,
     "addresses": "http://a " * 11_000,

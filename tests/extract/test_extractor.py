@@ -12,6 +12,7 @@ from corpora.errors import ConfigError, InputError
 from extract import Extractor, Pair, Reject, clauses, match
 from extract.pairs import MEANINGS
 from extract.parsers.gold import GoldParser
+from extract.seen import LABEL
 
 STORY = (
     "Although it was late, Maria walked home because the last bus had gone. She was tired. "
@@ -239,11 +240,43 @@ def test_citation_marks_without_a_space_break_no_side() -> None:
     assert [text[slice(*pair.s2_spans[0])] for pair in pairs][::2] == ["trade grew", "it is old"]
 
 
-@pytest.mark.parametrize("mark", ["(a)", "b)", "(iv)", "(C)"])
-def test_the_letter_of_a_list_item_is_in_no_side(mark: str) -> None:
-    document = Document(id="a", text=f"{mark} The gate is old, but it holds.")
-    pairs = list(Extractor().pairs([document]))
-    assert [(pair.s1, pair.s2) for pair in pairs] == [("The gate is old.", "It holds.")]
+@pytest.mark.parametrize("mark", ["3", "5,6", "8–10", "²", "[A]", "[^1]", "[3, 4]", "[5-7]"])
+def test_marks_of_notes_end_no_side(mark: str) -> None:
+    text = f"The gate is old, but it holds.{mark} So nobody mended it."
+    pairs = list(Extractor().pairs([Document(id="a", text=text)]))
+    assert [(pair.marker, pair.s1, pair.s2) for pair in pairs] == [
+        ("but", "The gate is old.", "It holds."),
+        ("so", "The gate is old, but it holds.", "Nobody mended it."),
+    ]
+
+
+LABELS = "(a)|b)|(iv)|(C)|(2)|13.|iii.|3.1.2|§ 4.|•|o|→|DR. LANE:|SPEAKER 1 (00:12):|HOLLIN —"
+LABELS += "|LONDON (Reuters) -|(CNN) --|Port Elsing, May 4 (AP) —|NEW YORK, Jan. 5 --"
+
+
+@pytest.mark.parametrize("label", LABELS.split("|"))
+def test_what_labels_a_sentence_is_in_no_side(label: str) -> None:
+    text = f"{label} The gate is old, but it holds. So nobody mended it."
+    pairs = list(Extractor().pairs([Document(id="a", text=text)]))
+    assert [(pair.s1, pair.s2) for pair in pairs] == [
+        ("The gate is old.", "It holds."),
+        ("The gate is old, but it holds.", "Nobody mended it."),
+    ]
+
+
+@pytest.mark.parametrize(
+    "words", ["HOWEVER: it", "A. Bell", "3.5 million", "Mr. Orr (Tom) said", "I — we", "1990. It"]
+)
+def test_words_of_the_sentence_are_no_label(words: str) -> None:
+    assert LABEL.match(f"{words} came.") is None
+
+
+def test_a_long_s_hides_no_marker() -> None:
+    """Old prints have it; a font's ligature is no other letter either ("ﬁrst")."""
+    text = "The houſe ﬁlled. It was full. He ſtayed becauſe it rained."
+    (pair,) = Extractor().pairs([Document(id="a", text=text)])
+    assert (pair.marker, pair.s1, pair.s2) == ("because", "He ſtayed.", "It rained.")
+    assert text[slice(*pair.marker_spans[0])] == "becauſe"
 
 
 def test_a_text_of_invisible_characters_alone_gives_nothing() -> None:

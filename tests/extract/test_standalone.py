@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from corpora.document import Document
-from extract import Extractor, Pair
-from extract.standalone import Speech
+from extract import Extractor, Pair, Reject
+from extract.standalone import MARKUP, Speech
 from tests.extract.trees import document
 
 
@@ -435,6 +435,37 @@ def test_narration_and_speech_in_single_marks_are_no_pair() -> None:
     assert spoken("‘The road is long,’ he said. ‘But we must go.’") == [
         ("The road is long.", "We must go.")
     ]
+
+
+UNCONVERTED = [
+    *(
+        "the <b>gate</b> is old",
+        "it rained &amp; snowed",
+        "it is in the [[old gate|gate]]",
+    ),
+    *("it is {{old}}", "the [gate](gate.html) is old", "the gate | it is old", "it is \\emph{old}"),
+    *("the gate [Pg 24] is old", "it is old [Illustration: The gate]", "it isnâ€™t old"),
+]
+
+
+@pytest.mark.parametrize("clause", UNCONVERTED)
+def test_markup_is_in_no_side(clause: str) -> None:
+    results = Extractor().results_in(f"We went home, but {clause}.")
+    results += Extractor().results_in("But we went home.", f"{clause[0].upper()}{clause[1:]}.")
+    assert [r.reason for r in results if isinstance(r, Reject)] == ["markup", "previous"]
+
+
+def test_a_sentence_that_a_page_breaks_gives_no_side() -> None:
+    for head, pairs in (("THE GATE 17", 0), ("The rain was over.", 1)):
+        text = f"The gate was old, but he went\n\n{head}\n\nhome and slept."
+        assert len(list(Extractor().pairs([Document(id="a", text=text)]))) == pairs
+
+
+def test_emphasis_comparisons_and_notes_are_no_markup() -> None:
+    text = (
+        "The **gate** is _old_, he wrote <we saw it>, but [he] lies if a<b and b>c; R&D; e.g. {x}"
+    )
+    assert MARKUP.search(text) is None
 
 
 def test_a_text_in_another_language_gives_no_pairs() -> None:

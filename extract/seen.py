@@ -1,0 +1,54 @@
+"""A sentence as a reader of print sees it: its words, without what only numbers or labels them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corpora.sentences.rules import BRACKETED, INVISIBLE, NUMBERS, RAISED
+
+_DASH = r"\s+(?:--?|[–—])\s+(?=[A-Z\"“])"
+SPEAKER = re.compile(r"[A-Z][A-Z\d .'’-]{0,30}(?:\s\([^()]{1,20}\))?:\s+(?=[A-Z\"“‘(])")
+"""The name of a speaker: in capitals, with a colon, before a sentence."""
+LABEL = re.compile(
+    SPEAKER.pattern +
+    # A bullet; the letter or number of an item, clause, paragraph or answer.
+    r"|(?:[•◦▪●‣→☐☑]|o(?=\s+[A-Z])|\(?(?:[a-zA-HJ-Z]|[ivx]{2,4}|\d{1,3})\)|(?:\d{1,3}|[ivx]{2,4})\."
+    r"|§+\s?\d+\.?|(?:\d{1,2}\.){1,3}\d{1,2}\.?(?=\s+[A-Z]))\s+(?=\w)"
+    # The place of a news report with its agency, or in capitals, before a sentence.
+    r"|(?:(?:[A-Z][\w.'’-]*,?\s){1,6}(?:\d{1,2}\s)?)?\([A-Z]\w{1,9}(?:\s[A-Z]\w+)?\)" + _DASH +
+    r"|[A-Z]{3,}(?:\s[A-Z]{2,})*(?:,\s[A-Z][a-z]{2,8}\.?\s\d{1,2})?" + _DASH
+)  # fmt: skip
+"""What stands before a sentence and is no word of it."""
+_FLAG = "[\U0001f1e6-\U0001f1ff]"
+_PRINTED = "[ﬀ-ﬆſ]"
+_LEFT_OUT = re.compile(
+    rf"^(?:{LABEL.pattern})|[{INVISIBLE}\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|(?<={_FLAG}){_FLAG}"
+    rf"|\u200d[\u2600-\u27bf\U0001f300-\U0001faff]|(?<=\S){BRACKETED}"
+    rf"|(?:(?<=[^\W\d_]{{3}})|(?<=[^\w\s])){RAISED}"
+    rf"|(?<=[a-z]{{2}}[.!?]){NUMBERS}$|(?<=[a-z][.!?][\"”]){NUMBERS}$|{_PRINTED}"
+)
+
+
+def seen(text: str) -> tuple[str, NDArray[np.int64]]:
+    """The text as a parser gets it, and the place of each of its characters and of its end.
+
+    Left out are labels before the sentence ("(a) It rained", "BERLIN — It rained"), marks of notes
+    without a space before them ("rained.[1]"), invisible characters, and what changes the sign
+    before it: variation selectors, skin tones, the second letter of a flag. Each belongs to the
+    character before it. A ligature becomes its letters, a long s an s.
+    """
+    if not _LEFT_OUT.search(text):
+        return text, np.arange(len(text) + 1)
+    kept = np.ones(len(text) + 1, dtype=np.int64)
+
+    def shown(match: re.Match[str]) -> str:
+        letters = unicodedata.normalize("NFKC", match[0]) if re.match(_PRINTED, match[0]) else ""
+        kept[match.start() : match.end()] = 0
+        kept[match.start()] = len(letters)
+        return letters
+
+    return _LEFT_OUT.sub(shown, text), np.repeat(np.arange(len(text) + 1), kept)
