@@ -413,4 +413,4 @@ def slice_of(documents: Documents, name: str, recipe: Full, step: int) -> np.nda
     random = stream(recipe.seed, "zoo.coherence.slices", name, step)
     length = int(random.integers(min(recipe.shortest_slice, size), size + 1))
     start = 0 if recipe.slices == "prefix" else int(random.integers(size - length + 1))
-    return documents.encoder.assemble(documents.sentences[name][start : start + length])
+    return documents.encoder.assemble(documents.sentences(name)[start : start + length])
