@@ -24,10 +24,11 @@ ROWS_PER_BATCH = 64
 
 @dataclass(frozen=True)
 class Shards:
-    """The Parquet files of one split; like a table it has `num_rows`."""
+    """The Parquet files of one split; like a table it has `num_rows` and `nbytes`."""
 
     files: tuple[Path, ...]
     num_rows: int
+    nbytes: int
 
 
 def text_columns(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[str, str]:
@@ -184,7 +185,10 @@ def open_dataset(
         files = tuple(folder / shard["file"] for shard in shards)
         try:
             if files and streamed:
-                found[split] = Shards(files, sum(pq.read_metadata(f).num_rows for f in files))
+                read = [pq.read_metadata(file) for file in files]
+                groups = [each.row_group(i) for each in read for i in range(each.num_row_groups)]
+                size = sum(group.total_byte_size for group in groups)
+                found[split] = Shards(files, sum(each.num_rows for each in read), size)
             elif files:
                 found[split] = pa.concat_tables(
                     [pq.read_table(file, page_checksum_verification=True) for file in files]
