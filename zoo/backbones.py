@@ -26,7 +26,7 @@ from corpora.errors import ConfigError, require
 from zoo.attention import FAMILIES, register
 from zoo.declared import BackboneRecipe
 from zoo.loading import load_tokenizer
-from zoo.modeling import ZooModel, encoder_from, load_backbone, uses_bf16
+from zoo.modeling import ZooModel, auto_class, load_backbone, uses_bf16
 from zoo.modeling_discorpora import Pooling as Pooling
 from zoo.modeling_discorpora import pooled as pooled
 from zoo.vocabularies import train_subwords
@@ -288,7 +288,8 @@ class OverBackbone(ZooModel):
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self.backbone: PreTrainedModel = encoder_from(config.backbone_config)
+        own = config.backbone_config
+        self.backbone: PreTrainedModel = auto_class(own).from_config(own)
 
     @classmethod
     def from_backbone(

@@ -138,7 +138,8 @@ def load_backbone(
         )
     if not name:
         try:
-            return encoder_from(set_dropout(config_from(table), rates))
+            config = set_dropout(config_from(table), rates)
+            return auto_class(config).from_config(config)
         except DiscorporaError:
             raise
         except Exception as error:  # transformers and torch raise whatever a value comes to
@@ -152,7 +153,7 @@ def load_backbone(
     zoo.register(name)
     with opening(name, by="AutoModel") as options:
         config = set_dropout(load_config(name), rates)
-        model, report = _auto_class(config).from_pretrained(
+        model, report = auto_class(config).from_pretrained(
             name, config=config, dtype=dtype, output_loading_info=True, **options
         )
         check_whole(model, report, name, optional="pooler")
@@ -170,18 +171,14 @@ def load_backbone(
     return model
 
 
-def encoder_from(config: Any) -> Any:
-    """An encoder with random weights, without a decoder."""
-    return _auto_class(config).from_config(config)
-
-
 def text_encoding(config: PretrainedConfig) -> Any:
     """The Auto class of an encoder of texts: for T5 that of its encoder, without the decoder."""
     there = type(config) in AutoModelForTextEncoding._model_mapping
     return AutoModelForTextEncoding if there else AutoModel
 
 
-def _auto_class(config: PretrainedConfig) -> Any:
+def auto_class(config: PretrainedConfig) -> Any:
+    """The same, for an encoder without a decoder. Raises `ConfigError` if there is none."""
     kind = text_encoding(config)
     if kind is not AutoModel or not config.is_encoder_decoder:
         return kind
