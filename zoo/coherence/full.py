@@ -176,8 +176,8 @@ class FullTraining:
         instances/s and the share of mining; share and rates leave out validation and checkpoints.
         """
         progress, folder = self.progress, self.job.checkpoints
-        for broken in checkpoints.clear_broken(folder) if is_main_process() else ():
-            log.warning("%s is incomplete (the run was killed while it was written)", broken.name)
+        if is_main_process():
+            checkpoints.clear_broken(folder)
         self.accelerator.wait_for_everyone()
         start = checkpoints.newest(folder)
         if start is not None:
