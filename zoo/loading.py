@@ -29,8 +29,7 @@ from transformers.utils import logging as transformers_logging
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.outside import read_json
 from zoo import file_of
-from zoo.presets import shipped
-from zoo.trust import trusts_code
+from zoo.presets import shipped, trusts_code
 
 log = logging.getLogger("zoo")
 

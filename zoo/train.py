@@ -16,9 +16,8 @@ from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError, require
 from corpora.processes import collect_rarely, stop_with_build
 from zoo.declared import RECIPES, BackboneRecipe, StepRecipe
-from zoo.presets import check_options, parse_options, read_preset, shipped
+from zoo.presets import check_options, parse_options, read_preset, shipped, trust_code
 from zoo.training import job
-from zoo.trust import trust_code
 
 log = logging.getLogger("zoo")
 
