@@ -28,7 +28,7 @@ from transformers import AutoModel, BertConfig, BertModel
 
 from zoo.backbones import training_attention
 from zoo.coherence.data import Documents, pad
-from zoo.coherence.full import mined, slice_of
+from zoo.coherence.loop import mined, slice_of
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.objectives import (
     ContrastiveMargin,

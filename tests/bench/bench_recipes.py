@@ -39,9 +39,9 @@ from corpora import schemas
 from corpora.rng import stream
 from tests.bench.bench_conpono import LEXICON, documents
 from tests.zoo.conftest import orders_of, write_dataset
-from zoo.coherence import full as loop
+from zoo.coherence import loop
 from zoo.coherence.data import pad
-from zoo.coherence.full import FullTraining, slice_of
+from zoo.coherence.loop import FullTraining, slice_of
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.texts import batches_by_length
 from zoo.train import train

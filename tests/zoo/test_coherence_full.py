@@ -23,7 +23,7 @@ from tests.zoo.test_resume import kill_at, killed, train_together
 from zoo.coherence import CoherenceScorer
 from zoo.coherence.contrastive import prepare
 from zoo.coherence.data import Documents, candidates
-from zoo.coherence.full import FullTraining, drawn, mined, slice_of
+from zoo.coherence.loop import FullTraining, drawn, mined, slice_of
 from zoo.coherence.modeling import ScoreOutput
 from zoo.coherence.objectives import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.recipes import Full
@@ -371,7 +371,7 @@ def test_out_of_memory_says_what_to_lower(
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     target = {"mining": "drawn", "training": "FullTraining._step"}.get(part, "Prepared.ranking")
-    monkeypatch.setattr(f"zoo.coherence.full.{target}", full)
+    monkeypatch.setattr(f"zoo.coherence.loop.{target}", full)
     code, message = train_cli(*FULL, "--dataset", ranked_folder, "--output", tmp_path / "m")
     setting = {"mining": "mining_tokens", "training": "batch_size"}.get(part, "eval_batch_size")
     assert code == 2 and f"lower {setting} (now " in message and part in message

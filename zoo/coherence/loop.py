@@ -1,0 +1,400 @@
+"""The loop of the full model: hard negatives, momentum encoder (Jwalapuram et al. 2022, 3.4).
+
+The data depend on the model, so the loop is written by hand. A round is 200 instances: their
+hardest negatives are mined with the current model, then used in training. Checkpoints are made
+between rounds, so that a resumed run mines the same negatives.
+
+Several processes divide the mining, and the batches if their number divides them; the queue takes
+the negatives of all, so that the result is that of one process.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState, DistributedType
+from accelerate.utils import broadcast_object_list, gather_object
+from safetensors.torch import load_model
+from torch import Tensor
+
+from corpora.errors import ConfigError
+from corpora.rng import stream
+from corpora.store.atomic import write_json
+from zoo.backbones import merge_lora, training_attention
+from zoo.coherence.contrastive import Prepared, annealed
+from zoo.coherence.data import Documents, Row, on_device, pad
+from zoo.coherence.modeling import CoherenceScorer
+from zoo.coherence.objectives import (
+    ContrastiveMargin,
+    MomentumContrast,
+    MomentumEncoder,
+    NegativeQueue,
+)
+from zoo.modeling import explained, uses_bf16, within_memory
+from zoo.training import checkpoints
+from zoo.training.job import Job, is_main_process
+from zoo.training.trainer import ignore_unused, tensor_cores, thinned
+
+if TYPE_CHECKING:
+    from zoo.coherence.recipes import Full
+
+log = logging.getLogger("zoo")
+
+LOWER = {
+    "mining": "mining_tokens",
+    "training": "batch_size",
+    "validation": "eval_batch_size",
+    "checkpoints": "batch_size",
+}
+"""By part of the loop, the setting to lower if the GPU runs out of memory."""
+
+logging.getLogger("accelerate").setLevel(logging.WARNING)  # it names every file of a checkpoint
+
+
+@dataclass
+class Progress:
+    """The progress of a run; part of every checkpoint. `log` holds the validations in order,
+    `losses` steps with the mean training loss since the one before.
+
+    `seconds`, by part of the loop, `tokens` (of the training steps) and `mined` (texts) are summed
+    over all parts of an interrupted run.
+    """
+
+    step: int = 0
+    round: int = 0
+    seen: int = 0
+    best: float = -1.0
+    best_step: int = 0
+    saved: int = 0
+    log: list[dict[str, float]] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(LOWER, 0.0))
+    tokens: int = 0
+    mined: int = 0
+    losses: list[tuple[int, float]] = field(default_factory=list)
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+
+
+class FullTraining:
+    """Trains a scorer with hard negatives and, if there is one, the momentum encoder."""
+
+    def __init__(self, recipe: Full, job: Job, prepared: Prepared, rows: list[Row]) -> None:
+        self.recipe, self.job, self.prepared, self.rows = recipe, job, prepared, rows
+        self.progress = Progress()
+        self.documents: Documents = prepared.texts["train"]
+        self.bf16 = uses_bf16(recipe.bf16)
+        job.trained_on = len(rows)
+        # As the Trainer does: an earlier run of this process may have had another precision.
+        AcceleratorState._reset_state(reset_partial_state=True)
+        self.accelerator = Accelerator(
+            mixed_precision="bf16" if self.bf16 else "no",
+            cpu=not torch.accelerator.is_available(),
+            log_with=list(recipe.report_to) or None,
+            project_dir=job.logs,
+            # The schedule counts the steps of all processes together.
+            step_scheduler_with_optimizer=False,
+        )
+        if self.accelerator.distributed_type == DistributedType.FSDP:
+            raise ConfigError(
+                "the full model does not support FSDP",
+                hint="leave out --use_fsdp: each process then has the whole model",
+            )
+        self.processes = self.accelerator.num_processes
+        optimizer = torch.optim.AdamW(
+            prepared.model.parameters(),
+            lr=recipe.learning_rate,
+            weight_decay=recipe.weight_decay,
+            eps=recipe.adam_epsilon,
+        )
+        if self.processes > 1:
+            prepared.model.to(self.accelerator.device)
+            texts = self._padded(self.documents.texts(rows[0]))
+
+            def loss() -> Tensor:
+                return prepared.model(*texts).scores.sum()
+
+            ignore_unused(prepared.model, loss)
+        self.parallel, self.optimizer, self.schedule = self.accelerator.prepare(
+            prepared.model, optimizer, annealed(recipe, optimizer)
+        )
+        # Only training uses bfloat16 here; validation scores like the saved model.
+        self.model: CoherenceScorer = self.accelerator.unwrap_model(
+            self.parallel, keep_fp32_wrapper=False
+        )
+        self.contrast = ContrastiveMargin(recipe.margin)
+        self.momentum_contrast = MomentumContrast(recipe.margin)
+        self.losses: list[Tensor] = []
+        self.momentum: MomentumEncoder | None = None
+        kept: list[Any] = [self.progress]
+        if recipe.momentum_weight > 0:
+            width = self.model.config.backbone_config.hidden_size
+            self.momentum = MomentumEncoder(self.model.backbone, recipe.momentum)
+            self.queue = NegativeQueue(recipe.queue_size, width, self.accelerator.device)
+            kept += [self.momentum, self.queue]
+        self.accelerator.register_for_checkpointing(*kept)
+        # The last step; `max_steps` replaces the epochs.
+        self.in_epoch = math.ceil(len(rows) / recipe.mine_every)
+        self.rounds: float = max(1, round(recipe.epochs * self.in_epoch))
+        self.steps = math.inf
+        if recipe.max_steps > 0:
+            self.rounds, self.steps = math.inf, recipe.max_steps
+
+    def run(self) -> dict[str, Any]:
+        """Train from the start or the newest complete checkpoint; the model gets the best weights.
+
+        Returns the run's history for results.json. A file beside the output has seconds by part,
+        instances/s and the share of mining; share and rates leave out validation and checkpoints.
+        """
+        progress, folder = self.progress, self.job.checkpoints
+        if is_main_process():
+            checkpoints.clear_broken(folder)
+        self.accelerator.wait_for_everyone()
+        start = checkpoints.newest(folder)
+        if start is not None:
+            log.info("resuming from %s", start)
+            self.accelerator.load_state(str(start))
+            self.job.note_processes(start, "random_states_*.pkl", self.processes)
+        if self.recipe.report_to:
+            self.accelerator.init_trackers(self.job.name.replace("/", "-"))
+        with tensor_cores():
+            while not self._ended():
+                self._round()
+        mining, training = progress.seconds["mining"], max(progress.seconds["training"], 1e-9)
+        figures = {
+            "recipe": self.job.name,
+            "seconds": {name: round(value, 3) for name, value in progress.seconds.items()},
+            "mining_share": round(mining / (mining + training), 3),
+            "instances_per_second": round(progress.seen / (mining + training), 3),
+            "real_tokens_per_second": round(progress.tokens / training),  # of this process
+            "texts_mined": progress.mined,
+            "processes": self.processes,
+            "device": str(self.accelerator.device),
+        }
+        if is_main_process():
+            write_json(self.job.run_file, figures)
+        best = self.checkpoint(progress.best_step) / "model.safetensors"
+        if best.is_file():
+            load_model(self.model, best)
+        merge_lora(self.model)
+        self.accelerator.wait_for_everyone()  # the checkpoints are removed when the run ends
+        self.accelerator.end_training()
+        return {
+            "steps": progress.step,
+            "best_step": progress.best_step,
+            "losses": thinned(progress.losses),
+            "validations": progress.log,
+            "rounds": progress.round,
+            "processes": self.processes,
+        }
+
+    def _ended(self) -> bool:
+        return self.progress.round >= self.rounds or self.progress.step >= self.steps
+
+    def _round(self) -> None:
+        """Mine the negatives of one round and train on them; validate and save if due."""
+        progress, recipe = self.progress, self.recipe
+        order = stream(recipe.seed, "zoo.coherence.rounds", epoch=progress.round // self.in_epoch)
+        place = progress.round % self.in_epoch * recipe.mine_every
+        numbers = order.permutation(len(self.rows))[place : place + recipe.mine_every].tolist()
+        rows = [self.rows[number] for number in numbers]
+        with self._part("mining"):
+            if progress.round:
+                progress.mined += sum(len(orders) for _, orders in rows)
+                how = recipe.negatives, recipe.mining_tokens, self.bf16
+                with self.accelerator.split_between_processes(rows) as own:
+                    own = mined(self.model, self.documents, own, *how)
+                rows = gather_object(own)
+            else:
+                rows = [
+                    drawn(row, recipe.negatives, recipe.seed, number)
+                    for row, number in zip(rows, numbers, strict=True)
+                ]
+        self.model.train()
+        with self._part("training"), training_attention(self.model.backbone, recipe):
+            # Batches of similar length, in random order.
+            lengths = np.array([self.documents.length(name) for name, _ in rows])
+            longest_first = np.argsort(-lengths, kind="stable")
+            starts = np.arange(0, len(rows), recipe.batch_size)
+            random = stream(recipe.seed, "zoo.coherence.batches", epoch=progress.round)
+            for start in random.permutation(starts):
+                if progress.step < self.steps:
+                    batch = longest_first[start : start + recipe.batch_size]
+                    self._step([rows[index] for index in batch])
+            self._check_losses()
+        progress.round += 1
+        due = not progress.log or progress.step - progress.log[-1]["step"] >= recipe.eval_steps
+        if due or self._ended():
+            with self._part("validation"):
+                metrics = self.prepared.ranking("validation").metrics(recipe.seed)
+            # From the main process: rounding must not let processes diverge.
+            [accuracy] = broadcast_object_list([metrics["accuracy"]["value"]])
+            progress.log.append({"step": progress.step, "accuracy": accuracy})
+            log.info("step %d: validation accuracy %.4f", progress.step, accuracy)
+            self.accelerator.log({"eval_accuracy": accuracy}, step=progress.step)
+            if accuracy > progress.best:
+                progress.best, progress.best_step = accuracy, progress.step
+        best = progress.best_step == progress.step
+        if best or self._ended() or progress.step - progress.saved >= recipe.save_steps:
+            progress.saved = progress.step
+            with self._part("checkpoints"):
+                self._save()
+
+    def _save(self) -> None:
+        folder = self.checkpoint(self.progress.step)
+        if not all(torch.isfinite(p).all() for p in self.model.parameters()):
+            problem = f"a weight is not finite after step {self.progress.step}"
+            raise checkpoints.not_finite(self.job, problem)
+        with explained(folder):
+            self.accelerator.save_state(str(folder))
+        self.accelerator.wait_for_everyone()  # each process writes its own random state
+        if is_main_process():
+            checkpoints.seal(folder)
+            best = self.checkpoint(self.progress.best_step).name
+            checkpoints.rotate(self.job.checkpoints, self.recipe.keep_checkpoints, best)
+
+    def checkpoint(self, step: int) -> Path:
+        return self.job.checkpoints / f"checkpoint-{step}"
+
+    @contextmanager
+    def _part(self, name: str) -> Iterator[None]:
+        """Add up the time of a part of the loop; say what to lower if memory runs out."""
+        began, key = time.perf_counter(), LOWER[name]
+        now = getattr(self.recipe, key)
+        hint = f"lower {key} (now {now}) or max_tokens; and use another --output"
+        with within_memory(f"{self.job.name}, {name}", hint):
+            yield
+        self.progress.seconds[name] += time.perf_counter() - began
+
+    def _step(self, batch: list[Row]) -> None:
+        progress = self.progress
+        with self.accelerator.autocast():
+            loss = self.loss(batch)
+        self.losses.append(loss.detach())
+        self.accelerator.backward(loss)
+        if self.recipe.max_grad_norm > 0:
+            self.accelerator.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
+        if self.momentum is not None:
+            self.momentum.update(self.model.backbone)
+        self.optimizer.step()
+        self.schedule.step()
+        self.optimizer.zero_grad()
+        progress.step += 1
+        progress.seen += len(batch)
+        if progress.step % self.recipe.logging_steps == 0:
+            log.info("step %d: loss %.4g", progress.step, self._check_losses())
+            self.accelerator.log({"loss": loss.item()}, step=progress.step)
+
+    def _check_losses(self) -> float:
+        """The last loss; raises `DiscorporaError` if one since the last check is not finite.
+
+        Not called at each step: reading a loss waits for the device.
+        """
+        if not self.losses:
+            return math.nan
+        losses = torch.stack(self.losses).tolist()
+        first = self.progress.step - len(losses) + 1
+        self.losses.clear()
+        for step, loss in enumerate(losses, first):
+            if not math.isfinite(loss):
+                problem = f"the loss is {loss} at step {step}"
+                raise checkpoints.not_finite(self.job, problem)
+        self.progress.losses.append((self.progress.step, sum(losses) / len(losses)))
+        return losses[-1]
+
+    def loss(self, batch: list[Row]) -> Tensor:
+        """Equation 5 for a batch: (1 - weight) * contrastive + weight * momentum.
+
+        With several processes, of this one's share, or of all of it if it cannot be divided.
+        """
+        first = 0  # the number in the step of this process's first row
+        shared = self.processes > 1 and len(batch) % self.processes == 0
+        if shared:
+            size = len(batch) // self.processes
+            first = size * self.accelerator.process_index
+            batch = batch[first : first + size]
+        ids, mask = self._padded([text for row in batch for text in self.documents.texts(row)])
+        outputs = self.parallel(ids, mask, with_vectors=True)
+        scores = outputs.scores.view(len(batch), -1)
+        loss: Tensor = self.contrast(scores.float())
+        if self.momentum is None:
+            return loss
+        by_row = (*scores.shape, -1)  # in each row the document, then its negatives
+        other_ids, other_mask = (each.view(by_row)[:, 1:].flatten(0, 1) for each in (ids, mask))
+        slices = [
+            slice_of(self.documents, name, self.recipe, self.progress.seen + i)
+            for i, (name, _) in enumerate(batch, first)
+        ]
+        with torch.no_grad():
+            encoder = self.momentum.encoder
+            negatives = self.model.vectors(other_ids, other_mask, encoder)
+            self.queue.push(self.accelerator.gather(negatives) if shared else negatives)
+            followed = self.model.vectors(*self._padded(slices), encoder)
+        own, weight = outputs.vectors.view(by_row)[:, 0], self.recipe.momentum_weight
+        return (1 - weight) * loss + weight * self.momentum_contrast(own, followed, self.queue())
+
+    def _padded(self, texts: list[Any]) -> tuple[Tensor, Tensor]:
+        ids, mask = pad(texts, self.prepared.model.config.pad_token_id or 0)
+        self.progress.tokens += int(mask.sum())
+        ids, mask = on_device(self.accelerator.device, ids, mask)
+        return ids, mask
+
+
+def drawn(row: Row, keep: int, seed: int, number: int) -> Row:
+    """The row with `keep` of its negatives, drawn at random by the row's `number`."""
+    document, orders = row
+    random = stream(seed, "zoo.coherence.negatives", str(number))
+    picked = random.choice(len(orders), keep, replace=len(orders) < keep)
+    return document, [orders[index] for index in picked.tolist()]
+
+
+def mined(
+    model: CoherenceScorer,
+    documents: Documents,
+    rows: Sequence[Row],
+    keep: int,
+    batch_tokens: int = 16384,
+    bf16: bool = False,
+) -> list[Row]:
+    """Each row with its `keep` hardest negatives, hardest first (algorithm 1).
+
+    They are those with the highest scores of the current model; of equal scores, the earlier. If a
+    row has fewer, they are repeated. Scoring takes no gradients, and all orders of a document have
+    the same number of tokens, so batches have almost no padding.
+    """
+    if not rows:  # one of several processes may get none
+        return []
+    texts = [documents.permuted(name, order) for name, orders in rows for order in orders]
+    scores = np.array(model.score_ids(texts, batch_tokens, bf16=bf16))
+    ends = np.cumsum([len(orders) for _, orders in rows])
+    chosen = []
+    for (name, orders), own in zip(rows, np.split(scores, ends[:-1]), strict=True):
+        ranked = np.argsort(-own, kind="stable").tolist()
+        chosen.append((name, [orders[ranked[i % len(ranked)]] for i in range(keep)]))
+    return chosen
+
+
+def slice_of(documents: Documents, name: str, recipe: Full, step: int) -> np.ndarray:
+    """The momentum encoder's input from a positive document, as token ids (length invariance).
+
+    A random contiguous slice of at least `shortest_slice` sentences (the paper's footnote 3), or
+    one from the document's start (the authors' code); repeatable for each step.
+    """
+    size = documents.size(name)
+    random = stream(recipe.seed, "zoo.coherence.slices", name, step)
+    length = int(random.integers(min(recipe.shortest_slice, size), size + 1))
+    start = 0 if recipe.slices == "prefix" else int(random.integers(size - length + 1))
+    return documents.encoder.assemble(documents.sentences(name)[start : start + length])
