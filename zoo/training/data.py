@@ -17,9 +17,12 @@ from corpora.errors import ConfigError, InputError, nearest, unreadable
 from corpora.splits import SPLITS as SPLITS
 from corpora.store import manifest as manifests
 from corpora.store.atomic import MANIFEST
+from corpora.store.manifest import read_manifest
 from zoo.declared import TEXTS
 
 ROWS_PER_BATCH = 64
+UNBUILT = "without one it is no dataset folder, or its build did not finish: run the build again"
+"""What to do about a folder without a manifest."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,7 @@ def open_dataset(
     folder, names = Path(spec), splits or {}
     if not folder.is_dir():
         return _open_on_hub(spec, config, names)
-    manifest = read_manifest(folder)
+    manifest = read_manifest(folder / MANIFEST, UNBUILT)
     configs = manifest.get("configs", {})
     if not config:
         flagged = [name for name, entry in configs.items() if entry.get("default")]
@@ -234,15 +237,10 @@ def open_configs(spec: str) -> tuple[str, list[Dataset]]:
     Of a Hub id without one it is the default configuration.
     """
     folder, config = split_spec(spec)
-    listed = config or not Path(folder).is_dir()
-    configs = [config] if listed else list(read_manifest(Path(folder)).get("configs", ()))
-    return config, [open_dataset(folder, name) for name in configs]
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a built dataset folder."""
-    hint = "without one it is no dataset folder, or its build did not finish: run the build again"
-    return manifests.read_manifest(folder / MANIFEST, hint)
+    if config or not Path(folder).is_dir():
+        return config, [open_dataset(folder, config)]
+    manifest = read_manifest(Path(folder, MANIFEST), UNBUILT)
+    return config, [open_dataset(folder, name) for name in manifest.get("configs", ())]
 
 
 def revision_of(spec: str) -> str:
@@ -250,7 +248,8 @@ def revision_of(spec: str) -> str:
     spec, _ = split_spec(spec)
     if not Path(spec).is_dir():
         return _hub_revision(spec)
-    return str(read_manifest(Path(spec)).get("stage", {}).get("hash", ""))
+    manifest = read_manifest(Path(spec, MANIFEST), UNBUILT)
+    return str(manifest.get("stage", {}).get("hash", ""))
 
 
 def check_columns(there: Sequence[str], wanted: Sequence[str], where: str) -> None:
