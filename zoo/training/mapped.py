@@ -118,20 +118,21 @@ class Arrays(ExitStack):
     def append(self, part: Part) -> None:
         """Add a part. Texts become the arrays `NAME` and `NAME.bounds`."""
         for name, values in part.items():
+            arrays = {name: values}
             if isinstance(values, Texts):
-                bounds = f"{name}.bounds"
-                self._write(name, values.ids.astype(self.id_kind))
-                self._write(bounds, values.bounds[bounds in self.files :] + self.ends[name])
+                ids, bounds, end = (
+                    values.ids.astype(self.id_kind),
+                    f"{name}.bounds",
+                    self.ends[name],
+                )
+                arrays = {name: ids, bounds: values.bounds[bounds in self.files :] + end}
                 self.ends[name] += int(values.bounds[-1])
-            else:
-                self._write(name, values)
-
-    def _write(self, name: str, values: np.ndarray) -> None:
-        if name not in self.files:
-            self.files[name] = self.enter_context((self.folder / f"{name}.bin").open("wb"))
-            self.kinds[name] = [values.dtype.name, *values.shape[1:]]
-            write_json(self.folder / INDEX, self.kinds)
-        self.files[name].write(values.tobytes())
+            for key, array in arrays.items():
+                if key not in self.files:
+                    self.files[key] = self.enter_context((self.folder / f"{key}.bin").open("wb"))
+                    self.kinds[key] = [array.dtype.name, *array.shape[1:]]
+                    write_json(self.folder / INDEX, self.kinds)
+                self.files[key].write(array.tobytes())
 
 
 def mapped(folder: Path) -> dict[str, Any]:
