@@ -69,7 +69,8 @@ class Documents:
     def texts(self, row: Row) -> list[np.ndarray]:
         """The original and its negatives as token ids."""
         document, orders = row
-        return [self.original(document), *(self.permuted(document, order) for order in orders)]
+        kept, own = self.sentences(document), range(self.size(document))
+        return [self.encoder.assemble([kept[index] for index in order]) for order in (own, *orders)]
 
     def kept(self, document: str, order: Sequence[int]) -> list[int]:
         """`order` over the kept sentences; an intruder takes the place of one of them."""
