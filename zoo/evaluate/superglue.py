@@ -127,10 +127,10 @@ class SuperGlue(Suite):
             problem = f"tasks names {', '.join(self.tasks)}, and the data {config!r}"
             raise ConfigError(problem, where=request.data, hint="leave out @CONFIG, or the tasks")
         there: Collection[str] = TASKS
-        if config or Path(folder).is_dir():
-            there = (
-                (config,) if config else read_manifest(Path(folder, MANIFEST), UNBUILT)["configs"]
-            )
+        if config:
+            there = (config,)
+        elif Path(folder).is_dir():
+            there = read_manifest(Path(folder, MANIFEST), UNBUILT)["configs"]
         # Of a dataset without any of the tasks it is said which configurations it has.
         names = self.tasks or [name for name in TASKS if name in there] or [*TASKS]
         opened = {TASKS[name]: open_dataset(folder, name) for name in names}

@@ -118,14 +118,11 @@ class Arrays(ExitStack):
     def append(self, part: Part) -> None:
         """Add a part. Texts become the arrays `NAME` and `NAME.bounds`."""
         for name, values in part.items():
-            arrays = {name: values}
+            arrays: dict[str, Any] = {name: values}
             if isinstance(values, Texts):
-                ids, bounds, end = (
-                    values.ids.astype(self.id_kind),
-                    f"{name}.bounds",
-                    self.ends[name],
-                )
-                arrays = {name: ids, bounds: values.bounds[bounds in self.files :] + end}
+                bounds = f"{name}.bounds"
+                arrays[name] = values.ids.astype(self.id_kind)
+                arrays[bounds] = values.bounds[bounds in self.files :] + self.ends[name]
                 self.ends[name] += int(values.bounds[-1])
             for key, array in arrays.items():
                 if key not in self.files:
