@@ -86,9 +86,8 @@ def whole_units(units: int, seed: int, name: str) -> Iterator[np.ndarray]:
     One sample is held at a time: there may be many units.
     """
     random = stream(seed, f"zoo.bootstrap.{name}")
-    shares = np.full(units, 1 / units)
-    for _ in range(RESAMPLES):
-        yield random.multinomial(units, shares)
+    shares = np.full(units, 1 / max(units, 1))
+    return (random.multinomial(units, shares) for _ in range(RESAMPLES))
 
 
 def notes_of(metrics: Any) -> list[str]:
