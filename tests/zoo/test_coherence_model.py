@@ -14,12 +14,12 @@ import pytest
 import torch
 
 from corpora.errors import InputError
-from zoo.backbones import max_positions
+from zoo.backbones import config_from, load_backbone, max_positions
 from zoo.coherence import CoherenceConfig, CoherenceScorer
 from zoo.coherence.data import candidates, encode_documents, instances, intrusion_tables, pad
 from zoo.coherence.modeling import score_orders
 from zoo.coherence.objectives import ContrastiveMargin
-from zoo.modeling import config_from, load_backbone, save_model
+from zoo.modeling import save_model
 from zoo.texts import TextEncoder, batches_by_length
 from zoo.vocabularies import train_subwords
 
