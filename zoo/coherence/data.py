@@ -30,7 +30,9 @@ INTRUDER = "intruder"
 
 
 class Documents:
-    """The kept sentences of each document of a table, as token ids, in the arrays of `kept_of`.
+    """The kept sentences of each document of a table, as token ids: the arrays that `kept_of` made.
+
+    Document `i` has the sentences `tokens[bounds[i]:bounds[i + 1]]`; `numbers` has each `i` by id.
 
     If they are `intruded`, each document has an intruder after its own sentences. An order with -1
     in a sentence's place gives the text with the intruder there.
@@ -45,13 +47,13 @@ class Documents:
 
     def sentences(self, document: str) -> list[np.ndarray]:
         """The sentences of the document, and its intruder."""
-        first, end = self.bounds[self.numbers[document] :][:2]
-        return [self.tokens[number] for number in range(first, end)]
+        number = self.numbers[document]
+        return [self.tokens[i] for i in range(self.bounds[number], self.bounds[number + 1])]
 
     def size(self, document: str) -> int:
         """The kept sentences of the document itself."""
-        first, end = self.bounds[self.numbers[document] :][:2]
-        return int(end - first) - self.intruded
+        number = self.numbers[document]
+        return int(self.bounds[number + 1] - self.bounds[number]) - self.intruded
 
     def length(self, document: str) -> int:
         """The tokens of all its sentences."""
@@ -69,7 +71,7 @@ class Documents:
     def texts(self, row: Row) -> list[np.ndarray]:
         """The original and its negatives as token ids."""
         document, orders = row
-        kept, own = self.sentences(document), range(self.size(document))
+        own, kept = range(self.size(document)), self.sentences(document)
         return [self.encoder.assemble([kept[index] for index in order]) for order in (own, *orders)]
 
     def kept(self, document: str, order: Sequence[int]) -> list[int]:
