@@ -1,9 +1,10 @@
-"""A pretrained encoder in a recipe: its tokenizer, attention, LoRA, vector, limit, and padding."""
+"""An encoder of transformers in a recipe: loaded or made, with its tokenizer, attention, LoRA,
+vector, limit, and padding."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
@@ -13,6 +14,8 @@ from tokenizers.processors import Sequence, TemplateProcessing
 from torch import nn
 from transformers import (
     AutoConfig,
+    AutoModel,
+    AutoModelForTextEncoding,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -22,16 +25,22 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
 
 import zoo
-from corpora.errors import ConfigError, require
+from corpora.errors import ConfigError, DiscorporaError, require
 from zoo.attention import FAMILIES, register
 from zoo.declared import BackboneRecipe
-from zoo.loading import load_tokenizer
-from zoo.modeling import ZooModel, encoder_from, load_backbone, uses_bf16
+from zoo.loading import load_config, load_tokenizer, opening
+from zoo.modeling import ZooModel, check_whole, uses_bf16
 from zoo.modeling_discorpora import Pooling as Pooling
 from zoo.modeling_discorpora import pooled as pooled
 from zoo.vocabularies import train_subwords
 
 log = logging.getLogger("zoo")
+
+DROPOUTS = {
+    "attention_dropout": ("attention_probs_dropout_prob", "attention_dropout"),
+    "hidden_dropout": ("hidden_dropout_prob", "hidden_dropout", "dropout"),
+}
+"""Names of the settings in configurations; XLNet has one dropout for everything."""
 
 LAST_TOKEN = frozenset({"xlnet", "t5", "mt5", "umt5"})
 """Encoders with a special token at the end of texts, not at the start: XLNet's [CLS], T5's `</s>`.
@@ -121,6 +130,116 @@ def backbone_of(recipe: BackboneRecipe, tokenizer: PreTrainedTokenizerBase) -> P
     if recipe.lora_rank:
         add_lora(backbone, recipe)
     return backbone
+
+
+def load_backbone(
+    name: str,
+    table: Mapping[str, Any],
+    attention_dropout: float = -1.0,
+    hidden_dropout: float = -1.0,
+    dtype: torch.dtype = torch.float32,
+) -> PreTrainedModel:
+    """An encoder for `AutoModel`: pretrained by name or folder, or made from `table`.
+
+    A `table` is a configuration with its `model_type`; weights are then random. Of a model of this
+    zoo the backbone is used, so that training can continue from it; of a model with a decoder (T5),
+    the encoder. Raises `ConfigError` for wrong values in `table`, a model without an encoder, one
+    that does not read texts, or whose weights have other names, `InputError` for damaged weights.
+    `attention_dropout` and `hidden_dropout` replace the backbone's unless they are negative.
+    Pretrained weights are loaded as `dtype`.
+    """
+    rates = {"attention_dropout": attention_dropout, "hidden_dropout": hidden_dropout}
+    if bool(name) == bool(table):
+        raise ConfigError(
+            "give backbone or [settings.backbone_config], not both"
+            if name
+            else "there is no backbone",
+            where="recipe",
+            hint="give --backbone FOLDER_OR_ID, or a table [settings.backbone_config], which the "
+            "recipes *_tiny have",
+        )
+    if not name:
+        try:
+            config = set_dropout(config_from(table), rates)
+            return auto_class(config).from_config(config)
+        except DiscorporaError:
+            raise
+        except Exception as error:  # transformers and torch raise whatever a value comes to
+            said = " ".join(str(error).split())
+            raise ConfigError(
+                f"no encoder can be made with these settings ({type(error).__name__}: {said})",
+                where="backbone_config",
+                hint="correct the setting; those of the encoders are in the documentation of "
+                "transformers",
+            ) from error
+    zoo.register(name)
+    with opening(name, by="AutoModel") as options:
+        config = set_dropout(load_config(name), rates)
+        model, report = auto_class(config).from_pretrained(
+            name, config=config, dtype=dtype, output_loading_info=True, **options
+        )
+        check_whole(model, report, name, optional="pooler")
+    if hasattr(model, "backbone"):
+        return model.backbone
+    own = config.model_type.startswith("discorpora-")
+    if own or model.main_input_name != "input_ids":
+        reads = f"reads {model.main_input_name}, not texts"
+        raise ConfigError(
+            f"{config.model_type} {'has no backbone to start from' if own else reads}",
+            where=name,
+            hint="name an encoder of texts, such as google-bert/bert-base-uncased, or a model of "
+            "this zoo that was trained from one",
+        )
+    return model
+
+
+def text_encoding(config: PretrainedConfig) -> Any:
+    """The Auto class of an encoder of texts: for T5 that of its encoder, without the decoder."""
+    there = type(config) in AutoModelForTextEncoding._model_mapping
+    return AutoModelForTextEncoding if there else AutoModel
+
+
+def auto_class(config: PretrainedConfig) -> Any:
+    """The same, for an encoder without a decoder. Raises `ConfigError` if there is none."""
+    kind = text_encoding(config)
+    if kind is not AutoModel or not config.is_encoder_decoder:
+        return kind
+    raise ConfigError(
+        f"{config.model_type} has a decoder, and transformers has no class for its encoder only",
+        where="backbone",
+        hint="name an encoder such as BERT or ModernBERT, a decoder such as Qwen, or T5",
+    )
+
+
+def set_dropout(config: PretrainedConfig, rates: Mapping[str, float]) -> PretrainedConfig:
+    """Set the dropouts in `rates`, by the settings' names, unless they are negative.
+
+    Raises `ConfigError` for an encoder without a dropout of that kind.
+    """
+    inner = getattr(config, "backbone_config", None) or config
+    for setting, rate in rates.items():
+        key = next((name for name in DROPOUTS[setting] if hasattr(inner, name)), None)
+        if rate >= 0 and key is None:
+            problem = f"{inner.model_type} has none of its own"
+            raise ConfigError(problem, where=setting, hint="leave it at -1")
+        if rate >= 0:
+            setattr(inner, str(key), rate)
+    return config
+
+
+def config_from(table: Mapping[str, Any]) -> PretrainedConfig:
+    """A configuration from a recipe's table. Raises `ConfigError` for an unknown key or type."""
+    values = dict(table)
+    try:
+        config = AutoConfig.for_model(values.pop("model_type", ""))
+        unknown = [key for key in values if not hasattr(config, key)]
+        problem = f"{config.model_type} has no setting {unknown[0]!r}" if unknown else ""
+    except ValueError:
+        problem = f"no model_type {table.get('model_type')!r}"
+    if problem:
+        hint = "the encoders of transformers, such as bert or xlnet, and their settings are valid"
+        raise ConfigError(problem, where="backbone_config", hint=hint)
+    return type(config)(**values)
 
 
 def add_lora(backbone: PreTrainedModel, recipe: BackboneRecipe) -> None:
@@ -288,7 +407,8 @@ class OverBackbone(ZooModel):
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self.backbone: PreTrainedModel = encoder_from(config.backbone_config)
+        own = config.backbone_config
+        self.backbone: PreTrainedModel = auto_class(own).from_config(own)
 
     @classmethod
     def from_backbone(

@@ -18,6 +18,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from torch.nn.modules.module import (
+    Module,
     register_module_buffer_registration_hook,
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
@@ -28,8 +29,7 @@ from transformers.utils import logging as transformers_logging
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.outside import read_json
 from zoo import file_of
-from zoo.presets import shipped
-from zoo.trust import trusts_code
+from zoo.presets import shipped, trusts_code
 
 log = logging.getLogger("zoo")
 
@@ -281,26 +281,23 @@ def _check_sizes(
 def _bounded(shapes: Mapping[str, tuple[int, ...]], path: Path) -> Iterator[None]:
     """Refuse a model while it is made, on torch's device without memory, if it becomes too large.
 
-    Its elements are counted as its parts register them.
+    Its elements, and its modules, are counted as they are registered.
     """
     left = [SPARE * sum(map(prod, shapes.values())) + BUFFERS, 20 * len(shapes) + PARTS]
 
-    def count(number: int, by: int) -> None:
-        left[number] -= by
-        if left[number] < 0:
+    def add(module: Any, key: str, part: Any) -> None:
+        if isinstance(part, Module):
+            left[1] -= 1
+        elif part is not None:
+            left[0] -= part.numel()
+        if min(left) < 0:
             problem = "the model that it describes is larger than the weights"
             raise InputError(problem, where=str(path), hint=AGAIN)
-
-    def add(module: Any, key: str, part: Any) -> None:
-        count(0, 0 if part is None else part.numel())
-
-    def add_module(module: Any, key: str, part: Any) -> None:
-        count(1, 1)
 
     handles = [
         register_module_parameter_registration_hook(add),
         register_module_buffer_registration_hook(add),
-        register_module_module_registration_hook(add_module),
+        register_module_module_registration_hook(add),
     ]
     try:
         yield

@@ -15,23 +15,15 @@ from transformers import (
     AutoConfig,
     AutoModel,
     AutoModelForSequenceClassification,
-    AutoModelForTextEncoding,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
-import zoo
-from corpora.errors import ConfigError, DiscorporaError, InputError
+from corpora.errors import DiscorporaError, InputError
 from zoo.compact import unpack
 from zoo.folders import auto_map, write_modules
-from zoo.loading import config_of, load_config, opening
-
-DROPOUTS = {
-    "attention_dropout": ("attention_probs_dropout_prob", "attention_dropout"),
-    "hidden_dropout": ("hidden_dropout_prob", "hidden_dropout", "dropout"),
-}
-"""Names of the settings in configurations; XLNet has one dropout for everything."""
+from zoo.loading import config_of, opening
 
 
 class ZooModel(PreTrainedModel):
@@ -109,119 +101,6 @@ def label_count(config: PretrainedConfig) -> int:
     """The number of labels, which transformers' types allow to be None."""
     assert config.num_labels is not None
     return config.num_labels
-
-
-def load_backbone(
-    name: str,
-    table: Mapping[str, Any],
-    attention_dropout: float = -1.0,
-    hidden_dropout: float = -1.0,
-    dtype: torch.dtype = torch.float32,
-) -> PreTrainedModel:
-    """An encoder for `AutoModel`: pretrained by name or folder, or made from `table`.
-
-    A `table` is a configuration with its `model_type`; weights are then random. Of a model of this
-    zoo the backbone is used, so that training can continue from it; of a model with a decoder (T5),
-    the encoder. Raises `ConfigError` for wrong values in `table`, a model without an encoder, one
-    that does not read texts, or whose weights have other names, `InputError` for damaged weights.
-    `attention_dropout` and `hidden_dropout` replace the backbone's unless they are negative.
-    Pretrained weights are loaded as `dtype`.
-    """
-    rates = {"attention_dropout": attention_dropout, "hidden_dropout": hidden_dropout}
-    if bool(name) == bool(table):
-        raise ConfigError(
-            "give backbone or [settings.backbone_config], not both"
-            if name
-            else "there is no backbone",
-            where="recipe",
-            hint="give --backbone FOLDER_OR_ID, or a table [settings.backbone_config], which the "
-            "recipes *_tiny have",
-        )
-    if not name:
-        try:
-            return encoder_from(set_dropout(config_from(table), rates))
-        except DiscorporaError:
-            raise
-        except Exception as error:  # transformers and torch raise whatever a value comes to
-            said = " ".join(str(error).split())
-            raise ConfigError(
-                f"no encoder can be made with these settings ({type(error).__name__}: {said})",
-                where="backbone_config",
-                hint="correct the setting; those of the encoders are in the documentation of "
-                "transformers",
-            ) from error
-    zoo.register(name)
-    with opening(name, by="AutoModel") as options:
-        config = set_dropout(load_config(name), rates)
-        model, report = _auto_class(config).from_pretrained(
-            name, config=config, dtype=dtype, output_loading_info=True, **options
-        )
-        check_whole(model, report, name, optional="pooler")
-    if hasattr(model, "backbone"):
-        return model.backbone
-    own = config.model_type.startswith("discorpora-")
-    if own or model.main_input_name != "input_ids":
-        reads = f"reads {model.main_input_name}, not texts"
-        raise ConfigError(
-            f"{config.model_type} {'has no backbone to start from' if own else reads}",
-            where=name,
-            hint="name an encoder of texts, such as google-bert/bert-base-uncased, or a model of "
-            "this zoo that was trained from one",
-        )
-    return model
-
-
-def encoder_from(config: Any) -> Any:
-    """An encoder with random weights, without a decoder."""
-    return _auto_class(config).from_config(config)
-
-
-def text_encoding(config: PretrainedConfig) -> Any:
-    """The Auto class of an encoder of texts: for T5 that of its encoder, without the decoder."""
-    there = type(config) in AutoModelForTextEncoding._model_mapping
-    return AutoModelForTextEncoding if there else AutoModel
-
-
-def _auto_class(config: PretrainedConfig) -> Any:
-    kind = text_encoding(config)
-    if kind is not AutoModel or not config.is_encoder_decoder:
-        return kind
-    raise ConfigError(
-        f"{config.model_type} has a decoder, and transformers has no class for its encoder only",
-        where="backbone",
-        hint="name an encoder such as BERT or ModernBERT, a decoder such as Qwen, or T5",
-    )
-
-
-def set_dropout(config: PretrainedConfig, rates: Mapping[str, float]) -> PretrainedConfig:
-    """Set the dropouts in `rates`, by the settings' names, unless they are negative.
-
-    Raises `ConfigError` for an encoder without a dropout of that kind.
-    """
-    inner = getattr(config, "backbone_config", None) or config
-    for setting, rate in rates.items():
-        key = next((name for name in DROPOUTS[setting] if hasattr(inner, name)), None)
-        if rate >= 0 and key is None:
-            problem = f"{inner.model_type} has none of its own"
-            raise ConfigError(problem, where=setting, hint="leave it at -1")
-        if rate >= 0:
-            setattr(inner, str(key), rate)
-    return config
-
-
-def config_from(table: Mapping[str, Any]) -> PretrainedConfig:
-    """A configuration from a recipe's table. Raises `ConfigError` for an unknown key or type."""
-    values = dict(table)
-    try:
-        config = AutoConfig.for_model(values.pop("model_type", ""))
-        unknown = [key for key in values if not hasattr(config, key)]
-        problem = f"{config.model_type} has no setting {unknown[0]!r}" if unknown else ""
-    except ValueError:
-        problem = f"no model_type {table.get('model_type')!r}"
-    if problem:
-        hint = "the encoders of transformers, such as bert or xlnet, and their settings are valid"
-        raise ConfigError(problem, where="backbone_config", hint=hint)
-    return type(config)(**values)
 
 
 def parameter_count(model: torch.nn.Module) -> int:

@@ -310,26 +310,25 @@ def run_packed(layer: Layer, vectors: Tensor, lengths: Tensor) -> Tensor:
 
 
 def run_in_groups(layer: Layer, vectors: Tensor, lengths: Tensor) -> Tensor:
-    """As `run_packed`, a group of texts of like length at a time."""
+    """As `run_packed`, a group of texts of like length at a time.
+
+    The backward direction reads each text from its own end.
+    """
     order = lengths.argsort(descending=True, stable=True)
     groups = []
     for rows in order.split(GROUP):
-        width = int(lengths[rows[0]])
-        states = _run_group(layer, vectors[rows, :width], lengths[rows])
-        groups.append(pad(states, (0, 0, 0, vectors.size(1) - width)))
+        ends = lengths[rows].unsqueeze(1)
+        words = vectors[rows, : int(ends[0])]
+        steps = torch.arange(words.size(1), device=vectors.device)
+        real = steps < ends
+        mirrored = torch.where(real, ends - 1 - steps, steps).unsqueeze(2)
+        forward = _one_direction(layer, words, layer.all_weights[0])
+        turned = words.gather(1, mirrored.expand_as(words))
+        backward = _one_direction(layer, turned, layer.all_weights[1])
+        backward = backward.gather(1, mirrored.expand_as(backward))
+        states = torch.cat([forward, backward], dim=2) * real.unsqueeze(2)
+        groups.append(pad(states, (0, 0, 0, vectors.size(1) - words.size(1))))
     return torch.cat(groups)[order.argsort()]
-
-
-def _run_group(layer: Layer, vectors: Tensor, lengths: Tensor) -> Tensor:
-    """Both directions over padded texts; the backward one reads each text from its own end."""
-    steps = torch.arange(vectors.size(1), device=vectors.device)
-    real = steps < lengths.unsqueeze(1)
-    mirrored = torch.where(real, lengths.unsqueeze(1) - 1 - steps, steps).unsqueeze(2)
-    weights = layer.all_weights
-    forward = _one_direction(layer, vectors, weights[0])
-    backwards = _one_direction(layer, vectors.gather(1, mirrored.expand_as(vectors)), weights[1])
-    backward = backwards.gather(1, mirrored.expand_as(backwards))
-    return torch.cat([forward, backward], dim=2) * real.unsqueeze(2)
 
 
 def _one_direction(layer: Layer, vectors: Tensor, weights: Sequence[Tensor]) -> Tensor:

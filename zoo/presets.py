@@ -8,6 +8,7 @@ recipe = "dissent.bilstm"       # a recipe's name, package.module:Class or FILE.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
 import tomllib
@@ -28,13 +29,14 @@ from corpora.outside import read_json, read_record
 from corpora.store.atomic import MANIFEST
 from corpora.toml import TomlFile
 from zoo.declared import OBJECTIVES, RECIPES, RankingRecipe, Recipe
-from zoo.trust import trusts_code
 
 log = logging.getLogger("zoo")
 
 ROOM = Path(__file__).parent
 PLUGINS = "plugins"
 """Among the settings of a model's manifest."""
+TRUST = "DISCORPORA_TRUST_REMOTE_CODE"
+"""Set to 1 by `--trust-remote-code`, for the processes that a command starts too."""
 REGISTRIES = {registry.what: registry for registry in (RECIPES, OBJECTIVES)}
 
 
@@ -232,7 +234,8 @@ def catalogue(results: Path | None = None) -> list[Entry]:
     ]
 
 
-# What a model needs that is not part of this package: recipes and objectives of plug-ins.
+# What a model needs that is not part of this package: recipes and objectives of plug-ins, and code
+# that comes with it, which does not run unless the user says so.
 
 
 class Plugin(BaseModel):
@@ -302,6 +305,16 @@ def load_plugins(folder: Path) -> None:
                 "runs from the working folder with --trust-remote-code",
             )
         log.warning("%s: %s (%s)", folder, problem, plugin.requires)
+
+
+def trust_code() -> None:
+    """Let the code run that comes with the models that are loaded: `--trust-remote-code`."""
+    os.environ[TRUST] = "1"
+
+
+def trusts_code() -> bool:
+    """Whether the user lets code run that came with a model."""
+    return os.environ.get(TRUST) == "1"
 
 
 def _may_run(name: str) -> bool:

@@ -57,6 +57,8 @@ class TextEncoder:
         at = next(i for i in range(len(full)) if full[i : i + len(one)] == one)
         self.start = np.asarray(full[:at], np.int32)
         self.end = np.asarray(full[at + len(one) :], np.int32)
+        self.budget = max_tokens - len(self.start) - len(self.end)
+        """The tokens left for sentences."""
         if self.budget < 1:
             problem = f"max_tokens = {max_tokens}: no token is left beside the special ones"
             raise InputError(problem, hint="give a larger number, or a model with a longer input")
@@ -66,11 +68,6 @@ class TextEncoder:
 
     def _ids(self, text: str) -> list[int]:
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
-
-    @property
-    def budget(self) -> int:
-        """The tokens left for sentences."""
-        return self.max_tokens - len(self.start) - len(self.end)
 
     def sentences(self, sentences: Sequence[str]) -> list[np.ndarray]:
         """The ids of each sentence, without special tokens."""

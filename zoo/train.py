@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError, require
 from corpora.processes import collect_rarely, stop_with_build
-from zoo.declared import RECIPES, StepRecipe
-from zoo.presets import check_options, parse_options, read_preset, shipped
+from zoo.declared import RECIPES, BackboneRecipe, StepRecipe
+from zoo.presets import check_options, parse_options, read_preset, shipped, trust_code
 from zoo.training import job
-from zoo.trust import trust_code
 
 log = logging.getLogger("zoo")
 
@@ -83,11 +82,22 @@ def train(words: Sequence[str]) -> None:
         if not run.finished:
             _prepare_torch(recipe.threads, recipe.deterministic)
             from zoo.modeling import within_memory
-            from zoo.training.trainer import lower_memory
 
             with within_memory(run.name, lower_memory(run)):
                 recipe.train(run)
     log.info("the model is in %s", recipe.output)
+
+
+def lower_memory(run: job.Job) -> str:
+    """What a run that needs more memory than the GPU has can do, with the settings that it has."""
+    recipe = run.recipe
+    ways = (("raise", "gradient_accumulation"), ("lower", "block_tokens"), ("lower", "max_tokens"))
+    said = [
+        f"{way} {name} (now {getattr(recipe, name)})" for way, name in ways if hasattr(recipe, name)
+    ]
+    if isinstance(recipe, BackboneRecipe) and not recipe.recompute:
+        said.append("set recompute = true, which keeps the input of each layer alone")
+    return f"{'; or '.join(said)}; the same command then goes to another --output"
 
 
 def _launch(words: Sequence[str], processes: int, threads: int) -> None:

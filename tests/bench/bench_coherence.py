@@ -20,6 +20,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
@@ -36,6 +37,7 @@ from zoo.coherence.objectives import (
     NegativeQueue,
 )
 from zoo.coherence.recipes import Full
+from zoo.training.mapped import Texts
 
 NEGATIVES, CANDIDATES, SENTENCES, QUEUE = 5, 50, 10, 1000
 
@@ -58,18 +60,16 @@ def backbone(folder: str) -> Any:
 def made_up(count: int) -> tuple[Documents, list[tuple[str, list[list[int]]]]]:
     """Documents of ten sentences of 8 to 32 tokens, and 50 orders each."""
     random = np.random.default_rng(3)
-    sentences = {
-        str(i): [
-            random.integers(1000, 30000, random.integers(8, 33)).astype(np.int32)
-            for _ in range(SENTENCES)
-        ]
-        for i in range(count)
-    }
+    names = [str(number) for number in range(count)]
+    tokens = Texts.of(
+        random.integers(1000, 30000, random.integers(8, 33)) for _ in range(count * SENTENCES)
+    )
+    arrays = {"tokens": tokens, "sizes": [SENTENCES] * count, "cut": np.zeros(1)}
     rows = [
         (name, [random.permutation(SENTENCES).tolist() for _ in range(CANDIDATES)])
-        for name in sentences
+        for name in names
     ]
-    return Documents(Tokens(), sentences), rows  # type: ignore[arg-type]
+    return Documents(pa.table({"id": names}), Tokens(), arrays), rows  # type: ignore[arg-type]
 
 
 class Ours:
@@ -94,7 +94,7 @@ class Ours:
 
     def train(self, rows: list[Any]) -> None:
         self.model.train()
-        rows = sorted(rows, key=lambda row: -sum(map(len, self.documents.sentences[row[0]])))
+        rows = sorted(rows, key=lambda row: -sum(map(len, self.documents.sentences(row[0]))))
         with training_attention(self.model.backbone, self.settings):
             for start in range(0, len(rows), self.batch):
                 self._step(rows[start : start + self.batch])

@@ -18,8 +18,7 @@ from collections.abc import Callable
 import torch
 
 from corpora.errors import ConfigError
-from zoo.backbones import set_attention
-from zoo.modeling import load_backbone
+from zoo.backbones import load_backbone, set_attention
 
 OWN, NONE = -1.0, 0.0
 WAYS: dict[str, tuple[str, float, float, bool, bool]] = {

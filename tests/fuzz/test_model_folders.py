@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from zoo.backbones import load_backbone
 from zoo.coherence import CoherenceScorer
 from zoo.coherence.modeling import CoherenceConfig
 from zoo.dissent import SHIPPED
 from zoo.evaluate.classification import PairClassifier
 from zoo.evaluate.encoders import load_encoder
 from zoo.evaluate.scorers import load_scorer
-from zoo.modeling import load_backbone, save_model
+from zoo.modeling import save_model
 
 from .campaign import VALUES, Call, places, run, sizes
 

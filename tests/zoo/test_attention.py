@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.attention import FAMILIES, attention
-from zoo.backbones import set_attention
-from zoo.modeling import load_backbone
+from zoo.backbones import load_backbone, set_attention
 
 TABLES: dict[str, dict[str, Any]] = {
     kind: {

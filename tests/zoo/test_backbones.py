@@ -12,6 +12,7 @@ from corpora.errors import ConfigError
 from zoo.backbones import (
     HIDE_PADDING,
     backbone_of,
+    load_backbone,
     padding_shows,
     pooling_of,
     set_attention,
@@ -20,7 +21,6 @@ from zoo.backbones import (
 )
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.declared import BackboneRecipe
-from zoo.modeling import load_backbone
 from zoo.vocabularies import train_subwords
 
 TABLE = {

@@ -17,12 +17,12 @@ from transformers import ByT5Tokenizer
 
 from corpora import schemas
 from corpora.errors import ConfigError, DiscorporaError, InputError
-from zoo.backbones import tokenizer_of
+from zoo.backbones import load_backbone, tokenizer_of
 from zoo.coherence import CoherenceScorer
 from zoo.dissent import BiLstmConfig, BiLstmForMarkers
 from zoo.evaluate import Request
 from zoo.evaluate.relations import DisSent
-from zoo.modeling import load_backbone, save_model
+from zoo.modeling import save_model
 from zoo.vocabularies import train_subwords
 
 from .conftest import MARKERS, STORY, pair_rows, write_dataset
@@ -238,7 +238,7 @@ def test_a_model_of_another_class_is_refused(tmp_path: Path) -> None:
 def test_a_backbone_without_pad_token(
     train_cli: Run, permuted_folder: Path, tmp_path: Path
 ) -> None:
-    from zoo.modeling import load_backbone
+    from zoo.backbones import load_backbone
 
     table = {"model_type": "bert", "hidden_size": 16, "num_attention_heads": 2}
     table |= {"num_hidden_layers": 1, "intermediate_size": 16, "vocab_size": 400}

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -31,6 +32,7 @@ from zoo.coherence.scoring import REFERENCE, Reference
 from zoo.presets import read_preset
 from zoo.train import train
 from zoo.training.job import Job
+from zoo.training.mapped import Texts
 
 PAPER_MOMENTUM = Full.model_fields["momentum"].default
 FULL = ["coherence/full_tiny", "--mine_every", "16", "--candidates", "10", "--max_tokens", "64"]
@@ -194,16 +196,18 @@ def test_the_first_round_draws_at_random_and_the_same_for_the_same_seed() -> Non
     assert all(len({tuple(order) for order in chosen}) == 5 for _, chosen in first)
 
 
-def numbered(size: int) -> Documents:
-    """One document `d` of `size` sentences, each one token, its number."""
+def numbered(names: str, size: int, first: int = 0) -> Documents:
+    """Documents of `size` sentences, each one token: its number, counted over all documents."""
     encoder: Any = SimpleNamespace(assemble=np.concatenate)
-    return Documents(encoder, {"d": [np.array([i]) for i in range(size)]})
+    tokens = Texts.of([number] for number in range(first, first + size * len(names)))
+    arrays = {"tokens": tokens, "sizes": [size] * len(names), "cut": np.zeros(1)}
+    return Documents(pa.table({"id": list(names)}), encoder, arrays)
 
 
 @pytest.mark.parametrize("slices", ["contiguous", "prefix"])
 def test_slices_are_contiguous_and_of_four_sentences_at_least(slices: str) -> None:
     recipe = Full.of({"dataset": "d", "output": "o", "slices": slices})
-    found = {tuple(slice_of(numbered(9), "d", recipe, step).tolist()) for step in range(400)}
+    found = {tuple(slice_of(numbered("d", 9), "d", recipe, step).tolist()) for step in range(400)}
     assert all(part == tuple(range(part[0], part[0] + len(part))) for part in found)
     assert {len(part) for part in found} == set(range(4, 10))
     assert {part[0] for part in found} == ({0} if slices == "prefix" else set(range(6)))
@@ -211,7 +215,7 @@ def test_slices_are_contiguous_and_of_four_sentences_at_least(slices: str) -> No
 
 def test_a_short_document_is_its_own_slice() -> None:
     recipe = Full(dataset="d", output="o")
-    assert slice_of(numbered(2), "d", recipe, 0).tolist() == [0, 1]
+    assert slice_of(numbered("d", 2), "d", recipe, 0).tolist() == [0, 1]
 
 
 # The loop
@@ -279,11 +283,7 @@ def test_the_loss_of_two_documents_by_hand(training: Callable[..., FullTraining]
     sentence's number, 1 to 3 in one document and 4 to 6 in the other."""
     loop = training(momentum_weight="0.15", shortest_slice="2")
     loop.queue = NegativeQueue(3, 2)
-    sentences = {
-        name: [np.array([i + start]) for i in range(3)] for name, start in (("a", 1), ("b", 4))
-    }
-    encoder = SimpleNamespace(assemble=np.concatenate)
-    loop.documents = Documents(encoder, sentences)  # type: ignore[arg-type]
+    loop.documents = numbered("ab", 3, first=1)
     plain: Any = Plain()
     loop.model = loop.parallel = plain
     batch = [("a", [[1, 0, 2], [2, 0, 1]]), ("b", [[1, 0, 2], [2, 1, 0]])]
@@ -577,8 +577,6 @@ def intrusion_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("limit", [400, 16, 9])
 def test_an_intruded_text_and_its_original_keep_the_same_sentences(limit: int) -> None:
-    import pyarrow as pa
-
     from zoo.coherence.data import encode_documents, intrusion_tables
     from zoo.texts import TextEncoder
     from zoo.vocabularies import train_subwords

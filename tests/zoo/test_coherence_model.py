@@ -14,12 +14,12 @@ import pytest
 import torch
 
 from corpora.errors import InputError
-from zoo.backbones import max_positions
+from zoo.backbones import config_from, load_backbone, max_positions
 from zoo.coherence import CoherenceConfig, CoherenceScorer
 from zoo.coherence.data import candidates, encode_documents, instances, intrusion_tables, pad
 from zoo.coherence.modeling import score_orders
 from zoo.coherence.objectives import ContrastiveMargin
-from zoo.modeling import config_from, load_backbone, save_model
+from zoo.modeling import save_model
 from zoo.texts import TextEncoder, batches_by_length
 from zoo.vocabularies import train_subwords
 
@@ -195,7 +195,7 @@ def test_a_document_and_its_permutations_lose_the_same_sentences(tokenizer: Any)
     encoder = TextEncoder(tokenizer, 30)
     table = pa.Table.from_pylist([{"id": "d", "sentences": STORY}])
     documents = encode_documents(table, encoder)
-    kept = len(documents.sentences["d"])
+    kept = len(documents.sentences("d"))
     assert 1 < kept < len(STORY) and encoder.cut == 1
     assert len(documents.original("d")) <= 30
     orders = documents.orders("d", [[4, 1, 0, 3, 2], [0, 1, 2, 4, 3], [3, 4, 2, 1, 0]])
@@ -213,7 +213,7 @@ def test_a_document_without_sentences_is_named(tokenizer: Any) -> None:
 def test_an_order_that_became_the_original_is_no_negative(tokenizer: Any) -> None:
     table = pa.Table.from_pylist([{"id": "d", "sentences": STORY}])
     documents = encode_documents(table, TextEncoder(tokenizer, 22))
-    assert len(documents.sentences["d"]) == 2
+    assert len(documents.sentences("d")) == 2
     rows = pa.Table.from_pylist([{"document": "d", "orders": [[0, 1, 4, 3, 2], [1, 0, 2, 3, 4]]}])
     found = instances(documents, rows, 2, 0)
     assert found.rows == [("d", [[1, 0], [1, 0]])]

@@ -15,11 +15,11 @@ from transformers import AutoModel, AutoModelForSequenceClassification
 
 import zoo
 from corpora.errors import ConfigError, InputError
+from zoo.backbones import config_from, load_backbone
 from zoo.coherence import CoherenceConfig, CoherenceScorer
 from zoo.dissent import PairClassifier, predict, predictions, read_pairs
 from zoo.dissent.data import NgramVocabulary, encode_ngrams
 from zoo.evaluate.__main__ import main
-from zoo.modeling import config_from, load_backbone
 from zoo.train import main as train
 
 from .conftest import MARKERS

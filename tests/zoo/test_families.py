@@ -18,11 +18,11 @@ from transformers import AutoModel, AutoTokenizer, BartConfig, BartModel, ViTCon
 import zoo
 from corpora import schemas
 from corpora.errors import ConfigError, InputError
+from zoo.backbones import load_backbone
 from zoo.coherence import CoherenceScorer
 from zoo.conpono import ConponoModel
 from zoo.dissent import predict
 from zoo.evaluate.encoders import load_encoder
-from zoo.modeling import load_backbone
 
 from .conftest import (
     MARKERS,

@@ -15,6 +15,7 @@ from torch import nn
 
 from corpora.errors import InputError
 from tests.zoo.test_coherence_model import BACKBONES, scorer
+from zoo.backbones import load_backbone
 from zoo.coherence.convert import convert
 from zoo.coherence.scoring import (
     REFERENCE,
@@ -30,7 +31,7 @@ from zoo.coherence.scoring import (
 )
 from zoo.coherence.scoring import load_scorer as load_windows_scorer
 from zoo.evaluate.scorers import load_scorer
-from zoo.modeling import load_backbone, save_model
+from zoo.modeling import save_model
 from zoo.texts import TextEncoder
 from zoo.train import train
 from zoo.vocabularies import train_subwords

@@ -12,7 +12,7 @@ import pytest
 
 from corpora.errors import DiscorporaError, InputError
 from zoo.evaluate.encoders import load_encoder
-from zoo.trust import TRUST
+from zoo.presets import TRUST
 
 from ..fuzz.campaign import REFUSED, of_a_fork
 from ..fuzz.test_model_folders import use

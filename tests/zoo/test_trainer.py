@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from corpora.errors import DiscorporaError
 from workflows.report.stages import amounts
 from zoo.presets import read_preset
+from zoo.train import lower_memory
 from zoo.training import trainer
 from zoo.training.job import Job
 from zoo.training.throughput import Throughput
@@ -235,12 +236,12 @@ def test_a_mean_loss_that_is_not_finite_stops_the_run(
 
 
 def test_out_of_memory_names_the_settings_that_the_recipe_has(tmp_path: Path) -> None:
-    said = trainer.lower_memory(job_of("conpono/tiny", tmp_path))
+    said = lower_memory(job_of("conpono/tiny", tmp_path))
     assert "raise gradient_accumulation (now 1)" in said and "lower max_tokens (now 128)" in said
     assert "recompute = true" in said and "lower block_tokens (now 4096)" in said
-    said = trainer.lower_memory(job_of("conpono/tiny", tmp_path, recompute=True))
+    said = lower_memory(job_of("conpono/tiny", tmp_path, recompute=True))
     assert "lower block_tokens (now 4096)" in said and "recompute" not in said
-    said = trainer.lower_memory(job_of("dissent/bilstm_tiny", tmp_path))
+    said = lower_memory(job_of("dissent/bilstm_tiny", tmp_path))
     assert "recompute" not in said and "block_tokens" not in said
 
 

@@ -53,7 +53,7 @@ def score(
 ) -> None:
     """Print a coherence score for each text (higher is more coherent)."""
     from zoo.modeling import within_memory
-    from zoo.trust import trust_code
+    from zoo.presets import trust_code
 
     if trust_remote_code:
         trust_code()
@@ -193,7 +193,7 @@ def predict_marker(
     from zoo.dissent import SHIPPED
     from zoo.dissent.prediction import predict, predictions, read_pairs
     from zoo.modeling import within_memory
-    from zoo.trust import trust_code
+    from zoo.presets import trust_code
 
     if trust_remote_code:
         trust_code()

@@ -166,7 +166,7 @@ def leave(job: Job, prepared: Prepared, training: Mapping[str, Any]) -> None:
     metrics = {split: prepared.ranking(split).metrics(seed) for split in prepared.pairs}
     # Percentiles are relative to the validation documents in their original order.
     documents = prepared.texts["validation"]
-    texts = [documents.original(name) for name in documents.sentences]
+    texts = [documents.original(name) for name in documents.numbers]
     scores = prepared.model.score_ids(texts, prepared.batch_tokens)
     of = f"{prepared.dataset.name}, validation documents"
     write_json(job.folder / REFERENCE, asdict(Reference.among(of, scores)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,39 +29,50 @@ INTRUDER = "intruder"
 """The column of a table of documents with a sentence of another text."""
 
 
-@dataclass
 class Documents:
-    """The kept sentences of each document, as token ids, by document id.
+    """The kept sentences of each document of a table, as token ids: the arrays that `kept_of` made.
+
+    Document `i` has the sentences `tokens[bounds[i]:bounds[i + 1]]`; `numbers` has each `i` by id.
 
     If they are `intruded`, each document has an intruder after its own sentences. An order with -1
     in a sentence's place gives the text with the intruder there.
     """
 
-    encoder: TextEncoder
-    sentences: Mapping[str, list[np.ndarray]]
-    intruded: bool = False
+    def __init__(self, table: pa.Table, encoder: TextEncoder, arrays: Mapping[str, Any]) -> None:
+        self.encoder, self.tokens = encoder, arrays["tokens"]
+        self.encoder.cut = int(arrays["cut"].sum())
+        self.numbers = {name: number for number, name in enumerate(table["id"].to_pylist())}
+        self.bounds = bounds_of(arrays["sizes"])
+        self.intruded = INTRUDER in table.column_names
+
+    def sentences(self, document: str) -> list[np.ndarray]:
+        """The sentences of the document, and its intruder."""
+        number = self.numbers[document]
+        return [self.tokens[i] for i in range(self.bounds[number], self.bounds[number + 1])]
 
     def size(self, document: str) -> int:
         """The kept sentences of the document itself."""
-        return len(self.sentences[document]) - self.intruded
+        number = self.numbers[document]
+        return int(self.bounds[number + 1] - self.bounds[number]) - self.intruded
 
     def length(self, document: str) -> int:
         """The tokens of all its sentences."""
-        return sum(map(len, self.sentences[document]))
+        return sum(map(len, self.sentences(document)))
 
     def original(self, document: str) -> np.ndarray:
         """The document in its original order, as one text."""
-        return self.encoder.assemble(self.sentences[document][: self.size(document)])
+        return self.encoder.assemble(self.sentences(document)[: self.size(document)])
 
     def permuted(self, document: str, order: Sequence[int]) -> np.ndarray:
         """The document with its sentences in `order`."""
-        kept = self.sentences[document]
+        kept = self.sentences(document)
         return self.encoder.assemble([kept[index] for index in order])
 
     def texts(self, row: Row) -> list[np.ndarray]:
         """The original and its negatives as token ids."""
         document, orders = row
-        return [self.original(document), *(self.permuted(document, order) for order in orders)]
+        own, kept = range(self.size(document)), self.sentences(document)
+        return [self.encoder.assemble([kept[index] for index in order]) for order in (own, *orders)]
 
     def kept(self, document: str, order: Sequence[int]) -> list[int]:
         """`order` over the kept sentences; an intruder takes the place of one of them."""
@@ -75,7 +86,7 @@ class Documents:
 
         With `distinct`, only the first of several orders with equal texts stays.
         """
-        texts = [ids.tobytes() for ids in self.sentences[document]]
+        texts = [ids.tobytes() for ids in self.sentences(document)]
         made: list[list[int]] = []
         seen = {tuple(texts[: self.size(document)])}
         for order in orders:
@@ -88,31 +99,13 @@ class Documents:
         return made
 
 
-class Kept(Mapping[str, list[np.ndarray]]):
-    """The kept sentences of documents by name: document `i` has those of `bounds[i:i + 2]`."""
-
-    def __init__(self, names: Sequence[str], sizes: np.ndarray, texts: Texts) -> None:
-        self.numbers = {name: number for number, name in enumerate(names)}
-        self.bounds, self.texts = bounds_of(sizes), texts
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.numbers)
-
-    def __getitem__(self, name: str) -> list[np.ndarray]:
-        number = self.numbers[name]
-        return [self.texts[i] for i in range(self.bounds[number], self.bounds[number + 1])]
-
-
 def encode_documents(table: pa.Table, encoder: TextEncoder, quotes: Quotes = "keep") -> Documents:
     """Tokenise each sentence of a `documents` table once, and cut each document.
 
     `quotes` is the model's setting, which may differ from the table's. See `kept_of`.
     """
     check_sentences(table)
-    return _documents(table, encoder, kept_of(encoder, quotes, table))
+    return Documents(table, encoder, kept_of(encoder, quotes, table))
 
 
 def mapped_documents(
@@ -138,7 +131,7 @@ def mapped_documents(
         workers=recipe.workers,
     )
     return {
-        split: _documents(tables[split], TextEncoder(tokenizer, max_tokens), mapped(folder))
+        split: Documents(tables[split], TextEncoder(tokenizer, max_tokens), mapped(folder))
         for split, folder in folders.items()
     }
 
@@ -152,12 +145,6 @@ def check_sentences(table: pa.Table) -> None:
             where=f"document {table['id'][row].as_py()!r}",
             hint="mend the data, or leave such documents out",
         )
-
-
-def _documents(table: pa.Table, encoder: TextEncoder, arrays: Mapping[str, Any]) -> Documents:
-    encoder.cut = int(arrays["cut"].sum())
-    kept = Kept(table["id"].to_pylist(), arrays["sizes"], arrays["tokens"])
-    return Documents(encoder, kept, INTRUDER in table.column_names)
 
 
 def kept_of(encoder: TextEncoder, quotes: Quotes, rows: pa.RecordBatch | pa.Table) -> Part:

@@ -160,8 +160,8 @@ class FullTraining:
         instances/s and the share of mining; share and rates leave out validation and checkpoints.
         """
         progress, folder = self.progress, self.job.checkpoints
-        for broken in checkpoints.clear_broken(folder) if is_main_process() else ():
-            log.warning("%s is incomplete (the run was killed while it was written)", broken.name)
+        if is_main_process():
+            checkpoints.clear_broken(folder)
         self.accelerator.wait_for_everyone()
         start = checkpoints.newest(folder)
         if start is not None:
@@ -397,4 +397,4 @@ def slice_of(documents: Documents, name: str, recipe: Full, step: int) -> np.nda
     random = stream(recipe.seed, "zoo.coherence.slices", name, step)
     length = int(random.integers(min(recipe.shortest_slice, size), size + 1))
     start = 0 if recipe.slices == "prefix" else int(random.integers(size - length + 1))
-    return documents.encoder.assemble(documents.sentences[name][start : start + length])
+    return documents.encoder.assemble(documents.sentences(name)[start : start + length])

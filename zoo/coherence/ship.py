@@ -56,6 +56,7 @@ from corpora.store.folder import DatasetFolder, Stage
 from corpora.tasks.builder import Builder, Target
 from corpora.tasks.intrusion import Intrusion
 from corpora.tasks.permuted import Permuted
+from zoo.backbones import load_backbone
 from zoo.coherence.links import LinkConfig, LinkScorer, changes_between, years_ascend
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.scoring import BREAKS, REFERENCE, Breaks, Reference, explain, stands_out
@@ -64,7 +65,7 @@ from zoo.compact import WEIGHTS, pack, pack_folder
 from zoo.evaluate.scorers import Scorer, scores_of
 from zoo.evaluate.scores import ranked
 from zoo.loading import CONFIG, load_tokenizer
-from zoo.modeling import load_backbone, save_model
+from zoo.modeling import save_model
 from zoo.training.data import evenly, open_dataset
 
 SEED = 27

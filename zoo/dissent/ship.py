@@ -20,13 +20,14 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy, dropout
 
+from zoo.backbones import load_backbone
 from zoo.commands import command, leave_shipped, log
 from zoo.compact import pack, pack_folder, unpacked
 from zoo.dissent.student import StudentConfig, StudentForMarkers
 from zoo.evaluate.classification import PairClassifier, batches_of, predict, report
 from zoo.labelled import load
 from zoo.loading import load_tokenizer
-from zoo.modeling import load_backbone, save_model
+from zoo.modeling import save_model
 
 LAYERS = 2
 EPOCHS, BATCH, RATE, DECAY, DROPOUT = 10, 128, 5e-4, 1e-2, 0.5

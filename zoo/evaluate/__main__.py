@@ -21,8 +21,7 @@ from zoo.evaluate import SUITES, Request
 from zoo.evaluate.compare import measured, table_of
 from zoo.evaluate.results import Result, finished, save
 from zoo.evaluate.table import print_result
-from zoo.presets import check_options, parse_options
-from zoo.trust import trust_code
+from zoo.presets import check_options, parse_options, trust_code
 
 log = logging.getLogger("zoo")
 

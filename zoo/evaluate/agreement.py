@@ -125,11 +125,7 @@ def agreement_on(
     def with_interval(counts: np.ndarray) -> dict[str, Any]:
         comparable = counts.sum(1) > 1
         usable = [times[group] for times in drawn if times[group][comparable].any()]
-
-        def resampled() -> np.ndarray:
-            return np.array([alpha(np.repeat(counts, times, axis=0)) for times in usable])
-
-        bounds = stated(units, resampled)
+        bounds = stated(units, (alpha(np.repeat(counts, times, axis=0)) for times in usable))
         return {"value": alpha(counts), **bounds, "skipped": len(drawn) - len(usable)}
 
     return {

@@ -168,9 +168,9 @@ class BackboneEncoder:
         batch_tokens: int = 4096,
     ) -> None:
         import zoo
-        from zoo.backbones import max_positions, pooling_of, warn_of_padding
+        from zoo.backbones import max_positions, pooling_of, text_encoding, warn_of_padding
         from zoo.loading import load_config
-        from zoo.modeling import best_device, text_encoding
+        from zoo.modeling import best_device
 
         zoo.register(model)
         kind = text_encoding(load_config(model))

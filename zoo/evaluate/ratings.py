@@ -164,12 +164,9 @@ def rho_of(
 ) -> dict[str, Any]:
     """Spearman's rho, with its interval when whole groups are drawn anew."""
     units = int(group.max(initial=-1)) + 1
-
-    def resampled() -> np.ndarray:
-        drawn = whole_units(units, seed, name)
-        rows = (np.repeat(np.arange(len(group)), times[group]) for times in drawn)
-        return np.array([spearman(scores[row], ratings[row]) for row in rows])
-
+    drawn = whole_units(units, seed, name)
+    rows = (np.repeat(np.arange(len(group)), times[group]) for times in drawn)
+    resampled = (spearman(scores[row], ratings[row]) for row in rows)
     return {"value": spearman(scores, ratings), **stated(units, resampled)}
 
 

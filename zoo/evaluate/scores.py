@@ -12,7 +12,7 @@ two figures would suggest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -45,9 +45,9 @@ def interval(values: np.ndarray) -> list[float]:
     return [float(bound) for bound in np.percentile(values, [2.5, 97.5])]
 
 
-def stated(units: int, resampled: Callable[[], np.ndarray]) -> dict[str, Any]:
-    """`ci` of the values that `resampled` draws, where the `units` are enough."""
-    return {"ci": None if units < FEW else interval(resampled()), "units": units}
+def stated(units: int, resampled: Iterable[float]) -> dict[str, Any]:
+    """`ci` of the `resampled` values, which are only drawn where the `units` are enough."""
+    return {"ci": None if units < FEW else interval(np.array([*resampled])), "units": units}
 
 
 def of_confusion(
@@ -58,15 +58,10 @@ def of_confusion(
     `confusion [gold, predicted]` counts rows. Drawing as many rows with replacement is one
     multinomial draw over its cells. One draw is held at a time: a matrix of many classes is large.
     """
-    rows = int(confusion.sum())
-
-    def resampled() -> np.ndarray:
-        shares = (confusion / rows).ravel()
-        random = stream(seed, f"zoo.bootstrap.{name}")
-        draws = (random.multinomial(rows, shares) for _ in range(RESAMPLES))
-        return np.array([statistic(draw.reshape(confusion.shape)) for draw in draws])
-
-    return {"value": statistic(confusion), **stated(rows, resampled)}
+    rows, random = int(confusion.sum()), stream(seed, f"zoo.bootstrap.{name}")
+    shares = (confusion / max(rows, 1)).ravel()
+    draws = (random.multinomial(rows, shares).reshape(confusion.shape) for _ in range(RESAMPLES))
+    return {"value": statistic(confusion), **stated(rows, map(statistic, draws))}
 
 
 def of_ratio(wins: np.ndarray, counts: np.ndarray, seed: int, name: str) -> dict[str, Any]:
@@ -74,12 +69,8 @@ def of_ratio(wins: np.ndarray, counts: np.ndarray, seed: int, name: str) -> dict
 
     A unit, such as a document with all its permutations, has `wins[i]` of `counts[i]`.
     """
-
-    def resampled() -> np.ndarray:
-        drawn = whole_units(len(counts), seed, name)
-        return np.array([(each @ wins) / (each @ counts) for each in drawn])
-
-    return stated(len(counts), resampled)
+    drawn = whole_units(len(counts), seed, name)
+    return stated(len(counts), ((each @ wins) / (each @ counts) for each in drawn))
 
 
 def mean_of(values: np.ndarray, groups: Sequence[Any] | np.ndarray, seed: int, name: str) -> Any:
@@ -95,7 +86,7 @@ def whole_units(units: int, seed: int, name: str) -> Iterator[np.ndarray]:
     One sample is held at a time: there may be many units.
     """
     random = stream(seed, f"zoo.bootstrap.{name}")
-    shares = np.full(units, 1 / units)
+    shares = np.full(units, 1 / max(units, 1))
     return (random.multinomial(units, shares) for _ in range(RESAMPLES))
 
 

@@ -18,16 +18,18 @@ import pyarrow as pa
 from pydantic import Field
 
 from corpora.errors import ConfigError, InputError
+from corpora.store.atomic import MANIFEST
+from corpora.store.manifest import read_manifest
 from zoo.declared import GOES_ON, AtLeast0, Count, Form, Positive, Suite
 from zoo.evaluate import Request
 from zoo.evaluate.results import Result
 from zoo.evaluate.scores import Outcomes, numbered, of_ratio
 from zoo.evaluate.table import Rows, percent
 from zoo.training.data import (
+    UNBUILT,
     check_columns,
     label_names,
     open_dataset,
-    read_manifest,
     split_spec,
     spread,
 )
@@ -125,8 +127,10 @@ class SuperGlue(Suite):
             problem = f"tasks names {', '.join(self.tasks)}, and the data {config!r}"
             raise ConfigError(problem, where=request.data, hint="leave out @CONFIG, or the tasks")
         there: Collection[str] = TASKS
-        if config or Path(folder).is_dir():
-            there = (config,) if config else read_manifest(Path(folder))["configs"]
+        if config:
+            there = (config,)
+        elif Path(folder).is_dir():
+            there = read_manifest(Path(folder, MANIFEST), UNBUILT)["configs"]
         # Of a dataset without any of the tasks it is said which configurations it has.
         names = self.tasks or [name for name in TASKS if name in there] or [*TASKS]
         opened = {TASKS[name]: open_dataset(folder, name) for name in names}

@@ -21,11 +21,11 @@ from transformers import (
     TrainingArguments,
 )
 
-from zoo.backbones import Pooling, max_positions, pooled, pooling_of, warn_of_padding
+from zoo.backbones import Pooling, load_backbone, max_positions, pooled, pooling_of, warn_of_padding
 from zoo.evaluate import Request
 from zoo.evaluate.scores import finite
 from zoo.loading import load_tokenizer
-from zoo.modeling import best_device, load_backbone, uses_bf16, within_memory
+from zoo.modeling import best_device, uses_bf16, within_memory
 from zoo.training.trainer import LogLines, take_one_gpu
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from torch.nn.utils.rnn import pad_sequence
 from corpora.errors import InputError
 from corpora.outside import parsed, record_of
 from corpora.store.atomic import replacing
-from zoo.backbones import max_positions, tokenizer_of
-from zoo.modeling import load_backbone
+from zoo.backbones import load_backbone, max_positions, tokenizer_of
 
 SHAPES, SUFFIXES, FEATURE_WIDTH = 64, 4096, 32
 ARC, REL = 400, 128  # width of the vectors that score arcs, and labels

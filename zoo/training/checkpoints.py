@@ -8,6 +8,7 @@ last file that lists the others with their sizes.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 from pathlib import Path
@@ -18,6 +19,8 @@ from corpora.store.atomic import write_json
 
 if TYPE_CHECKING:
     from zoo.training.job import Job
+
+log = logging.getLogger("zoo")
 
 SEAL = "sealed.json"
 
@@ -50,12 +53,12 @@ def newest(folder: Path) -> Path | None:
     return next((path for path in reversed(all_checkpoints(folder)) if is_sealed(path)), None)
 
 
-def clear_broken(folder: Path) -> list[Path]:
-    """Remove the checkpoints that are not whole; returns them."""
-    broken = [path for path in all_checkpoints(folder) if not is_sealed(path)]
-    for path in broken:
-        shutil.rmtree(path)
-    return broken
+def clear_broken(folder: Path) -> None:
+    """Remove the checkpoints that are not whole, and say so."""
+    for path in all_checkpoints(folder):
+        if not is_sealed(path):
+            log.warning("%s is not whole (the run was killed while it was written)", path.name)
+            shutil.rmtree(path)
 
 
 def rotate(folder: Path, keep: int, best: str | None) -> None:

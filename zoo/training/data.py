@@ -17,17 +17,21 @@ from corpora.errors import ConfigError, InputError, nearest, unreadable
 from corpora.splits import SPLITS as SPLITS
 from corpora.store import manifest as manifests
 from corpora.store.atomic import MANIFEST
+from corpora.store.manifest import read_manifest
 from zoo.declared import TEXTS
 
 ROWS_PER_BATCH = 64
+UNBUILT = "without one it is no dataset folder, or its build did not finish: run the build again"
+"""What to do about a folder without a manifest."""
 
 
 @dataclass(frozen=True)
 class Shards:
-    """The Parquet files of one split; like a table it has `num_rows`."""
+    """The Parquet files of one split; like a table it has `num_rows` and `nbytes`."""
 
     files: tuple[Path, ...]
     num_rows: int
+    nbytes: int
 
 
 def text_columns(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[str, str]:
@@ -163,17 +167,52 @@ def open_dataset(
     `ConfigError` for a configuration that it does not have.
     """
     spec, config = split_spec(spec, config)
-    if Path(spec).is_dir():
-        return _open_folder(Path(spec), config, splits or {}, streamed)
-    revision = _hub_revision(spec)
+    folder, names = Path(spec), splits or {}
+    if not folder.is_dir():
+        return _open_on_hub(spec, config, names)
+    manifest = read_manifest(folder / MANIFEST, UNBUILT)
+    configs = manifest.get("configs", {})
+    if not config:
+        flagged = [name for name, entry in configs.items() if entry.get("default")]
+        only = configs if len(configs) == 1 else ()
+        config = next((name for name in (*flagged, *only, "default") if name in configs), "")
+    if config not in configs:
+        raise ConfigError(
+            f"no configuration {config!r}" if config else "which configuration?",
+            where=str(folder),
+            hint=f"{nearest(config, configs)}name one with @CONFIG: {', '.join(configs)}",
+        )
+    entries = configs[config].get("splits", {})
+    found: dict[str, Any] = {}
+    for split in SPLITS:
+        shards = entries.get(names.get(split, split), {}).get("shards", ())
+        files = tuple(folder / shard["file"] for shard in shards)
+        try:
+            if files and streamed:
+                read = [pq.read_metadata(file) for file in files]
+                groups = [each.row_group(i) for each in read for i in range(each.num_row_groups)]
+                size = sum(group.total_byte_size for group in groups)
+                found[split] = Shards(files, sum(each.num_rows for each in read), size)
+            elif files:
+                found[split] = pa.concat_tables(
+                    [pq.read_table(file, page_checksum_verification=True) for file in files]
+                )
+        except (pa.ArrowException, OSError) as error:
+            hint = "the folder was damaged after it was built: remove it and build it again"
+            raise unreadable(error, ", ".join(map(str, files)), hint) from error
+    name, revision = manifest.get("name", folder.name), manifest.get("stage", {}).get("hash", "")
+    return Dataset(name, config, revision, found, manifest, names)
+
+
+def _open_on_hub(name: str, config: str, names: Mapping[str, str]) -> Dataset:
+    revision = _hub_revision(name)
     import datasets
 
     try:
-        loaded = datasets.load_dataset(spec, config or None, revision=revision)
+        loaded = datasets.load_dataset(name, config or None, revision=revision)
     except Exception as error:  # the library raises whatever the Hub's answers come to
-        raise InputError(f"cannot load it from the Hub: {error}", where=spec) from error
-    tables = tables_of(loaded, splits)
-    return Dataset(spec, config or "default", revision, tables, names=splits or {})
+        raise InputError(f"cannot load it from the Hub: {error}", where=name) from error
+    return Dataset(name, config or "default", revision, tables_of(loaded, names), names=names)
 
 
 def no_split(split: str, there: Iterable[str], where: str) -> ConfigError:
@@ -199,22 +238,19 @@ def open_configs(spec: str) -> tuple[str, list[Dataset]]:
     Of a Hub id without one it is the default configuration.
     """
     folder, config = split_spec(spec)
-    listed = config or not Path(folder).is_dir()
-    configs = [config] if listed else list(read_manifest(Path(folder)).get("configs", ()))
-    return config, [open_dataset(folder, name) for name in configs]
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a built dataset folder."""
-    hint = "without one it is no dataset folder, or its build did not finish: run the build again"
-    return manifests.read_manifest(folder / MANIFEST, hint)
+    if config or not Path(folder).is_dir():
+        return config, [open_dataset(folder, config)]
+    manifest = read_manifest(Path(folder, MANIFEST), UNBUILT)
+    return config, [open_dataset(folder, name) for name in manifest.get("configs", ())]
 
 
 def revision_of(spec: str) -> str:
     """The revision of a dataset folder (its stage hash) or of a Hub dataset (its commit)."""
     spec, _ = split_spec(spec)
-    folder = Path(spec)
-    return _stage_hash(read_manifest(folder)) if folder.is_dir() else _hub_revision(spec)
+    if not Path(spec).is_dir():
+        return _hub_revision(spec)
+    manifest = read_manifest(Path(spec, MANIFEST), UNBUILT)
+    return str(manifest.get("stage", {}).get("hash", ""))
 
 
 def check_columns(there: Sequence[str], wanted: Sequence[str], where: str) -> None:
@@ -280,43 +316,6 @@ def evenly(there: int, rows: int) -> np.ndarray:
 def spread(table: pa.Table, rows: int) -> pa.Table:
     """The rows of `table` that `evenly` numbers."""
     return table.take(evenly(table.num_rows, rows)) if 0 < rows < table.num_rows else table
-
-
-def _open_folder(folder: Path, config: str, names: Mapping[str, str], streamed: bool) -> Dataset:
-    """The splits of a built folder: whole tables, or `Shards` that are read as they are needed."""
-    manifest = read_manifest(folder)
-    configs = manifest.get("configs", {})
-    if not config:
-        flagged = [name for name, entry in configs.items() if entry.get("default")]
-        only = configs if len(configs) == 1 else ()
-        config = next((name for name in (*flagged, *only, "default") if name in configs), "")
-    if config not in configs:
-        raise ConfigError(
-            f"no configuration {config!r}" if config else "which configuration?",
-            where=str(folder),
-            hint=f"{nearest(config, configs)}name one with @CONFIG: {', '.join(configs)}",
-        )
-    entries = configs[config].get("splits", {})
-    splits: dict[str, Any] = {}
-    for split in SPLITS:
-        shards = entries.get(names.get(split, split), {}).get("shards", ())
-        files = tuple(folder / shard["file"] for shard in shards)
-        try:
-            if files and streamed:
-                splits[split] = Shards(files, sum(pq.read_metadata(f).num_rows for f in files))
-            elif files:
-                splits[split] = pa.concat_tables(
-                    [pq.read_table(file, page_checksum_verification=True) for file in files]
-                )
-        except (pa.ArrowException, OSError) as error:
-            hint = "the folder was damaged after it was built: remove it and build it again"
-            raise unreadable(error, ", ".join(map(str, files)), hint) from error
-    name, revision = str(manifest.get("name", folder.name)), _stage_hash(manifest)
-    return Dataset(name, config, revision, splits, manifest, names)
-
-
-def _stage_hash(manifest: Mapping[str, Any]) -> str:
-    return str(manifest.get("stage", {}).get("hash", ""))
 
 
 def _hub_revision(name: str) -> str:

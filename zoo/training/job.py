@@ -60,6 +60,17 @@ class Job:
     trained_on: int = 0
     """Examples that there are to train on after every limit: rows, or what a recipe draws from
     them (CONPONO a paragraph each, the criteria a sentence)."""
+    checkpoints: Path = field(init=False)
+    logs: Path = field(init=False)
+    """What `report_to` writes, beside the output."""
+    run_file: Path = field(init=False)
+    """Seconds, memory and host: beside the output, never in it."""
+
+    def __post_init__(self) -> None:
+        output = Path(self.recipe.output)
+        self.checkpoints = self.folder / "checkpoints"
+        self.logs = output.with_name(f"{output.name}.logs")
+        self.run_file = output.with_name(f"{output.name}.train.json")
 
     @property
     def steps(self) -> StepRecipe:
@@ -71,22 +82,6 @@ class Job:
     def finished(self) -> bool:
         """Whether the model is written and only the folder's renaming is left."""
         return (self.folder / RESULTS).is_file()
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.folder / "checkpoints"
-
-    @property
-    def run_file(self) -> Path:
-        """Seconds, memory and host: beside the output, never in it."""
-        output = Path(self.recipe.output)
-        return output.with_name(f"{output.name}.train.json")
-
-    @property
-    def logs(self) -> Path:
-        """What `report_to` writes, beside the output."""
-        output = Path(self.recipe.output)
-        return output.with_name(f"{output.name}.logs")
 
     def note(self, text: str) -> None:
         log.warning("%s", text)

@@ -18,7 +18,6 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from transformers import PreTrainedTokenizerBase
 
 from corpora.processes import in_order
@@ -108,31 +107,29 @@ class Arrays(ExitStack):
         self.ends: Counter[str] = Counter()
         self.id_kind = np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32
         folder.mkdir(exist_ok=True)
-        self.callback(lambda: write_json(folder / INDEX, self.kinds))
+        write_json(folder / INDEX, self.kinds)
 
     def so_far(self) -> dict[str, Any]:
         """The arrays as they are on the disk by now."""
         for file in self.files.values():
             file.flush()
-        write_json(self.folder / INDEX, self.kinds)
         return mapped(self.folder)
 
     def append(self, part: Part) -> None:
         """Add a part. Texts become the arrays `NAME` and `NAME.bounds`."""
         for name, values in part.items():
+            arrays: dict[str, Any] = {name: values}
             if isinstance(values, Texts):
                 bounds = f"{name}.bounds"
-                self._write(name, values.ids.astype(self.id_kind))
-                self._write(bounds, values.bounds[bounds in self.files :] + self.ends[name])
+                arrays[name] = values.ids.astype(self.id_kind)
+                arrays[bounds] = values.bounds[bounds in self.files :] + self.ends[name]
                 self.ends[name] += int(values.bounds[-1])
-            else:
-                self._write(name, values)
-
-    def _write(self, name: str, values: np.ndarray) -> None:
-        if name not in self.files:
-            self.files[name] = self.enter_context((self.folder / f"{name}.bin").open("wb"))
-            self.kinds[name] = [values.dtype.name, *values.shape[1:]]
-        self.files[name].write(values.tobytes())
+            for key, array in arrays.items():
+                if key not in self.files:
+                    self.files[key] = self.enter_context((self.folder / f"{key}.bin").open("wb"))
+                    self.kinds[key] = [array.dtype.name, *array.shape[1:]]
+                    write_json(self.folder / INDEX, self.kinds)
+                self.files[key].write(array.tobytes())
 
 
 def mapped(folder: Path) -> dict[str, Any]:
@@ -183,7 +180,7 @@ def tokenized(
             for split, source in splits.items():
                 given = batches(source, columns, rows)
                 with Arrays(partial / split, tokenizer) as arrays:
-                    many = _process_count(workers, _text_bytes(source))
+                    many = _process_count(workers, source.nbytes)
                     for part in _in_order(encode, given, many, partial):
                         arrays.append(part)
                     if finish:
@@ -197,13 +194,6 @@ def _process_count(workers: int, size: int) -> int:
     """Processes for `size` bytes of text: at most `workers` (-1: one a core), each with enough."""
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return min(workers if workers >= 0 else there or 1, size // BYTES_A_WORKER)
-
-
-def _text_bytes(split: Shards | pa.Table) -> int:
-    if isinstance(split, pa.Table):
-        return int(split.nbytes)
-    files = [pq.read_metadata(path) for path in split.files]
-    return sum(f.row_group(i).total_byte_size for f in files for i in range(f.num_row_groups))
 
 
 def _in_order(

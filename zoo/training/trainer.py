@@ -35,7 +35,7 @@ from transformers.training_args import ParallelMode
 from corpora.errors import DiscorporaError
 from corpora.rng import stream
 from zoo.backbones import merge_lora
-from zoo.declared import BackboneRecipe, StepRecipe
+from zoo.declared import StepRecipe
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
 from zoo.training.job import Job
@@ -278,8 +278,7 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
     """
     job = trainer.job
     if trainer.args.should_save:
-        for broken in checkpoints.clear_broken(job.checkpoints):
-            log.warning("%s is not whole (the run was killed while it was written)", broken.name)
+        checkpoints.clear_broken(job.checkpoints)
     trainer.accelerator.wait_for_everyone()
     start = checkpoints.newest(job.checkpoints)
     if patience:
@@ -311,18 +310,6 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
     trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
     merge_lora(cast(nn.Module, trainer.model))
     return trainer.state
-
-
-def lower_memory(job: Job) -> str:
-    """What a run that needs more memory than the GPU has can do, with the settings that it has."""
-    recipe = job.recipe
-    ways = (("raise", "gradient_accumulation"), ("lower", "block_tokens"), ("lower", "max_tokens"))
-    said = [
-        f"{way} {name} (now {getattr(recipe, name)})" for way, name in ways if hasattr(recipe, name)
-    ]
-    if isinstance(recipe, BackboneRecipe) and not recipe.recompute:
-        said.append("set recompute = true, which keeps the input of each layer alone")
-    return f"{'; or '.join(said)}; the same command then goes to another --output"
 
 
 def history(state: TrainerState) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from corpora.readers.discoeval import read_discoeval
 from corpora.readers.files import read_lines
 from corpora.rng import stream
 from corpora.store.atomic import MANIFEST, sha256
+from corpora.store.manifest import read_manifest
 from zoo.evaluate.discoeval.tasks import TASKS, Task
-from zoo.training.data import evenly, open_dataset, read_manifest, split_spec
+from zoo.training.data import UNBUILT, evenly, open_dataset, split_spec
 
 Slot = list[list[str]]
 """One place of every example: the texts that stand in it (several for a subtree's EDUs)."""
@@ -160,7 +161,8 @@ def _read_several(folder: Path, wanted: Sequence[str], found: Found) -> None:
     """Every configuration of every dataset folder below; what is no wanted task is not opened."""
     builders = {"", *(TASKS[name].builder for name in wanted)}
     for place in sorted(folder.iterdir()):
-        manifest = read_manifest(place) if (place / MANIFEST).is_file() else {}
+        there = place / MANIFEST
+        manifest = read_manifest(there, UNBUILT) if there.is_file() else {}
         configs = manifest.get("configs", ()) if _builder_of(manifest) in builders else ()
         for config in configs:
             name = place.name if len(configs) == 1 else f"{place.name}@{config}"
