@@ -22,7 +22,7 @@ from workflows import console, devices, engines
 from workflows.report.page import assets_hash, write_report
 from workflows.settings import looking, options
 from workflows.sources import FROM_NETWORK
-from workflows.stage import StageTask, begin_checks, damage_of, plan, set_aside
+from workflows.stage import StageTask, begin_checks, damage_of, set_aside
 from workflows.tables import NO_BUILDS
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
@@ -147,7 +147,6 @@ class BuildAll(StageTask):
     def requires(self) -> list[StageTask]:
         """The report, and each result: Luigi does not check what a complete task requires."""
         report = Report(config=self.config)
-        plan(report)
         results = [task for task in report.lineage if task.stage in SHELVES]
         return list(dict.fromkeys([report, *results, *self.again]))
 

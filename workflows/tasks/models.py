@@ -19,7 +19,7 @@ from corpora.readers import split_spec
 from corpora.store.atomic import MANIFEST, is_complete, staged, write_json
 from workflows import console, devices, fits, usage
 from workflows.sources import Seen, SourceRecord, check_unchanged, files_hash, files_in, seen
-from workflows.stage import StageTask, check_reads, plan, reading, set_aside
+from workflows.stage import StageTask, check_reads, reading, set_aside
 from workflows.tables import Evaluation, Model
 from workflows.tasks.datasets import Dataset, Divide
 from workflows.training import Chosen, Judged, chosen_recipe, chosen_suite, evaluate, train
@@ -125,10 +125,7 @@ class Evaluate(ModelStage):
     def parts(self) -> list[Evaluate]:
         """The single evaluations of a batch; empty for a single evaluation."""
         names = self.on.split(",") if "," in self.on else []
-        parts = [self.clone(on=name) for name in names]
-        for part in parts:
-            plan(part)
-        return parts
+        return [self.clone(on=name) for name in names]
 
     def complete(self) -> bool:
         return all(is_complete(part.folder) for part in self.parts or [self])
