@@ -18,7 +18,7 @@ from corpora.errors import DiscorporaError, InputError, expanded
 from corpora.readers import parse_spec, split_spec
 from corpora.readers.source import below
 from corpora.store.atomic import MANIFEST, is_complete, read_json, sha256, write_json
-from workflows.settings import discorpora, looking
+from workflows.settings import discorpora
 from workflows.tables import SAMPLE
 
 log = logging.getLogger("discorpora")
@@ -256,7 +256,7 @@ def _noted(note: Path) -> str:
 
 
 def _write_note(note: Path, about: str, digest: str) -> None:
-    if not looking():  # what only looks at a build leaves no trace of it
+    if not discorpora().looking:  # what only looks at a build leaves no trace of it
         with suppress(OSError, DiscorporaError):  # it will be read again
             write_json(note, {"of": about, "sha256": digest, "check": _check(note, digest)})
 

@@ -53,10 +53,10 @@ class Command(TyperCommand):
 
 def planned(config: str, output: str = "build") -> BuildAll:
     """The stages of a build file, planned and not run. Nothing is written."""
-    from workflows.settings import options, planning
+    from workflows.settings import options
     from workflows.tasks import BuildAll
 
-    with options(config, output), planning():
+    with options(config, output, looking=True):
         return BuildAll(config=config)
 
 

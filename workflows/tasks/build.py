@@ -20,7 +20,7 @@ from corpora.store.atomic import is_complete, locked, partial_path, remove_unfin
 from corpora.store.damage import damages
 from workflows import console, devices, engines
 from workflows.report.page import assets_hash, write_report
-from workflows.settings import looking, options
+from workflows.settings import discorpora, options
 from workflows.sources import FROM_NETWORK
 from workflows.stage import StageTask, begin_checks, damage_of, set_aside
 from workflows.tables import NO_BUILDS
@@ -120,7 +120,7 @@ class BuildAll(StageTask):
         if kwargs.get("rehash"):
             luigi.configuration.get_config().set("discorpora", "rehash", "true")
         super().__init__(*args, **kwargs)
-        if not looking():
+        if not discorpora().looking:
             check_inputs(self)
             begin_checks()
             there = [task.folder for task in self.lineage if task.folder.is_dir()]
