@@ -19,7 +19,7 @@ from corpora.readers import parse_spec, split_spec
 from corpora.readers.source import below
 from corpora.store.atomic import MANIFEST, is_complete, read_json, sha256, write_json
 from workflows.settings import discorpora
-from workflows.tables import SAMPLE
+from workflows.tables import SAMPLE, Source
 
 log = logging.getLogger("discorpora")
 
@@ -46,6 +46,9 @@ class SourceRecord:
     revision: str = ""
     """Of a dataset of the Hub: the build file's branch or commit; once looked at, the commit."""
     get: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    """What its reader gets, the source's name, licence and language included; once looked at, the
+    commit of a dataset of the Hub."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """What only cards say: title, url, authors, description, how to obtain it."""
     fingerprint: str = MISSING
@@ -54,15 +57,24 @@ class SourceRecord:
     """Why it cannot be read here."""
     files: dict[Path, Seen] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, entry: Source) -> SourceRecord:
+        """A source of the build file; without a licence there it has its reader's own, if any."""
+        said = entry.model_dump(include={"title", "url", "authors", "description", "get"})
+        return cls(
+            entry.name,
+            entry.spec,
+            licence=entry.licences or parse_spec(entry.spec)[0].own_licence,
+            revision=str(entry.options.get("revision", "")),
+            get=entry.get,
+            options={"name": entry.name, **entry.reader_options()},
+            about={key: value for key, value in said.items() if value},
+        )
+
     @property
     def remote(self) -> bool:
         kind, _, place = self.spec.partition(":")
         return kind == "hub" and not expanded(place).is_dir()
-
-    @property
-    def options(self) -> dict[str, str]:
-        """The options of its reader that planning has set: the commit of a dataset of the Hub."""
-        return {"revision": self.revision} if self.remote and self.revision else {}
 
     def look(self, root: Path) -> None:
         """Set `fingerprint` and `problem`.
@@ -72,6 +84,7 @@ class SourceRecord:
         """
         if self.remote:
             self.revision = commit_of(self.spec.partition(":")[2], self.revision, root)
+            self.options |= {"revision": self.revision} if self.revision else {}
             self.fingerprint = f"{self.spec}@{self.revision or 'main'}"
             self.problem = FROM_NETWORK
             return

@@ -362,7 +362,7 @@ def test_a_commit_on_the_hub_makes_another_hash(
     first = planned()
     (source,) = first.own_sources
     assert source.revision == server.repository("ana/sentences").at("main")[0]
-    assert source.options == {"revision": source.revision}
+    assert source.options["revision"] == source.revision
     edit(server, "notes.md", b"# Notes")
     second = planned()
     assert second.hash != first.hash

@@ -26,7 +26,7 @@ from extract.pairs import MEANINGS
 from workflows.sources import SourceRecord
 from workflows.stage import StageTask
 from workflows.tables import Source
-from workflows.tasks.sources import Documents, Pairs, Sentences, options_of, record_of
+from workflows.tasks.sources import Documents, Pairs, Sentences
 
 log = logging.getLogger("discorpora")
 
@@ -242,11 +242,11 @@ class Dataset(StageTask):
                 )
         if not self.direct:
             return own
-        given = [options_of(source) for source in self.entries]
+        given = [source.options for source in self.sources()]
         return {**own, "given": given, "max_bad_share": build.max_bad_share}
 
     def sources(self) -> list[SourceRecord]:
-        return [record_of(source) for source in self.entries] if self.direct else []
+        return [SourceRecord.of(source) for source in self.entries] if self.direct else []
 
     def said(self) -> dict[str, Any]:
         said = {source.name: source.about for source in self.all_sources if source.about}
@@ -289,7 +289,7 @@ class Dataset(StageTask):
         lines = toml_lines(build.model_dump(include={"name", "seed", "max_bad_share"}))
         for source in (build.source(name) for name in served):
             own = {key: value for key, value in source.model_dump(include=keys).items() if value}
-            spec = record_of(source).portable_spec()
+            spec = SourceRecord.of(source).portable_spec()
             table = {"name": source.name, "spec": spec, **own, "datasets": served[source.name]}
             lines += ["[[sources]]", *toml_lines(table)]
         for name in sorted({name for names in served.values() for name in names} | {self.name}):
@@ -305,8 +305,7 @@ class Dataset(StageTask):
     def inputs(self) -> list[Any]:
         """The shards of documents or pairs, or the sources with their options."""
         if self.direct:
-            pairs = zip(self.entries, self.own_sources, strict=True)
-            return [(own.spec, {**options_of(entry), **own.options}) for entry, own in pairs]
+            return [(source.spec, source.options) for source in self.own_sources]
         stem = "pairs" if self.builder.reads == "pairs" else "documents"
         return shards_of([task.folder for task in self.upstream[:-1]], stem)
 

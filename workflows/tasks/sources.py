@@ -33,23 +33,6 @@ TREEBANKS = ("conllu",)
 """Kinds of sources that come with gold trees."""
 
 
-def record_of(entry: Source) -> SourceRecord:
-    """A source of the build file as manifests and stage hashes record it.
-
-    Without a licence in the build file it has that of the reader, which may be `unknown`.
-    """
-    revision = str(entry.options.get("revision", ""))
-    licence = entry.licences or parse_spec(entry.spec)[0].own_licence
-    said = entry.model_dump(include={"title", "url", "authors", "description", "get"})
-    about = {key: value for key, value in said.items() if value}
-    return SourceRecord(entry.name, entry.spec, licence, revision, entry.get, about)
-
-
-def options_of(entry: Source) -> dict[str, Any]:
-    """The options of a source's reader, including its name."""
-    return {"name": entry.name, **entry.reader_options()}
-
-
 def models(parser: str) -> list[Path]:
     """The files and folders of a parser's model on this machine; none for gold trees."""
     kind, _, name = parser.partition(":")
@@ -123,12 +106,11 @@ class Documents(SourceStage):
         return sorted({reader.__module__, "corpora.ingest"})
 
     def sources(self) -> list[SourceRecord]:
-        return [record_of(self.entry)]
+        return [SourceRecord.of(self.entry)]
 
     def work(self, folder: Path) -> dict[str, Any]:
         (source,), share = self.own_sources, self.build.max_bad_share
-        options = {**options_of(self.entry), **source.options}
-        return ingest(source.spec, options, folder, max_bad_share=share)
+        return ingest(source.spec, source.options, folder, max_bad_share=share)
 
 
 class Sentences(SourceStage):
