@@ -338,7 +338,7 @@ def test_a_build_without_a_source_for_a_dataset_says_so(
 ) -> None:
     config = str(write_config(TINY + "[datasets.ssp]\n"))
     with options(config, str(tmp_path / "out")):
-        assert "dataset ssp" in BuildAll(config=config).upstream[0].chosen_settings["skipped"]
+        assert "dataset ssp" in BuildAll(config=config).build.skipped
 
 
 CHAIN = (

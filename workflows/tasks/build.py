@@ -7,7 +7,6 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Container
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,37 +58,26 @@ class Report(StageTask):
         return self.build.name
 
     def requires(self) -> list[StageTask]:
-        build, config, fed = self.build, self.config, self.build.fed
+        build, config, skipped = self.build, self.config, {*self.build.skipped}
         stages: list[StageTask] = [Validate(config=config, name=v.name) for v in build.validation]
-        stages += [Dataset(config=config, name=name) for name in build.datasets if name in fed]
-        usable = [name for name in build.models if self.trainable(name, fed)]
-        for name in usable:
-            judged = bool(build.models[name].suite)
-            stages.append((Evaluate if judged else Train)(config=config, name=name))
+        for name in build.datasets:
+            if f"dataset {name}" not in skipped:
+                stages.append(Dataset(config=config, name=name))
+        for name, model in build.models.items():
+            if f"model {name}" not in skipped:
+                stages.append((Evaluate if model.suite else Train)(config=config, name=name))
         for on, evaluation in build.evaluations.items():
-            if fed.issuperset(evaluation.datasets):
-                models = [name for name in evaluation.models if name in usable]
-                stages += [Evaluate(config=config, name=name, on=on) for name in models]
+            if f"evaluation {on}" not in skipped:
+                usable = [name for name in evaluation.models if f"model {name}" not in skipped]
+                stages += [Evaluate(config=config, name=name, on=on) for name in usable]
         validated = {name for check in build.validation for name in check.sources}
         for source in build.sources:
             if not source.datasets and source.name not in validated:
                 stages.append(Sentences(config=config, source=source.name))
         return stages
 
-    def trainable(self, name: str, fed: Container[str]) -> bool:
-        """Whether the dataset of a model has a source, and that of the model it starts from."""
-        model = self.build.models[name]
-        return model.dataset in fed and (not model.base or self.trainable(model.base, fed))
-
     def settings(self) -> dict[str, Any]:
-        """The build's name, and the datasets, models and evaluations that have no source."""
-        build, fed = self.build, self.build.fed
-        skipped = [f"dataset {name}" for name in build.datasets if name not in fed]
-        skipped += [f"model {name}" for name in build.models if not self.trainable(name, fed)]
-        for name, evaluation in build.evaluations.items():
-            if not fed.issuperset(evaluation.datasets):
-                skipped.append(f"evaluation {name}")
-        return {"name": build.name, "skipped": skipped}
+        return {"name": self.build.name, "skipped": self.build.skipped}
 
     def code(self) -> list[str]:
         return ["workflows.report.page"]
@@ -98,8 +86,7 @@ class Report(StageTask):
         return {"assets": assets_hash()}
 
     def work(self, folder: Path) -> dict[str, Any]:
-        skipped = self.chosen_settings["skipped"]
-        return dict(write_report(self.key, self.made(), skipped, folder))
+        return dict(write_report(self.key, self.made(), self.build.skipped, folder))
 
 
 class BuildAll(StageTask):

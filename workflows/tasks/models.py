@@ -150,12 +150,8 @@ class Evaluate(ModelStage):
 
     def learned_from(self) -> list[tuple[Dataset, str]]:
         """The datasets of the model and of all its bases, each with its configuration."""
-        learned, entry = [], self.entry
-        while True:
-            learned.append((Dataset(config=self.config, name=entry.dataset), entry.config))
-            if not entry.base:
-                return learned
-            entry = self.build.model(entry.base)
+        models = self.build.with_bases(self.name)
+        return [(Dataset(config=self.config, name=m.dataset), m.config) for m in models]
 
     def requires(self) -> list[StageTask]:
         if self.parts:
