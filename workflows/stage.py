@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import count
@@ -58,7 +58,7 @@ EXTRACTION = {
 class StageTask(luigi.Task):
     """One stage of a build (over one source, or for one dataset or model).
 
-    The constructor works out the hash from `settings()`, `requires()`, `sources()` and `code()`.
+    The constructor works out the hash from `settings()`, `requires()`, `sources()` and `code`.
     This checks all names and settings, so that an error comes before anything runs.
     """
 
@@ -109,7 +109,7 @@ class StageTask(luigi.Task):
         self.hash = self.identity
         """The hash of the identity and, `by_code`, of the code, here and upstream."""
         if self.by_code:
-            code = {module: code_hash(module) for module in self.code()}
+            code = {module: code_hash(module) for module in self.code}
             hashes = sorted(each.hash for each in self.upstream)
             made = {"identity": self.identity, "upstream": hashes, "code": code, "format": FORMAT}
             if said := self.said():
@@ -131,15 +131,17 @@ class StageTask(luigi.Task):
         """The sources that the stage reads directly, not through a stage upstream."""
         return []
 
-    def code(self) -> list[str]:
+    @property
+    def code(self) -> Sequence[str]:
         """The modules whose code makes the output; their hash is part of the stage's hash."""
-        return []
+        return ()
 
     def said(self) -> dict[str, Any]:
         """What its card says about sources: a change of it makes a new folder, but no new model."""
         return {}
 
-    def loads(self) -> tuple[str, ...]:
+    @property
+    def loads(self) -> Sequence[str]:
         """The libraries that its work imports, which take long to load."""
         return ()
 
@@ -159,7 +161,7 @@ class StageTask(luigi.Task):
         Luigi asks in the process that it forks for each task of several workers: what the stage
         loads is loaded here, once for all.
         """
-        for name in self.loads():
+        for name in self.loads:
             import_module(name)
         return list(super().deps())
 

@@ -284,7 +284,7 @@ def test_an_interrupt_while_libraries_load_stops_a_build(
 
     with options("sample", str(tmp_path / "out")):
         task = BuildAll()
-        loaded = {name for each in task.lineage for name in each.loads()}
+        loaded = {name for each in task.lineage for name in each.loads}
         assert {"spacy", "duckdb", "datasets"} <= loaded
         assert all(importlib.util.find_spec(name) for name in loaded)
         monkeypatch.setattr(stage, "import_module", interrupted)

@@ -52,6 +52,7 @@ class Report(StageTask):
     stage = "report"
     version = 2
     also_reads = ("division", "dataset", "validation", "evaluation")
+    code = ("workflows.report.page",)
 
     @property
     def key(self) -> str:
@@ -78,9 +79,6 @@ class Report(StageTask):
 
     def settings(self) -> dict[str, Any]:
         return {"name": self.build.name, "skipped": self.build.skipped}
-
-    def code(self) -> list[str]:
-        return ["workflows.report.page"]
 
     def said(self) -> dict[str, Any]:
         return {"assets": assets_hash()}

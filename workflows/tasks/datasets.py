@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -37,6 +38,7 @@ class Validate(StageTask):
     stage = "validation"
     version = 2
     also_reads = ("documents", "sentences")
+    loads = ("matplotlib.figure", "matplotlib.backends.backend_agg")
     name = luigi.Parameter(description="a [[validation]] entry's name")
 
     def requires(self) -> list[StageTask]:
@@ -59,9 +61,6 @@ class Validate(StageTask):
     def sources(self) -> list[SourceRecord]:
         entry = self.build.check(self.name)
         return [SourceRecord(f"{entry.name}-gold", self.build.place(entry.gold), get=entry.get)]
-
-    def loads(self) -> tuple[str, ...]:
-        return "matplotlib.figure", "matplotlib.backends.backend_agg"
 
     def work(self, folder: Path) -> dict[str, Any]:
         from extract.commands import validate_stage  # no other stage needs what it imports
@@ -189,6 +188,10 @@ class Dataset(StageTask):
     stage = "dataset"
     shared = True
     also_reads = ("documents",)  # for their authors and addresses
+    loads = (
+        *("datasets", "duckdb", "scipy.stats"),
+        *("sklearn.feature_extraction.text", "sklearn.linear_model"),
+    )
 
     @cached_property
     def builder(self) -> Builder:
@@ -221,7 +224,8 @@ class Dataset(StageTask):
         made = [Pairs(config=self.config, source=n, parser=parser, mode=mode) for n in names]
         return [*made, *stages]
 
-    def code(self) -> list[str]:
+    @property
+    def code(self) -> Sequence[str]:
         return sorted({type(self.builder).__module__, "corpora.tasks.candidates"})
 
     def settings(self) -> dict[str, Any]:
@@ -333,10 +337,6 @@ class Dataset(StageTask):
             if task.stage == "pairs":
                 counted.update(task.manifest()["counts"]["rejects"].get("reasons", {}))
         return [(reason, number, MEANINGS[reason]) for reason, number in counted.items()]
-
-    def loads(self) -> tuple[str, ...]:
-        learners = "sklearn.feature_extraction.text", "sklearn.linear_model"
-        return "datasets", "duckdb", "scipy.stats", *learners
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
         """Make the candidates of every `of`-th shard; a builder that reads sources has no parts."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -101,7 +101,8 @@ class Documents(SourceStage):
             "max_bad_share": self.build.max_bad_share,
         }
 
-    def code(self) -> list[str]:
+    @property
+    def code(self) -> Sequence[str]:
         reader, _ = parse_spec(self.entry.spec)
         return sorted({reader.__module__, "corpora.ingest"})
 
@@ -118,15 +119,13 @@ class Sentences(SourceStage):
 
     stage = "sentences"
     version = 4
+    code = ("corpora.sentences.shards",)
 
     def requires(self) -> Documents:
         return Documents(config=self.config, source=self.source)
 
     def settings(self) -> dict[str, Any]:
         return {"splitter": self.entry.splitter or self.build.sentences.splitter}
-
-    def code(self) -> list[str]:
-        return ["corpora.sentences.shards"]
 
     def work(self, folder: Path) -> dict[str, Any]:
         (read,) = self.upstream
@@ -164,10 +163,12 @@ class Parse(SourceStage):
             "pipeline": "\n".join(files_hash(each, self.root) for each in models(self.parser_name)),
         }
 
-    def code(self) -> list[str]:
+    @property
+    def code(self) -> Sequence[str]:
         return sorted({type(get_parser(self.parser_name)).__module__, "extract.prefilter"})
 
-    def loads(self) -> tuple[str, ...]:
+    @property
+    def loads(self) -> Sequence[str]:
         kind = self.parser_name.partition(":")[0]
         return {"gold": (), "stanza": ("stanza",)}.get(kind, ("spacy",))
 
@@ -210,6 +211,7 @@ class Pairs(SourceStage):
     stage = "pairs"
     shared = True
     also_reads = ("documents", "sentences")
+    code = ("extract.extractor",)
     parser = luigi.Parameter(default="", description="another parser than the build file's")
     mode = luigi.Parameter(default="", description="recall or standalone")
 
@@ -248,9 +250,6 @@ class Pairs(SourceStage):
             "patterns": patterns_hash(language, self.build.patterns),
             "code": stages.EXTRACT_VERSION,
         }
-
-    def code(self) -> list[str]:
-        return ["extract.extractor"]
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
         parses = self.upstream[0].folder
