@@ -5,10 +5,9 @@ source), `datasets` (and validation), `models` (and evaluations), `build` (repor
 """
 
 from workflows.settings import set_defaults
-from workflows.tasks.build import BuildAll, Report
+from workflows.tasks.build import BuildAll, PublishAll, Report
 from workflows.tasks.datasets import Dataset, Divide, Validate
 from workflows.tasks.models import Evaluate, Train
-from workflows.tasks.publish import PublishAll
 from workflows.tasks.sources import Documents, Pairs, Parse, Sentences
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The whole build: the checks before it runs, its report, `BuildAll`."""
+"""The whole build: the checks before it runs, its report, `BuildAll`, `PublishAll`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import logging
 import os
 import re
 import shutil
+import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import luigi
 from luigi.interface import core
@@ -26,6 +27,9 @@ from workflows.tables import NO_BUILDS
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
 from workflows.tasks.sources import Parse, Sentences, lacking
+
+if TYPE_CHECKING:
+    from corpora.publish.plan import Kind
 
 log = logging.getLogger("discorpora")
 
@@ -287,6 +291,52 @@ def remove_outdated(task: StageTask) -> None:
         shutil.rmtree(partial_path(stage.folder), ignore_errors=True)  # it starts from the old one
         if stage.folder.is_dir():
             shutil.rmtree(set_aside(stage.folder))
+
+
+class PublishAll(luigi.Task):
+    """Publish every dataset and model of a build to the Hugging Face Hub.
+
+    Nothing is pushed unless every licence allows it: all licences are checked first.
+    """
+
+    config = luigi.Parameter(default="", description="a build file: its path or a shipped name")
+    namespace = luigi.Parameter(description="a user or organisation of the Hub")
+    private = luigi.BoolParameter(default=False, description="make new repositories private")
+    dry_run = luigi.BoolParameter(
+        default=False, description="list files and licence decisions only"
+    )
+
+    done = False
+
+    def requires(self) -> BuildAll:
+        return BuildAll(config=self.config)
+
+    def complete(self) -> bool:
+        """Whether this run has published; what is up to date on the Hub is not pushed again."""
+        return self.done
+
+    def run(self) -> None:
+        from corpora.publish import plan_publication, publish
+        from corpora.publish.hub import Hub
+
+        build, private, hub = self.requires(), self.private, None
+        kinds: dict[str, Kind] = {"dataset": "dataset", "model": "model"}
+        folders = [
+            (task.folder, f"{self.namespace}/{build.key}-{task.key}", kinds[task.stage])
+            for task in build.lineage
+            if task.stage in kinds
+        ]
+        with console.explained(Path.cwd()):
+            if not self.dry_run:
+                for folder, repo, kind in folders:
+                    plan_publication(folder, repo, kind=kind, private=private).require_licence()
+                hub = Hub()
+            for folder, repo, kind in folders:
+                done = publish(
+                    folder, repo, kind=kind, private=private, dry_run=self.dry_run, hub=hub
+                )
+                sys.stdout.write("\n".join(done.lines()) + "\n")
+        self.done = True
 
 
 def run_build(
