@@ -13,7 +13,7 @@ from corpora.errors import InputError
 from corpora.store.atomic import MANIFEST, is_complete
 from corpora.store.damage import checksums, damages
 from workflows.cli.common import Output, planned
-from workflows.cli.prune import HASH
+from workflows.cli.disk import HASH
 
 UNFINISHED = re.compile(r"\..*|.*\.partial|[0-9a-f]{16}\..*")
 """The name of a folder that a run has not finished, or that was set aside."""
