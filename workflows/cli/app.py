@@ -12,7 +12,7 @@ import typer
 
 from corpora.errors import DiscorporaError
 from workflows import console
-from workflows.cli import demo, disk, doctor, look, pages, show, start, verify
+from workflows.cli import demo, disk, doctor, look, pages, show, start
 from workflows.cli.common import (
     Command,
     Config,
@@ -309,7 +309,7 @@ def audit(
 
 COMMANDS = (
     *(extract, validate, fetch, show.markers, show.plan, build, show.status, look.inspect),
-    *(start.init, verify.verify, disk.prune, demo.demo, doctor.doctor),
+    *(start.init, disk.verify, disk.prune, demo.demo, doctor.doctor),
     *(publish, export, audit, pages.report, pages.browse),
 )
 for command in COMMANDS:
