@@ -80,10 +80,10 @@ def _expand(build: BuildFile) -> list[Source]:
         if "{data}" in source.spec and not build.data:
             raise ConfigError(
                 f"source {source.name!r} lies under {{data}}, and no data folder is set",
-                where=build.where("sources", source._number, "spec"),
+                where=build.where(*source.loc, "spec"),
                 hint=f"set the environment variable {DATA_VARIABLE}, or `data` in the build file",
             )
-        with build.at("sources", source._number, "spec"):
+        with build.at(*source.loc, "spec"):
             kind, place = split_spec(build.place(source.spec))
             _, written = split_spec(source.spec)
         kind = anchored(kind, build.folder)
@@ -123,7 +123,7 @@ def _check_names(build: BuildFile) -> None:
         build.builder(name)  # also of one that no source feeds
     specs: dict[str, str] = {}
     for source in build.sources:
-        keys = ("sources", source._number)
+        keys = source.loc
         if source.name in specs:
             raise ConfigError(
                 f"two sources are named {source.name!r}: {specs[source.name]} and {source.spec}",
@@ -196,6 +196,6 @@ def _check_splitter(build: BuildFile, source: Source) -> None:
         raise ConfigError(
             f"splitter = {source.splitter!r} changes nothing: {', '.join(source.datasets)} read "
             "the source themselves",
-            where=build.where(*build.source_keys(source.name), "splitter"),
+            where=build.where(*source.loc, "splitter"),
             hint="take it out; coherence_tests has a setting `splitter` of its own, for summaries",
         )

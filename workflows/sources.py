@@ -131,23 +131,21 @@ class SourceRecord:
         Once it is read into `documents` its licences are those that these turned out to have.
         """
         kind, place = split_spec(self.spec)
+        if not self.remote:  # a folder's name is the user's to choose; a file's says what it is
+            inside = place.partition("/./")[2]
+            place = inside or (self.name if expanded(place).is_dir() else Path(place).name)
         licence = self.licence
         if documents and is_complete(documents):
             licence = " AND ".join(sorted(read_json(documents / MANIFEST)["counts"]["licences"]))
         return {
             "name": self.name,
             "kind": portable(kind),
-            "place": place if self.remote else self._place(place),
+            "place": place,
             "licence": licence,
             "revision": self.revision,
             "sha256": "" if self.remote else self.fingerprint,
             **self.about,
         }
-
-    def _place(self, place: str) -> str:
-        """The file's name, or the paths below `/./`; a folder's name is the user's to choose."""
-        inside = place.partition("/./")[2]
-        return inside or (self.name if expanded(place).is_dir() else Path(place).name)
 
 
 def commit_of(dataset: str, revision: str, root: Path) -> str:

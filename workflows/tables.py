@@ -124,6 +124,11 @@ class Source(Table):
     _number: int = PrivateAttr(default=0)
 
     @property
+    def loc(self) -> Loc:
+        """The keys that lead to its table in the build file."""
+        return ("sources", self._number)
+
+    @property
     def licences(self) -> str:
         """The licences as one SPDX expression."""
         if isinstance(self.licence, str):
@@ -486,10 +491,6 @@ class BuildFile(Table):
     def whereabouts(self, *keys: int | str) -> Where:
         """The place of a key below `keys`, for `Table.of`."""
         return lambda inner: located(self._file, keys, inner)
-
-    def source_keys(self, name: str) -> Loc:
-        """The keys that lead to a source's table."""
-        return ("sources", self.source(name)._number)
 
     def parser_keys(self, source: str, parser: str) -> Loc:
         """The key that names the parser of a source: the build's, or a validation's."""

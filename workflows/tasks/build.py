@@ -104,6 +104,9 @@ class BuildAll(StageTask):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Check the inputs; set aside stages with lost files or other sizes, and of what a missing
+        stage will read those with other bytes.
+        """
         self.again: list[StageTask] = []
         """The stages that were damaged: they are made again, also if no result is missing."""
         if kwargs.get("rehash"):
@@ -116,22 +119,16 @@ class BuildAll(StageTask):
             damaged = any(True for folder in there for _ in damages(folder, sums=False))
             if damaged or not self.complete():
                 hold(self.root)
-                self.set_damaged_aside()
+                found = []
+                for task in reversed(self.lineage):  # each makes others upstream missing
+                    found += [task] if damage_of(task, sums=False) else []
+                    read = () if task.complete() else task.reads
+                    found += [each for each in read if damage_of(each)]
+                self.again = found
 
     @property
     def key(self) -> str:
         return self.build.name
-
-    def set_damaged_aside(self) -> None:
-        """Set aside stages with lost files or other sizes, and of what a missing stage will read
-        those with other bytes: they are made again.
-        """
-        found = []
-        for task in reversed(self.lineage):  # downstream first: each makes others missing upstream
-            found += [task] if damage_of(task, sums=False) else []
-            read = () if task.complete() else task.reads
-            found += [each for each in read if damage_of(each)]
-        self.again = found
 
     def requires(self) -> list[StageTask]:
         """The report, and each result: Luigi does not check what a complete task requires."""
@@ -254,7 +251,7 @@ def missing_inputs(stage: StageTask) -> list[Missing]:
     for source in stage.own_sources:
         if source.problem:
             named = source.name in build.by_name
-            where = build.where(*build.source_keys(source.name), "spec") if named else build.path
+            where = build.where(*build.source(source.name).loc, "spec") if named else build.path
             problem = f"{source.spec}: {source.problem}"
             missing.append(Missing(source.name, problem, where, source.get))
     if isinstance(stage, Parse):

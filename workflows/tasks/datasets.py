@@ -129,7 +129,7 @@ class Divide(StageTask):
         said = []
         for task, name in zip(self.upstream, self.served, strict=True):
             if how := self.prescribed.get(name):
-                with self.build.at(*self.build.source_keys(name), "splits"):
+                with self.build.at(*self.build.source(name).loc, "splits"):
                     found = prescribed_splits(settled_splits(task.folder), how)
                 parts = ", ".join(split for split in SPLITS if split in found.values())
                 said.append(f"those of {name} are prescribed (`{how}`: {parts})")
@@ -314,6 +314,11 @@ class Dataset(StageTask):
         return shards_of([task.folder for task in self.upstream[:-1]], stem)
 
     def target(self, folder: Path) -> Target:
+        """What the builder needs beside its inputs; of pairs the stages' rejects, for the card."""
+        rejects: Counter[str] = Counter()
+        for task in self.upstream:
+            if task.stage == "pairs":
+                rejects.update(task.manifest()["counts"]["rejects"].get("reasons", {}))
         return Target(
             folder,
             self.record(),
@@ -322,21 +327,13 @@ class Dataset(StageTask):
             max_bad_share=self.build.max_bad_share,
             largest_group=self.build.splits.largest_group,
             threads=self.build.threads,
-            extraction_rejects=self.rejects(),
+            extraction_rejects=[(reason, n, MEANINGS[reason]) for reason, n in rejects.items()],
             documents=[
                 task.folder
                 for task in self.lineage
                 if task.stage == "documents" and task.key in {s.name for s in self.all_sources}
             ],
         )
-
-    def rejects(self) -> list[tuple[str, int, str]]:
-        """The candidates that the stages of its pairs rejected: reason, number, meaning."""
-        counted: Counter[str] = Counter()
-        for task in self.upstream:
-            if task.stage == "pairs":
-                counted.update(task.manifest()["counts"]["rejects"].get("reasons", {}))
-        return [(reason, number, MEANINGS[reason]) for reason, number in counted.items()]
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
         """Make the candidates of every `of`-th shard; a builder that reads sources has no parts."""

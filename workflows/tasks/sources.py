@@ -189,7 +189,7 @@ class Parse(SourceStage):
                     hint='set parser = "embedded", or name a source of the kind '
                     f"{', '.join(TREEBANKS)}:",
                 )
-        with self.build.at(*self.build.source_keys(self.source), "language"):
+        with self.build.at(*self.entry.loc, "language"):
             check_language(name, language)
         return ParseSettings(
             parser=name,
