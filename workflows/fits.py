@@ -93,9 +93,10 @@ class Data:
         )
 
 
-def check_training(name: str, recipe: Recipe, data: Data) -> None:
+def check_training(build: BuildFile, name: str, recipe: Recipe) -> None:
     """Check that the recipe of the model `name` can read its dataset."""
-    build, model = data.build, data.build.models[name]
+    model = build.models[name]
+    data = Data(model.dataset, build)
     keys, what = ("models", name), f"the recipe {model.recipe}"
     data.check_configuration(model.config, (*keys, "config"))
     forms, config = recipe.forms(), model.config or recipe.configuration() or data.default()

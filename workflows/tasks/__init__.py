@@ -1,7 +1,8 @@
 """The stages of a build as Luigi tasks: parameters, requires, output, one call into a room.
 
 Read them in the order of the data: `sources` (documents, sentences, parses, pairs: one task a
-source), `datasets` (and validation), `models` (and evaluations), `build` (report, `BuildAll`).
+source), `datasets` (and validation), `models` (and evaluations), `build` (report, the whole build,
+its publication).
 """
 
 from workflows.settings import set_defaults

@@ -72,7 +72,7 @@ class Train(ModelStage):
     def settings(self) -> dict[str, Any]:
         """The recipe's settings; a file or folder is replaced by the hash of its contents."""
         build, entry, recipe = self.build, self.entry, self.chosen.recipe
-        fits.check_training(self.name, recipe, fits.Data(entry.dataset, build))
+        fits.check_training(build, self.name, recipe)
         if entry.base:
             fits.check_base(build, self.name, type(chosen_recipe(build, entry.base).recipe))
         settings = {"version": recipe.version, **self.chosen.table}
