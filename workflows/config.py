@@ -13,11 +13,10 @@ from pathlib import Path
 
 from corpora.declared import Loc, anchored
 from corpora.errors import ConfigError, expanded, nearest
-from corpora.readers import split_spec
+from corpora.readers import parse_spec, split_spec
 from corpora.readers.files import hidden
 from corpora.readers.source import root_of
 from corpora.toml import TomlFile
-from workflows.fits import check_names
 from workflows.tables import SAMPLE, BuildFile, Source, located
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -70,7 +69,7 @@ def _load(path: Path, mtime_ns: int, data_variable: str) -> BuildFile:
         data = data if data.is_absolute() else (base / data).resolve()
         build = build.model_copy(update={"data": str(data)})
     build = build.model_copy(update={"sources": tuple(_expand(build))})
-    check_names(build)
+    _check_names(build)
     return build
 
 
@@ -81,10 +80,10 @@ def _expand(build: BuildFile) -> list[Source]:
         if "{data}" in source.spec and not build.data:
             raise ConfigError(
                 f"source {source.name!r} lies under {{data}}, and no data folder is set",
-                where=build.where("sources", source._number, "spec"),
+                where=build.where(*source.loc, "spec"),
                 hint=f"set the environment variable {DATA_VARIABLE}, or `data` in the build file",
             )
-        with build.at("sources", source._number, "spec"):
+        with build.at(*source.loc, "spec"):
             kind, place = split_spec(build.place(source.spec))
             _, written = split_spec(source.spec)
         kind = anchored(kind, build.folder)
@@ -116,3 +115,87 @@ def _one_of(source: Source, kind: str, path: Path, root: Path) -> Source:
     words = "-".join([*inside.parts[:-1], inside.name.split(".")[0]]).lower()
     slug = "".join(c if c.isalnum() else "-" for c in words)
     return source.model_copy(update={"name": f"{source.name}-{slug}", "spec": spec})
+
+
+def _check_names(build: BuildFile) -> None:
+    """Check that each name of a table is one that the build file has."""
+    for name in build.datasets:
+        build.builder(name)  # also of one that no source feeds
+    specs: dict[str, str] = {}
+    for source in build.sources:
+        keys = source.loc
+        if source.name in specs:
+            raise ConfigError(
+                f"two sources are named {source.name!r}: {specs[source.name]} and {source.spec}",
+                where=build.where(*keys),
+                hint="give each [[sources]] table its own name; of a glob's files the letters and "
+                "digits of the path count, up to the first dot of the name: rename one",
+            )
+        specs[source.name] = source.spec
+        with build.at(*keys, "spec"):
+            reader, _ = parse_spec(source.spec)
+        reader.of(source.reader_options(), build.whereabouts(*keys, "options"))
+        with build.at(*keys):
+            for dataset in source.datasets:
+                build.dataset(dataset)
+        if source.splitter and source.datasets:
+            _check_splitter(build, source)
+    checks: set[str] = set()
+    for number, check in enumerate(build.validation):
+        _check_own_source(build, f"{check.name}-gold", ("validation", number, "name"))
+        if check.name in checks:
+            raise ConfigError(
+                f"two [[validation]] tables are named {check.name!r}",
+                where=build.where("validation", number, "name"),
+                hint="give each its own name: its results are found by it",
+            )
+        checks.add(check.name)
+        with build.at("validation", number, "sources"):
+            for name in check.sources:
+                build.source(name)
+    for key, model in build.models.items():
+        with build.at("models", key, "dataset"):
+            build.dataset(model.dataset)
+        chain, base = [key], model.base
+        while base:
+            with build.at("models", chain[-1], "base"):
+                following = build.model(base).base
+                if base in chain:
+                    circle = " -> ".join([*chain, base])
+                    raise ConfigError(f"the bases form a circle: {circle}")
+            chain.append(base)
+            base = following
+    for key, evaluation in build.evaluations.items():
+        with build.at("evaluations", key):
+            if key in build.models:
+                raise ConfigError(f"a model is called {key!r} too; rename it")
+        if evaluation.data:
+            _check_own_source(build, f"{key}-data", ("evaluations", key))
+        with build.at("evaluations", key, "dataset"):
+            for name in evaluation.datasets:
+                build.dataset(name)
+        with build.at("evaluations", key, "models"):
+            for name in evaluation.models:
+                build.model(name)
+
+
+def _check_own_source(build: BuildFile, name: str, keys: Loc) -> None:
+    """What a validation or evaluation reads itself must differ in name from every source."""
+    if name in build.by_name:
+        raise ConfigError(
+            f"its own data are recorded as {name!r}, and a source is named so too",
+            where=build.where(*keys),
+            hint="rename one of the two",
+        )
+
+
+def _check_splitter(build: BuildFile, source: Source) -> None:
+    """A source's own splitter must split something: no stage runs over what builders read."""
+    validated = any(source.name in check.sources for check in build.validation)
+    if not validated and all(build.builder(name).reads == "sources" for name in source.datasets):
+        raise ConfigError(
+            f"splitter = {source.splitter!r} changes nothing: {', '.join(source.datasets)} read "
+            "the source themselves",
+            where=build.where(*source.loc, "splitter"),
+            hint="take it out; coherence_tests has a setting `splitter` of its own, for summaries",
+        )

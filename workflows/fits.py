@@ -1,8 +1,8 @@
-"""Whether the tables of a build file fit together: known before anything runs.
+"""Whether models, suites and datasets of a build file fit together: known before anything runs.
 
 What a builder gives, what a recipe or suite reads, and what a model can do is part of their
-declarations; here the names of tables are looked up and the declarations compared. Every function
-raises `ConfigError` for the first thing that does not fit.
+declarations, which are compared here. Every function raises `ConfigError` for the first thing
+that does not fit.
 """
 
 from __future__ import annotations
@@ -10,99 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from corpora.declared import Loc
 from corpora.errors import ConfigError, nearest
-from corpora.readers import parse_spec
 from corpora.tasks.builder import Builder
-from workflows.tables import BuildFile, Evaluation, Source
+from workflows.tables import BuildFile, Evaluation
 from zoo.declared import GOES_ON, Form, Recipe, Suite
 from zoo.evaluate import SUITES
 
 Keys = tuple[str, ...]
-
-
-def check_names(build: BuildFile) -> None:
-    """Check that each name of a table is one that the build file has."""
-    for name in build.datasets:
-        build.builder(name)  # also of one that no source feeds
-    specs: dict[str, str] = {}
-    for source in build.sources:
-        keys = ("sources", source._number)
-        if source.name in specs:
-            raise ConfigError(
-                f"two sources are named {source.name!r}: {specs[source.name]} and {source.spec}",
-                where=build.where(*keys),
-                hint="give each [[sources]] table its own name; of a glob's files the letters and "
-                "digits of the path count, up to the first dot of the name: rename one",
-            )
-        specs[source.name] = source.spec
-        with build.at(*keys, "spec"):
-            reader, _ = parse_spec(source.spec)
-        reader.of(source.reader_options(), build.whereabouts(*keys, "options"))
-        with build.at(*keys):
-            for dataset in source.datasets:
-                build.dataset(dataset)
-        if source.splitter and source.datasets:
-            _check_splitter(build, source)
-    checks: set[str] = set()
-    for number, check in enumerate(build.validation):
-        _check_own_source(build, f"{check.name}-gold", ("validation", number, "name"))
-        if check.name in checks:
-            raise ConfigError(
-                f"two [[validation]] tables are named {check.name!r}",
-                where=build.where("validation", number, "name"),
-                hint="give each its own name: its results are found by it",
-            )
-        checks.add(check.name)
-        with build.at("validation", number, "sources"):
-            for name in check.sources:
-                build.source(name)
-    for key, model in build.models.items():
-        with build.at("models", key, "dataset"):
-            build.dataset(model.dataset)
-        chain, base = [key], model.base
-        while base:
-            with build.at("models", chain[-1], "base"):
-                following = build.model(base).base
-                if base in chain:
-                    circle = " -> ".join([*chain, base])
-                    raise ConfigError(f"the bases form a circle: {circle}")
-            chain.append(base)
-            base = following
-    for key, evaluation in build.evaluations.items():
-        with build.at("evaluations", key):
-            if key in build.models:
-                raise ConfigError(f"a model is called {key!r} too; rename it")
-        if evaluation.data:
-            _check_own_source(build, f"{key}-data", ("evaluations", key))
-        with build.at("evaluations", key, "dataset"):
-            for name in evaluation.datasets:
-                build.dataset(name)
-        with build.at("evaluations", key, "models"):
-            for name in evaluation.models:
-                build.model(name)
-
-
-def _check_own_source(build: BuildFile, name: str, keys: Loc) -> None:
-    """What a validation or evaluation reads itself must differ in name from every source."""
-    if name in build.by_name:
-        raise ConfigError(
-            f"its own data are recorded as {name!r}, and a source is named so too",
-            where=build.where(*keys),
-            hint="rename one of the two",
-        )
-
-
-def _check_splitter(build: BuildFile, source: Source) -> None:
-    """A source's own splitter must split something: no stage runs over what builders read."""
-    validated = any(source.name in check.sources for check in build.validation)
-    if not validated and all(build.builder(name).reads == "sources" for name in source.datasets):
-        raise ConfigError(
-            f"splitter = {source.splitter!r} changes nothing: {', '.join(source.datasets)} read "
-            "the source themselves",
-            where=build.where(*build.source_keys(source.name), "splitter"),
-            hint="take it out; coherence_tests has a setting `splitter` of its own, for summaries",
-        )
 
 
 @dataclass(frozen=True)
@@ -179,9 +93,10 @@ class Data:
         )
 
 
-def check_training(name: str, recipe: Recipe, data: Data) -> None:
+def check_training(build: BuildFile, name: str, recipe: Recipe) -> None:
     """Check that the recipe of the model `name` can read its dataset."""
-    build, model = data.build, data.build.models[name]
+    model = build.models[name]
+    data = Data(model.dataset, build)
     keys, what = ("models", name), f"the recipe {model.recipe}"
     data.check_configuration(model.config, (*keys, "config"))
     forms, config = recipe.forms(), model.config or recipe.configuration() or data.default()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 
 import luigi
 
@@ -27,6 +26,9 @@ class discorpora(luigi.Config):
         default=False, description="read every source, also if its state has not changed"
     )
     debug = luigi.BoolParameter(default=False, description="show tracebacks")
+    looking = luigi.BoolParameter(
+        default=False, description="make no stage, write nothing; a missing source is no error"
+    )
 
 
 DEFAULTS = {
@@ -62,7 +64,13 @@ def set_defaults() -> None:
 
 @contextmanager
 def options(
-    config: str, output: str, workers: int = 1, *, fresh: bool = True, rehash: bool = False
+    config: str,
+    output: str,
+    workers: int = 1,
+    *,
+    fresh: bool = True,
+    rehash: bool = False,
+    looking: bool = False,
 ) -> Iterator[None]:
     """Set what `luigi.cfg` and its options set for the `luigi` command: every stage reads it.
 
@@ -74,6 +82,7 @@ def options(
         ("discorpora", "config"): config,
         ("discorpora", "output"): output,
         ("discorpora", "rehash"): str(rehash),
+        ("discorpora", "looking"): str(looking),
         ("core", "workers"): str(workers),
         ("core", "local_scheduler"): "true",
         ("resources", "training"): _gpus(),
@@ -96,21 +105,3 @@ def options(
 def _gpus() -> str:
     """What trainings share: the GPUs, or the machine, for one of them at a time."""
     return str(max(1, len(devices.there())))
-
-
-_planning: ContextVar[bool] = ContextVar("planning", default=False)
-
-
-@contextmanager
-def planning() -> Iterator[None]:
-    """Build the graph only to look at it: missing sources are no error."""
-    token = _planning.set(True)
-    try:
-        yield
-    finally:
-        _planning.reset(token)
-
-
-def looking() -> bool:
-    """Whether the graph is built only to look at it: then nothing is written either."""
-    return _planning.get()

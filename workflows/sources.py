@@ -18,8 +18,8 @@ from corpora.errors import DiscorporaError, InputError, expanded
 from corpora.readers import parse_spec, split_spec
 from corpora.readers.source import below
 from corpora.store.atomic import MANIFEST, is_complete, read_json, sha256, write_json
-from workflows.settings import discorpora, looking
-from workflows.tables import SAMPLE
+from workflows.settings import discorpora
+from workflows.tables import SAMPLE, Source
 
 log = logging.getLogger("discorpora")
 
@@ -46,6 +46,9 @@ class SourceRecord:
     revision: str = ""
     """Of a dataset of the Hub: the build file's branch or commit; once looked at, the commit."""
     get: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    """What its reader gets, the source's name, licence and language included; once looked at, the
+    commit of a dataset of the Hub."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """What only cards say: title, url, authors, description, how to obtain it."""
     fingerprint: str = MISSING
@@ -54,15 +57,24 @@ class SourceRecord:
     """Why it cannot be read here."""
     files: dict[Path, Seen] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, entry: Source) -> SourceRecord:
+        """A source of the build file; without a licence there it has its reader's own, if any."""
+        said = entry.model_dump(include={"title", "url", "authors", "description", "get"})
+        return cls(
+            entry.name,
+            entry.spec,
+            licence=entry.licences or parse_spec(entry.spec)[0].own_licence,
+            revision=str(entry.options.get("revision", "")),
+            get=entry.get,
+            options={"name": entry.name, **entry.reader_options()},
+            about={key: value for key, value in said.items() if value},
+        )
+
     @property
     def remote(self) -> bool:
         kind, _, place = self.spec.partition(":")
         return kind == "hub" and not expanded(place).is_dir()
-
-    @property
-    def options(self) -> dict[str, str]:
-        """The options of its reader that planning has set: the commit of a dataset of the Hub."""
-        return {"revision": self.revision} if self.remote and self.revision else {}
 
     def look(self, root: Path) -> None:
         """Set `fingerprint` and `problem`.
@@ -72,6 +84,7 @@ class SourceRecord:
         """
         if self.remote:
             self.revision = commit_of(self.spec.partition(":")[2], self.revision, root)
+            self.options |= {"revision": self.revision} if self.revision else {}
             self.fingerprint = f"{self.spec}@{self.revision or 'main'}"
             self.problem = FROM_NETWORK
             return
@@ -118,23 +131,21 @@ class SourceRecord:
         Once it is read into `documents` its licences are those that these turned out to have.
         """
         kind, place = split_spec(self.spec)
+        if not self.remote:  # a folder's name is the user's to choose; a file's says what it is
+            inside = place.partition("/./")[2]
+            place = inside or (self.name if expanded(place).is_dir() else Path(place).name)
         licence = self.licence
         if documents and is_complete(documents):
             licence = " AND ".join(sorted(read_json(documents / MANIFEST)["counts"]["licences"]))
         return {
             "name": self.name,
             "kind": portable(kind),
-            "place": place if self.remote else self._place(place),
+            "place": place,
             "licence": licence,
             "revision": self.revision,
             "sha256": "" if self.remote else self.fingerprint,
             **self.about,
         }
-
-    def _place(self, place: str) -> str:
-        """The file's name, or the paths below `/./`; a folder's name is the user's to choose."""
-        inside = place.partition("/./")[2]
-        return inside or (self.name if expanded(place).is_dir() else Path(place).name)
 
 
 def commit_of(dataset: str, revision: str, root: Path) -> str:
@@ -256,7 +267,7 @@ def _noted(note: Path) -> str:
 
 
 def _write_note(note: Path, about: str, digest: str) -> None:
-    if not looking():  # what only looks at a build leaves no trace of it
+    if not discorpora().looking:  # what only looks at a build leaves no trace of it
         with suppress(OSError, DiscorporaError):  # it will be read again
             write_json(note, {"of": about, "sha256": digest, "check": _check(note, digest)})
 

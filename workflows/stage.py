@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import count
@@ -58,8 +58,8 @@ EXTRACTION = {
 class StageTask(luigi.Task):
     """One stage of a build (over one source, or for one dataset or model).
 
-    The constructor calls `plan`, which sets what follows from `settings()`, `requires()`,
-    `sources()` and `code()`: Luigi never sees a stage without a hash.
+    The constructor works out the hash from `settings()`, `requires()`, `sources()` and `code`.
+    This checks all names and settings, so that an error comes before anything runs.
     """
 
     config = luigi.Parameter(default="", description="a build file: its path or a shipped name")
@@ -81,20 +81,40 @@ class StageTask(luigi.Task):
         console.configure(debug=run.debug)
         self.root = Path(run.output).absolute()
         self.build = load_build(self.config or run.config)
-        # `plan` sets these.
-        self.chosen_settings: dict[str, Any]
-        self.upstream: list[StageTask]
-        self.lineage: list[StageTask]
+        # To make what it requires is to make every stage upstream, each with its hash.
+        required = luigi.task.flatten(self.requires())
+        self.upstream = [each for each in required if isinstance(each, StageTask)]
+        above = [stage for each in self.upstream for stage in each.lineage]
+        self.lineage: list[StageTask] = list(dict.fromkeys([*above, self]))
         """All stages upstream and this one, each once, upstream first."""
-        self.own_sources: list[SourceRecord]
-        self.all_sources: list[SourceRecord]
+        self.chosen_settings = self.settings()
+        self.own_sources = self.sources()
+        for source in self.own_sources:
+            source.look(self.root)
+        handed = [each for stage in self.upstream if stage.hands_on for each in stage.all_sources]
+        by_name = {source.name: source for source in (*self.own_sources, *handed)}
+        self.all_sources: list[SourceRecord] = [by_name[name] for name in sorted(by_name)]
         """The sources of this stage and of all upstream, each once, sorted by name."""
-        self.identity: str
+        self.identity: str = _digest(
+            {
+                "stage": self.stage,
+                "key": self.key,
+                "version": self.version,
+                "settings": self.chosen_settings,
+                "upstream": sorted(each.identity for each in self.upstream),
+                "sources": [[source.name, source.fingerprint] for source in self.own_sources],
+            }
+        )
         """The hash of settings, version, sources and upstream identities, without the code."""
-        self.hash: str
-        """The hash of the identity and of the code, here and upstream."""
-        if not _deferred[-1]:
-            plan(self)
+        self.hash = self.identity
+        """The hash of the identity and, `by_code`, of the code, here and upstream."""
+        if self.by_code:
+            code = {module: code_hash(module) for module in self.code}
+            hashes = sorted(each.hash for each in self.upstream)
+            made = {"identity": self.identity, "upstream": hashes, "code": code, "format": FORMAT}
+            if said := self.said():
+                made["said"] = said
+            self.hash = _digest(made)
 
     # What a stage declares
 
@@ -111,15 +131,17 @@ class StageTask(luigi.Task):
         """The sources that the stage reads directly, not through a stage upstream."""
         return []
 
-    def code(self) -> list[str]:
+    @property
+    def code(self) -> Sequence[str]:
         """The modules whose code makes the output; their hash is part of the stage's hash."""
-        return []
+        return ()
 
     def said(self) -> dict[str, Any]:
         """What its card says about sources: a change of it makes a new folder, but no new model."""
         return {}
 
-    def loads(self) -> tuple[str, ...]:
+    @property
+    def loads(self) -> Sequence[str]:
         """The libraries that its work imports, which take long to load."""
         return ()
 
@@ -139,7 +161,7 @@ class StageTask(luigi.Task):
         Luigi asks in the process that it forks for each task of several workers: what the stage
         loads is loaded here, once for all.
         """
-        for name in self.loads():
+        for name in self.loads:
             import_module(name)
         return list(super().deps())
 
@@ -318,70 +340,6 @@ def set_aside(folder: Path) -> Path:
         names = (f"{folder.name}.damaged{number or ''}" for number in count())
         aside = next(path for name in names if not (path := folder.with_name(name)).exists())
         return folder.replace(aside)
-
-
-_deferred = [False]
-"""Whether the stage under construction is upstream of one that is being planned."""
-
-
-def plan(last: StageTask) -> None:
-    """Compute the hashes of `last` and of all stages upstream, upstream first, each once.
-
-    This checks all names and settings, so that an error comes before anything runs.
-    """
-    outside = len(_deferred)
-    waiting = [last]
-    try:
-        while waiting:
-            task = waiting[-1]
-            if not hasattr(task, "upstream"):
-                _deferred.append(True)
-                required = luigi.task.flatten(task.requires())
-                task.upstream = [each for each in required if isinstance(each, StageTask)]
-            ahead = [each for each in task.upstream if not hasattr(each, "hash")]
-            if not ahead:
-                waiting.pop()
-                if not hasattr(task, "hash"):
-                    _deferred.append(False)
-                    _set_hashes(task)
-            waiting += reversed(ahead)
-            del _deferred[outside:]
-    except BaseException:
-        # Luigi would return the cached stages, which have no hash yet.
-        luigi.task_register.Register.clear_instance_cache()
-        raise
-    finally:
-        del _deferred[outside:]
-
-
-def _set_hashes(task: StageTask) -> None:
-    """Set what follows from the settings of a stage and from the stages upstream."""
-    upstream = task.upstream
-    task.chosen_settings = task.settings()
-    task.own_sources = task.sources()
-    for source in task.own_sources:
-        source.look(task.root)
-    handed = [source for each in upstream if each.hands_on for source in each.all_sources]
-    by_name = {source.name: source for source in (*task.own_sources, *handed)}
-    task.all_sources = [by_name[name] for name in sorted(by_name)]
-    task.lineage = list(dict.fromkeys([*(t for each in upstream for t in each.lineage), task]))
-    task.identity = task.hash = _digest(
-        {
-            "stage": task.stage,
-            "key": task.key,
-            "version": task.version,
-            "settings": task.chosen_settings,
-            "upstream": sorted(each.identity for each in upstream),
-            "sources": [[source.name, source.fingerprint] for source in task.own_sources],
-        }
-    )
-    if task.by_code:
-        code = {module: code_hash(module) for module in task.code()}
-        hashes = sorted(each.hash for each in upstream)
-        made = {"identity": task.identity, "upstream": hashes, "code": code, "format": FORMAT}
-        if said := task.said():
-            made["said"] = said
-        task.hash = _digest(made)
 
 
 def _digest(values: Mapping[str, Any]) -> str:

@@ -124,6 +124,11 @@ class Source(Table):
     _number: int = PrivateAttr(default=0)
 
     @property
+    def loc(self) -> Loc:
+        """The keys that lead to its table in the build file."""
+        return ("sources", self._number)
+
+    @property
     def licences(self) -> str:
         """The licences as one SPDX expression."""
         if isinstance(self.licence, str):
@@ -389,6 +394,18 @@ class BuildFile(Table):
         return {name for source in self.sources for name in source.datasets}
 
     @cached_property
+    def skipped(self) -> list[str]:
+        """The datasets that no source feeds, and the models and evaluations that need one."""
+        skipped = [f"dataset {name}" for name in self.datasets if name not in self.fed]
+        for name in self.models:
+            if not self.fed.issuperset(each.dataset for each in self.with_bases(name)):
+                skipped.append(f"model {name}")
+        for name, evaluation in self.evaluations.items():
+            if not self.fed.issuperset(evaluation.datasets):
+                skipped.append(f"evaluation {name}")
+        return skipped
+
+    @cached_property
     def by_name(self) -> dict[str, Source]:
         return {source.name: source for source in self.sources}
 
@@ -405,6 +422,13 @@ class BuildFile(Table):
 
     def model(self, name: str) -> Model:
         return self._one("model", name, self.models)
+
+    def with_bases(self, name: str) -> list[Model]:
+        """A model, the model that it starts from, and so on."""
+        models = [self.model(name)]
+        while base := models[-1].base:
+            models.append(self.model(base))
+        return models
 
     def evaluation(self, name: str) -> Evaluation:
         return self._one("evaluation", name, self.evaluations)
@@ -467,10 +491,6 @@ class BuildFile(Table):
     def whereabouts(self, *keys: int | str) -> Where:
         """The place of a key below `keys`, for `Table.of`."""
         return lambda inner: located(self._file, keys, inner)
-
-    def source_keys(self, name: str) -> Loc:
-        """The keys that lead to a source's table."""
-        return ("sources", self.source(name)._number)
 
     def parser_keys(self, source: str, parser: str) -> Loc:
         """The key that names the parser of a source: the build's, or a validation's."""

@@ -20,7 +20,7 @@ from corpora.errors import DiscorporaError
 from corpora.store.atomic import replacing
 from tests.workflows.conftest import MODELS, TINY, luigi_command, luigi_environment, until
 from workflows import stage
-from workflows.settings import options, planning
+from workflows.settings import options
 from workflows.tasks import BuildAll, Evaluate, Sentences, Train, models
 from workflows.tasks.build import LOCK, hold, release, remove_outdated, run_build
 
@@ -77,7 +77,7 @@ def test_with_a_model_goes_all_that_was_made_from_it(
     monkeypatch.setattr(
         Train, "other_code", lambda self: ["data"] if self.name == "dissent-bilstm" else []
     )
-    with options(config, str(tmp_path / "out")), planning():
+    with options(config, str(tmp_path / "out"), looking=True):
         task = BuildAll(config=config)
         for each in task.lineage:
             each.folder.mkdir(parents=True)
@@ -284,7 +284,7 @@ def test_an_interrupt_while_libraries_load_stops_a_build(
 
     with options("sample", str(tmp_path / "out")):
         task = BuildAll()
-        loaded = {name for each in task.lineage for name in each.loads()}
+        loaded = {name for each in task.lineage for name in each.loads}
         assert {"spacy", "duckdb", "datasets"} <= loaded
         assert all(importlib.util.find_spec(name) for name in loaded)
         monkeypatch.setattr(stage, "import_module", interrupted)

@@ -12,7 +12,6 @@ from corpora.errors import ConfigError
 from corpora.readers import open_source
 from corpora.toml import toml_value
 from tests.workflows.conftest import TINY
-from workflows import settings
 from workflows.config import load_build
 from workflows.settings import options
 from workflows.tables import BuildFile
@@ -25,7 +24,7 @@ def graph(tmp_path: Path) -> Iterator[Callable[[Path], dict[str, str]]]:
     """A function from a build file to the hashes of its stages, by title."""
 
     def hashes(config: Path) -> dict[str, str]:
-        with options(str(config), str(tmp_path / "out")), settings.planning():
+        with options(str(config), str(tmp_path / "out"), looking=True):
             return {task.title: task.hash for task in BuildAll(config=str(config)).lineage}
 
     return hashes
@@ -312,8 +311,7 @@ def test_a_source_in_a_language_that_the_parser_does_not_know_is_refused(tmp_pat
     spanish = TINY.replace('name = "stories"', 'name = "stories"\nlanguage = "es"')
     config.write_text(spanish, encoding="utf-8")
     with (
-        options(str(config), str(tmp_path / "out")),
-        settings.planning(),
+        options(str(config), str(tmp_path / "out"), looking=True),
         pytest.raises(ConfigError, match="parses English only, not 'es'"),
     ):
         Parse(config=str(config), source="stories").settings()
@@ -340,7 +338,7 @@ def test_a_build_without_a_source_for_a_dataset_says_so(
 ) -> None:
     config = str(write_config(TINY + "[datasets.ssp]\n"))
     with options(config, str(tmp_path / "out")):
-        assert "dataset ssp" in BuildAll(config=config).upstream[0].chosen_settings["skipped"]
+        assert "dataset ssp" in BuildAll(config=config).build.skipped
 
 
 CHAIN = (

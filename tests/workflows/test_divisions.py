@@ -15,7 +15,6 @@ from corpora.readers import open_source
 from corpora.splits import SPLITS
 from tests.workflows.conftest import TINY
 from tests.workflows.test_config import CHAIN, _fresh, graph
-from workflows import settings
 from workflows.settings import options
 from workflows.tables import SAMPLE
 from workflows.tasks import Dataset, Divide, Evaluate
@@ -53,7 +52,7 @@ def divided(run_luigi: Callable, tmp_path: Path) -> Callable[[Path], Path]:
     def divide(config: Path) -> Path:
         done = run_luigi(config, task="Divide")
         assert done.returncode == 0, done.stderr
-        with options(str(config), str(tmp_path / "out")), settings.planning():
+        with options(str(config), str(tmp_path / "out"), looking=True):
             return Divide(config=str(config)).folder / "division.parquet"
 
     return divide
@@ -209,12 +208,12 @@ def test_the_build_file_of_a_card_makes_the_same_dataset(
     said = 'title = "The \\"pier\\""\nauthors = ["A", "B"]\noptions = { group = "book" }\n'
     text = ANNOTATED.replace('spec = "sample:stories"\n', f'spec = "sample:stories"\n{said}')
     config = write_config(f"{text}[splits]\ntrain = 0.6\ntest = 0.3\n")
-    with options(str(config), str(tmp_path / "out")), settings.planning():
+    with options(str(config), str(tmp_path / "out"), looking=True):
         made = {name: Dataset(config=str(config), name=name) for name in ("sp", "dissent")}
     for name, task in made.items():
         again = tmp_path / f"{name}.toml"
         again.write_text(task.build_file(), encoding="utf-8")
-        with options(str(again), str(tmp_path / "out")), settings.planning():
+        with options(str(again), str(tmp_path / "out"), looking=True):
             assert Dataset(config=str(again), name=name).hash == task.hash
         assert str(tmp_path) not in task.build_file()
 
@@ -305,7 +304,7 @@ def test_a_build_holds_out_the_same_documents_in_all_its_datasets(
                 split = path.name.partition("-")[0]
                 assert split_of.setdefault(name.partition("#")[0], split) == split, (path, name)
     assert set(split_of.values()) == {"train", "validation", "test"}
-    with options(str(config), str(tmp_path / "out")), settings.planning():
+    with options(str(config), str(tmp_path / "out"), looking=True):
         counts = {
             on: Evaluate(config=str(config), name="bilstm", on=on).manifest()["counts"]
             for on in ("held-out", "trained-on")
@@ -315,7 +314,7 @@ def test_a_build_holds_out_the_same_documents_in_all_its_datasets(
     assert 0 < counts["trained-on"]["rows_seen"] < counts["trained-on"]["rows"]
     assert [details["settings"][split] for split in SPLITS] == [0.6, 0.2, 0.2]
     assert "one division for all datasets of the build (train 0.6" in details["split"]["reason"]
-    with options(str(config), str(tmp_path / "out")), settings.planning():
+    with options(str(config), str(tmp_path / "out"), looking=True):
         manifest = Dataset(config=str(config), name="sp").manifest()
     # The division has read all sources; in the dataset are the texts of one.
     assert [source["name"] for source in manifest["sources"]] == ["stories"]
@@ -330,7 +329,7 @@ def test_what_a_model_starts_from_counts_as_training(
     write_config: Callable[[str], Path], tmp_path: Path
 ) -> None:
     config = str(write_config(CHAIN))
-    with options(config, str(tmp_path / "out")), settings.planning():
+    with options(config, str(tmp_path / "out"), looking=True):
         task = Evaluate(config=config, name="second", on="elsewhere")
         learned = [(dataset.name, of) for dataset, of in task.learned_from()]
         assert learned == [("permuted", "contrastive"), ("dissent", "all")]

@@ -10,7 +10,6 @@ import pytest
 import typer
 
 from corpora.errors import DiscorporaError
-from workflows import settings
 from workflows.cli.show import plan as show_plan
 from workflows.config import load_build
 from workflows.settings import options
@@ -220,7 +219,7 @@ MISFITS = {
 
 
 def plan(config: Path, output: Path) -> None:
-    with options(str(config), str(output)), settings.planning():
+    with options(str(config), str(output), looking=True):
         BuildAll(config=str(config))
 
 
@@ -253,7 +252,7 @@ def test_a_dataset_states_the_threshold_that_its_pairs_passed(
 ) -> None:
     text = BUILD.replace("threads = 1", f"threads = 1\n[extract]\n{written}")
     config = str(write_config(text))
-    with options(config, str(tmp_path / "out")), settings.planning():
+    with options(config, str(tmp_path / "out"), looking=True):
         dataset = Dataset(config=config, name="dissent")
         assert dataset.record().extraction["minimum confidence"] == least
 
@@ -410,7 +409,7 @@ def test_the_build_file_of_a_dataset_has_no_path_of_this_machine(
         "threads = 1", f'threads = 1\n[extract]\npatterns = ["{tmp_path}/own.toml"]'
     )
     config = str(write_config(text))
-    with options(config, str(tmp_path / "out")), settings.planning():
+    with options(config, str(tmp_path / "out"), looking=True):
         written = Dataset(config=config, name="dissent").build_file()
     assert 'patterns = ["own.toml"]' in written and 'builder = "follows.py:Follows"' in written
     assert str(tmp_path) not in written
@@ -424,6 +423,6 @@ def test_the_data_of_an_evaluation_need_no_kind(
     for data in (path, f"jsonl:{path}"):
         text = BUILD.replace('dataset = "intrusion"\n\n[eval', f'data = "{data}"\n\n[eval')
         config = str(write_config(text))
-        with options(config, str(tmp_path / "out")), settings.planning():
+        with options(config, str(tmp_path / "out"), looking=True):
             task = Evaluate(config=config, name="scorer", on="intruders")
             assert task.data(tmp_path / "shelf") == str(path)

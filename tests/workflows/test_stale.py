@@ -23,7 +23,7 @@ from tests.corpora.test_bad_input import KINDS
 from tests.corpora.test_publish import edit, folder, made, send, server  # noqa: F401 (fixtures)
 from tests.hub_server import HubServer
 from tests.workflows.conftest import ROOT, run_build_file
-from workflows import settings, sources, stage
+from workflows import sources, stage
 from workflows.settings import options
 from workflows.tasks import BuildAll, Documents
 from workflows.tasks import sources as tasks
@@ -227,7 +227,7 @@ class World:
         other.replace(path)
 
     def hash(self) -> str:
-        with options(str(self.config), str(self.place / "out")), settings.planning():
+        with options(str(self.config), str(self.place / "out"), looking=True):
             task = BuildAll(config=str(self.config))
             assert {one.problem for one in task.all_sources} == {""}
             return task.hash
@@ -362,7 +362,7 @@ def test_a_commit_on_the_hub_makes_another_hash(
     first = planned()
     (source,) = first.own_sources
     assert source.revision == server.repository("ana/sentences").at("main")[0]
-    assert source.options == {"revision": source.revision}
+    assert source.options["revision"] == source.revision
     edit(server, "notes.md", b"# Notes")
     second = planned()
     assert second.hash != first.hash

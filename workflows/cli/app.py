@@ -12,7 +12,7 @@ import typer
 
 from corpora.errors import DiscorporaError, amount
 from workflows import console
-from workflows.cli import complete, demo, doctor, look, pages, prune, show, start, verify
+from workflows.cli import demo, disk, doctor, look, pages, show, start
 from workflows.cli.common import (
     Command,
     Config,
@@ -54,6 +54,13 @@ Options = Annotated[
 
 INTERRUPTED = 130
 """Typer's exit status for Ctrl-C; Typer prints no message."""
+
+
+def kinds_of_sources() -> list[str]:
+    """What shells complete: the kinds of sources, with the colon after them."""
+    from corpora.readers import READERS
+
+    return [f"{kind}:" for kind in READERS]
 
 
 def main() -> None:
@@ -100,7 +107,7 @@ def extract(
         typer.Argument(
             metavar="SOURCE...",
             help="`kind:PATH`, e.g. `text:book.txt`, `conllu:DIR`; `-` reads a text from stdin.",
-            autocompletion=complete.sources,
+            autocompletion=kinds_of_sources,
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="OUT.jsonl or OUT.parquet.")],
@@ -182,7 +189,7 @@ def validate(
         typer.Argument(
             metavar="SOURCE",
             help="`kind:PATH`, e.g. `text:book.txt`, `conllu:DIR`.",
-            autocompletion=complete.sources,
+            autocompletion=kinds_of_sources,
         ),
     ],
     gold: Annotated[str, typer.Option(help="Gold relations: `pdtb:DIR` with gold/ and raw/.")],
@@ -307,7 +314,7 @@ def audit(
 
 COMMANDS = (
     *(extract, validate, fetch, show.markers, show.plan, build, show.status, look.inspect),
-    *(start.init, verify.verify, prune.prune, demo.demo, doctor.doctor),
+    *(start.init, disk.verify, disk.prune, demo.demo, doctor.doctor),
     *(publish, export, audit, pages.report, pages.browse),
 )
 for command in COMMANDS:

@@ -11,10 +11,22 @@ import typer
 from typer.core import TyperCommand
 
 from corpora.errors import ConfigError
-from workflows.cli import complete
 
 if TYPE_CHECKING:
     from workflows.tasks import BuildAll
+
+
+def complete_markers(incomplete: str) -> list[str]:
+    """The sets of markers and the markers of English; of a list the last one is completed.
+
+    Typer keeps of what completes a word those that begin with what is written.
+    """
+    from extract.patterns import load_patterns
+
+    table = load_patterns("en")
+    done, comma, _ = incomplete.rpartition(",")
+    return [f"{done}{comma}{name}" for name in (*table.sets, *table.markers)]
+
 
 Config = Annotated[str, typer.Option("--config", "-c", help="A build file: path or shipped name.")]
 Output = Annotated[str, typer.Option("--output", help="The folder that holds the builds.")]
@@ -23,7 +35,7 @@ Parser = Annotated[str, typer.Option("--parser", help="embedded, gold, spacy:NAM
 Markers = Annotated[
     str,
     typer.Option(
-        help="all15, books8, books5, or a list: `because,so`.", autocompletion=complete.markers
+        help="all15, books8, books5, or a list: `because,so`.", autocompletion=complete_markers
     ),
 ]
 Patterns = Annotated[
@@ -53,10 +65,10 @@ class Command(TyperCommand):
 
 def planned(config: str, output: str = "build") -> BuildAll:
     """The stages of a build file, planned and not run. Nothing is written."""
-    from workflows.settings import options, planning
+    from workflows.settings import options
     from workflows.tasks import BuildAll
 
-    with options(config, output), planning():
+    with options(config, output, looking=True):
         return BuildAll(config=config)
 
 

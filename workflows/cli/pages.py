@@ -38,7 +38,7 @@ def report(
         task = planned(build, output)
         stages, current = task.made(), task.complete()
         folder, name = task.place, task.build.name
-        skipped = task.upstream[0].chosen_settings["skipped"]
+        skipped = task.build.skipped
     if not current or to is not None:
         if not ordered(stages):
             hint = f"discorpora build --config {build} --output {output}"

@@ -53,15 +53,14 @@ def plan(config: Config = "sample", output: Output = "build", as_json: Json = Fa
         )
         if isinstance(stage, Train) and (other := stage.other_code()):
             stages[-1]["built_by_other_code"] = other
-    skipped = task.upstream[0].chosen_settings["skipped"]
     if as_json:
         inputs = [{"input": m.name, "problem": str(m), "get": m.get} for m in missing.values()]
         about = {"name": task.build.name, "file": task.build.path, "stages": stages}
-        print_json({**about, "skipped": skipped, "missing": inputs})
+        print_json({**about, "skipped": task.build.skipped, "missing": inputs})
     else:
         typer.echo(f"{task.build.name}: {task.build.path}\n")
         _print_plan(stages)
-        for what in skipped:
+        for what in task.build.skipped:
             typer.echo(f"skipped: no source for {what}")
         named = {source.name for source in task.all_sources if source.licence != UNKNOWN}
         unnamed = [s.name for s in task.build.sources if s.datasets and s.name not in named]
@@ -108,11 +107,10 @@ def status(
     # A path relative to the current folder, if it is below it.
     here, place = Path.cwd(), task.place
     place = place.relative_to(here) if place.is_relative_to(here) else place
-    skipped = task.upstream[0].chosen_settings["skipped"]
     if as_json:
         stages = [asdict(row) for row in rows]
         found = {"name": task.build.name, "file": task.build.path, "complete": complete}
-        print_json({**found, "folder": str(place), "stages": stages, "skipped": skipped})
+        print_json({**found, "folder": str(place), "stages": stages, "skipped": task.build.skipped})
         return
     lines = []
     for row in rows if every else collapsed(rows):
@@ -122,7 +120,7 @@ def status(
     right = ("rows", "rejects", "seconds", "peak MiB")
     columns = ("stage", "over", "rows", "", *right[1:])
     print_table(columns, lines, title=f"build {task.build.name}", right=right)
-    for what in skipped:
+    for what in task.build.skipped:
         typer.echo(f"skipped: no source for {what}")
     if not complete:
         typer.echo(f"not complete: run  discorpora build --config {config} --output {output}")

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from corpora.terminal import print_table
-from workflows.cli import complete
 from workflows.cli.common import Command, Json
 from workflows.cli.scoring import predict_marker, score
 
@@ -26,10 +25,24 @@ PASSED_ON = {
 """Settings of a command whose words the zoo reads, `--help` included."""
 
 
+def recipes() -> list[str]:
+    """What shells complete: the shipped recipes."""
+    from zoo.presets import shipped
+
+    return [*shipped()]
+
+
+def suites() -> list[str]:
+    """What shells complete: the suites of evaluation."""
+    from zoo.evaluate import SUITES
+
+    return [*SUITES]
+
+
 @commands.command(context_settings=PASSED_ON)
 def train(
     context: typer.Context,
-    recipe: Annotated[str, typer.Argument(autocompletion=complete.recipes)] = "",
+    recipe: Annotated[str, typer.Argument(autocompletion=recipes)] = "",
 ) -> None:
     """Train a model with RECIPE; `train RECIPE --help` lists its settings."""
     from zoo.train import main
@@ -40,7 +53,7 @@ def train(
 @commands.command(context_settings=PASSED_ON)
 def evaluate(
     context: typer.Context,
-    suite: Annotated[str, typer.Argument(autocompletion=complete.suites)] = "",
+    suite: Annotated[str, typer.Argument(autocompletion=suites)] = "",
 ) -> None:
     """Evaluate a model with SUITE; `evaluate SUITE --help` lists its options."""
     from zoo.evaluate.__main__ import main

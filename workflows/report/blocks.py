@@ -1,20 +1,22 @@
-"""What a report is made of: headings, texts, tables and figures, and how Markdown writes them."""
+"""What a report is made of: headings, texts, tables and figures, as Markdown and as HTML."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
 
 from corpora import escape
-from workflows.report.markup import Html
+from workflows.report.markup import Html, escaped, joined, link, tag
 
 Cell: TypeAlias = str | int | float | None
 
-
 NOTHING = Html("")
+SHADES = 10
+"""Of the cells of a confusion matrix, from none to all of a row."""
 
 
 @dataclass(frozen=True)
@@ -98,16 +100,16 @@ def markdown(title: str, sections: Sequence[Section]) -> str:
     """The report as Markdown; its figures are in `figures/`."""
     parts = [f"# {escape.markdown(title)}"]
     for section in sections:
-        parts += [f"## {escape.markdown(section.title)}", *map(_block, section.blocks)]
+        parts += [f"## {escape.markdown(section.title)}", *map(_as_markdown, section.blocks)]
     return "\n\n".join(parts) + "\n"
 
 
-def _block(block: Block) -> str:
+def _as_markdown(block: Block) -> str:
     match block:
         case Heading():
             return f"{'#' * block.level} {escape.markdown(block.text)}"
         case Fold():
-            return "\n\n".join(map(_block, (Heading(block.text), *block.blocks)))
+            return "\n\n".join(map(_as_markdown, (Heading(block.text), *block.blocks)))
         case Text():
             text = escape.markdown(block.text)
             return f"**{text}**" if block.strong else text
@@ -121,3 +123,81 @@ def _block(block: Block) -> str:
                 for line in (block.header, rule, *rows)
             )
             return "\n".join([f"{escape.markdown(block.caption)}:", "", *lines])
+
+
+def html(blocks: Iterable[Block], counters: Mapping[type, Iterator[int]]) -> Html:
+    """The blocks as HTML, with the figures that stand together in one row.
+
+    `counters` number tables and figures; without one they have no number.
+    """
+    rows = []
+    for are_figures, group in groupby(blocks, lambda block: isinstance(block, Figure)):
+        drawn = [_as_html(block, counters) for block in group]
+        rows.append(tag("div", *drawn, class_="figures") if are_figures else joined(*drawn))
+    return joined(*rows)
+
+
+def _as_html(block: Block, counters: Mapping[type, Iterator[int]]) -> Html:
+    """A block; tables and figures are numbered, but for those that are folded."""
+    match block:
+        case Heading():
+            return tag(f"h{block.level}", block.text)
+        case Text():
+            text = _coded(block.text)
+            return tag("p", tag("strong", text) if block.strong else text)
+        case Table():
+            return _table(block, f"Table {next(counters[Table])}. " if counters else "")
+        case Fold():
+            summary = tag("summary", tag("h3", block.text))
+            return tag("details", summary, html(block.blocks, {}))
+        case Figure():
+            number, file = next(counters[Figure]), f"figures/{block.name}.svg"
+            image = tag("img", src=file, alt=block.caption) if block.file else block.svg
+            said = tag("figcaption", tag("b", f"Figure {number}. "), f"{block.caption}. ")
+            address = tag("a", "SVG", href=file, aria_label=f"Figure {number} as SVG")
+            return tag("figure", image, said, address)
+
+
+def _table(table: Table, number: str) -> Html:
+    classes = ["number" if numeric(table.rows, i) else "" for i in range(len(table.header))]
+    heads = (
+        tag("th", name, scope="col", class_=kind or None)
+        for name, kind in zip(table.header, classes, strict=True)
+    )
+    bar = table.header.index(table.bar) if table.bar else -1
+    most = max((float(row[bar] or 0) for row in table.rows), default=0) if bar >= 0 else 0
+    rows = []
+    for row in table.rows:
+        sums = sum(cell for cell in row if isinstance(cell, int)) or 1
+        cells = []
+        for i, (cell, kind) in enumerate(zip(row, classes, strict=True)):
+            if table.heat and isinstance(cell, int):
+                kind += f" heat h{cell * (SHADES - 1) // sums}"
+            kind += " bar" if i == bar else ""
+            inside = _cell(cell, table, most if i == bar else 0)
+            own = {} if i else {"scope": "row"}
+            cells.append(tag("td" if i else "th", inside, class_=kind or None, **own))
+        rows.append(tag("tr", *cells))
+    said = tag("span", tag("b", number), f"{table.caption}.")
+    parts = tag("caption", said), tag("thead", tag("tr", *heads)), tag("tbody", *rows)
+    about = {"role": "group", "tabindex": 0, "aria_label": f"{number}{table.caption}"}
+    size = "table narrow" if len(table.header) < 3 else "table"
+    return tag("div", tag("table", *parts), class_=size, **about)
+
+
+def _cell(cell: Cell, table: Table, most: float) -> Html:
+    text = shown(cell, table.digits)
+    if text in table.links:
+        return link(text, table.links[text])
+    if not most or not isinstance(cell, int | float):
+        return _coded(text)
+    share = tag("rect", width=f"{100 * cell / most:.1f}%", height="100%")
+    return joined(text, tag("svg", share, aria_hidden="true"))
+
+
+def _coded(text: str) -> Html:
+    """A text whose parts between backticks are code, as in Markdown."""
+    parts = text.split("`")
+    if not len(parts) % 2:
+        return escaped(text)
+    return joined(*(tag("code", part) if n % 2 else part for n, part in enumerate(parts)))

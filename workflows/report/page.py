@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count, groupby
+from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from string import Template
 
@@ -12,30 +12,16 @@ from corpora.audit import built
 from corpora.audit.data import Configuration
 from corpora.store.atomic import sha256
 from workflows.report import charts
-from workflows.report.blocks import (
-    Block,
-    Cell,
-    Figure,
-    Fold,
-    Heading,
-    Section,
-    Table,
-    Text,
-    markdown,
-    numeric,
-    shown,
-)
+from workflows.report.blocks import Figure, Section, Table, html, markdown
 from workflows.report.browser import Shown, write_data
 from workflows.report.data import sections, totals
-from workflows.report.markup import Html, escaped, joined, link, tag
+from workflows.report.markup import Html, escaped, joined, tag
 from workflows.report.stages import Made, made_in, ordered
 
 ASSETS = Path(__file__).with_name("assets")
 TEMPLATES = Path(__file__).parent.with_name("templates")
 PAGE, EXAMPLES = TEMPLATES / "page.html", TEMPLATES / "examples.html"
 """The page, which may load nothing but the files beside it, and the browser of its script."""
-SHADES = 10
-"""Of the cells of a confusion matrix, from none to all of a row."""
 
 
 def assets_hash() -> str:
@@ -109,7 +95,7 @@ def _write(
         shutil.copyfile(path, folder / path.name)
     examples = write_data(datasets, folder)
     counters = {Table: count(1), Figure: count(1)}
-    parts = [(one.id, one.title, joined(*_blocks(one.blocks, counters))) for one in found]
+    parts = [(one.id, one.title, html(one.blocks, counters)) for one in found]
     if examples:
         before = next((n + 1 for n, part in enumerate(parts) if part[0] == "datasets"), 0)
         parts.insert(before, ("examples", "Examples", _filled(EXAMPLES)))
@@ -131,76 +117,3 @@ def _filled(template: Path, **values: str) -> Html:
     """A template on one line, since space between elements is seen, with markup filled in."""
     lines = template.read_text(encoding="utf-8").splitlines()
     return Html(Template("".join(map(str.strip, lines))).substitute(values))
-
-
-def _blocks(blocks: Iterable[Block], counters: Mapping[type, Iterator[int]]) -> Iterator[Html]:
-    """The blocks as they follow, with the figures that stand together in one row."""
-    for are_figures, group in groupby(blocks, lambda block: isinstance(block, Figure)):
-        drawn = [_block(block, counters) for block in group]
-        yield tag("div", *drawn, class_="figures") if are_figures else joined(*drawn)
-
-
-def _block(block: Block, counters: Mapping[type, Iterator[int]]) -> Html:
-    """A block; tables and figures are numbered, but for those that are folded."""
-    match block:
-        case Heading():
-            return tag(f"h{block.level}", block.text)
-        case Text():
-            text = _coded(block.text)
-            return tag("p", tag("strong", text) if block.strong else text)
-        case Table():
-            return _table(block, f"Table {next(counters[Table])}. " if counters else "")
-        case Fold():
-            summary = tag("summary", tag("h3", block.text))
-            return tag("details", summary, *_blocks(block.blocks, {}))
-        case Figure():
-            number, file = next(counters[Figure]), f"figures/{block.name}.svg"
-            image = tag("img", src=file, alt=block.caption) if block.file else block.svg
-            said = tag("figcaption", tag("b", f"Figure {number}. "), f"{block.caption}. ")
-            address = tag("a", "SVG", href=file, aria_label=f"Figure {number} as SVG")
-            return tag("figure", image, said, address)
-
-
-def _table(table: Table, number: str) -> Html:
-    classes = ["number" if numeric(table.rows, i) else "" for i in range(len(table.header))]
-    heads = (
-        tag("th", name, scope="col", class_=kind or None)
-        for name, kind in zip(table.header, classes, strict=True)
-    )
-    bar = table.header.index(table.bar) if table.bar else -1
-    most = max((float(row[bar] or 0) for row in table.rows), default=0) if bar >= 0 else 0
-    rows = []
-    for row in table.rows:
-        sums = sum(cell for cell in row if isinstance(cell, int)) or 1
-        cells = []
-        for i, (cell, kind) in enumerate(zip(row, classes, strict=True)):
-            if table.heat and isinstance(cell, int):
-                kind += f" heat h{cell * (SHADES - 1) // sums}"
-            kind += " bar" if i == bar else ""
-            inside = _cell(cell, table, most if i == bar else 0)
-            own = {} if i else {"scope": "row"}
-            cells.append(tag("td" if i else "th", inside, class_=kind or None, **own))
-        rows.append(tag("tr", *cells))
-    said = tag("span", tag("b", number), f"{table.caption}.")
-    parts = tag("caption", said), tag("thead", tag("tr", *heads)), tag("tbody", *rows)
-    about = {"role": "group", "tabindex": 0, "aria_label": f"{number}{table.caption}"}
-    size = "table narrow" if len(table.header) < 3 else "table"
-    return tag("div", tag("table", *parts), class_=size, **about)
-
-
-def _cell(cell: Cell, table: Table, most: float) -> Html:
-    text = shown(cell, table.digits)
-    if text in table.links:
-        return link(text, table.links[text])
-    if not most or not isinstance(cell, int | float):
-        return _coded(text)
-    share = tag("rect", width=f"{100 * cell / most:.1f}%", height="100%")
-    return joined(text, tag("svg", share, aria_hidden="true"))
-
-
-def _coded(text: str) -> Html:
-    """A text whose parts between backticks are code, as in Markdown."""
-    parts = text.split("`")
-    if not len(parts) % 2:
-        return escaped(text)
-    return joined(*(tag("code", part) if n % 2 else part for n, part in enumerate(parts)))

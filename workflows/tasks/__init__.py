@@ -1,14 +1,14 @@
 """The stages of a build as Luigi tasks: parameters, requires, output, one call into a room.
 
 Read them in the order of the data: `sources` (documents, sentences, parses, pairs: one task a
-source), `datasets` (and validation), `models` (and evaluations), `build` (report, `BuildAll`).
+source), `datasets` (and validation), `models` (and evaluations), `build` (report, the whole build,
+its publication).
 """
 
 from workflows.settings import set_defaults
-from workflows.tasks.build import BuildAll, Report
+from workflows.tasks.build import BuildAll, PublishAll, Report
 from workflows.tasks.datasets import Dataset, Divide, Validate
 from workflows.tasks.models import Evaluate, Train
-from workflows.tasks.publish import PublishAll
 from workflows.tasks.sources import Documents, Pairs, Parse, Sentences
 
 __all__ = [

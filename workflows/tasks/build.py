@@ -1,4 +1,4 @@
-"""The whole build: the checks before it runs, its report, `BuildAll`."""
+"""The whole build: the checks before it runs, its report, `BuildAll`, `PublishAll`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Container
+import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import luigi
 from luigi.interface import core
@@ -20,13 +20,16 @@ from corpora.store.atomic import is_complete, locked, partial_path, remove_unfin
 from corpora.store.damage import damages
 from workflows import console, devices, engines
 from workflows.report.page import assets_hash, write_report
-from workflows.settings import looking, options
+from workflows.settings import discorpora, options
 from workflows.sources import FROM_NETWORK
-from workflows.stage import StageTask, begin_checks, damage_of, plan, set_aside
+from workflows.stage import StageTask, begin_checks, damage_of, set_aside
 from workflows.tables import NO_BUILDS
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
 from workflows.tasks.sources import Parse, Sentences, lacking
+
+if TYPE_CHECKING:
+    from corpora.publish.plan import Kind
 
 log = logging.getLogger("discorpora")
 
@@ -53,53 +56,39 @@ class Report(StageTask):
     stage = "report"
     version = 2
     also_reads = ("division", "dataset", "validation", "evaluation")
+    code = ("workflows.report.page",)
 
     @property
     def key(self) -> str:
         return self.build.name
 
     def requires(self) -> list[StageTask]:
-        build, config, fed = self.build, self.config, self.build.fed
+        build, config, skipped = self.build, self.config, {*self.build.skipped}
         stages: list[StageTask] = [Validate(config=config, name=v.name) for v in build.validation]
-        stages += [Dataset(config=config, name=name) for name in build.datasets if name in fed]
-        usable = [name for name in build.models if self.trainable(name, fed)]
-        for name in usable:
-            judged = bool(build.models[name].suite)
-            stages.append((Evaluate if judged else Train)(config=config, name=name))
+        for name in build.datasets:
+            if f"dataset {name}" not in skipped:
+                stages.append(Dataset(config=config, name=name))
+        for name, model in build.models.items():
+            if f"model {name}" not in skipped:
+                stages.append((Evaluate if model.suite else Train)(config=config, name=name))
         for on, evaluation in build.evaluations.items():
-            if fed.issuperset(evaluation.datasets):
-                models = [name for name in evaluation.models if name in usable]
-                stages += [Evaluate(config=config, name=name, on=on) for name in models]
+            if f"evaluation {on}" not in skipped:
+                usable = [name for name in evaluation.models if f"model {name}" not in skipped]
+                stages += [Evaluate(config=config, name=name, on=on) for name in usable]
         validated = {name for check in build.validation for name in check.sources}
         for source in build.sources:
             if not source.datasets and source.name not in validated:
                 stages.append(Sentences(config=config, source=source.name))
         return stages
 
-    def trainable(self, name: str, fed: Container[str]) -> bool:
-        """Whether the dataset of a model has a source, and that of the model it starts from."""
-        model = self.build.models[name]
-        return model.dataset in fed and (not model.base or self.trainable(model.base, fed))
-
     def settings(self) -> dict[str, Any]:
-        """The build's name, and the datasets, models and evaluations that have no source."""
-        build, fed = self.build, self.build.fed
-        skipped = [f"dataset {name}" for name in build.datasets if name not in fed]
-        skipped += [f"model {name}" for name in build.models if not self.trainable(name, fed)]
-        for name, evaluation in build.evaluations.items():
-            if not fed.issuperset(evaluation.datasets):
-                skipped.append(f"evaluation {name}")
-        return {"name": build.name, "skipped": skipped}
-
-    def code(self) -> list[str]:
-        return ["workflows.report.page"]
+        return {"name": self.build.name, "skipped": self.build.skipped}
 
     def said(self) -> dict[str, Any]:
         return {"assets": assets_hash()}
 
     def work(self, folder: Path) -> dict[str, Any]:
-        skipped = self.chosen_settings["skipped"]
-        return dict(write_report(self.key, self.made(), skipped, folder))
+        return dict(write_report(self.key, self.made(), self.build.skipped, folder))
 
 
 class BuildAll(StageTask):
@@ -115,39 +104,35 @@ class BuildAll(StageTask):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Check the inputs; set aside stages with lost files or other sizes, and of what a missing
+        stage will read those with other bytes.
+        """
         self.again: list[StageTask] = []
         """The stages that were damaged: they are made again, also if no result is missing."""
         if kwargs.get("rehash"):
             luigi.configuration.get_config().set("discorpora", "rehash", "true")
         super().__init__(*args, **kwargs)
-        if not looking():
+        if not discorpora().looking:
             check_inputs(self)
             begin_checks()
             there = [task.folder for task in self.lineage if task.folder.is_dir()]
             damaged = any(True for folder in there for _ in damages(folder, sums=False))
             if damaged or not self.complete():
                 hold(self.root)
-                self.set_damaged_aside()
+                found = []
+                for task in reversed(self.lineage):  # each makes others upstream missing
+                    found += [task] if damage_of(task, sums=False) else []
+                    read = () if task.complete() else task.reads
+                    found += [each for each in read if damage_of(each)]
+                self.again = found
 
     @property
     def key(self) -> str:
         return self.build.name
 
-    def set_damaged_aside(self) -> None:
-        """Set aside stages with lost files or other sizes, and of what a missing stage will read
-        those with other bytes: they are made again.
-        """
-        found = []
-        for task in reversed(self.lineage):  # downstream first: each makes others missing upstream
-            found += [task] if damage_of(task, sums=False) else []
-            read = () if task.complete() else task.reads
-            found += [each for each in read if damage_of(each)]
-        self.again = found
-
     def requires(self) -> list[StageTask]:
         """The report, and each result: Luigi does not check what a complete task requires."""
         report = Report(config=self.config)
-        plan(report)
         results = [task for task in report.lineage if task.stage in SHELVES]
         return list(dict.fromkeys([report, *results, *self.again]))
 
@@ -266,7 +251,7 @@ def missing_inputs(stage: StageTask) -> list[Missing]:
     for source in stage.own_sources:
         if source.problem:
             named = source.name in build.by_name
-            where = build.where(*build.source_keys(source.name), "spec") if named else build.path
+            where = build.where(*build.source(source.name).loc, "spec") if named else build.path
             problem = f"{source.spec}: {source.problem}"
             missing.append(Missing(source.name, problem, where, source.get))
     if isinstance(stage, Parse):
@@ -303,6 +288,52 @@ def remove_outdated(task: StageTask) -> None:
         shutil.rmtree(partial_path(stage.folder), ignore_errors=True)  # it starts from the old one
         if stage.folder.is_dir():
             shutil.rmtree(set_aside(stage.folder))
+
+
+class PublishAll(luigi.Task):
+    """Publish every dataset and model of a build to the Hugging Face Hub.
+
+    Nothing is pushed unless every licence allows it: all licences are checked first.
+    """
+
+    config = luigi.Parameter(default="", description="a build file: its path or a shipped name")
+    namespace = luigi.Parameter(description="a user or organisation of the Hub")
+    private = luigi.BoolParameter(default=False, description="make new repositories private")
+    dry_run = luigi.BoolParameter(
+        default=False, description="list files and licence decisions only"
+    )
+
+    done = False
+
+    def requires(self) -> BuildAll:
+        return BuildAll(config=self.config)
+
+    def complete(self) -> bool:
+        """Whether this run has published; what is up to date on the Hub is not pushed again."""
+        return self.done
+
+    def run(self) -> None:
+        from corpora.publish import plan_publication, publish
+        from corpora.publish.hub import Hub
+
+        build, private, hub = self.requires(), self.private, None
+        kinds: dict[str, Kind] = {"dataset": "dataset", "model": "model"}
+        folders = [
+            (task.folder, f"{self.namespace}/{build.key}-{task.key}", kinds[task.stage])
+            for task in build.lineage
+            if task.stage in kinds
+        ]
+        with console.explained(Path.cwd()):
+            if not self.dry_run:
+                for folder, repo, kind in folders:
+                    plan_publication(folder, repo, kind=kind, private=private).require_licence()
+                hub = Hub()
+            for folder, repo, kind in folders:
+                done = publish(
+                    folder, repo, kind=kind, private=private, dry_run=self.dry_run, hub=hub
+                )
+                sys.stdout.write("\n".join(done.lines()) + "\n")
+        self.done = True
 
 
 def run_build(

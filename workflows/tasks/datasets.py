@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -26,7 +27,7 @@ from extract.pairs import MEANINGS
 from workflows.sources import SourceRecord
 from workflows.stage import StageTask
 from workflows.tables import Source
-from workflows.tasks.sources import Documents, Pairs, Sentences, options_of, record_of
+from workflows.tasks.sources import Documents, Pairs, Sentences
 
 log = logging.getLogger("discorpora")
 
@@ -37,6 +38,7 @@ class Validate(StageTask):
     stage = "validation"
     version = 2
     also_reads = ("documents", "sentences")
+    loads = ("matplotlib.figure", "matplotlib.backends.backend_agg")
     name = luigi.Parameter(description="a [[validation]] entry's name")
 
     def requires(self) -> list[StageTask]:
@@ -59,9 +61,6 @@ class Validate(StageTask):
     def sources(self) -> list[SourceRecord]:
         entry = self.build.check(self.name)
         return [SourceRecord(f"{entry.name}-gold", self.build.place(entry.gold), get=entry.get)]
-
-    def loads(self) -> tuple[str, ...]:
-        return "matplotlib.figure", "matplotlib.backends.backend_agg"
 
     def work(self, folder: Path) -> dict[str, Any]:
         from extract.commands import validate_stage  # no other stage needs what it imports
@@ -130,7 +129,7 @@ class Divide(StageTask):
         said = []
         for task, name in zip(self.upstream, self.served, strict=True):
             if how := self.prescribed.get(name):
-                with self.build.at(*self.build.source_keys(name), "splits"):
+                with self.build.at(*self.build.source(name).loc, "splits"):
                     found = prescribed_splits(settled_splits(task.folder), how)
                 parts = ", ".join(split for split in SPLITS if split in found.values())
                 said.append(f"those of {name} are prescribed (`{how}`: {parts})")
@@ -189,6 +188,10 @@ class Dataset(StageTask):
     stage = "dataset"
     shared = True
     also_reads = ("documents",)  # for their authors and addresses
+    loads = (
+        *("datasets", "duckdb", "scipy.stats"),
+        *("sklearn.feature_extraction.text", "sklearn.linear_model"),
+    )
 
     @cached_property
     def builder(self) -> Builder:
@@ -221,7 +224,8 @@ class Dataset(StageTask):
         made = [Pairs(config=self.config, source=n, parser=parser, mode=mode) for n in names]
         return [*made, *stages]
 
-    def code(self) -> list[str]:
+    @property
+    def code(self) -> Sequence[str]:
         return sorted({type(self.builder).__module__, "corpora.tasks.candidates"})
 
     def settings(self) -> dict[str, Any]:
@@ -242,11 +246,11 @@ class Dataset(StageTask):
                 )
         if not self.direct:
             return own
-        given = [options_of(source) for source in self.entries]
+        given = [source.options for source in self.sources()]
         return {**own, "given": given, "max_bad_share": build.max_bad_share}
 
     def sources(self) -> list[SourceRecord]:
-        return [record_of(source) for source in self.entries] if self.direct else []
+        return [SourceRecord.of(source) for source in self.entries] if self.direct else []
 
     def said(self) -> dict[str, Any]:
         said = {source.name: source.about for source in self.all_sources if source.about}
@@ -289,7 +293,7 @@ class Dataset(StageTask):
         lines = toml_lines(build.model_dump(include={"name", "seed", "max_bad_share"}))
         for source in (build.source(name) for name in served):
             own = {key: value for key, value in source.model_dump(include=keys).items() if value}
-            spec = record_of(source).portable_spec()
+            spec = SourceRecord.of(source).portable_spec()
             table = {"name": source.name, "spec": spec, **own, "datasets": served[source.name]}
             lines += ["[[sources]]", *toml_lines(table)]
         for name in sorted({name for names in served.values() for name in names} | {self.name}):
@@ -305,12 +309,16 @@ class Dataset(StageTask):
     def inputs(self) -> list[Any]:
         """The shards of documents or pairs, or the sources with their options."""
         if self.direct:
-            pairs = zip(self.entries, self.own_sources, strict=True)
-            return [(own.spec, {**options_of(entry), **own.options}) for entry, own in pairs]
+            return [(source.spec, source.options) for source in self.own_sources]
         stem = "pairs" if self.builder.reads == "pairs" else "documents"
         return shards_of([task.folder for task in self.upstream[:-1]], stem)
 
     def target(self, folder: Path) -> Target:
+        """What the builder needs beside its inputs; of pairs the stages' rejects, for the card."""
+        rejects: Counter[str] = Counter()
+        for task in self.upstream:
+            if task.stage == "pairs":
+                rejects.update(task.manifest()["counts"]["rejects"].get("reasons", {}))
         return Target(
             folder,
             self.record(),
@@ -319,25 +327,13 @@ class Dataset(StageTask):
             max_bad_share=self.build.max_bad_share,
             largest_group=self.build.splits.largest_group,
             threads=self.build.threads,
-            extraction_rejects=self.rejects(),
+            extraction_rejects=[(reason, n, MEANINGS[reason]) for reason, n in rejects.items()],
             documents=[
                 task.folder
                 for task in self.lineage
                 if task.stage == "documents" and task.key in {s.name for s in self.all_sources}
             ],
         )
-
-    def rejects(self) -> list[tuple[str, int, str]]:
-        """The candidates that the stages of its pairs rejected: reason, number, meaning."""
-        counted: Counter[str] = Counter()
-        for task in self.upstream:
-            if task.stage == "pairs":
-                counted.update(task.manifest()["counts"]["rejects"].get("reasons", {}))
-        return [(reason, number, MEANINGS[reason]) for reason, number in counted.items()]
-
-    def loads(self) -> tuple[str, ...]:
-        learners = "sklearn.feature_extraction.text", "sklearn.linear_model"
-        return "datasets", "duckdb", "scipy.stats", *learners
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
         """Make the candidates of every `of`-th shard; a builder that reads sources has no parts."""

@@ -19,7 +19,7 @@ from corpora.readers import split_spec
 from corpora.store.atomic import MANIFEST, is_complete, staged, write_json
 from workflows import console, devices, fits, usage
 from workflows.sources import Seen, SourceRecord, check_unchanged, files_hash, files_in, seen
-from workflows.stage import StageTask, check_reads, plan, reading, set_aside
+from workflows.stage import StageTask, check_reads, reading, set_aside
 from workflows.tables import Evaluation, Model
 from workflows.tasks.datasets import Dataset, Divide
 from workflows.training import Chosen, Judged, chosen_recipe, chosen_suite, evaluate, train
@@ -72,7 +72,7 @@ class Train(ModelStage):
     def settings(self) -> dict[str, Any]:
         """The recipe's settings; a file or folder is replaced by the hash of its contents."""
         build, entry, recipe = self.build, self.entry, self.chosen.recipe
-        fits.check_training(self.name, recipe, fits.Data(entry.dataset, build))
+        fits.check_training(build, self.name, recipe)
         if entry.base:
             fits.check_base(build, self.name, type(chosen_recipe(build, entry.base).recipe))
         settings = {"version": recipe.version, **self.chosen.table}
@@ -125,10 +125,7 @@ class Evaluate(ModelStage):
     def parts(self) -> list[Evaluate]:
         """The single evaluations of a batch; empty for a single evaluation."""
         names = self.on.split(",") if "," in self.on else []
-        parts = [self.clone(on=name) for name in names]
-        for part in parts:
-            plan(part)
-        return parts
+        return [self.clone(on=name) for name in names]
 
     def complete(self) -> bool:
         return all(is_complete(part.folder) for part in self.parts or [self])
@@ -153,12 +150,8 @@ class Evaluate(ModelStage):
 
     def learned_from(self) -> list[tuple[Dataset, str]]:
         """The datasets of the model and of all its bases, each with its configuration."""
-        learned, entry = [], self.entry
-        while True:
-            learned.append((Dataset(config=self.config, name=entry.dataset), entry.config))
-            if not entry.base:
-                return learned
-            entry = self.build.model(entry.base)
+        models = self.build.with_bases(self.name)
+        return [(Dataset(config=self.config, name=m.dataset), m.config) for m in models]
 
     def requires(self) -> list[StageTask]:
         if self.parts:

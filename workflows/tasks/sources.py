@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,23 +31,6 @@ from workflows.tables import Source
 
 TREEBANKS = ("conllu",)
 """Kinds of sources that come with gold trees."""
-
-
-def record_of(entry: Source) -> SourceRecord:
-    """A source of the build file as manifests and stage hashes record it.
-
-    Without a licence in the build file it has that of the reader, which may be `unknown`.
-    """
-    revision = str(entry.options.get("revision", ""))
-    licence = entry.licences or parse_spec(entry.spec)[0].own_licence
-    said = entry.model_dump(include={"title", "url", "authors", "description", "get"})
-    about = {key: value for key, value in said.items() if value}
-    return SourceRecord(entry.name, entry.spec, licence, revision, entry.get, about)
-
-
-def options_of(entry: Source) -> dict[str, Any]:
-    """The options of a source's reader, including its name."""
-    return {"name": entry.name, **entry.reader_options()}
 
 
 def models(parser: str) -> list[Path]:
@@ -118,17 +101,17 @@ class Documents(SourceStage):
             "max_bad_share": self.build.max_bad_share,
         }
 
-    def code(self) -> list[str]:
+    @property
+    def code(self) -> Sequence[str]:
         reader, _ = parse_spec(self.entry.spec)
         return sorted({reader.__module__, "corpora.ingest"})
 
     def sources(self) -> list[SourceRecord]:
-        return [record_of(self.entry)]
+        return [SourceRecord.of(self.entry)]
 
     def work(self, folder: Path) -> dict[str, Any]:
         (source,), share = self.own_sources, self.build.max_bad_share
-        options = {**options_of(self.entry), **source.options}
-        return ingest(source.spec, options, folder, max_bad_share=share)
+        return ingest(source.spec, source.options, folder, max_bad_share=share)
 
 
 class Sentences(SourceStage):
@@ -136,15 +119,13 @@ class Sentences(SourceStage):
 
     stage = "sentences"
     version = 4
+    code = ("corpora.sentences.shards",)
 
     def requires(self) -> Documents:
         return Documents(config=self.config, source=self.source)
 
     def settings(self) -> dict[str, Any]:
         return {"splitter": self.entry.splitter or self.build.sentences.splitter}
-
-    def code(self) -> list[str]:
-        return ["corpora.sentences.shards"]
 
     def work(self, folder: Path) -> dict[str, Any]:
         (read,) = self.upstream
@@ -182,10 +163,12 @@ class Parse(SourceStage):
             "pipeline": "\n".join(files_hash(each, self.root) for each in models(self.parser_name)),
         }
 
-    def code(self) -> list[str]:
+    @property
+    def code(self) -> Sequence[str]:
         return sorted({type(get_parser(self.parser_name)).__module__, "extract.prefilter"})
 
-    def loads(self) -> tuple[str, ...]:
+    @property
+    def loads(self) -> Sequence[str]:
         kind = self.parser_name.partition(":")[0]
         return {"gold": (), "stanza": ("stanza",)}.get(kind, ("spacy",))
 
@@ -206,7 +189,7 @@ class Parse(SourceStage):
                     hint='set parser = "embedded", or name a source of the kind '
                     f"{', '.join(TREEBANKS)}:",
                 )
-        with self.build.at(*self.build.source_keys(self.source), "language"):
+        with self.build.at(*self.entry.loc, "language"):
             check_language(name, language)
         return ParseSettings(
             parser=name,
@@ -228,6 +211,7 @@ class Pairs(SourceStage):
     stage = "pairs"
     shared = True
     also_reads = ("documents", "sentences")
+    code = ("extract.extractor",)
     parser = luigi.Parameter(default="", description="another parser than the build file's")
     mode = luigi.Parameter(default="", description="recall or standalone")
 
@@ -266,9 +250,6 @@ class Pairs(SourceStage):
             "patterns": patterns_hash(language, self.build.patterns),
             "code": stages.EXTRACT_VERSION,
         }
-
-    def code(self) -> list[str]:
-        return ["extract.extractor"]
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
         parses = self.upstream[0].folder

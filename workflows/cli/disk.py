@@ -1,21 +1,25 @@
-"""`discorpora prune`: the stages in an output folder that no build file needs any more."""
+"""The commands for what is on the disk: `verify` names damaged files, `prune` unneeded stages."""
 
 from __future__ import annotations
 
 import re
 import shutil
+import time
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from corpora.errors import InputError
-from corpora.store.atomic import MANIFEST, Busy, locked, partial_path, read_json
+from corpora.errors import InputError, amount
+from corpora.store.atomic import MANIFEST, Busy, is_complete, locked, partial_path, read_json
+from corpora.store.damage import checksums, damages
 from workflows.cli.common import Output, planned
 
 HASH = re.compile(r"([0-9a-f]{16})(\.(?:partial|engine|(?:run|train)\.json|logs|damaged\d*))?")
 """A stage's folder; what a broken run left; workers' logs; time and memory of the stage, and of a
 model's training; what its `report_to` wrote; what was damaged."""
+UNFINISHED = re.compile(r"\..*|.*\.partial|[0-9a-f]{16}\..*")
+"""The name of a folder that a run has not finished, or that was set aside."""
 
 
 class Stage(NamedTuple):
@@ -143,3 +147,56 @@ def _size(path: Path) -> int:
 
 def _mib(size: int) -> str:
     return f"{size / 2**20:>10,.1f} MiB"
+
+
+def verify(
+    what: Annotated[
+        str, typer.Argument(metavar="[BUILD|FOLDER]", help="A build file, or a folder of stages.")
+    ] = "sample",
+    output: Output = "build",
+) -> None:
+    """Read every file of a build or folder, and name each that is damaged; 1 if one is."""
+    place, folders = Path(what), list[Path]()
+    if is_complete(place):
+        folders = [place]
+    elif place.is_dir():
+        folders = _built(place)
+    else:
+        stages = planned(what, output).lineage
+        folders = [stage.folder for stage in stages if stage.folder.is_dir()]
+    if not folders:
+        raise InputError("holds nothing that is built", where=what, hint="build it first")
+    start, files, size, damaged = time.perf_counter(), 0, 0, 0
+    for folder in sorted(folders):
+        for damage in damages(folder):
+            typer.echo(f"damaged: {damage}")
+            damaged += 1
+        try:
+            written = checksums(folder / MANIFEST) or {}
+        except InputError:  # it was named above
+            continue
+        files += len(written) + 1
+        size += sum(each.bytes for each in written.values())
+    seconds = time.perf_counter() - start
+    typer.echo(
+        f"{amount(len(folders), 'folder')}, {amount(files, 'file')}, {size / 2**20:,.1f} MiB in "
+        f"{seconds:.1f} s: {damaged or 'nothing'} damaged"
+    )
+    if damaged:
+        typer.echo("the next build sets damaged stages aside when it reads them: or remove them")
+        raise typer.Exit(1)
+
+
+def _built(place: Path) -> list[Path]:
+    """The finished folders below `place`, and those that links there lead to, each once.
+
+    A stage that lost its manifest is one too; what is unfinished, or was set aside, is not.
+    """
+    found: dict[Path, Path] = {}
+    there = filter(Path.is_dir, place.rglob("*"))
+    for path in sorted(there, key=Path.is_symlink):  # what a link leads to may be there too
+        real = path.resolve()
+        built = is_complete(real) or HASH.fullmatch(real.name)
+        if built and not any(map(UNFINISHED.fullmatch, path.relative_to(place).parts)):
+            found.setdefault(real, path)
+    return list(found.values())
