@@ -379,7 +379,7 @@ def as_document(record: Record, source: Source, name: str) -> Document:
     if of.sentences:
         text, sentences = with_sentences([of.sentences])
         return of.document(source, name, text, sentences=sentences)
-    text, spans = joined(_paragraphs(of.paragraphs or [of.text]))
+    text, spans = joined(paragraphs_of(*(of.paragraphs or [of.text])))
     return of.document(source, name, text, paragraphs=spans)
 
 
@@ -390,14 +390,14 @@ def as_article(record: Record, source: Source, name: str) -> Document:
     """
     of = _Article.of(record)
     parts: list[tuple[int, str, list[str]]] = []
-    if abstract := paragraphs_of("\n\n".join(of.abstract)):
+    if abstract := paragraphs_of(*of.abstract):
         parts.append((1, "Abstract", abstract))
     for section in of.sections or ():
         heading = clean(section.heading or section.title or "")
         bodies = section.text if section.paragraphs is None else section.paragraphs
         level = section.level or (2 if heading else 1)
-        parts.append((level, heading, _paragraphs(bodies)))
-    if not of.sections and (body := _paragraphs(of.paragraphs or of.text)):
+        parts.append((level, heading, paragraphs_of(*bodies)))
+    if not of.sections and (body := paragraphs_of(*(of.paragraphs or of.text))):
         parts.append((1, "", body))
     text, spans = joined([p for _, _, body in parts for p in body])
     sections, row = Sections(), 0
@@ -441,7 +441,3 @@ def numbered(names: list[int | str | None]) -> list[int]:
         return [-1 if name is None else int(name) for name in names]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(map(str, known)))}
     return [-1 if name is None else numbers[str(name)] for name in names]
-
-
-def _paragraphs(bodies: Iterable[str]) -> list[str]:
-    return [paragraph for body in bodies for paragraph in paragraphs_of(body)]

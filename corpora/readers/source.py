@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, field_validator
 from corpora.declared import Declared
 from corpora.document import PARAGRAPH_BREAK, Document, Spans, paragraph_spans
 from corpora.errors import BadRecord, ConfigError, InputError, expanded
-from corpora.languages import LANGUAGES, Language, code_of
+from corpora.languages import Language
 from corpora.readers.files import DOCUMENT_LIMIT, TOO_LONG, Refused, expect, find_files
 from corpora.splits import split_of
 
@@ -264,14 +264,6 @@ def check_id(name: str) -> str:
     raise Refused(f"bad id: {name[:80]!r} {problem}")
 
 
-def language_of(name: str) -> str:
-    """The code of a language that a record names by it or in English; `Refused` for another."""
-    try:
-        return LANGUAGES.get(name.lower()) or code_of(name)
-    except ConfigError:
-        raise Refused(f"bad language: {name[:40]!r} is no code such as en") from None
-
-
 def check_unicode(text: str) -> None:
     """Raise `Refused` for half a surrogate pair, which UTF-8 cannot encode."""
     try:
@@ -291,9 +283,9 @@ def blocks_of(lines: Iterable[str]) -> list[list[str]]:
     return [list(block) for filled, block in groupby(map(str.strip, lines), bool) if filled]
 
 
-def paragraphs_of(text: str) -> list[str]:
-    """The paragraphs of a running text: blocks of lines that blank lines separate."""
-    return list(map(" ".join, blocks_of(text.splitlines())))
+def paragraphs_of(*texts: str) -> list[str]:
+    """The paragraphs of running texts: blocks of lines that blank lines separate."""
+    return list(map(" ".join, blocks_of("\n\n".join(texts).splitlines())))
 
 
 def joined(paragraphs: Sequence[str]) -> tuple[str, Spans]:
