@@ -24,8 +24,8 @@ from corpora.schemas import DISSENT, MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS, d
 from corpora.splits import SPLITS
 from corpora.store.folder import DatasetFolder
 from corpora.store.rows import parquet_batches
-from corpora.tasks.builder import Builder, Part, Target, each_once
-from corpora.tasks.candidates import Candidates, Shard, text_key
+from corpora.tasks.builder import Builder, Part, Shard, Target, each_once
+from corpora.tasks.candidates import Candidates, text_key
 from corpora.tasks.cards import card_beside
 
 ROWS_PER_BATCH = 16_384

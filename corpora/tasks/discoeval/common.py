@@ -69,10 +69,6 @@ class Consecutive(Sized):
         return self
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
-        """Runs of `LENGTH` consecutive sentences."""
-        return (Row(run) for run in self.runs(document, reject))
-
-    def runs(self, document: Document, reject: Reject) -> Iterator[tuple[list[str], int]]:
         """Windows of `LENGTH` sentences that do not overlap, and how many got quotation marks.
 
         Where the first one begins is chance, by a hash of its sentences: the beginning of a
@@ -103,7 +99,7 @@ class Consecutive(Sized):
                     elif words(window) < self.mean_words * length:
                         reject("too_few_words")
                     else:
-                        yield window, sum(text not in written for text in window)
+                        yield Row((window, sum(text not in written for text in window)))
 
     def _refused(self, text: str) -> str:
         """Why a sentence cannot be used, or nothing."""

@@ -94,9 +94,9 @@ class Dc(Consecutive):
         """Windows of six: of the turns of each conversation for `chat`, else for `text`."""
         if document.turns is None:
             known = sentence_keys(document.sentence_texts())
-            for number, run in enumerate(self.runs(document, reject)):
+            for number, row in enumerate(super().candidates(document, reject)):
                 about = ((), ()) if number else (document.categories, known)
-                yield Row((*run, *about), "text")
+                yield Row((*row.values, *about), "text")
             return
         rules = (self.chat_min_words, self.chat_max_words, self.chat_plain)
         for name, turns in conversations(document, *rules, reject):
