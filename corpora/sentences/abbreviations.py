@@ -35,7 +35,7 @@ class Language:
         return self.titles | self.inner | self.numbered | self.ending
 
 
-_LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_LISTS = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
 LANGUAGES = {
     code: Language(**{name: frozenset(words.split()) for name, words in lists.items()})
     for code, lists in _LISTS.items()
