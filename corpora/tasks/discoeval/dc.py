@@ -21,7 +21,6 @@ from corpora.tasks.builder import Reject, Row, Size
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
 from corpora.tasks.discoeval.chat import conversations
-from corpora.tasks.discoeval.common import Consecutive
 from corpora.tasks.discoeval.donors import (
     WINDOWS,
     Find,
@@ -30,7 +29,7 @@ from corpora.tasks.discoeval.donors import (
     sentence_keys,
     similar_documents,
 )
-from corpora.tasks.discoeval.order import balanced
+from corpora.tasks.discoeval.order import Consecutive, balanced
 from corpora.tasks.similar import Categories, Profiles
 
 REPLACED = range(1, 5)
