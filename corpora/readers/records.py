@@ -329,13 +329,12 @@ class _Whole(Fields):
 
     def document(self, source: Source, name: str, text: str, **layers: Any) -> Document:
         """A document of `text` and the other fields; `name` is its id if they have none."""
-        name = self.id or name
         return source.document(
-            name,
+            self.id or name,
             text,
-            group=self.group or name,
+            group=self.group,
             licence=self.licence,
-            language=self.language or source.language,
+            language=self.language,
             title=self.title,
             url=self.url,
             author=self.author,

@@ -183,12 +183,14 @@ class Source:
         """Reject the record if the block raises `Refused`; `where` is its place."""
         return refusing(self.refuse, where, record)
 
-    def document(self, name: str, text: str, **about: Any) -> Document:
+    def document(self, name: str, text: str, *, language: str = "", **about: Any) -> Document:
         """A document with the id `name`; `Refused` for a bad id, no text, or too much text."""
         expect(text, "no text: there is none in it")
         expect(len(text) <= DOCUMENT_LIMIT, TOO_LONG)
-        check_id(about.get("group") or name)
-        return Document(**{"id": check_id(name), "text": text, "language": self.language, **about})
+        document = Document(name, text, language=language or self.language, **about)
+        check_id(document.group)
+        check_id(document.id)
+        return document
 
 
 @contextmanager
