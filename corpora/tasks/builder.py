@@ -251,6 +251,7 @@ class Builder(Declared):
             builder=type(self),
             documents=target.documents,
             extraction_rejects=target.extraction_rejects,
+            details={"settings": {"seed": target.seed, **self.identity()}},
         )
 
     def build(self, inputs: Iterable[Any], target: Target) -> dict[str, Any]:

@@ -154,10 +154,7 @@ class Candidates:
             self._limit_groups(part)
         if self.builder.share_fields():
             self.dataset.shares = self.builder.shares()
-        self.dataset.details |= {
-            "split": self.assignments.get("", self.assignments),
-            "settings": {"seed": target.seed, **self.builder.identity()},
-        }
+        self.dataset.details["split"] = self.assignments.get("", self.assignments)
 
     def _limit_groups(self, part: str) -> None:
         """Leave out candidates for training of groups that have more than their share of them.

@@ -88,7 +88,6 @@ class FromSources(Builder):
                 licences[next(reversed(licences))].add(licence)
                 filled |= {config} if writer.rows else set()
             dataset.name_licences(licences)
-            dataset.details |= {"settings": {"seed": target.seed, **self.identity()}}
             return dataset.finish(next((c for c in self.configurations() if c in filled), None))
 
     def _opened(
