@@ -83,6 +83,8 @@ def _read(path: Path, module: str) -> _File:
     said: list[str] = []
     for node in nodes:
         said.append("")
+        guard = node.test if isinstance(node, ast.If) else None
+        guarded = isinstance(guard, ast.Name) and guard.id == "TYPE_CHECKING"
         for name in node._fields:
             value = getattr(node, name, None)
             if name in LAYOUT or (value is None and name != "value"):
@@ -91,7 +93,7 @@ def _read(path: Path, module: str) -> _File:
             items = [item for item in items if not _is_text(item)]
             children = [item for item in items if isinstance(item, ast.AST)]
             nodes += children
-            if node in for_types or _is_for_types(node):
+            if guarded or node in for_types:
                 for_types.update(children)
             if items:
                 shown = (type(i).__name__ if isinstance(i, ast.AST) else repr(i) for i in items)
@@ -99,11 +101,6 @@ def _read(path: Path, module: str) -> _File:
         if node not in for_types:
             imports += _imported(node, package)
     return _File(tuple(imports), hashlib.sha256("\0".join(said).encode()).hexdigest())
-
-
-def _is_for_types(node: ast.AST) -> bool:
-    test = node.test if isinstance(node, ast.If) else None
-    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
 
 
 def _imported(node: ast.AST, package: str) -> list[str]:

@@ -12,7 +12,7 @@ from corpora.document import Document
 from corpora.errors import BadRecord, InputError, amount
 from corpora.progress import track
 from corpora.readers import opened, parse_spec, read_documents
-from corpora.readers.source import without_folder
+from corpora.readers.source import Source, without_folder
 from corpora.store.documents import write_documents
 
 VERSION = 4
@@ -31,10 +31,10 @@ def ingest(
     rejects.unlink(missing_ok=True)
     reasons, licences = Counter[str](), Counter[str]()
     sizes = {"paragraphs": 0, "words": 0}
-    _, target = parse_spec(spec)
 
     def on_bad(record: BadRecord) -> None:
-        where, reason = (without_folder(target, said) for said in (record.where, record.reason))
+        said = (record.where, record.reason)
+        where, reason = (without_folder(source.target, each) for each in said)
         reasons[reason.partition(":")[0]] += 1
         line = {"where": where, "reason": reason, "value": record.value[:200]}
         rejects.parent.mkdir(exist_ok=True)
@@ -51,7 +51,7 @@ def ingest(
     reader, source = opened(spec, options, on_bad=on_bad)
     documents = track(read_documents(reader, source), f"reading {spec}")
     count = write_documents(counted(documents), folder)
-    check_bad_share(spec, count, source.bad, max_bad_share, source.first_bad)
+    check_bad_share(spec, source, max_bad_share)
     return {
         "documents": count,
         **sizes,
@@ -63,17 +63,13 @@ def ingest(
 
 
 def check_bad_share(
-    spec: str,
-    good: int,
-    bad: int,
-    max_bad_share: float,
-    first: BadRecord | None = None,
-    unit: str = "document",
+    spec: str, source: Source, max_bad_share: float, unit: str = "document"
 ) -> None:
-    """Raise `InputError` if no record is good, or a larger share than allowed is bad.
+    """Raise `InputError` if no record of a source that was read is good, or too many are bad.
 
-    `good` counts units, `bad` records; `first` is the bad one that the message shows.
+    `unit`: what `source.good` counts.
     """
+    good, bad, first = source.good, source.bad, source.first_bad
     shown = f"; the first one: {first.where}: {first.reason}" if first else ""
     if not good:
         raise InputError(f"no {unit} could be read{shown}", where=spec)

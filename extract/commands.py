@@ -104,7 +104,7 @@ def extract_to_file(
             for document in read_documents(reader, source):
                 seen += 1
                 yield document
-            check_bad_share(spec, source.good, source.bad, max_bad_share, source.first_bad)
+            check_bad_share(spec, source, max_bad_share)
 
     def pairs() -> Iterator[Pair]:
         for pair in extractor.pairs(track(documents(), f"extracting from {', '.join(sources)}")):

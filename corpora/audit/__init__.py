@@ -30,6 +30,7 @@ from corpora.audit.rules import (
     reached,
     too_few,
 )
+from corpora.intervals import FEW
 from corpora.languages import UNSPACED
 from corpora.store.card import from_template
 from corpora.store.engine import Engine
@@ -39,8 +40,6 @@ __all__ = ["AUDIT_FILE", "Audited", "audited", "built", "rendered", "to_json"]
 AUDIT_FILE = "audit.json"
 TRAIN = TEST = 4_000
 """Maximum numbers of rows of a configuration for fitting and for scoring."""
-FEWEST_UNITS = 10
-"""Scored documents from which an interval is printed: with fewer it would say nothing."""
 
 RULES = {
     "majority": "the most frequent label",
@@ -255,7 +254,7 @@ def rendered(found: Mapping[str, Audited]) -> str:
         "rules": {rule: what for rule, what in RULES.items() if rule in fitted},
         "released": released(),
         "sample": (TRAIN, TEST),
-        "fewest": FEWEST_UNITS,
+        "fewest": FEW,
         "alike": ALIKE,
     }
     return from_template("audit.md", values).strip()

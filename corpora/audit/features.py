@@ -19,6 +19,8 @@ from corpora.languages import UNSPACED
 Array = NDArray[np.float64]
 Text = tuple[str, ...]
 """The sentences of a text, or the sides of a relation."""
+Row = tuple[Text, ...]
+"""A text, or the better and the worse one."""
 Matrix = Any
 """A dense or a sparse matrix with a row for each example."""
 
@@ -172,12 +174,16 @@ KINDS: Mapping[str, Kind] = {
 
 
 class Features:
-    """The features of texts by rule; `learn` are the training texts, `others` all that follow."""
+    """The features of rows by rule: of the text of each, or of the better and the worse one.
 
-    def __init__(self, kind: Kind, learn: Sequence[Text], others: Iterable[Text]) -> None:
+    Words are learnt from the rows `train`; `test` are all others that follow.
+    """
+
+    def __init__(self, kind: Kind, train: Sequence[Row], test: Sequence[Row]) -> None:
         from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-        self.kind, every = kind, [*learn, *others]
+        learn = list(chain.from_iterable(train))
+        self.kind, every = kind, [*learn, *chain.from_iterable(test)]
         sentences = dict.fromkeys(chain.from_iterable(every))
         self.index = {sentence: number for number, sentence in enumerate(sentences)}
         self.shapes = np.array([shape_of(sentence) for sentence in sentences], float)
@@ -202,8 +208,13 @@ class Features:
         fitted = _fitted(weights, map(" ".join, learn)) if coheres else None
         self.vectors = fitted.transform(sentences) if fitted else None
 
-    def of(self, texts: Sequence[Text]) -> dict[str, Matrix]:
-        """By rule a matrix with a row for each text; the numbers together are `numbers`."""
+    def of(self, rows: Sequence[Row]) -> dict[str, Matrix]:
+        """By rule a matrix with a row for each row; of two texts the differences."""
+        one, *two = map(self._of_texts, zip(*rows, strict=True))
+        return {rule: one[rule] - two[0][rule] for rule in one} if two else one
+
+    def _of_texts(self, texts: Sequence[Text]) -> dict[str, Matrix]:
+        """The features of texts; all numbers together are `numbers`."""
         from scipy.sparse import hstack
 
         kind, number = self.kind, {text: n for n, text in enumerate(dict.fromkeys(texts))}

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corpora.audit.features import WORD, Array, Features, Kind, Matrix, Text
+from corpora.audit.features import WORD, Array, Features, Kind, Matrix, Row
 
 SEED = 13
 FEWEST_TRAIN, FEWEST_TEST = 40, 20
@@ -40,7 +40,7 @@ class Example:
     changed sentence.
     """
 
-    texts: tuple[Text, ...]
+    texts: Row
     label: Hashable
     unit: str
     item: tuple[str, int]
@@ -113,15 +113,18 @@ def reached(kind: Kind, divisions: Sequence[Division]) -> list[Reached]:
     )
     earned: dict[tuple[str, str], list[float]] = defaultdict(list)
     for train, test in divisions:
-        matrices = _matrices(kind, train, test).items()
-        if kind.ranked:
-            for rule, (a, b) in matrices:
-                earned[rule, "pairwise"] += _ranked(a, b, len(train))
-            continue
-        for rule, (a, b) in matrices:
-            earned[rule, "accuracy"] += _classified(a, b, train, test, None)
+        learn, judge = ([row.texts for row in rows] for rows in (train, test))
+        features = Features(kind, learn, judge)
+        a, b = features.of(learn), features.of(judge)
+        for rule in a:
+            if kind.ranked:
+                earned[rule, "pairwise"] += _ranked(a[rule], b[rule], len(train))
+                continue
+            earned[rule, "accuracy"] += _classified(a[rule], b[rule], train, test, None)
             if uneven:
-                earned[rule, "balanced"] += _classified(a, b, train, test, "balanced")
+                earned[rule, "balanced"] += _classified(a[rule], b[rule], train, test, "balanced")
+        if kind.ranked:
+            continue
         keys: dict[str, Callable[[Example], Hashable]] = {"majority": lambda row: 0}
         keys["row_order"] = lambda row: row.tenth
         if train[0].columns:
@@ -153,21 +156,6 @@ def _position(divisions: Sequence[Division]) -> list[Reached]:
         return []
     figures = with_interval(right, units)
     return [Reached("position", "accuracy", *figures, _percent(np.mean(chances)), len(right))]
-
-
-def _matrices(
-    kind: Kind, train: Sequence[Example], test: Sequence[Example]
-) -> dict[str, tuple[Matrix, Matrix]]:
-    """By rule, the features of training and test rows; for ranked texts, differences."""
-    learn = [text for row in train for text in row.texts]
-    features = Features(kind, learn, (text for row in test for text in row.texts))
-
-    def of(rows: Sequence[Example]) -> dict[str, Matrix]:
-        one, *two = (features.of(side) for side in zip(*(row.texts for row in rows), strict=True))
-        return {rule: one[rule] - two[0][rule] for rule in one} if two else one
-
-    a, b = of(train), of(test)
-    return {rule: (a[rule], b[rule]) for rule in a}
 
 
 def _fit(matrix: Matrix, labels: Any, weight: str | None = None, *, ranked: bool = False) -> Any:

@@ -13,8 +13,9 @@ from typing import Any
 from corpora.declared import REFERENCE, Registry
 from corpora.document import Document
 from corpora.errors import InputError, expanded, nearest
-from corpora.readers.files import Refused
-from corpora.readers.source import OnBad, SeenIds, Source, check_id, fail, language_of
+from corpora.languages import LANGUAGES, is_code
+from corpora.readers.files import Refused, expect
+from corpora.readers.source import OnBad, SeenIds, Source, check_id, fail
 from corpora.readers.source import Reader as Reader
 
 _FOLDER = "corpora.readers"
@@ -139,7 +140,10 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
         try:
             check_id(document.id)
             check_id(document.group)
-            document.language = language_of(document.language)
+            language = document.language  # a code, or its name in English
+            document.language = code = LANGUAGES.get(language.lower(), language)
+            known = not code or is_code(code)
+            expect(known, f"bad language: {code[:40]!r} is no code such as en")
         except Refused as refusal:
             source.refuse(refusal.record(f"{where}: document {document.id[:80]!r}"))
             continue

@@ -334,13 +334,12 @@ class _Whole(Fields):
 
     def document(self, source: Source, name: str, text: str, **layers: Any) -> Document:
         """A document of `text` and the other fields; `name` is its id if they have none."""
-        name = self.id or name
         return source.document(
-            name,
+            self.id or name,
             text,
-            group=self.group or name,
+            group=self.group,
             licence=self.licence,
-            language=self.language or source.language,
+            language=self.language,
             title=self.title,
             url=self.url,
             author=self.author,
@@ -384,7 +383,7 @@ def as_document(record: Record, source: Source, name: str) -> Document:
     if of.sentences:
         text, sentences = with_sentences([of.sentences])
         return of.document(source, name, text, sentences=sentences)
-    text, spans = joined(_paragraphs(of.paragraphs or [of.text]))
+    text, spans = joined(paragraphs_of(*(of.paragraphs or [of.text])))
     expect(text, _no_text([record], getattr(record, "names", {})))
     return of.document(source, name, text, paragraphs=spans)
 
@@ -396,14 +395,14 @@ def as_article(record: Record, source: Source, name: str) -> Document:
     """
     of = _Article.of(record)
     parts: list[tuple[int, str, list[str]]] = []
-    if abstract := paragraphs_of("\n\n".join(of.abstract)):
+    if abstract := paragraphs_of(*of.abstract):
         parts.append((1, "Abstract", abstract))
     for section in of.sections or ():
         heading = clean(section.heading or section.title or "")
         bodies = section.text if section.paragraphs is None else section.paragraphs
         level = section.level or (2 if heading else 1)
-        parts.append((level, heading, _paragraphs(bodies)))
-    if not of.sections and (body := _paragraphs(of.paragraphs or of.text)):
+        parts.append((level, heading, paragraphs_of(*bodies)))
+    if not of.sections and (body := paragraphs_of(*(of.paragraphs or of.text))):
         parts.append((1, "", body))
     text, spans = joined([p for _, _, body in parts for p in body])
     sections, row = Sections(), 0
@@ -457,7 +456,3 @@ def _no_text(records: Iterable[Record], names: Mapping[str, str]) -> str:
         return "no text: there is none in it"
     shown = ", ".join(map(str, fields))[:100]
     return f'no text: no field {names["text"]!r}, only {shown} (text = "NAME" names another one)'
-
-
-def _paragraphs(bodies: Iterable[str]) -> list[str]:
-    return [paragraph for body in bodies for paragraph in paragraphs_of(body)]

@@ -34,7 +34,7 @@ class JsonLines(RecordReader):
     suffixes = JSON_LINES
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        yield from self.documents(json_rows(path), source, stem)
+        return self.documents(json_rows(path), source, stem)
 
 
 class Sample(JsonLines):
@@ -57,7 +57,7 @@ class ParquetFiles(RecordReader):
     suffixes = (".parquet",)
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        yield from self.documents(parquet_rows(path), source, stem)
+        return self.documents(parquet_rows(path), source, stem)
 
 
 class Hub(RecordReader):

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BeforeValidator, field_validator
 from corpora.declared import Declared
 from corpora.document import PARAGRAPH_BREAK, Document, Spans, paragraph_spans
 from corpora.errors import BadRecord, ConfigError, InputError, expanded
-from corpora.languages import LANGUAGES, Language, code_of
+from corpora.languages import Language
 from corpora.readers.files import DOCUMENT_LIMIT, TOO_LONG, Refused, expect, find_files
 from corpora.splits import split_of
 
@@ -207,12 +207,14 @@ class Source:
         self.where = where
         return refusing(self.refuse, where, record)
 
-    def document(self, name: str, text: str, **about: Any) -> Document:
+    def document(self, name: str, text: str, *, language: str = "", **about: Any) -> Document:
         """A document with the id `name`; `Refused` for a bad id, no text, or too much text."""
         expect(text, "no text: there is none in it")
         expect(len(text) <= DOCUMENT_LIMIT, TOO_LONG)
-        check_id(about.get("group") or name)
-        return Document(**{"id": check_id(name), "text": text, "language": self.language, **about})
+        document = Document(name, text, language=language or self.language, **about)
+        check_id(document.group)
+        check_id(document.id)
+        return document
 
 
 @contextmanager
@@ -288,14 +290,6 @@ def check_id(name: str) -> str:
     raise Refused(f"bad id: {name[:80]!r} {problem}")
 
 
-def language_of(name: str) -> str:
-    """The code of a language that a record names by it or in English; `Refused` for another."""
-    try:
-        return LANGUAGES.get(name.lower()) or code_of(name)
-    except ConfigError:
-        raise Refused(f"bad language: {name[:40]!r} is no code such as en") from None
-
-
 def check_unicode(text: str) -> None:
     """Raise `Refused` for half a surrogate pair, which UTF-8 cannot encode."""
     try:
@@ -315,9 +309,9 @@ def blocks_of(lines: Iterable[str]) -> list[list[str]]:
     return [list(block) for filled, block in groupby(map(str.strip, lines), bool) if filled]
 
 
-def paragraphs_of(text: str) -> list[str]:
-    """The paragraphs of a running text, `run_on`."""
-    return run_on(blocks_of(text.splitlines()))
+def paragraphs_of(*texts: str) -> list[str]:
+    """The paragraphs of running texts, `run_on`."""
+    return run_on(blocks_of("\n\n".join(texts).splitlines()))
 
 
 def run_on(blocks: Iterable[Sequence[str]]) -> list[str]:

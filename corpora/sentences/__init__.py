@@ -13,8 +13,7 @@ from pydantic import AfterValidator
 
 from corpora.document import Document, Spans
 from corpora.errors import chosen
-from corpora.sentences.abbreviations import GENERIC, LANGUAGES
-from corpora.sentences.rules import INVISIBLE, UNSEEN, Rules
+from corpora.sentences.rules import GENERIC, INVISIBLE, LANGUAGES, UNSEEN, Rules
 
 _CJK_END = re.compile(r"(?<![。！？!?…])[。！？!?…]++[”’」』）)》\"]*+\s*+")
 _LINE_END = re.compile(r"\n")

@@ -57,27 +57,6 @@ def split_of(path: str) -> str:
     return SPLIT_NAMES.get(words[-1].lower(), words[-1].lower()) if words else ""
 
 
-def deal(
-    weights: Sequence[int], targets: Sequence[float], got: Sequence[float], number: Sequence[int]
-) -> list[int]:
-    """The split of each unit, as its place in `SPLITS`: the one that lacks most.
-
-    The last units go to splits without any. `targets`: the weight that each split should have;
-    `got` and `number`: the weight, and how many units, it has already.
-    """
-    lacking = [target - part for target, part in zip(targets, got, strict=True)]
-    wanted = [code for code, target in enumerate(targets) if target > 0]
-    without = [code for code in wanted if not number[code]]
-    codes = []
-    for left, weight in zip(range(len(weights), 0, -1), weights, strict=True):
-        code = max(without if left <= len(without) else wanted, key=lacking.__getitem__)
-        lacking[code] -= weight
-        codes.append(code)
-        if code in without:
-            without.remove(code)
-    return codes
-
-
 class Fit(NamedTuple):
     """How near the splits are to their shares, those of no share aside.
 

@@ -144,7 +144,7 @@ def divided(documents: Mapping[str, tuple[str, int]], shares: Shares, seed: int)
     split, broken = stratified(table, shares, seed, np.full(len(documents), -1, np.int8))
     reason = "whole groups fit"
     if broken:
-        reason = f"{len({*table.groups.tolist()})} groups do not make splits of at least "
+        reason = f"{table.groups.max() + 1} groups do not make splits of at least "
         reason += f"{MIN_GROUPS} groups each within {TOLERANCE:.0%} of their shares"
     return Division(table.documents, split, "document" if broken else "group", reason)
 

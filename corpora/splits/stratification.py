@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpora.rng import Words, mixed, stable_id
-from corpora.splits import SPLITS, Shares, deal, fit
+from corpora.splits import SPLITS, Shares, fit
 
 ATTEMPTS, SMALL = 128, 2_000
 """Orders that are tried until all datasets fit, where there are at most so many units; else 2."""
@@ -31,13 +31,13 @@ Served = tuple[Sequence[str], Iterable[tuple[str, str, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The documents of sources as they come: keys of ids and groups, characters, source's number.
+    """The documents of sources as they come: keys of ids, numbers of groups, characters, source.
 
-    `served`: the datasets that draw on each source.
+    `source`: the number of each document's source. `served`: the datasets that draw on a source.
     """
 
     documents: Words
-    groups: Words
+    groups: Ints
     weights: Ints
     source: NDArray[np.int32]
     served: Sequence[frozenset[str]]
@@ -50,7 +50,8 @@ class Table:
             for name, group, size in sizes
         )
         columns = np.fromiter(rows, "u8, u8, i8, i4")
-        documents, groups, weights, source = (columns[f"f{n}"] for n in range(4))
+        documents, keys, weights, source = (columns[f"f{n}"] for n in range(4))
+        groups = np.unique(keys, return_inverse=True)[1]
         served = [frozenset(names) for names, _ in sources]
         return cls(documents, groups, weights, source, served)
 
@@ -62,13 +63,9 @@ class Table:
         drawn_on = [i for i, names in enumerate(self.served) if dataset in names]
         return np.flatnonzero(np.isin(self.source, drawn_on))
 
-    def group_numbers(self) -> Ints:
-        """The group of each row, as a number."""
-        return np.unique(self.groups, return_inverse=True)[1]
-
     def cuts(self, split: Codes) -> bool:
         """Whether documents of one group are in several splits; those in none (-1) do not count."""
-        return len(_in_several(self.group_numbers(), split)) > 0
+        return len(_in_several(self.groups, split)) > 0
 
     def units(self, given: Codes, broken: Iterable[str] = ()) -> Ints:
         """The unit of each row, as a number: rows of one unit get one split.
@@ -81,7 +78,7 @@ class Table:
         from scipy.sparse.csgraph import connected_components
 
         document = np.unique(self.documents, return_inverse=True)[1]
-        group = self.group_numbers()
+        group = self.groups
         joined = np.ones(len(document), bool)
         for name in broken:
             # A group is broken as a whole, in whatever dataset its documents are.
@@ -178,7 +175,7 @@ def _dealt(table: Table, units: Ints, shares: Shares, seed: int, given: Codes) -
             own = waiting.pop(dataset)
             own = own[np.argsort(rank[own])]
             of_own = weights[dataset][own].tolist()
-            split[own] = deal(of_own, targets[dataset], *sums(dataset, split))
+            split[own] = _deal(of_own, targets[dataset], *sums(dataset, split))
             waiting = {other: left[split[left] < 0] for other, left in waiting.items()}
         fits = {dataset: fit(targets[dataset], *sums(dataset, split)) for dataset in members}
         unfit = [dataset for dataset, one in fits.items() if not one.good]
@@ -187,3 +184,24 @@ def _dealt(table: Table, units: Ints, shares: Shares, seed: int, given: Codes) -
         if not unfit:
             break
     return min(attempts, key=lambda attempt: attempt.cost)
+
+
+def _deal(
+    weights: Sequence[int], targets: Sequence[float], got: Sequence[float], number: Sequence[int]
+) -> list[int]:
+    """The split of each unit, as its place in `SPLITS`: the one that lacks most.
+
+    The last units go to splits without any. `targets`: the weight that each split should have;
+    `got` and `number`: the weight, and how many units, it has already.
+    """
+    lacking = [target - part for target, part in zip(targets, got, strict=True)]
+    wanted = [code for code, target in enumerate(targets) if target > 0]
+    without = [code for code in wanted if not number[code]]
+    codes = []
+    for left, weight in zip(range(len(weights), 0, -1), weights, strict=True):
+        code = max(without if left <= len(without) else wanted, key=lacking.__getitem__)
+        lacking[code] -= weight
+        codes.append(code)
+        if code in without:
+            without.remove(code)
+    return codes

@@ -85,23 +85,16 @@ def write_documents(
             count += sum(1 for _ in rows)
             continue
         with replacing(path) as partial, pq.ParquetWriter(partial, DOCUMENTS, **PARQUET) as writer:
-            for group in _groups(rows):
+            group, size = list[Document](), 0
+            for document in rows:
+                count, size = count + 1, size + len(document.text)
+                group.append(document)
+                if len(group) == _DOCS_PER_GROUP or size > _CHARS_PER_GROUP:
+                    writer.write_batch(document_batch(group))
+                    group, size = [], 0
+            if group:
                 writer.write_batch(document_batch(group))
-                count += len(group)
     return count
-
-
-def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    group: list[Document] = []
-    size = 0
-    for document in documents:
-        group.append(document)
-        size += len(document.text)
-        if len(group) == _DOCS_PER_GROUP or size > _CHARS_PER_GROUP:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
 
 
 def document_batch(documents: Sequence[Document]) -> pa.RecordBatch:

@@ -95,10 +95,6 @@ class Engine:
         ((value,),) = self.rows(query, values)
         return value
 
-    def view(self, name: str, files: Path) -> None:
-        """Name the rows of Parquet files, given as a glob."""
-        self.run(f"create view {name} as select * from {parquet(files)}")
-
     def name(self, name: str, rows: Any) -> None:
         """Name the rows of an Arrow table or dataset."""
         self._connection.register(name, rows)

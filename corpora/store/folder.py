@@ -22,6 +22,7 @@ from corpora import audit, licences
 from corpora.code import versions
 from corpora.declared import Declared
 from corpora.errors import DiscorporaError, InputError
+from corpora.intervals import FEW
 from corpora.splits import SPLITS, TOLERANCE, Shares, fit
 from corpora.store import card as cards
 from corpora.store.atomic import MANIFEST, cleared, read_json, sha256, write_json, write_text
@@ -310,7 +311,7 @@ class DatasetFolder:
     def _groups(self, engine: Engine, configs: Mapping[str, Any]) -> dict[str, dict[str, int]]:
         """By split the rows of each group (book), or of each document, if there are few of them.
 
-        A note warns of an evaluation split with fewer than `audit.FEWEST_UNITS`.
+        A note warns of an evaluation split with fewer than `FEW`.
         """
         config = next((name for name in configs if configs[name]["default"]), next(iter(configs)))
         entry = configs[config]
@@ -322,7 +323,7 @@ class DatasetFolder:
                 query = f'select "{column}", count(*) from {rows} group by 1 order by 1'
                 found = engine.rows(f"{query} limit {SHOWN}")
                 groups[split] = {str(name): number for name, number in found}
-                if split in SPLITS[1:] and len(groups[split]) < audit.FEWEST_UNITS:
+                if split in SPLITS[1:] and len(groups[split]) < FEW:
                     what = "books or files" if column == "group" else "documents"
                     self.note(
                         f"`{split}` has few {what} ({len(groups[split])}): a score on its rows may "
@@ -359,7 +360,7 @@ def _overlap(engine: Engine, writers: Sequence[SplitWriter]) -> dict[str, int]:
     for one, two in combinations(writers, 2):
         # The smaller of the two is held in memory, the other one passes by.
         few, many = (
-            f"select unnest({_texts(writer, writer.texts)}) as text from {_rows(writer)}"
+            f"select unnest({_texts(writer, writer.texts)}) as text from {parquet(writer.files)}"
             for writer in sorted((two, one), key=lambda writer: writer.rows)
         )
         query = f"""
@@ -369,11 +370,6 @@ def _overlap(engine: Engine, writers: Sequence[SplitWriter]) -> dict[str, int]:
         filled = one.rows and two.rows
         overlap[f"{one.split}/{two.split}"] = int(engine.value(query)) if filled else 0
     return overlap
-
-
-def _rows(writer: SplitWriter) -> str:
-    """The rows of a split, as a query names them."""
-    return parquet(writer.folder / f"{writer.split}-*.parquet")
 
 
 def _texts(writer: SplitWriter, columns: Iterable[str]) -> str:
@@ -389,7 +385,7 @@ def _distinct(engine: Engine, writer: SplitWriter) -> int:
     Of a configuration without texts those count that differ in its first column.
     """
     texts = _texts(writer, [*writer.texts, *writer.long] or writer.schema.names[:1])
-    query = f"select count(distinct hash(list_sort({texts}))) from {_rows(writer)}"
+    query = f"select count(distinct hash(list_sort({texts}))) from {parquet(writer.files)}"
     return int(engine.value(query)) if writer.rows else 0
 
 

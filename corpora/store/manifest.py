@@ -133,12 +133,16 @@ class Results(BaseModel):
 
 def read_manifest(path: Path, hint: str = BUILD) -> dict[str, Any]:
     """A manifest as it stands in its file. Raises `InputError` for one of another form."""
-    return _checked(Manifest, path, hint)
+    value = read_json(path, hint)
+    record_of(Manifest, value, str(path), hint)
+    return dict(value)
 
 
 def read_results(path: Path) -> dict[str, Any]:
     """Results as they stand in their file. Raises `InputError` for what has another form."""
-    return _checked(Results, path, "")
+    value = read_json(path)
+    record_of(Results, value, str(path))
+    return dict(value)
 
 
 def label_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, list[str]]:
@@ -150,9 +154,3 @@ def label_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, list[str]]:
     features = record_of(Described, stored, "the metadata of its schema").info.features
     named = {name: about for name, about in features.items() if isinstance(about, Feature)}
     return {name: [*about.names] for name, about in named.items() if about.names is not None}
-
-
-def _checked(kind: type[BaseModel], path: Path, hint: str) -> dict[str, Any]:
-    value = read_json(path, hint)
-    record_of(kind, value, str(path), hint)
-    return dict(value)

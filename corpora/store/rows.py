@@ -176,6 +176,7 @@ class SplitWriter:
         rows_per_group: int = 16_384,
     ) -> None:
         self.folder, self.split, self.schema = folder, split, schema
+        self.files = folder / f"{split}-*.parquet"
         self.texts, self.long = tuple(texts), tuple(long)
         self.rows = 0
         self.features = hub_features(schema)

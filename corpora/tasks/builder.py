@@ -1,15 +1,17 @@
 """What every dataset builder declares, and the way from documents to a dataset folder.
 
 A builder is one class. Its `candidates` are the linguistic part, one document at a time: any
-worker can make them. They wait as Parquet shards; `write` then splits, samples and orders them
-with queries (`corpora.tasks.candidates`) and writes the configurations.
+worker can make them. They wait as Parquet shards; `select` and `write` then split, sample and order
+them with queries (`corpora.tasks.candidates`) and write the configurations.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
@@ -19,7 +21,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from corpora.declared import Declared
 from corpora.document import Document
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, chosen
+from corpora.rng import stable_id, stream
 from corpora.splits import SPLITS, Shares
 from corpora.splits.division import Division
 from corpora.splits.prescribed import prescribed, table_hash
@@ -27,8 +30,8 @@ from corpora.store.card import Card
 from corpora.store.documents import documents_in
 from corpora.store.engine import MEMORY
 from corpora.store.folder import CANDIDATES, DatasetFolder, Stage
-from corpora.store.rows import record_batches
-from corpora.tasks.candidates import COMMON, Candidates, Shard, candidates_of
+from corpora.store.rows import record_batches, write_parquet
+from corpora.tasks.candidates import COMMON, DOCUMENTS, REJECTS, Candidates, text_key
 
 DOCUMENTS_PER_SHARD = 4096
 
@@ -88,6 +91,14 @@ class Target:
     def stage_of(self, part: str) -> str:
         """The name of the random streams of a part."""
         return f"{self.stage.name}/{part}" if part else self.stage.name
+
+
+@dataclass(slots=True)
+class Shard:
+    """What is noted of a shard beside its rows: its documents, and what was left out and why."""
+
+    documents: list[dict[str, Any]] = field(default_factory=list)
+    rejects: Counter[str] = field(default_factory=Counter)
 
 
 class Builder(Declared):
@@ -175,15 +186,55 @@ class Builder(Declared):
         goes on.
         """
         for number, some in enumerate(inputs):
-            shard = Shard(target.folder / CANDIDATES / f"{number:05d}.documents")
-            if number % of == rank and not shard.path.exists():
-                shard.write(self.collected(some, target, shard), self.candidate_schema())
+            path = target.folder / CANDIDATES / f"{number:05d}.documents"
+            if number % of == rank and not path.exists():
+                shard = Shard()
+                rows = self.collected(some, target, shard)
+                write_parquet(path.with_suffix(".rows"), rows, self.candidate_schema())
+                # With this file the shard is whole.
+                documents = pa.RecordBatch.from_pylist(shard.documents, DOCUMENTS)
+                rejects = {REJECTS: json.dumps(shard.rejects)}
+                write_parquet(path, [documents], DOCUMENTS, rejects)
 
     def collected(self, some: Any, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
         """The candidate rows of an input; `shard` notes its documents and the rejects."""
         documents = documents_in(some) if isinstance(some, Path) else some
-        rows = candidates_of(self, documents, target, shard)
-        return record_batches(rows, self.candidate_schema())
+        return record_batches(
+            self._candidate_rows(documents, target, shard), self.candidate_schema()
+        )
+
+    def _candidate_rows(
+        self, documents: Iterable[Document], target: Target, shard: Shard
+    ) -> Iterator[dict[str, Any]]:
+        """The candidates of documents, with random priorities and the keys of their texts.
+
+        A priority comes from the random stream of its document: neither other documents nor their
+        order change it.
+        """
+        own_names = self.columns.names
+        names = [*COMMON.names, *own_names]
+        where = f"builder {self.name!r}"
+        equal = [own_names.index(chosen("column", name, own_names, where)) for name in self.equal]
+        for document in documents:
+            parts: dict[tuple[str, str], list[Row]] = {}
+            for row in self.candidates(document, lambda reason: shard.rejects.update((reason,))):
+                values = getattr(row, "values", None)
+                if not isinstance(values, Sized) or len(values) != len(own_names):
+                    hint = "yield Row((...)) with a value of each of its columns: "
+                    said = f"{str(row)[:200]} is not a candidate"
+                    raise ConfigError(said, where=where, hint=hint + ", ".join(own_names))
+                parts.setdefault((row.part, row.doc or document.id), []).append(row)
+            # A document without candidates stays known: an id that comes twice is an error anyway.
+            for (part, doc), own in (parts or {("", document.id): []}).items():
+                whole = (document.id, document.group, document.source, document.language)
+                noted = (part, doc, stable_id(doc), *whole, len(own))
+                shard.documents.append(dict(zip(DOCUMENTS.names, noted, strict=True)))
+                random = stream(target.seed, target.stage_of(part), doc)
+                priorities = random.integers(0, 2**63 - 1, size=len(own)).tolist()
+                for number, (row, priority) in enumerate(zip(own, priorities, strict=True)):
+                    key = text_key([row.values[i] for i in equal] or [part, doc, number])
+                    about = (part, doc, number, document.group, document.licence, priority, key)
+                    yield dict(zip(names, (*about, *row.values), strict=True))
 
     def select(self, taken: Candidates) -> None:
         """Split the documents: as the division says, or without one by the shares."""
@@ -200,6 +251,7 @@ class Builder(Declared):
             builder=type(self),
             documents=target.documents,
             extraction_rejects=target.extraction_rejects,
+            details={"settings": {"seed": target.seed, **self.identity()}},
         )
 
     def build(self, inputs: Iterable[Any], target: Target) -> dict[str, Any]:

@@ -1,8 +1,7 @@
-"""Candidate rows: collected from documents into Parquet shards, then split and queried.
+"""Candidate rows, which builders have collected into Parquet shards, are split and queried.
 
 Which split a document is in, and which candidates are taken, is known only when all documents
-have been read. A candidate's priority comes from the random stream of its document: neither other
-documents nor their order change it.
+have been read.
 """
 
 from __future__ import annotations
@@ -11,34 +10,30 @@ import hashlib
 import json
 import shutil
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpora.document import Document
-from corpora.errors import ConfigError, InputError, chosen
-from corpora.rng import stable_id, stream
+from corpora.errors import InputError
 from corpora.schemas import INT32, STRING, schema
 from corpora.splits import SPLITS
 from corpora.splits.division import Division, divided
-from corpora.store.engine import BATCH, Engine
+from corpora.store.engine import BATCH, Engine, parquet
 from corpora.store.folder import CANDIDATES, DatasetFolder
-from corpora.store.rows import SplitWriter, write_parquet
+from corpora.store.rows import SplitWriter
 
 if TYPE_CHECKING:
-    from corpora.tasks.builder import Builder, Row, Target
+    from corpora.tasks.builder import Builder, Target
 
 Prescribed = Callable[[Mapping[str, tuple[str, int]], "Target"], Division | None]
 """The splits of documents (id -> group, candidates), where something prescribes them."""
 
 REJECTS = "discorpora:rejects"
+"""The key of the metadata of a shard's documents that says what was left out, and why."""
 
 COMMON = schema(
     part=STRING,
@@ -64,52 +59,6 @@ DOCUMENTS = schema(
 """A document, or a part of one: `whole` is the id of the source's document."""
 
 
-@dataclass
-class Shard:
-    """What is noted of a shard beside its rows: its documents, and what was left out and why."""
-
-    path: Path
-    documents: list[dict[str, Any]] = field(default_factory=list)
-    rejects: Counter[str] = field(default_factory=Counter)
-
-    def write(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
-        """Write the rows, then what was noted meanwhile: with this file the shard is whole."""
-        write_parquet(self.path.with_suffix(".rows"), batches, schema)
-        documents = pa.RecordBatch.from_pylist(self.documents, DOCUMENTS)
-        write_parquet(self.path, [documents], DOCUMENTS, {REJECTS: json.dumps(self.rejects)})
-
-
-def candidates_of(
-    builder: Builder, documents: Iterable[Document], target: Target, shard: Shard
-) -> Iterator[dict[str, Any]]:
-    """The candidates of documents, with random priorities and the keys of their texts."""
-    own_names = builder.columns.names
-    names = [*COMMON.names, *own_names]
-    where = f"builder {builder.name!r}"
-    equal = [own_names.index(chosen("column", name, own_names, where)) for name in builder.equal]
-    for document in documents:
-        parts: dict[tuple[str, str], list[Row]] = {}
-        for row in builder.candidates(document, lambda reason: shard.rejects.update((reason,))):
-            values = getattr(row, "values", None)
-            if not isinstance(values, Sized) or len(values) != len(own_names):
-                hint = (
-                    f"yield Row((...)) with a value of each of its columns: {', '.join(own_names)}"
-                )
-                raise ConfigError(f"{str(row)[:200]} is not a candidate", where=where, hint=hint)
-            parts.setdefault((row.part, row.doc or document.id), []).append(row)
-        # A document without candidates stays known: an id that comes twice is an error anyway.
-        for (part, doc), own in (parts or {("", document.id): []}).items():
-            whole = (document.id, document.group, document.source, document.language)
-            named = zip(DOCUMENTS.names, (part, doc, stable_id(doc), *whole, len(own)), strict=True)
-            shard.documents.append(dict(named))
-            random = stream(target.seed, target.stage_of(part), doc)
-            priorities = random.integers(0, 2**63 - 1, size=len(own)).tolist()
-            for number, (row, priority) in enumerate(zip(own, priorities, strict=True)):
-                key = text_key([row.values[i] for i in equal] or [part, doc, number])
-                about = (part, doc, number, document.group, document.licence, priority, key)
-                yield dict(zip(names, (*about, *row.values), strict=True))
-
-
 def text_key(values: Any) -> int:
     """64 bits that are equal for equal texts or lists of texts, in every run."""
     text = json.dumps(values, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -132,8 +81,8 @@ class Candidates:
         self.assignments: dict[str, dict[str, Any]] = {}
 
     def __enter__(self) -> Self:
-        self.engine.view("candidate", self.folder / "*.rows")
-        self.engine.view("documents", self.folder / "*.documents")
+        for name, files in (("candidate", "*.rows"), ("documents", "*.documents")):
+            self.engine.run(f"create view {name} as select * from {parquet(self.folder / files)}")
         for path in sorted(self.folder.glob("*.documents")):
             counts = json.loads(pq.read_schema(path).metadata[REJECTS.encode()])
             for reason, number in counts.items():
@@ -205,10 +154,7 @@ class Candidates:
             self._limit_groups(part)
         if self.builder.share_fields():
             self.dataset.shares = self.builder.shares()
-        self.dataset.details |= {
-            "split": self.assignments.get("", self.assignments),
-            "settings": {"seed": target.seed, **self.builder.identity()},
-        }
+        self.dataset.details["split"] = self.assignments.get("", self.assignments)
 
     def _limit_groups(self, part: str) -> None:
         """Leave out candidates for training of groups that have more than their share of them.

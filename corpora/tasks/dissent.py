@@ -24,8 +24,8 @@ from corpora.schemas import DISSENT, MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS, d
 from corpora.splits import SPLITS
 from corpora.store.folder import DatasetFolder
 from corpora.store.rows import parquet_batches
-from corpora.tasks.builder import Builder, Part, Target, each_once
-from corpora.tasks.candidates import Candidates, Shard, text_key
+from corpora.tasks.builder import Builder, Part, Shard, Target, each_once
+from corpora.tasks.candidates import Candidates, text_key
 from corpora.tasks.cards import card_beside
 
 ROWS_PER_BATCH = 16_384
@@ -87,14 +87,17 @@ class Dissent(Builder):
         return tuple(self.sets())
 
     def collected(self, some: Path, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
-        """The pairs of a file that pass the filters.
+        """The pairs of a table that pass the filters; `InputError` for a file without its columns.
 
         Priorities are raw words of the stream of their document, one for each of its pairs.
         """
         schema = self.candidate_schema()
         documents: dict[tuple[str, str], dict[str, Any]] = {}
         seen: Counter[tuple[str, str]] = Counter()
-        for batch in read_pairs(some):
+        for batch in parquet_batches(some, batch_size=ROWS_PER_BATCH, columns=list(COLUMNS)):
+            if missing := sorted({*COLUMNS} - {*batch.schema.names}):
+                hint = f"a table of pairs has the columns {', '.join(PAIRS.names)}"
+                raise InputError(f"has no column {', '.join(missing)}", where=str(some), hint=hint)
             fits = self._fitting(batch, shard.rejects)
             number = np.empty(batch.num_rows, np.int32)
             priority = np.empty(batch.num_rows, np.int64)
@@ -221,18 +224,6 @@ select candidate.*, split, place <= $cap as fair
 from ranked join candidate using (doc, number)
 order by priority, doc, number
 """
-
-
-def read_pairs(path: Path) -> Iterator[pa.RecordBatch]:
-    """The columns that a dataset needs of a table of pairs, batch by batch.
-
-    Raises `InputError` for a file that is not a table of pairs.
-    """
-    for batch in parquet_batches(path, batch_size=ROWS_PER_BATCH, columns=list(COLUMNS)):
-        if missing := sorted(set(COLUMNS) - set(batch.schema.names)):
-            hint = f"a table of pairs has the columns {', '.join(PAIRS.names)}"
-            raise InputError(f"has no column {', '.join(missing)}", where=str(path), hint=hint)
-        yield batch.select(list(COLUMNS))
 
 
 def _words(column: pa.Array) -> NDArray[np.int64]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
 from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.ingest import check_bad_share
-from corpora.readers import Reader, opened, parse_spec
+from corpora.readers import Reader, opened
 from corpora.readers.source import SeenIds, Source, without_folder
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Target
@@ -89,7 +88,6 @@ class FromSources(Builder):
                 licences[next(reversed(licences))].add(licence)
                 filled |= {config} if writer.rows else set()
             dataset.name_licences(licences)
-            dataset.details |= {"settings": {"seed": target.seed, **self.identity()}}
             return dataset.finish(next((c for c in self.configurations() if c in filled), None))
 
     def _opened(
@@ -101,15 +99,15 @@ class FromSources(Builder):
     ) -> Iterator[Opened]:
         """Each source, open; bad records are counted, some are shown."""
 
-        def on_bad(target: str, record: BadRecord) -> None:
+        def on_bad(record: BadRecord) -> None:
             dataset.reject("bad_record")
             shown = dataset.details.setdefault("bad_records", [])
             if len(shown) < BAD_SHOWN:
-                reason = without_folder(target, record.reason)
+                reason = without_folder(source.target, record.reason)
                 shown.append(f"{record.where.rpartition('/')[2]}: {reason}"[:200])
 
         for spec, options in given:
-            reader, source = opened(spec, options, on_bad=partial(on_bad, parse_spec(spec)[1]))
+            reader, source = opened(spec, options, on_bad=on_bad)
             if source.kind not in self.kinds:
                 raise ConfigError(
                     f"{source.kind}: is not a source of {dataset.name!r}",
@@ -120,8 +118,7 @@ class FromSources(Builder):
             licences[source.name] = set()
             yield reader, source
             if source.good or source.bad or not source.skipped:
-                good, bad = source.good, source.bad
-                check_bad_share(spec, good, bad, max_bad_share, source.first_bad, "record")
+                check_bad_share(spec, source, max_bad_share, "record")
 
 
 def _unique(rows: Rows, ids: SeenIds, where: str) -> Iterator[Mapping[str, Any]]:

@@ -9,6 +9,7 @@ import pytest
 
 from corpora.errors import InputError
 from corpora.ingest import check_bad_share, ingest
+from corpora.readers.source import Source
 from corpora.store.documents import iter_documents
 
 ROWS = (
@@ -46,7 +47,7 @@ def test_more_bad_records_than_allowed_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"2 bad records beside 2 good .*x\.jsonl:2: no text"):
         ingest(f"jsonl:{tmp_path / 'x.jsonl'}", {}, tmp_path, max_bad_share=0.4)
     with pytest.raises(InputError, match=r"a share of 0\.0001 where 0\.0 is allowed"):
-        check_bad_share("text:x", 9_999, 1, 0.0)
+        check_bad_share("text:x", Source("text", "x", [], good=9_999, bad=1), 0.0)
 
 
 def test_a_source_without_bad_records_has_no_rejects(tmp_path: Path) -> None:

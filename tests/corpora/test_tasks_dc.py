@@ -10,11 +10,11 @@ import pytest
 
 from corpora.document import Document, Sections, Spans, Turns
 from corpora.errors import ConfigError, InputError
+from corpora.prose import units
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.tasks import BUILDERS
 from corpora.tasks.discoeval.chat import Nicknames, conversations, why_refused
-from corpora.tasks.discoeval.common import units
 from tests.corpora import conftest
 
 

@@ -21,7 +21,6 @@ from corpora.tasks.builder import Reject, Row, Size
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
 from corpora.tasks.discoeval.chat import conversations
-from corpora.tasks.discoeval.common import Consecutive
 from corpora.tasks.discoeval.donors import (
     WINDOWS,
     Find,
@@ -30,7 +29,7 @@ from corpora.tasks.discoeval.donors import (
     sentence_keys,
     similar_documents,
 )
-from corpora.tasks.discoeval.order import balanced
+from corpora.tasks.discoeval.order import Consecutive, balanced
 from corpora.tasks.similar import Categories, Profiles
 
 REPLACED = range(1, 5)
@@ -94,9 +93,9 @@ class Dc(Consecutive):
         """Windows of six: of the turns of each conversation for `chat`, else for `text`."""
         if document.turns is None:
             known = sentence_keys(document.sentence_texts())
-            for number, run in enumerate(self.runs(document, reject)):
+            for number, row in enumerate(super().candidates(document, reject)):
                 about = ((), ()) if number else (document.categories, known)
-                yield Row((*run, *about), "text")
+                yield Row((*row.values, *about), "text")
             return
         rules = (self.chat_min_words, self.chat_max_words, self.chat_plain)
         for name, turns in conversations(document, *rules, reject):

@@ -1,20 +1,126 @@
-"""Which order is right? Sentence position and binary sentence ordering (DiscoEval, 3.2 and 3.3)."""
+"""Which order is right? Sentence position and binary sentence ordering (DiscoEval, 3.2 and 3.3).
+
+Both take consecutive sentences, and so does discourse coherence (`dc.py`).
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from corpora.document import Document
+from corpora.errors import ConfigError
+from corpora.prose import Quotes, lead, prose, units, words
 from corpora.rng import stream
 from corpora.schemas import BSO, SP
 from corpora.splits import SPLITS
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.candidates import Candidates
+from corpora.tasks.builder import Builder, Reject, Row, Size
+from corpora.tasks.candidates import Candidates, text_key
 from corpora.tasks.cards import card_beside
-from corpora.tasks.discoeval.common import Consecutive
+
+
+class Sized(Builder):
+    """How many words a sentence has, and how many rows each split gets."""
+
+    ascending = (("min_words", "max_words"),)
+
+    min_words: Annotated[int, Field(ge=1)] = 2
+    """Minimum words of a sentence; a shorter one ends a window."""
+    max_words: int = 100
+    """Maximum words of a sentence; a longer one ends a window."""
+    train: Size = 10_000
+    validation: Size = 4_000
+    test: Size = 4_000
+
+
+class Consecutive(Sized):
+    """Windows of consecutive sentences; what cannot be used ends a window."""
+
+    LENGTH: ClassVar[int]
+    """The sentences of a row."""
+    columns = pa.schema(
+        [pa.field("sentences", pa.list_(pa.string()), nullable=False), ("quoted", pa.int32())]
+    )
+    """`quoted`: how many sentences got quotation marks."""
+    equal = ("sentences",)
+
+    take: Literal["lead", "windows"] = "windows"
+    """`windows`: windows of all sentences, without overlap; `lead`: windows of the first sentences
+    of the lead section, or of the text before the first heading (introductions, abstracts,
+    stories)."""
+    within: Literal["paragraph", "section", "document"] = "section"
+    """What a window may not cross: `paragraph`, `section` or `document`."""
+    one_speaker: bool = False
+    """A window ends at another speaker (a paragraph of speech after a paragraph of speech), since
+    the order of two speakers can seldom be told."""
+    lead_sentences: Annotated[int, Field(ge=0)] = 0
+    """Sentences of the lead; 0: as many as one row needs."""
+    mean_words: Annotated[float, Field(ge=0)] = 10
+    """Minimum words a sentence, averaged over a row (`too_few_words`): replies and exclamations
+    alone cannot be judged."""
+    quotes: Quotes = "balance"
+    """`balance`: each sentence gets paired quotation marks, since unpaired ones show where a
+    sentence stood; `keep`: as written."""
+
+    @model_validator(mode="after")
+    def _whole_rows(self) -> Self:
+        if 0 < self.lead_sentences < self.LENGTH:
+            raise ConfigError(
+                f"lead_sentences = {self.lead_sentences}",
+                hint=f"{self.LENGTH} or more, the sentences of a row, or 0 for that",
+            )
+        return self
+
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
+        """Windows of `LENGTH` sentences that do not overlap, and how many got quotation marks.
+
+        Where the first one begins is chance, by a hash of its sentences: the beginning of a
+        paragraph or section would tell a window's first sentence from its others. A window with two
+        equal sentences is left out: it reads alike in more than one order. `reject` is told of the
+        others.
+        """
+        length = self.LENGTH
+        texts, written = prose(document, self.quotes), set(prose(document))
+        if self.take == "lead":
+            found = iter([lead(document, texts)[: self.lead_sentences or length]])
+        else:
+            found = units(document, texts, self.within, one_speaker=self.one_speaker)
+        for unit in found:
+            if len(unit) < length:
+                reject("unit_too_short")
+            for reason, group in groupby(unit, self._refused):
+                stretch = list(group)
+                for _ in stretch if reason else ():
+                    reject(reason)
+                if reason or len(stretch) < length:
+                    continue
+                first = text_key(stretch) % min(length, len(stretch) - length + 1)
+                for start in range(first, len(stretch) - length + 1, length):
+                    window = stretch[start : start + length]
+                    if len(set(window)) < length:
+                        reject("equal_sentences")
+                    elif words(window) < self.mean_words * length:
+                        reject("too_few_words")
+                    else:
+                        yield Row((window, sum(text not in written for text in window)))
+
+    def _refused(self, text: str) -> str:
+        """Why a sentence cannot be used, or nothing."""
+        number = words([text])
+        if number < self.min_words:
+            return "sentence_too_short" if number else "no_sentence"
+        return "sentence_too_long" if number > self.max_words else ""
+
+    def select(self, taken: Candidates) -> None:
+        super().select(taken)
+        taken.note_quoted()
 
 
 class Sp(Consecutive):

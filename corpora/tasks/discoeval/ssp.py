@@ -19,7 +19,7 @@ from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Reject, Row
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
-from corpora.tasks.discoeval.common import Sized
+from corpora.tasks.discoeval.order import Sized
 
 ABSTRACT, BODY, OTHER = "abstract", "body", "other"
 
