@@ -298,7 +298,7 @@ def _expected(first: Mapping[str, Any]) -> str:
         return f"{nearest(str(first['input']), literals)}expected {about['expected']}"
     for start, text in _EXPECTED.items():
         if first["type"].startswith(start):
-            return f"expected {text.format(**about)}"
+            return f"expected {text.format_map(about)}"
     return str(first["msg"]).removeprefix("Value error, ")
 
 

@@ -61,7 +61,7 @@ def _row(id: str) -> Licence | None:
     return folded.get((id or UNKNOWN).lower().replace("_", "-"))
 
 
-def get(id: str) -> Licence:
+def lookup(id: str) -> Licence:
     """The row of a licence id, letter case and `_` aside; raises `ConfigError` if none."""
     return _row(id) or TABLE[chosen("licence", id, sorted(TABLE))]
 
@@ -98,7 +98,7 @@ def combine(ids: Iterable[str]) -> Combined:
     commercial use with a source that does not. Raises `ConfigError` for an id that is not in the
     table.
     """
-    rows = sorted({get(id) for id in ids} or {TABLE[UNKNOWN]}, key=lambda row: row.id)
+    rows = sorted({lookup(id) for id in ids} or {TABLE[UNKNOWN]}, key=lambda row: row.id)
     sources = tuple(row.id for row in rows)
     closed = [row for row in rows if not row.redistributable]
     if closed:

@@ -57,7 +57,7 @@ def _build_name(value: str) -> str:
 
 def _licence(value: str) -> str:
     if value:
-        licences.get(value)  # a card could not describe a dataset without it
+        licences.lookup(value)  # a card could not describe a dataset without it
     return value
 
 

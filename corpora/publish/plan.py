@@ -215,7 +215,7 @@ def _licence(folder: Path, manifest: Manifest, kind: Kind) -> Combined:
     except ConfigError:
         reason = f"unknown licence {', '.join(names)}: some of its sources may be closed"
         return Combined("other", "other", False, reason, names)
-    closed = {id for id in names if not licences.get(id).redistributable}
+    closed = {id for id in names if not licences.lookup(id).redistributable}
     if forbidding := [origin for origin, ids in origins.items() if ids & closed]:
         return replace(licence, reason=f"{', '.join(forbidding)}: {licence.reason}")
     if stored and licence.redistributable and not stored.redistributable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corpora.errors import ConfigError
-from corpora.licences import TABLE, combine, get, of_card, shown
+from corpora.licences import TABLE, combine, lookup, of_card, shown
 from tests.hub_routes import LICENCES
 
 
@@ -46,11 +46,11 @@ def test_licences_that_cannot_stand_together_are_named(sources):
 
 
 def test_no_licence_at_all_is_an_unknown_one():
-    assert combine([]).sources == ("unknown",) and get("").id == "unknown"
+    assert combine([]).sources == ("unknown",) and lookup("").id == "unknown"
 
 
 def test_names_are_found_without_regard_to_case_and_others_are_refused_with_the_nearest():
-    assert get("cc-by-sa-4.0").id == "CC-BY-SA-4.0"
+    assert lookup("cc-by-sa-4.0").id == "CC-BY-SA-4.0"
     with pytest.raises(ConfigError) as caught:
         combine(["CC-BY-AS-4.0"])
     assert "did you mean 'CC-BY-SA-4.0'" in caught.value.hint
