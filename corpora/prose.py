@@ -47,7 +47,7 @@ ADDRESS = re.compile(
 WORD = re.compile(r"[^\W\d_][\w’'-]*")
 SMALL = {"a", "an", "and", "at", "by", "de", "du", "for", "in", "la", "of", "on", "the", "to"}
 """Words that have no capital in a title."""
-ANNOUNCES = re.compile(r"(?::|:?\s*(?:—|–|--))$")
+ANNOUNCES = re.compile(r"(?::|—|–|--)$")
 """The end of a sentence that the next one completes: `He replied:`, `and she said—`."""
 
 CLOSES = {"“": "”", "«": "»", "„": "“", "``": "''", '"': '"', "‘": "’"}

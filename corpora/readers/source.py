@@ -322,19 +322,20 @@ def run_on(blocks: Iterable[Sequence[str]]) -> list[str]:
     times. A space joins lines, but behind a hyphen nothing (except in "two- or"): the hyphen stays
     unless the text has the word without it.
     """
-    parts: list[str] = []
+    groups: list[list[str]] = []
     for block in blocks:
-        small = [number for number, line in enumerate(block) if _SMALL.search(line)]
+        last = max((n for n, line in enumerate(block) if _SMALL.search(line)), default=0)
         before = None
         for number, written in enumerate(block):
             line = _QUOTED.sub("", written, count=1)
             depth = written.count(">", 0, len(written) - len(line))
-            kind = line and (depth, number < max(small, default=0) and _apart(line))
+            kind = line and (depth, number < last and _apart(line))
             if kind and kind == before:
-                parts[-1] += f"\n{line}"
+                groups[-1].append(line)
             elif kind:
-                parts.append(line)
+                groups.append([line])
             before = kind
+    parts = list(map("\n".join, groups))
     if any(map(_BROKEN.search, parts)):
         words = {word for part in parts for word in _LETTERS.findall(part.lower())}
 
@@ -350,7 +351,8 @@ _QUOTED = re.compile(r"^(?:>\s?)+(?![\s\d.=])")
 _SMALL = re.compile(r"[a-zß-öø-ÿ]")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _BROKEN = re.compile(
-    r"([^\W\d_]+)-\n(?!(?:and|or|nor|to|und|bis|et|ou|y|o|e)\b(?!-))([a-zß-öø-ÿ][^\W\d_]*)"
+    r"(?<![^\W\d_])([^\W\d_]++)-\n"
+    r"(?!(?:and|or|nor|to|und|bis|et|ou|y|o|e)\b(?!-))([a-zß-öø-ÿ][^\W\d_]*)"
 )
 _LONGEST_APART = 40
 
