@@ -1,4 +1,4 @@
-"""Random streams that no unrelated setting can change (DESIGN.md, rule "Deterministic")."""
+"""Random streams that no unrelated setting can change."""
 
 from __future__ import annotations
 

@@ -294,6 +294,8 @@ class RankingRecipe(Recipe):
     @field_validator("objective_settings")
     @classmethod
     def _are_its_settings(cls, table: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        if "margin" in table:
+            raise ValueError("margin is a setting of the recipe: set it there")
         if {"objective", "margin"} <= info.data.keys():
             _objective(info.data["objective"], info.data["margin"], table)
         return table

@@ -1,4 +1,4 @@
-"""Which documents go to train, validation and test (DESIGN.md, rule "Deterministic").
+"""Which documents go to train, validation and test.
 
 Whole groups (books, files) are kept together where that gives splits of about the right size;
 where there are too few groups for that, whole documents are.

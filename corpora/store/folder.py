@@ -1,4 +1,4 @@
-"""Dataset folders: what the Hub takes as it is, and its manifest (DESIGN.md, item 5).
+"""Dataset folders: what the Hub takes as it is, and its manifest.
 
 A folder holds `README.md` (the card), `<config>/<split>-00000-of-0000N.parquet` and
 `manifest.json`, written last. It holds nothing that changes from run to run.

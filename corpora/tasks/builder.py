@@ -40,7 +40,10 @@ Reject = Callable[[str], None]
 
 
 Size = Annotated[int, Field(ge=0, description="Maximum rows of the split; 0 leaves it out.")]
-Part = Annotated[float, Field(ge=0, description="The split's share of the documents.")]
+Part = Annotated[
+    float,
+    Field(ge=0, description="The split's share of the documents; in a build `[splits]` has them."),
+]
 
 
 def each_once(markers: tuple[str, ...]) -> tuple[str, ...]:

@@ -162,7 +162,7 @@ def simulate(folder: Path, name: str, options: Any) -> str:
         return torch.zeros(())
 
     def padded(self: FullTraining, batch: list[Any]) -> None:
-        self._padded([text for row in batch for text in self.documents.texts(row)])
+        self._padded([text for row in batch for text in self.documents.row_texts(row)])
         seen = self.progress.seen
         self._padded([slice_of(self.documents, name, self.recipe, seen) for name, _ in batch])
 

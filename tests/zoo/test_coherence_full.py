@@ -231,7 +231,7 @@ def training(ranked_folder: Path, tmp_path: Path) -> Callable[..., FullTraining]
         s = preset.recipe(given)
         assert isinstance(s, Full)
         prepared = prepare(s)
-        rows, _, _ = candidates(prepared.texts["train"], prepared.chosen["train"], s.candidates)
+        rows, _, _ = candidates(prepared.documents["train"], prepared.rows["train"], s.candidates)
         job = Job(preset.name, preset.about, s, tmp_path / "model")
         return FullTraining(s, job, prepared, rows)
 

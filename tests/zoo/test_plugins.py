@@ -146,7 +146,7 @@ def test_a_recipe_by_reference_takes_settings_from_the_command_line(package: str
             "is not a subclass of zoo.declared.Objective",
         ),
         ({"objective_settings": {"width": 3}}, "unknown key 'width'"),
-        ({"objective_settings": {"margin": -1}}, "expected 0 or more"),
+        ({"objective_settings": {"margin": 1}}, "margin is a setting of the recipe"),
     ],
 )
 def test_a_wrong_objective_is_told_before_torch_is_loaded(

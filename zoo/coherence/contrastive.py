@@ -39,8 +39,9 @@ class Prepared:
     tokenizer: PreTrainedTokenizerBase
     model: CoherenceScorer
     dataset: Dataset
-    texts: dict[str, Documents]
-    chosen: dict[str, pa.Table]
+    documents: dict[str, Documents]
+    rows: dict[str, pa.Table]
+    """The rows to train on, and those that choose the best weights."""
     pairs: dict[str, pa.Table]
     """Each document against one permutation: the test of every recipe."""
     batch_tokens: int
@@ -51,11 +52,11 @@ class Prepared:
     @property
     def cut(self) -> dict[str, int]:
         """By split the documents that were longer than the maximum."""
-        return {split: part.encoder.cut for split, part in self.texts.items()}
+        return {split: part.encoder.cut for split, part in self.documents.items()}
 
     def ranking(self, split: str) -> Ranking:
         """The model's scores of a split's `pairs`."""
-        return score_orders(self.model, self.texts[split], self.pairs[split], self.batch_tokens)
+        return score_orders(self.model, self.documents[split], self.pairs[split], self.batch_tokens)
 
 
 def train(recipe: Contrastive, job: Job) -> None:
@@ -64,7 +65,7 @@ def train(recipe: Contrastive, job: Job) -> None:
     prepared, loss = prepare(recipe), recipe.loss
     negatives, pad_id = loss.negatives or recipe.negatives, prepared.tokenizer.pad_token_id
     rows = {
-        split: instances(prepared.texts[split], prepared.chosen[split], negatives, pad_id)
+        split: instances(prepared.documents[split], prepared.rows[split], negatives, pad_id)
         for split in ("train", "validation")
     }
     prepared.dropped = {split: part.dropped for split, part in rows.items()}
@@ -126,16 +127,16 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
     set_attention(model.backbone, recipe.attention)
     limit, most = model.config.max_tokens, recipe.max_eval_rows
     tokenizer.model_max_length = limit
-    texts = mapped_documents(recipe, texts_of, documents, tokenizer, limit)
-    chosen = {
+    encoded = mapped_documents(recipe, texts_of, documents, tokenizer, limit)
+    rows = {
         split: spread(orders[split], recipe.max_train_rows if split == "train" else most)
         for split in SPLITS[:2]
     }
     judged = {split: spread(pairs[split], most) for split in ("validation", "test")}
     for split, table in judged.items():  # said before the training, not after it
-        usable(texts[split], table, 1, split=split)
+        usable(encoded[split], table, 1, split=split)
     at_once = recipe.eval_batch_size * limit
-    return Prepared(tokenizer, model, dataset, texts, chosen, judged, at_once)
+    return Prepared(tokenizer, model, dataset, encoded, rows, judged, at_once)
 
 
 def annealed(recipe: ScorerRecipe, optimizer: Optimizer) -> LambdaLR:
@@ -165,7 +166,7 @@ def leave(job: Job, prepared: Prepared, training: Mapping[str, Any]) -> None:
     seed = job.recipe.seed
     metrics = {split: prepared.ranking(split).metrics(seed) for split in prepared.pairs}
     # Percentiles are relative to the validation documents in their original order.
-    documents = prepared.texts["validation"]
+    documents = prepared.documents["validation"]
     texts = [documents.original(name) for name in documents.numbers]
     scores = prepared.model.score_ids(texts, prepared.batch_tokens)
     of = f"{prepared.dataset.name}, validation documents"

@@ -68,7 +68,7 @@ class Documents:
         kept = self.sentences(document)
         return self.encoder.assemble([kept[index] for index in order])
 
-    def texts(self, row: Row) -> list[np.ndarray]:
+    def row_texts(self, row: Row) -> list[np.ndarray]:
         """The original and its negatives as token ids."""
         document, orders = row
         own, kept = range(self.size(document)), self.sentences(document)
@@ -209,7 +209,7 @@ class Instances(Dataset[list[np.ndarray]]):
         return len(self.rows)
 
     def __getitem__(self, row: int) -> list[np.ndarray]:
-        return self.documents.texts(self.rows[row])
+        return self.documents.row_texts(self.rows[row])
 
     def lengths(self) -> np.ndarray:
         """Tokens of each row's document (and of its permutations)."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def train(recipe: Full, job: Job) -> None:
     """Train into `job.folder`: data, model, loop, evaluation, card."""
     prepared = prepare(recipe)
-    documents, chosen = prepared.texts["train"], prepared.chosen["train"]
-    rows, fewer, lost = candidates(documents, chosen, recipe.candidates)
+    documents, table = prepared.documents["train"], prepared.rows["train"]
+    rows, fewer, lost = candidates(documents, table, recipe.candidates)
     if fewer:
         job.note(
             f"{fewer} of {len(rows)} rows have fewer than {recipe.candidates} different negatives"

@@ -95,7 +95,7 @@ class FullTraining:
     def __init__(self, recipe: Full, job: Job, prepared: Prepared, rows: list[Row]) -> None:
         self.recipe, self.job, self.prepared, self.rows = recipe, job, prepared, rows
         self.progress = Progress()
-        self.documents: Documents = prepared.texts["train"]
+        self.documents: Documents = prepared.documents["train"]
         self.bf16 = uses_bf16(recipe.bf16)
         job.trained_on = len(rows)
         # As the Trainer does: an earlier run of this process may have had another precision.
@@ -122,7 +122,7 @@ class FullTraining:
         )
         if self.processes > 1:
             prepared.model.to(self.accelerator.device)
-            texts = self._padded(self.documents.texts(rows[0]))
+            texts = self._padded(self.documents.row_texts(rows[0]))
 
             def loss() -> Tensor:
                 return prepared.model(*texts).scores.sum()
@@ -326,7 +326,7 @@ class FullTraining:
             size = len(batch) // self.processes
             first = size * self.accelerator.process_index
             batch = batch[first : first + size]
-        ids, mask = self._padded([text for row in batch for text in self.documents.texts(row)])
+        ids, mask = self._padded([text for row in batch for text in self.documents.row_texts(row)])
         outputs = self.parallel(ids, mask, with_vectors=True)
         scores = outputs.scores.view(len(batch), -1)
         loss: Tensor = self.contrast(scores.float())

@@ -157,6 +157,8 @@ def working(job: Job) -> Iterator[None]:
         if claim.is_file() and (job.finished or newest(job.checkpoints)):
             _same(read_json(claim), job.identity, job.folder)
         else:
+            if claim.is_file():
+                log.info("begun before, but without a whole checkpoint: it starts at step 0")
             write_json(claim, job.identity)
         yield
         # The model alone stays in the folder, and the manifest is written last.
