@@ -41,13 +41,15 @@ ASIDE = re.compile(r"(?:\(.*\)|\[[^]]*\])\W*", re.DOTALL)
 TURN = re.compile(rf"(?<=\n\n)[—–―-]|{SPEAKER.pattern}|[•◦▪●‣→☐☑]")
 """A paragraph that begins with a dash, a speaker's name, or a bullet: another speaker or item."""
 MARKUP = re.compile(
+    r"(?=[<&[\]{}'=`|\\\n\-âÃ])(?:"  # a cheap test before the alternatives
     r"</?[a-zA-Z][\w-]*(?:\s[^<>\n]{0,300}=[^<>\n]{0,300}|\s)?/?>"  # HTML
     r"|&(?:#\d+|#x[\da-fA-F]+|[a-z]{2,8});"
-    r"|(?<!\w)\[\[|\]\]|\{\{|\}\}|'{3}|={2,}|\]\((?=\S)|```|(?<=\s)\|(?=\s)"  # MediaWiki, Markdown
+    r"|\[\[(?<!\w\[\[)|\]\]|\{\{|\}\}|'{3}|={2,}"  # MediaWiki
+    r"|\]\((?=\S)|```|\|(?<=\s\|)(?=\s)"  # Markdown
     r"|\\[a-zA-Z]{2,}|-->"  # LaTeX; the times of subtitles
     r"|\[(?:Illustration|Sidenote)\b[^\]]{0,600}\]|\[P(?:g|age) \d+\]|\{\d{1,3}\}"  # Gutenberg
-    r"|[\w,;-]\n\n[^a-z\n]{1,60}\n\n(?=[a-z])"  # the head or number of a page within a sentence
-    r"|â€|Ã[\x80-\xbf]"  # UTF-8 read as another encoding
+    r"|\n\n(?<=[\w,;-]\n\n)[^a-z\n]{1,60}\n\n(?=[a-z])"  # a page's head or number in a sentence
+    r"|â€|Ã[\x80-\xbf])"  # UTF-8 read as another encoding
 )
 """What no clause has: its place shows that the text was not converted."""
 LONGEST_SUBJECT = 8
@@ -160,8 +162,10 @@ class Judge:
         """The tokens that overlap markup."""
         for document, begin, start, end in zip(batch.documents, bounds, starts, ends, strict=False):
             for mark in MARKUP.finditer(document.text):
-                last = begin + np.searchsorted(start, mark.end())
-                self.markup[begin + np.searchsorted(end, mark.start(), side="right") : last] = True
+                # Of a broken sentence the word before the break too.
+                first = np.searchsorted(end, mark.start() - (mark[0][0] == "\n"), side="right")
+                last = np.searchsorted(start, mark.end())
+                self.markup[begin + first : begin + last] = True
         self.top = np.where(labelled("conjunct") & (head >= 0), head, tokens)
         """The first conjunct of each token's coordination."""
         for _ in range(MAX_DOUBLINGS):  # a malformed tree may have a chain of any length
