@@ -47,7 +47,10 @@ class StringTable:
         return number
 
     def codes(self, strings: Iterable[str]) -> IntArray:
-        return np.fromiter((self.code(s) for s in strings), dtype=np.int32)
+        given = list(strings)
+        for string in dict.fromkeys(given):
+            self.code(string)
+        return np.fromiter(map(self._codes.__getitem__, given), np.int32, len(given))
 
 
 @dataclass(slots=True)
