@@ -1,13 +1,13 @@
 """S1 and S2 as spans: the clause of each head minus the other clause, the marker, and commas.
 
-Every token belongs to its nearest marked ancestor. S1's head is marked 1, S2's 2, the marker's
+Every token belongs to its nearest marked ancestor. The heads are marked S1 and S2, the marker's
 tokens and the children that a row drops 0; pointer doubling then carries the marks down to all
 tokens of the sentence in log(depth) steps, for all matches of the batch at once. A token of
 both clauses thus belongs to the inner one, so S1 and S2 never overlap. Children that a row mutes
-(the "that" or "but" which introduces the clause) are marked 3 and 4: they belong to the span of
-S1 and S2 but not to its text. So do the modifiers of the subordinator that opens a clause, be it
+(the "that" or "but" which introduces the clause) are marked `+ MUTED`: they belong to the span of
+their side but not to its text. So do the modifiers of the subordinator that opens a clause, be it
 the marker ("right after he left") or a muted one ("but only if he left"): UD attaches them to
-the clause's head. They are marked 5 and 6 until it is known whether they directly precede it.
+the clause's head. They are marked `+ MODIFIER` until it is known whether they directly precede it.
 
 A following word that the parser attached to the marker (class `stray`: "but [what remained] went to
 her") is the beginning of S2: a marker has no such dependents.
@@ -51,10 +51,10 @@ MAX_DOUBLINGS = 32
 WORDS_AT_ONCE = 1 << 20
 """Bounds memory: matches times the tokens of their sentences."""
 Marks = NDArray[np.int8]
-"""A side by token: 1 or 2, 0 for neither; MUTED or MODIFIER may be added to it."""
-MUTED, MODIFIER = 2, 4
-"""MUTED: not in the side's text. MODIFIER: muted only where the side begins with it and its
-subordinator comes next ("only because")."""
+"""A token's side: S1 or S2, 0 for neither. `S1 + MUTED` belongs to S1 but not to its text; `S1 +
+MODIFIER` is muted only where the side begins with it and its subordinator comes next ("only
+because"). So what is above S2 is muted, or may be."""
+S1, S2, MUTED, MODIFIER = 1, 2, 2, 4
 Runs = tuple[Ints, Marks, Ints, Ints]
 """Runs of tokens, one a row: which match, which side (1 or 2), first and last token."""
 
@@ -104,10 +104,10 @@ def sides_of(
     for first, last in pairwise(bounds):
         block = Block(batch, matches.take(slice(first, last)), first)
         side = block.sides()
-        whole.append(block.runs(np.where(side > 2, side - MUTED, side)))
+        whole.append(block.runs(np.where(side > S2, side - MUTED, side)))
         if judge is not None:
             judged[first:last], asks[:, first:last] = judge.judge(block, side)
-        spoken.append(block.runs(np.where(side > 2, 0, side)))
+        spoken.append(block.runs(np.where(side > S2, 0, side)))
     sentences: dict[int, Sequence[Span]] = {}
     for i in np.flatnonzero(matches.s1 == PREVIOUS).tolist():
         layer = batch.document(matches.first[i]).sentences
@@ -152,7 +152,7 @@ def _columns(
     start, end = batch.start[first], batch.end[last]
     s1, s2 = (
         SpanColumn.of(np.bincount(match[ours], minlength=n), start[ours], end[ours])
-        for ours in (side == 1, side == 2)
+        for ours in (side == S1, side == S2)
     )
     return s1.followed_by(before), s2
 
@@ -242,14 +242,14 @@ class Block:
             marked[children] = True
             side[children] = value
             opener[children] = opens
-        opener[(matches.first + shift)[self.subordinate]] = 2
+        opener[(matches.first + shift)[self.subordinate]] = S2
         same = np.flatnonzero(matches.s1 >= 0)
         s1, s2 = matches.s1[same] + shift[same], matches.s2 + shift
         marked[s1] = marked[s2] = True
-        side[s1] = 1
-        side[s2] = 2
+        side[s1] = S1
+        side[s2] = S2
         marker = self.marker
-        own = marker[(side[marker] == 0) | (side[marker] > 2)]
+        own = marker[(side[marker] == 0) | (side[marker] > S2)]
         marked[own], side[own] = True, 0
         pointer[marked] = here[marked]
         stray = self.batch.labelled("stray")[self.token] & ~marked
@@ -284,7 +284,7 @@ class Block:
         kind[batch.tagged("subject")[token]] = 2
         where = (self.matches.row[match], owner, place, kind, batch.label[token])
         modifier = batch.labelled("modifier")[token]
-        yield children[modifier], 1 + owner[modifier] + MODIFIER, 0
+        yield children[modifier], S1 + owner[modifier] + MODIFIER, 0
         # A subordinator introduces from before the subject, copula, auxiliary and object.
         clause = match * 2 + owner
         first_core = np.full(2 * len(self.matches), len(batch), dtype=np.int32)
@@ -293,8 +293,8 @@ class Block:
         introduces = (token < head) & (token < first_core[clause])
         subordinator = batch.labelled("subordinator")[token]
         muted = batch.patterns.lost("mute")[where] & (introduces | ~subordinator)
-        opens = (subordinator & batch.listed("named")[token]) * (1 + owner)
-        yield children[muted], 1 + owner[muted] + MUTED, opens[muted]
+        opens = (subordinator & batch.listed("named")[token]) * (S1 + owner)
+        yield children[muted], S1 + owner[muted] + MUTED, opens[muted]
         yield children[batch.patterns.lost("drop")[where]], 0, 0
 
     def give_last_mark(self, side: Marks) -> None:
@@ -305,19 +305,20 @@ class Block:
         clause leaves it to the clause that it belongs to.
         """
         batch, match = self.batch, self.match
-        marks = np.flatnonzero((side == 1) & ~self.words)
+        marks = np.flatnonzero((side == S1) & ~self.words)
         marks = marks[batch.listed("terminal")[self.token[marks]]]
         marks = marks[~self.subordinate[match[marks]]]
         spoken = np.flatnonzero(self.words)
         at = np.searchsorted(spoken, marks) - 1
         marks, before = marks[at >= 0], spoken[at[at >= 0]]
-        marks = marks[(match[before] == match[marks]) & np.isin(side[before], (2, 4, 6))]
+        of_s2 = np.isin(side[before], (S2, S2 + MUTED, S2 + MODIFIER))
+        marks = marks[(match[before] == match[marks]) & of_s2]
         s1 = self.matches.s1[match[marks]]
         subject = batch.leftmost_child("subject")[s1]
         asks = (batch.leftmost_child("auxiliary")[s1] < subject) & (subject < len(batch))
-        opening = self.ends(side == 1)[0][match[marks]]
+        opening = self.ends(side == S1)[0][match[marks]]
         asks |= batch.tagged("interrogative")[opening]
-        side[marks[~asks]] = 2
+        side[marks[~asks]] = S2
 
     def with_modifiers_muted(self, side: Marks, opener: Marks) -> Marks:
         """The sides with their modifiers, muted if the side begins with them and its `opener` is
@@ -331,7 +332,7 @@ class Block:
         run = np.cumsum(self.begins(side)) - 1
         fits, begins = np.zeros((2, int(run[-1]) + 1), dtype=bool)
         fits[run[before]] = True
-        for number in (1, 2):
+        for number in (S1, S2):
             begins[run[self.first_words(plain == number)]] = True
         return np.where(modifier & (fits & begins)[run], plain + MUTED, plain).astype(np.int8)
 

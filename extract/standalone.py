@@ -22,7 +22,7 @@ import numpy as np
 
 from corpora.document import Span
 from corpora.sentences.rules import CITATIONS, NOTE, NUMBERS
-from extract.clauses import MAX_DOUBLINGS, REFUSALS, Block, Marks
+from extract.clauses import MAX_DOUBLINGS, MUTED, REFUSALS, S1, S2, Block, Marks
 from extract.match import PREVIOUS, Matches
 from extract.parse import BoolArray, Ints
 from extract.seen import SPEAKER
@@ -294,26 +294,28 @@ class Judge:
         def refuse(which: BoolArray, why: str) -> None:
             reason[which] = REFUSALS.index(why)
 
-        side[self.inner[token] & (side > 2)] -= 2
+        side[self.inner[token] & (side > S2)] -= MUTED
         # What interrupts the speech that the marker is part of, and its quotation marks.
-        spoken = (speaker > 0)[block.match] & ((side == 1) | (side == 2))
-        side[spoken & ((self.speech[token] == 0) | listed("quote")[token])] += 2
-        spoken &= ((side == 1) | (side == 2)) & block.words
+        spoken = (speaker > 0)[block.match] & ((side == S1) | (side == S2))
+        side[spoken & ((self.speech[token] == 0) | listed("quote")[token])] += MUTED
+        spoken &= ((side == S1) | (side == S2)) & block.words
         mixed = block.any(spoken & (self.speech[token] != speaker[block.match]))
         self._mute_coordinators(block, side)
         # What focuses the subordinate clause: "he left precisely [because it rained]".
-        focus = (side == 1) & block.subordinate[block.match] & listed("focusing")[token]
-        side[focus & (token + 1 == matches.first[block.match])] += 2
+        focus = (side == S1) & block.subordinate[block.match] & listed("focusing")[token]
+        side[focus & (token + 1 == matches.first[block.match])] += MUTED
         afterwards = self._mute_afterthought(block, side)
         questions = []
-        s1_last = block.ends(side == 1)[1]
-        for number, head in ((1, matches.s1), (2, matches.s2)):
+        s1_last = block.ends(side == S1)[1]
+        for number, head in ((S1, matches.s1), (S2, matches.s2)):
             here, top = head >= 0, self.top[head]
             first, last = block.ends(side == number)
             # A "?" or "!" in front of the first word ends what was before it.
-            side[(side == number) & listed("terminal")[token] & (token < first[block.match])] += 2
+            side[(side == number) & listed("terminal")[token] & (token < first[block.match])] += (
+                MUTED
+            )
             # S2 of a subordinator is introduced by the marker itself.
-            own = here & ~(block.subordinate & (number == 2))
+            own = here & ~(block.subordinate & (number == S2))
             asks = self.asks[head] & ~self.indirect[top]
             asks &= ~(own & self.told_when[top])  # "Remember when he came?"
             opening = block.ends((side == number) & ~batch.labelled("opener")[token])[0]
@@ -329,11 +331,11 @@ class Judge:
             # A main clause that "that" introduces is a part of what the parse did not find.
             part = self.complement[top] & batch.labelled("main_clause")[top]
             lost = own & (self.lost[head] | self.lost[top] | self.doubtful[head] | part)
-            other = top if number == 1 else self.top[matches.s1]
+            other = top if number == S1 else self.top[matches.s1]
             # One of two conjuncts has a "that" which the other lacks.
             unlike = (head != other) & self.complement[head] & ~self.complement[other]
             fragment |= own & (matches.s1 >= 0) & unlike
-            if number == 2:
+            if number == S2:
                 lost |= own & self.introduced[head]
                 # "But, in a talk we gave, he said ...": the parse lost the clause that follows.
                 fragment |= own & (matches.s1 == PREVIOUS) & self.told_when[head]
@@ -347,7 +349,7 @@ class Judge:
         refuse(block.any(between) & (matches.s1 >= 0) & (matches.s1 < matches.first), "apart")
         # "Even though he has any" is stated: the last word of a connective says so.
         stated = listed("asserted")[matches.first + matches.length - 1]
-        supposed = (side == 2) & listed("hypothetical")[token]
+        supposed = (side == S2) & listed("hypothetical")[token]
         refuse(block.any(supposed) & block.subordinate & ~stated, "s2_lost_word")
         before = np.maximum(matches.first - 1, 0)
         lost = block.subordinate & (batch.row[before] == batch.row[matches.first])
@@ -356,7 +358,7 @@ class Judge:
         refuse(mixed, "speech")
         constructions = np.array([not row.standalone for row in batch.patterns.table.patterns])
         refuse(constructions[matches.row], "construction")
-        refuse(block.any(((side == 1) | (side == 2)) & self.markup[token]), "markup")
+        refuse(block.any(((side == S1) | (side == S2)) & self.markup[token]), "markup")
         return reason, questions
 
     def _mute_coordinators(self, block: Block, side: Marks) -> None:
@@ -372,7 +374,7 @@ class Judge:
         for heads in (matches.s1, matches.s2):
             correlative &= head != heads[block.match]
         coordinating = batch.tagged("coordinating")[token] & ~correlative
-        for number in (1, 2):
+        for number in (S1, S2):
             first = block.ends(side == number)[0][block.match]
             inside = (side == number + 2) & coordinating
             side[inside & (first >= 0) & (block.token > first)] = number
@@ -386,8 +388,8 @@ class Judge:
         them from S2, which may have lost them, or where they are the object of S1.
         """
         batch, matches = block.batch, block.matches
-        s1_first, s2_last = block.ends(side == 1)[0], block.ends(side == 2)[1]
-        after = (side == 1) & (block.token > s2_last[block.match])
+        s1_first, s2_last = block.ends(side == S1)[0], block.ends(side == S2)[1]
+        after = (side == S1) & (block.token > s2_last[block.match])
         around = (matches.s1 >= 0) & (s1_first < matches.s2) & ~block.subordinate
         behind = after & around[block.match]
         first = block.first_words(behind)
@@ -482,7 +484,7 @@ class Judge:
         lost = np.flatnonzero(neither & self.argument[token] & (block.head >= 0))
         governor = block.head[lost] + block.shift[match[lost]]
         broken |= block.any(lost[side[governor] == number])
-        if number == 2:
+        if number == S2:
             # An object behind S2 whose verb stands before S2 and the marker was S2's: the parser
             # attached it to the wrong verb.
             owner = match[lost]
