@@ -159,14 +159,13 @@ def features(
         "word_before": np.where(inside, matches.first - 1, NOWHERE),
         "word_after": np.where(after < end, after, NOWHERE),
     }
-    upos, strings = batch.column("upos"), batch.patterns.strings
-    # The last value is that of NOWHERE.
-    kinds = {
-        kind: np.append(np.isin(upos, strings.codes(tags)), False) for kind, tags in KINDS.items()
-    }
-    for place, token in places.items():
-        for kind, flag in kinds.items():
-            other[f"{place}={kind}"] = flag[token]
+    strings, upos = batch.patterns.strings, np.append(batch.column("upos"), NOWHERE)
+    for kind, tags in KINDS.items():
+        codes = strings.codes(tags)
+        among = np.zeros(len(strings) + 1, dtype=bool)  # the last value is that of NOWHERE
+        among[codes] = True
+        for place, token in places.items():
+            other[f"{place}={kind}"] = among[upos[token]]
     for side, head in (("s1", s1), ("s2", matches.s2)):
         for name in CLASSES:
             other[f"{side}_{name}"] = batch.labelled(name)[head] & ~(back & (side == "s1"))
