@@ -33,6 +33,8 @@ from zoo.presets import shipped, trusts_code
 
 log = logging.getLogger("zoo")
 
+MOST_LABELS = 100_000
+
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt", "*.msgpack", "*.h5")
 AGAIN = "copy or download the file again"
@@ -98,6 +100,10 @@ def config_of(name: str | PathLike[str]) -> dict[str, Any]:
     config = read_json(path, AGAIN)
     if not isinstance(config, dict) or not config:
         raise InputError("is not the configuration of a model", where=str(path), hint=hint)
+    labels = config.get("num_labels")
+    if isinstance(labels, int) and labels > MOST_LABELS:  # transformers names each of them
+        problem = f"num_labels = {labels:,}, expected {MOST_LABELS:,} at most"
+        raise InputError(problem, where=str(path), hint=hint)
     return config
 
 
