@@ -455,4 +455,4 @@ def _no_text(records: Iterable[Record], names: Mapping[str, str]) -> str:
     if names.get("text", "text") in fields or not (names and fields):
         return "no text: there is none in it"
     shown = ", ".join(map(str, fields))[:100]
-    return f'no text: no field {names["text"]!r}, only {shown} (text = "NAME" names another one)'
+    return f"no text: no field {names['text']!r}, only {shown} (the option text names another one)"

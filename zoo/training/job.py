@@ -158,7 +158,7 @@ def working(job: Job) -> Iterator[None]:
             _same(read_json(claim), job.identity, job.folder)
         else:
             if claim.is_file():
-                log.info("begun before, but without a whole checkpoint: it starts at step 0")
+                log.info("begun before, but no checkpoint is whole: starting at step 0")
             write_json(claim, job.identity)
         yield
         # The model alone stays in the folder, and the manifest is written last.

@@ -272,8 +272,8 @@ def _first_loss(trainer: ZooTrainer) -> torch.Tensor:
 def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
     """Train, or go on from the newest whole checkpoint; the best weights end in the model.
 
-    On a checkpoint `Trainer.train` sets weights, optimizer, schedule and random state back and
-    skips the batches that were seen (`accelerate.skip_first_batches`); `EpochSampler` gives each
+    From a checkpoint `Trainer.train` restores weights, optimizer, schedule and random state, and
+    skips the batches already seen (`accelerate.skip_first_batches`); `EpochSampler` gives each
     epoch's order. Mixed precision is for training: at the end the model computes in float32 again.
     `patience` validations without a new best accuracy stop it (0: never). Returns the Trainer's
     state: steps, the log of losses and validation metrics.

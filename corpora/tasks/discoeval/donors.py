@@ -132,8 +132,11 @@ class Windows:
             doc, licence, sentences = self.window(start + int(random.choice(end - start)))
             intruder = sentences[position]
             like = quoted(intruder) == quoted(replaced) and words([intruder]) >= min_words
-            like = like and not style(intruder) & foreign
-            if like and not np.isin(sentence_keys(sentences), known).any():
+            if (
+                like
+                and not style(intruder) & foreign
+                and not np.isin(sentence_keys(sentences), known).any()
+            ):
                 return intruder, doc, licence
         return "no_other_sentence" if choice.documents else "no_similar_document"
 
