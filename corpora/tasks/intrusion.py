@@ -30,7 +30,7 @@ ROWS_PER_GROUP = 2_048
 class Intrusion(Builder):
     """Texts, and the same with one sentence replaced by one of a similar text."""
 
-    name, version = "intrusion", 9
+    name, version = "intrusion", 10
     paper = "Shen et al. 2021; Jwalapuram, Joty and Lin 2022, section 2.3"
     card = card_beside(__file__, "intrusion")
     gives = {"detection": INTRUSION_DETECTION, "pairwise": INTRUSION_PAIRWISE}

@@ -126,7 +126,7 @@ class Consecutive(Sized):
 class Sp(Consecutive):
     """Sentence position: five sentences, one of them moved to the front."""
 
-    name, version = "sp", 7
+    name, version = "sp", 8
     paper = "Chen, Chu and Gimpel 2019, section 3.2"
     gives = {"default": SP}
     LENGTH = 5
@@ -165,7 +165,7 @@ def balanced(size: int, classes: int, random: np.random.Generator) -> NDArray[np
 class Bso(Consecutive):
     """Binary sentence ordering: two consecutive sentences, as written and swapped."""
 
-    name, version = "bso", 7
+    name, version = "bso", 8
     paper = "Chen, Chu and Gimpel 2019, section 3.3"
     gives = {"default": BSO}
     LENGTH = 2
