@@ -143,13 +143,13 @@ def read_gold(
                 on_bad(BadRecord(row.where, f"{reason} characters ({raw})", outside))
                 continue
             marker, arg1, arg2 = (_moved(part, ahead) for part in parts)
-            name_of = row.connective
-            if row.kind == "Explicit" and not name_of:
-                name_of = _named(text, marker)
-                unnamed += not name_of
+            connective = row.connective
+            if row.kind == "Explicit" and not connective:
+                connective = _named(text, marker)
+                unnamed += not connective
             # No path of this machine goes into documents.
             where = row.where.removeprefix(f"{folder}/")
-            relations.append(Relation(row.kind, name_of, marker, arg1, arg2, row.senses, where))
+            relations.append(Relation(row.kind, connective, marker, arg1, arg2, row.senses, where))
         yield Document(id=name, text=text, source=f"pdtb:{folder.name}", relations=relations)
     if unnamed:
         many = amount(unnamed, "explicit relation")
