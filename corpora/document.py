@@ -130,8 +130,9 @@ class RstTree:
 class Relation:
     """One gold discourse relation; each part is a list of spans, possibly empty.
 
-    `kind` is `Explicit`, `Implicit`, `AltLex`, ...; `connective` is the annotated head in lower
-    case, `senses` are PDTB senses such as `Contingency.Cause.Reason`; `where` is `file:line`.
+    `kind` is `Explicit`, `Implicit`, `AltLex`, ...; `connective` is the annotated head, or the text
+    under its spans, in lower case, `senses` are PDTB senses such as `Contingency.Cause.Reason`;
+    `where` is `file:line`.
     """
 
     kind: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import logging
 import os
 import re
 from collections import Counter
@@ -12,11 +13,13 @@ from typing import Any
 
 from corpora.declared import REFERENCE, Registry
 from corpora.document import Document
-from corpora.errors import InputError, expanded, nearest
+from corpora.errors import InputError, amount, expanded, nearest
 from corpora.languages import LANGUAGES, is_code
 from corpora.readers.files import Refused, expect
 from corpora.readers.source import OnBad, SeenIds, Source, check_id, fail
 from corpora.readers.source import Reader as Reader
+
+log = logging.getLogger("discorpora")
 
 _FOLDER = "corpora.readers"
 READERS = Registry(
@@ -157,6 +160,8 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
         source.good += 1
         yield document
     if source.good:
+        for remark, number in (+source.remarks).items():
+            log.warning("%s: %s: %s", spec, amount(number, "document"), remark)
         return
     passed = ", ".join(f"{what} ({n:,})" for what, n in sorted(source.skipped.items()) if n)
     empty = "the source is empty, or in another format than its kind"

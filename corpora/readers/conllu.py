@@ -12,19 +12,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import ClassVar
 
 from corpora.document import PARAGRAPH_BREAK, Document, Sections, Spans, Tokens
-from corpora.errors import BadRecord, amount
+from corpora.errors import BadRecord, InputError, amount
 from corpora.readers.files import DOCUMENT_LIMIT, LINES_LIMIT, TOO_LONG, Refused, expect, read_lines
-from corpora.readers.source import Reader, Source
+from corpora.readers.source import Reader, SeenIds, Source
 
 _CAPTION = re.compile(r"\s*caption\b.*\((\d{1,3}) s\)\s*$")
 """How many sentences a caption has, in a block of `newpar_block`."""
 _RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
 _EMPTY_NODE = re.compile(r"\d+\.\d+")
+MASKED = (
+    "masked text: underscores stand for the words; the corpus's own script restores them "
+    "(DISRPT: process_underscores.py, GUM: get_text.py)"
+)
+BROKEN = "broken trees: words and sentences are read, no trees"
 
 Unit = tuple[str, str, int]
 """A unit of the written text: surface form, MISC, number of words in it."""
+
+
+class BrokenTree(Refused):
+    """The heads of a sentence are no tree."""
 
 
 class Conllu(Reader):
@@ -33,17 +43,29 @@ class Conllu(Reader):
     name = "conllu"
     suffixes = (".conllu", ".conllu.gz")
     licence_by = "genre"
+    trees: ClassVar[bool] = True
+    """Whether a document must have trees: else one with broken trees has text and sentences, and a
+    word may have nine columns."""
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The documents of CoNLL-U files.
 
         The id is `newdoc id`, or the file's path without suffix; the group is the file, or the
         document if its file has only one. A document with a bad sentence is rejected as a whole:
-        its text would have a gap.
+        its text would have a gap. One whose words are masked by underscores is skipped. Raises
+        `InputError` if a document continues after another one began.
         """
+        names = SeenIds()
         held: Document | None = None  # the first one, until it is known whether another follows
-        for number, building in enumerate(_of_file(path, stem, source)):
+        for number, building in enumerate(_of_file(path, stem, source, self.trees)):
             document = building.document()
+            if document is not None and not names.add(document.id):
+                raise InputError(
+                    f"two documents have the id {document.id!r}",
+                    where=building.where,
+                    hint="this `newdoc id` stands in the file before, with another one between: "
+                    "move its sentences together, or rename one of the two",
+                )
             if document is not None:
                 document.licence = self.licence_of(building.meta.get("genre", ""))
             for ready in filter(None, (held, document) if number else ()):
@@ -55,9 +77,9 @@ class Conllu(Reader):
             yield held
 
 
-def _of_file(path: Path, stem: str, source: Source) -> Iterator[_Building]:
+def _of_file(path: Path, stem: str, source: Source, trees: bool) -> Iterator[_Building]:
     """The complete documents of a file."""
-    building = _Building(stem, f"{path}:1", source)
+    building = _Building(stem, f"{path}:1", source, trees)
     comments: list[str] = []
     lines: list[str] = []
     count = size = 0
@@ -77,11 +99,13 @@ def _of_file(path: Path, stem: str, source: Source) -> Iterator[_Building]:
         elif lines:
             building.refuse(where, "comment: between the words of a sentence", line)
         elif line[1:].lstrip().startswith("newdoc"):
+            name = line.partition("=")[2].strip()
+            if count and name == building.name:
+                continue  # some corpora repeat the id before each sentence
             if count or building.begun:
                 yield building
             count += 1
-            name = line.partition("=")[2].strip() or f"{stem}:{count:06d}"
-            building = _Building(name, where, source)
+            building = _Building(name or f"{stem}:{count:06d}", where, source, trees)
         else:
             comments.append(line)
     if count or building.begun:
@@ -95,6 +119,8 @@ class _Building:
     name: str
     where: str
     source: Source
+    trees: bool
+    broken: bool = False
     meta: dict[str, str] = field(default_factory=dict)
     pieces: list[str] = field(default_factory=list)
     at: int = 0
@@ -148,7 +174,7 @@ class _Building:
         at = self.at + (len(gap) if self.pieces else 0)
         try:
             expect(at <= DOCUMENT_LIMIT, TOO_LONG)
-            text, self.glued = add_sentence(lines, at, self.tokens)
+            text, self.glued = self._sentence(lines, at)
         except Refused as refusal:
             line = int(refusal.where or 0)
             self.refuse(f"{path}:{first + line}", str(refusal), lines[line])
@@ -167,13 +193,29 @@ class _Building:
         else:
             self.paragraphs.end[-1] = self.at
 
+    def _sentence(self, lines: list[str], at: int) -> tuple[str, bool]:
+        """What `add_sentence` returns, without the tree if it may be broken."""
+        if self.trees:
+            return add_sentence(lines, at, self.tokens)
+        lines = [_with_ten_columns(line) for line in lines]
+        try:
+            return add_sentence(lines, at, self.tokens, tree=not self.broken)
+        except BrokenTree:
+            self.broken = True
+            return add_sentence(lines, at, self.tokens, tree=False)
+
     def document(self) -> Document | None:
-        """The finished document, or `None` if it was rejected."""
+        """The finished document, or `None` if it was rejected or its words are masked."""
         if not self.pieces:
             self.refuse(self.where, "no text: a document without a sentence")
         if self.refused:
             return None
         text, genre = "".join(self.pieces), self.meta.get("genre", "")
+        if is_masked(text):
+            self.source.skipped[MASKED] += 1
+            self.source.remarks[MASKED] += 1
+            return None
+        self.source.remarks[BROKEN] += self.broken
         return Document(
             id=self.name,
             text=text,
@@ -185,7 +227,7 @@ class _Building:
             sections=self._sections(text) if any(self.headings) or self.captions else None,
             paragraphs=self.paragraphs,
             sentences=self.sentences,
-            tokens=self.tokens,
+            tokens=None if self.broken else self.tokens,
         )
 
     def _sections(self, text: str) -> Sections:
@@ -215,13 +257,30 @@ class _Building:
         return Sections(*map(list, zip(*rows, strict=True)))
 
 
-def add_sentence(lines: list[str], at: int, tokens: Tokens) -> tuple[str, bool]:
+def is_masked(text: str) -> bool:
+    """Whether underscores stand for most words, as in releases without the text."""
+    words = text.split() if "_" in text else []
+    written = sum(any(map(str.isalnum, word)) for word in words)
+    return written < sum("_" in word and not any(map(str.isalnum, word)) for word in words)
+
+
+def _with_ten_columns(line: str) -> str:
+    """A word of nine columns (the last words of DISRPT's Russian documents) with an empty DEPS,
+    which nothing reads."""
+    before, _, last = line.rpartition("\t")
+    return f"{before}\t_\t{last}" if before.count("\t") == 7 else line
+
+
+def add_sentence(
+    lines: list[str], at: int, tokens: Tokens, *, tree: bool = True
+) -> tuple[str, bool]:
     """Add the words of a sentence that starts at code point `at` of its document to `tokens`.
 
     Returns its text and whether no space follows it. Raises `Refused`, its `where` the index of the
     line, and leaves `tokens` unchanged, for another number of columns, word numbers that are not 1
-    to n, a missing form, heads that are not numbers or do not exist, and a tree without a root or
-    with a cycle. Several roots are allowed.
+    to n, and a missing form; `BrokenTree` for heads that are not numbers or do not exist, and a
+    tree without a root or with a cycle. Several roots are allowed. Without `tree` the heads are not
+    read: each word is a root.
     """
     rows = [line.split("\t") for line in lines]
     for index, row in enumerate(rows):
@@ -232,7 +291,8 @@ def add_sentence(lines: list[str], at: int, tokens: Tokens) -> tuple[str, bool]:
     form = columns[1]
     if not all(form):
         raise Refused("form: a word without one", str(numbers.index(words[form.index("")][0])))
-    tokens.head.extend(_heads(columns[6], numbers, len(tokens)))
+    heads = _heads(columns[6], numbers, len(tokens)) if tree else [-1] * len(form)
+    tokens.head.extend(heads)
     tokens.form.extend(form)
     for name, column in (("upos", 3), ("xpos", 4), ("feats", 5), ("deprel", 7)):
         getattr(tokens, name).extend("" if value == "_" else value for value in columns[column])
@@ -267,6 +327,9 @@ def _words_and_units(rows: list[list[str]]) -> tuple[list[list[str]], list[Unit]
         elif "-" in number:
             ends = _RANGE.fullmatch(number)
             last = int(ends[2]) if ends and ends[1] == str(expected) else 0
+            if ends and ends[1] == ends[2]:
+                reason = f"{number!r} covers one word, expected two or more"
+                raise Refused(f"multiword token: {reason}", str(index))
             if expected <= covered or not expected < last < expected + 99:
                 reason = f"{number!r}, expected it to start at {expected}"
                 raise Refused(f"multiword token: {reason}", str(index))
@@ -299,8 +362,9 @@ def _heads(column: tuple[str, ...], numbers: list[str], base: int) -> list[int]:
     for word, head in enumerate(column, 1):
         if head not in known:
             said = f"{head[:40]!r} of word {word}, but the sentence has {amount(count, 'word')}"
-            raise Refused(f"head: {said}", str(numbers.index(str(word))))
-    expect("0" in column, "no root: every word has a head", "0")
+            raise BrokenTree(f"head: {said}", str(numbers.index(str(word))))
+    if "0" not in column:
+        raise BrokenTree("no root: every word has a head", "0")
     heads = list(map(int, column))
     marks = [-1] + [0] * count
     for word in range(1, count + 1):
@@ -310,5 +374,5 @@ def _heads(column: tuple[str, ...], numbers: list[str], base: int) -> list[int]:
             node = heads[node - 1]
         if node and marks[node] == word:
             reason = f"cycle: the heads of word {node} lead back to it"
-            raise Refused(reason, str(numbers.index(str(node))))
+            raise BrokenTree(reason, str(numbers.index(str(node))))
     return [base + head - 1 if head else -1 for head in heads]

@@ -1,11 +1,13 @@
 """Gold discourse relations in the folders of the Penn Discourse Treebank.
 
 `DIR/gold/SECTION/ID` holds the relations and `DIR/raw/SECTION/ID` the text that their offsets
-point into. GDTB and PDTB 3.0 have this layout; for PDTB 2.0 link its annotation folder as `gold`
+point into. GDTB and PDTB 3.0 have this layout; the PDTB Annotator and the corpora made with it
+(TED-MDB) call the first folder `ann`. For PDTB 2.0 link its annotation folder as `gold`
 (files `wsj_0001.pdtb` or `wsj_0001.pipe`) and the Wall Street Journal's raw text as `raw`.
 Three formats are read into the same rows:
 
-- PDTB 3.0 and GDTB: one relation a line, 34 fields separated by `|`.
+- PDTB 3.0, GDTB and the PDTB Annotator: one relation a line, 34 fields separated by `|` (33 without
+  the last separator, 35 with one more, 27 from older versions of the Annotator).
 - PDTB 2.0, pipe form (the distribution's `convert.pl`, the CoNLL tools): 48 fields.
 - PDTB 2.0, `.pdtb`: blocks between lines of underscores, headed by `____Explicit____` and so on.
 """
@@ -13,13 +15,17 @@ Three formats are read into the same rows:
 from __future__ import annotations
 
 import codecs
+import logging
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from corpora.document import Document, Relation, Span, Spans
-from corpora.errors import BadRecord, InputError, expanded
+from corpora.errors import BadRecord, InputError, amount, expanded
+from corpora.languages import UNSPACED
 from corpora.readers.files import Refused, expect, find_files, read_chunks
 from corpora.readers.source import Encoded, OnBad, Source, fail
 from corpora.readers.text import START
@@ -30,19 +36,27 @@ KINDS = ("Explicit", "Implicit", "AltLex", "AltLexC", "Hypophora", "EntRel", "No
 
 _SUFFIXES = (".pdtb", ".pipe", ".txt")
 _LAYOUT = "expected DIR/gold/SECTION/ID with the relations and DIR/raw/SECTION/ID with the texts"
+log = logging.getLogger("discorpora")
 
-
+_PDTB3: tuple[tuple[int, ...], ...] = ((0, 1, 14, 20), (7,), (8, 9, 11, 12))
 _COLUMNS: dict[int, tuple[tuple[int, ...], ...]] = {
-    34: ((0, 1, 14, 20), (7,), (8, 9, 11, 12)),
+    **dict.fromkeys((27, 33, 34, 35), _PDTB3),
     # 8 is the connective's head, 9 the annotators' choice for Implicit, 5 the text (AltLex).
     48: ((0, 3, 22, 32), (8, 9, 5), (11, 12, 13, 14)),
 }
 """By the number of fields: the columns of kind, connective's span and arguments; those of the
 connective (the first that is not empty counts); those of senses.
 """
+REJECTED = "rejected"
+"""The mark of an adjudicator, in a column behind the arguments' (26 on)."""
 _SPAN = re.compile(r"(\d{1,9})\.\.(\d{1,9})")
 _RULE = re.compile(r"_{20,}")
 _HEADING = re.compile(r"____([A-Za-z0-9]+)____")
+_LETTER = rf"[^\W_{UNSPACED}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
+_INSIDE = re.compile(_LETTER * 2)
+"""A place inside a word. In scripts without blanks between words (Chinese, Thai, Lao, Burmese,
+Khmer) none is known."""
+_EDGES = " \t\r\n,;:.!?…"
 _TEXT, _TEXT_END, _FEATURES = "#### Text ####", "##############", "#### Features ####"
 
 
@@ -57,11 +71,14 @@ class Pdtb(Encoded):
         folder = expanded(target)
         if not (target and folder.is_dir()):
             find_files(target, ("",), kind=cls.name)  # says what of the path is not there
-        return sorted([*_files(folder, "gold").values(), *_files(folder, "raw").values()])
+        return sorted([*_files(folder, _gold(folder)).values(), *_files(folder, "raw").values()])
 
     def read(self, source: Source) -> Iterator[Document]:
         folder = expanded(source.target)
-        for document in read_gold(folder, on_bad=source.refuse, encoding=self.encoding):
+        documents = read_gold(
+            folder, on_bad=source.refuse, encoding=self.encoding, skipped=source.skipped
+        )
+        for document in documents:
             document.language = source.language
             kept = Spans()
             # The Wall Street Journal's .START is not a paragraph; offsets count it.
@@ -78,13 +95,16 @@ def read_gold(
     on_bad: OnBad = fail,
     *,
     encoding: str = "utf-8",
+    skipped: Counter[str] | None = None,
 ) -> Iterator[Document]:
     """The documents of a PDTB 2.0, PDTB 3.0 or GDTB folder, in the order of their ids.
 
-    A document's `text` is its unchanged raw file (offsets count from after a byte-order mark), its
-    `relations` those of the gold file; `Relation.where` is `file:line`, with
-    the file's path below `folder`. `ids` selects documents. A relation with an empty connective
-    span is kept, with no spans.
+    A document's `text` is its raw file without a byte-order mark, its `relations` those of the gold
+    file; `Relation.where` is `file:line`, with the file's path below `folder`. `ids` selects
+    documents. A relation with an empty connective span is kept, with no spans. An explicit relation
+    without a connective is named by the text under its span. Relations that an adjudicator marked
+    as rejected are left out, and counted in `skipped`. A warning names a document whose offsets fit
+    no reading of its text, and counts explicit relations with neither connective nor span.
 
     Bad relations (too few fields, spans that are unreadable or outside the text) and whole
     documents (raw text missing, empty, over 16 MiB, not in `encoding`) go to `on_bad` and are left
@@ -93,33 +113,68 @@ def read_gold(
     """
     folder = Path(folder)
     texts = _files(folder, "raw")
-    for name, path in _files(folder, "gold").items():
+    unnamed, unfit = 0, list[str]()
+    for name, path in _files(folder, _gold(folder)).items():
         if ids is not None and name not in ids:
             continue
         rows, relations = [], []
         try:
             where = str(folder / "raw" / path.parent.name / name)
             expect(name in texts, f"no raw text: it is missing for {str(path)!r}", where)
-            for row in parse_rows(_read(path, encoding), str(path)):
+            for row in parse_rows(_read(path, encoding), str(path), skipped):
                 if isinstance(row, BadRecord):
                     on_bad(row)
                 else:
                     rows.append(row)
             raw = texts[name]
-            text = _reading(_read(raw, encoding), rows)
+            text, ahead, fits = _reading(_read(raw, encoding), rows)
             expect(text.strip(), "no text: the raw file has none", str(raw))
         except Refused as refusal:
             on_bad(refusal.record(path))
             continue
+        if not fits:
+            unfit.append(str(path))
         for row in rows:
-            spans = (*row.connective_spans, *row.arg1_spans, *row.arg2_spans)
-            if outside := next((f"{a}..{b}" for a, b in spans if b > len(text)), ""):
+            parts = (row.connective_spans, row.arg1_spans, row.arg2_spans)
+            if outside := next(
+                (f"{a}..{b}" for part in parts for a, b in part if b - ahead > len(text)), ""
+            ):
                 reason = f"a span lies outside of the text: {outside}, which has {len(text)}"
                 on_bad(BadRecord(row.where, f"{reason} characters ({raw})", outside))
-            else:
-                # No path of this machine goes into documents.
-                relations.append(replace(row, where=row.where.removeprefix(f"{folder}/")))
+                continue
+            marker, arg1, arg2 = (_moved(part, ahead) for part in parts)
+            connective = row.connective
+            if row.kind == "Explicit" and not connective:
+                connective = _named(text, marker)
+                unnamed += not connective
+            # No path of this machine goes into documents.
+            where = row.where.removeprefix(f"{folder}/")
+            relations.append(Relation(row.kind, connective, marker, arg1, arg2, row.senses, where))
         yield Document(id=name, text=text, source=f"pdtb:{folder.name}", relations=relations)
+    if unnamed:
+        many = amount(unnamed, "explicit relation")
+        log.warning("%s: %s without a connective and without its span", folder, many)
+    if unfit:
+        many = amount(len(unfit), "document")
+        said = "most explicit connectives are not at their offsets: these count another text"
+        log.warning("%s: in %s, such as %s, %s", folder, many, unfit[0], said)
+
+
+def _gold(folder: Path) -> str:
+    """The name of the folder of relations."""
+    return "ann" if (folder / "ann").is_dir() and not (folder / "gold").is_dir() else "gold"
+
+
+def _moved(spans: tuple[Span, ...], ahead: int) -> tuple[Span, ...]:
+    """The spans without the `ahead` characters that they count in front of the text."""
+    moved = ((max(0, start - ahead), max(0, end - ahead)) for start, end in spans)
+    return tuple((start, end) for start, end in moved if start < end)
+
+
+def _named(text: str, spans: tuple[Span, ...]) -> str:
+    """A connective as PDTB writes it: `if then` for the spans of "If ... then"."""
+    pieces = (text[start:end].strip(_EDGES) for start, end in spans)
+    return " ".join(" ".join(pieces).lower().split())
 
 
 def _files(folder: Path, part: str) -> dict[str, Path]:
@@ -154,34 +209,64 @@ def _read(path: Path, encoding: str) -> str:
         raise Refused(reason + hint, f"{path}:{line}") from None
 
 
-def _reading(text: str, rows: list[Relation]) -> str:
-    """The text, with `\\r\\n` as one character if the offsets count it so.
+def _reading(text: str, rows: list[Relation]) -> tuple[str, int, bool]:
+    """The text as the offsets count it, how many characters they count in front of it, and whether
+    they fit.
 
-    The explicit connectives decide: they must be the text of their spans.
+    Releases differ in what they count: a line end as one character or two (`\\r\\n`), a byte-order
+    mark or none; and a file may have lost either since. The reading wins in which the fewest spans
+    begin or end inside a word or beside the connective that their row names; of equals the first
+    one, the usual count.
     """
+    one = text.replace("\r\n", "\n")
+    forms = dict.fromkeys((one, text, one.replace("\n", "\r\n")))
+    best: tuple[str, int] = one, 0
+    fewest = sum(_misfits(one, 0, row) for row in rows)
+    for ahead, form in product((0, 1), forms):
+        if fewest and (count := sum(_misfits(form, ahead, row) for row in rows)) < fewest:
+            best, fewest = (form, ahead), count
+    alone = [replace(row, arg1_spans=(), arg2_spans=()) for row in rows if row.kind == "Explicit"]
+    misfits = sum(_misfits(*best, row) > 0 for row in alone)
+    return *best, 2 * misfits <= len(alone)
 
-    def misfits(text: str) -> int:
-        count = 0
-        for row in rows:
-            if row.kind == "Explicit" and row.connective and row.connective_spans:
-                under = " ".join(text[start:end] for start, end in row.connective_spans).lower()
-                count += not any(word in under for word in row.connective.split())
-        return count
 
-    return min((text.replace("\r\n", "\n"), text), key=misfits)
+def _misfits(text: str, ahead: int, row: Relation) -> int:
+    """How many parts of a relation are not where the offsets say: connective and arguments."""
+    count = 0
+    for part in (row.connective_spans, row.arg1_spans, row.arg2_spans):
+        spans = _moved(part, ahead) if ahead else part
+        count += any(
+            end > len(text)
+            or text[start:end] != text[start:end].strip()
+            or (start and _INSIDE.match(text, start - 1))
+            or _INSIDE.match(text, end - 1)
+            for start, end in spans
+        )
+    if row.kind == "Explicit" and row.connective and row.connective_spans:
+        spans = _moved(row.connective_spans, ahead)
+        under = " ".join(text[start:end] for start, end in spans).lower()
+        count += not any(word in under for word in row.connective.split())
+    return count
 
 
-def parse_rows(text: str, name: str) -> Iterator[Relation | BadRecord]:
+def parse_rows(
+    text: str, name: str, skipped: Counter[str] | None = None
+) -> Iterator[Relation | BadRecord]:
     """The relations of one gold file; its content determines the format.
 
     Spans are in the offsets of the raw file, not yet checked. `name` is the file's path for
-    `file:line`. An unreadable relation becomes a `BadRecord`.
+    `file:line`. An unreadable relation becomes a `BadRecord`; one that an adjudicator rejected is
+    counted in `skipped`.
     """
     lines = [line.strip() for line in text.split("\n")]
     in_blocks = any(map(_HEADING.fullmatch, lines))
     pipes = ((number, [line]) for number, line in enumerate(lines, 1) if line)
     for number, part in _blocks(lines) if in_blocks else pipes:
         where = f"{name}:{number}"
+        if not in_blocks and _rejected(part[0]):
+            if skipped is not None:
+                skipped["relation marked as rejected"] += 1
+            continue
         try:
             row = _block_row(part) if in_blocks else _pipe_row(part[0])
             kind, spans, arg1, arg2, connective, senses = row
@@ -218,10 +303,18 @@ _Row = tuple[str, str, str, str, str, list[str]]
 """Kind, spans of connective, arg1 and arg2, connective, and senses, as a file has them."""
 
 
+def _rejected(line: str) -> bool:
+    fields = line.split("|")
+    marked = any(field.strip().lower() == REJECTED for field in fields[26:])
+    return marked and _COLUMNS.get(len(fields)) is _PDTB3
+
+
 def _pipe_row(line: str) -> _Row:
     fields = line.split("|")
     reason = f"wrong number of fields: {len(fields)} separated by '|'"
-    expect(len(fields) in _COLUMNS, f"{reason}, expected 34 (PDTB 3, GDTB) or 48 (PDTB 2)")
+    expect(
+        len(fields) in _COLUMNS, f"{reason}, expected 34 (PDTB 3, GDTB; 27 to 35) or 48 (PDTB 2)"
+    )
     ones, connectives, senses = ([fields[c] for c in some] for some in _COLUMNS[len(fields)])
     kind, spans, arg1, arg2 = ones
     return kind.strip(), spans, arg1, arg2, next(filter(str.strip, connectives), ""), senses

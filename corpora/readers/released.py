@@ -19,7 +19,7 @@ from pydantic import AliasChoices, BeforeValidator, Field
 
 from corpora.document import Document, paragraph_spans
 from corpora.errors import BadRecord, InputError, amount
-from corpora.readers.conllu import Conllu
+from corpora.readers.conllu import MASKED, Conllu
 from corpora.readers.fields import Fields, Filled, Record, Text, Texts
 from corpora.readers.files import LINES_LIMIT, TOO_LONG, Refused, expect, read_lines, read_whole
 from corpora.readers.records import Place, as_document
@@ -29,7 +29,7 @@ from corpora.sentences import split
 from corpora.splits import split_of
 from corpora.store.manifest import label_names
 
-_TAG = re.compile(r"(?:^|\|)(Conn|Seg)=([^|]+)")
+_TAG = re.compile(r"(?:^|\|)(?:(Conn|Seg)=([^|]+)|BeginSeg=Yes)")
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc[ _]id\s*=\s*(.*?)\s*$")
 _MASKED = re.compile(r"[_\s<*>]*")
 """DISRPT masks texts that it may not distribute with underscores."""
@@ -215,11 +215,18 @@ class _Relation(Fields):
     original: str = Field("", validation_alias="orig_label")
 
 
+class _Treebank(Conllu):
+    """CoNLL-U of which forms and MISC are needed: some of DISRPT's documents have broken trees."""
+
+    trees = False
+
+
 class Disrpt(Release):
-    """DISRPT 2025: relations (`.rels`), and connectives or discourse units (`.conllu`)."""
+    """DISRPT 2019 to 2025: relations (`.rels`), and connectives or discourse units (`.conllu`; in
+    2019 `.conll`)."""
 
     name = "disrpt"
-    suffixes = (".rels", ".conllu")
+    suffixes = (".rels", ".conllu", ".conll")
     paper = "DISRPT 2025"
 
     def records(self, path: Path, source: Source) -> Iterable[Place]:
@@ -231,9 +238,9 @@ class Disrpt(Release):
         ):
             if not isinstance(record, BadRecord):
                 named = [record[name] for name in UNITS if name in record]
-                words = record.get("tokens") or named[:2]
+                words = record.get("surface") or named[:2]
                 if any(words) and all(map(_MASKED.fullmatch, words)):
-                    source.skipped["masked text: see the shared task's process_underscores"] += 1
+                    source.skipped[MASKED] += 1
                     continue
             yield where, record
 
@@ -246,19 +253,27 @@ class Disrpt(Release):
             yield "relations", about | _Relation.of(record).model_dump()
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """The documents of a `.conllu` file, as `conllu:` reads them; a `.rels` file has none."""
-        if path.suffix == ".conllu":
-            reader = Conllu(language=self.language, licence=self.licence)
-            yield from reader.read_file(path, stem, source)
-        else:
+        """The documents of a `.conllu` file, as `conllu:` reads them, but without trees where they
+        are broken; a `.rels` file has none."""
+        if path.suffix == ".rels":
             source.skipped["file of relations"] += 1
+        else:
+            reader = _Treebank(language=self.language, licence=self.licence)
+            yield from reader.read_file(path, stem, source)
 
 
 def _tagged(path: Path, source: Source) -> Iterator[Place]:
-    """The sentences of a `.conllu` file, each with the number of the line after it."""
-    doc = kind = ""
+    """The sentences of a `.conllu` file, each with the number of the line after it.
+
+    `tokens` are the words, `surface` the text as written, with multiword tokens.
+    """
+    doc = ""
+    misc = (line.rpartition("\t")[2] for line in read_lines(path) if isinstance(line, str))
+    kind = next((tag[0] for tag in map(_tag, misc) if tag), "")
     tokens: list[str] = []
+    surface: list[str] = []
     tags: list[str] = []
+    covered = 0
     bad: BadRecord | None = None
     for number, line in enumerate(chain(read_lines(path), [""]), 1):
         where = f"{path}:{number}"
@@ -269,22 +284,40 @@ def _tagged(path: Path, source: Source) -> Iterator[Place]:
             doc = found[1] if found else doc
         elif line.strip():
             cells = line.split("\t")
-            if len(cells) != 10:
+            if len(cells) not in (9, 10):  # without DEPS or MISC, which is read last
                 reason = f"not CoNLL-U: {amount(len(cells), 'column')}"
                 bad = bad or BadRecord(where, reason, line[:200])
             elif cells[0].isdecimal():  # neither a multiword token nor an empty node
-                tag = _TAG.search(cells[9])
-                kind = tag[1] if tag else kind
+                tag = _tag(cells[-1])
                 if len(tokens) >= LINES_LIMIT // 10:
                     raise Refused(TOO_LONG, where)
                 tokens.append(cells[1])
-                tags.append(tag[2] if tag else "O")
+                if len(tokens) > covered:
+                    surface.append(cells[1])
+                tags.append(tag[1] if tag and tag[0] == kind else "O")
+            elif (last := cells[0].partition("-")[2]).isdecimal():
+                covered = int(last)
+                surface.append(cells[1])
         else:
             if bad or (tokens and kind):
-                yield where, bad or {"doc": doc, "kind": kind, "tokens": tokens, "tags": tags}
+                sentence = {"doc": doc, "kind": kind, "tokens": tokens, "tags": tags}
+                yield where, bad or {**sentence, "surface": surface}
             elif tokens:
-                source.skipped["sentence without Conn or Seg"] += 1
-            tokens, tags, bad = [], [], None
+                source.skipped["sentence in a file without Conn, Seg or BeginSeg"] += 1
+            tokens, surface, tags, bad, covered = [], [], [], None, 0
+
+
+def _tag(misc: str) -> tuple[str, str] | None:
+    """The kind of a tag in MISC and the tag, as DISRPT writes them since 2024.
+
+    Until 2023 a unit begins at `BeginSeg=Yes`, and connectives are `Seg=B-Conn` and `Seg=I-Conn`.
+    """
+    match = _TAG.search(misc)
+    if not match:
+        return None
+    kind, tag = match[1] or "Seg", match[2] or "B-seg"
+    place, _, name = tag.partition("-")
+    return ("Conn", f"{place}-conn") if name == "Conn" else (kind, tag)
 
 
 Number = Annotated[float, Field(strict=False, allow_inf_nan=False)]

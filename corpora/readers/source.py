@@ -168,6 +168,7 @@ class Source:
 
     `language` is that of documents without one. `name` is the value of `Document.source`. `skipped`
     counts entries that are not documents by design (a redirect, a page of another namespace).
+    `remarks` counts documents by what `read_documents` warns of in the end.
     """
 
     kind: str
@@ -180,6 +181,7 @@ class Source:
     bad: int = 0
     first_bad: BadRecord | None = None
     skipped: Counter[str] = field(default_factory=Counter)
+    remarks: Counter[str] = field(default_factory=Counter)
     warned: bool = False
     """Whether a file of the source was said to be odd: of all its files one is named."""
     where: object = ""

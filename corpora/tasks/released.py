@@ -113,9 +113,9 @@ class Insted(Released):
 
 
 class Disrpt(Released):
-    """DISRPT 2025 as released: relations between units, connectives, and discourse units."""
+    """DISRPT as released: relations between units, connectives, and discourse units."""
 
-    name = "disrpt"
+    name, version = "disrpt", 2
     paper = "DISRPT 2025"
     kinds = ("disrpt",)
     gives = {"relations": disrpt_schema([]), "connectives": TAGGED, "units": TAGGED}

@@ -6,6 +6,7 @@ Three views, always together: strict scores of marker and arguments, the paper's
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict
@@ -13,7 +14,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from corpora.document import Document
-from corpora.errors import ConfigError, nearest
+from corpora.errors import ConfigError, InputError, amount, nearest
 from corpora.intervals import FEW
 from corpora.rng import stream
 from extract.pairs import Pair
@@ -32,6 +33,8 @@ from extract.validate.material import DESCRIPTION, Item, Material, connective, g
 
 STAGE = "validate.bootstrap"
 SEED, RESAMPLES = 0, 1000
+MANY = 5
+"""Even if half of all pairs are wrong, so many in a row are wrong by chance in 3 % of cases."""
 
 
 class Alignments(TypedDict):
@@ -75,7 +78,8 @@ def validate(
 
     An undefined figure (denominator 0) is None. `ci` is the 95 % bootstrap interval of F1
     over documents, None if fewer than `corpora.intervals.FEW` have a pair or a relation of the
-    row. Raises `InputError` as `material.gather` does.
+    row. Raises `InputError` as `material.gather` does, and for `MANY` pairs or more without one
+    gold relation of their markers.
     """
     if multiword not in strict.POLICIES:
         hint = f"{nearest(multiword, strict.POLICIES)}choices: {', '.join(strict.POLICIES)}"
@@ -83,6 +87,17 @@ def validate(
     material = gather(pairs, gold, sources, markers)
     unseen = [text.index for text in material.texts if text.id not in seen]
     scoring = Scoring(material, markers, multiword)
+    extracted, relations = scoring.counts[multiword].sum(axis=(0, 1))[:2].tolist()
+    if extracted >= MANY and not relations:
+        frequent = Counter(g.marker or "(no connective)" for g in material.gold).most_common(5)
+        shown = ", ".join(f"{name} ({number})" for name, number in frequent)
+        raise InputError(
+            f"{amount(extracted, 'pair')}, and no explicit gold relation of their markers",
+            where="validate",
+            hint=f"explicit connectives of these documents' gold: {shown}"
+            if shown
+            else "the gold of these documents has no explicit relation: check that it is complete",
+        )
     everything = scoring.blocks(list(range(len(material.texts))))
     all_unseen = len(unseen) == len(material.texts)
     return {

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -232,3 +233,85 @@ def test_the_first_line_of_the_wall_street_journal_is_no_paragraph(folder: Path)
     market = next(d for d in open_source(f"pdtb:{folder}") if d.id == "market")
     assert market.paragraphs is not None
     assert market.text[market.paragraphs.start[0] :] == text
+
+
+PROSE = "The kettle sang although nobody heard it.\nÉva left early, so the stove went cold.\n"
+LINKS = (("although", "The kettle sang", "nobody heard it"), ("so", "Éva left early", "the stove"))
+
+
+def annotator(
+    folder: Path, text: str = PROSE, *, raw: str = "", named: bool = False, more: str = ""
+) -> Path:
+    """A folder of the PDTB Annotator for `LINKS`: offsets count `text`, and `raw` is written."""
+
+    def span(part: str) -> str:
+        return f"{text.index(part)}..{text.index(part) + len(part)}"
+
+    rows = []
+    for marker, one, two in LINKS:
+        fields = {0: "Explicit", 1: span(marker), 8: "Contingency", 14: span(one), 20: span(two)}
+        fields |= {7: marker if named else "", 32: "DEFAULT"}
+        rows.append("|".join(fields.get(column, "") for column in range(34)))
+    for part, content in (("ann", "\n".join(rows) + "\n" + more), ("raw", raw or text)):
+        (folder / part / "01").mkdir(parents=True)
+        (folder / part / "01" / "kitchen.txt").write_bytes(content.encode())
+    return folder
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("lost", [False, True])
+def test_what_the_offsets_count_is_told_from_the_words(
+    tmp_path: Path, mark: str, end: str, named: bool, lost: bool
+) -> None:
+    counted = mark + PROSE.replace("\n", end)
+    raw = PROSE if lost else counted
+    documents, bad = read(annotator(tmp_path, counted, raw=raw, named=named))
+    (kitchen,) = documents.values()
+    assert not bad and kitchen.relations is not None and "\ufeff" not in kitchen.text
+    assert [words(kitchen, relation) for relation in kitchen.relations] == list(LINKS)
+    assert [relation.connective for relation in kitchen.relations] == ["although", "so"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_marks_and_line_ends_in_the_file_that_no_offset_counts(tmp_path: Path, end: str) -> None:
+    raw = "\ufeff" + PROSE.replace("\n", end)
+    (kitchen,) = read(annotator(tmp_path, PROSE, raw=raw))[0].values()
+    assert [words(kitchen, relation) for relation in kitchen.relations or []] == list(LINKS)
+
+
+@pytest.mark.parametrize(
+    ("columns", "spans", "name"),
+    [
+        (34, "0..2;17..21", "if then"),
+        (27, "0..2;17..21", "if then"),
+        (33, "17..22", "then"),
+        (35, "17..21", "then"),
+    ],
+)
+def test_an_explicit_relation_is_named_by_its_text(
+    tmp_path: Path, columns: int, spans: str, name: str
+) -> None:
+    line = ["Explicit", spans, *[""] * 12, "3..15", *[""] * 5, "23..32"]
+    folder = annotator(tmp_path, raw="If rain falls,   Then, we wait.\n")
+    (folder / "ann" / "01" / "kitchen.txt").write_text("|".join(line + [""] * (columns - 21)))
+    (relation,) = next(read_gold(folder)).relations or []
+    assert relation.connective == name
+
+
+def test_rejected_and_nameless_relations(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    row = ["Explicit", *[""] * 33]
+    rejected = "|".join([*row[:27], "Rejected", *row[28:31], "0..9999", "DEFAULT", ""])
+    folder = annotator(tmp_path, more=f"{rejected}\n{'|'.join(row)}\n")
+    skipped: Counter[str] = Counter()
+    (kitchen,) = open_source(f"pdtb:{folder}", skipped=skipped)
+    assert [relation.connective for relation in kitchen.relations or []] == ["although", "so", ""]
+    assert skipped == {"relation marked as rejected": 1}
+    assert "1 explicit relation without a connective" in caplog.text
+
+
+def test_offsets_of_another_text_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = annotator(tmp_path, raw=f"Headline\n\n{PROSE}")
+    assert len(list(read_gold(folder))) == 1
+    assert "kitchen.txt, most explicit connectives are not at their offsets" in caplog.text

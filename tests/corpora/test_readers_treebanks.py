@@ -113,6 +113,42 @@ def test_comments_need_no_space(tmp_path: Path) -> None:
     assert [d.id for d in open_source(write(tmp_path, text))] == ["a", "b"]
 
 
+def test_an_id_before_each_sentence_is_one_document(tmp_path: Path) -> None:
+    ids = ("a", "a", "b", "b")
+    parts = [sentence(word(1, "Go"), comments=(f"# newdoc id = {id}",)) for id in ids]
+    a, b = open_source(write(tmp_path, "".join(parts)))
+    assert (a.id, a.text, b.id, len(b.sentences or ())) == ("a", "Go Go", "b", 2)
+    with pytest.raises(InputError, match=r"x.conllu:7: two documents have the id 'a'") as caught:
+        list(open_source(write(tmp_path, parts[0] + parts[2] + parts[1])))
+    assert "in the file before" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("forms", "masked"),
+    [
+        (["____", "___", "_"], True),
+        (["____", ",", "___", "."], True),
+        (["___", "__", "Name"], True),
+        (["Name", ":", "______"], False),
+        (["snake_case", "is", "a", "_"], False),
+    ],
+)
+@pytest.mark.parametrize("kind", ["conllu", "disrpt"])
+def test_masked_words_are_said_to_be_masked(
+    tmp_path: Path, kind: str, forms: list[str], masked: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    words = [word(number, form, number - 1) for number, form in enumerate(forms, 1)]
+    text = sentence(*words, comments=("# newdoc id = a",))
+    spec = write(tmp_path, text + GOOD).replace("conllu:", f"{kind}:")
+    assert [d.id for d in open_source(spec)] == (["good"] if masked else ["a", "good"])
+    assert ("1 document: masked text" in caplog.text) == masked
+    if masked:
+        write(tmp_path, text)
+        with pytest.raises(InputError) as caught:
+            list(open_source(spec))
+        assert "skipped: masked text" in str(caught.value.hint)
+
+
 def test_a_licence_may_follow_the_genre(tmp_path: Path) -> None:
     def document(genre: str) -> str:
         return sentence(
@@ -138,6 +174,10 @@ BROKEN = {
     "no root": (word(1, "a", 2) + "\n" + word(2, "b", 1), "no root"),
     "word missing": (word(1, "a") + "\n" + word(3, "b", 1), "word number: '3'"),
     "no form": (word(1, ""), "form"),
+    "range of one word": (
+        "1-1" + word(1, "x")[1:] + "\n" + word(1, "x"),
+        "multiword token: '1-1' covers one word",
+    ),
     "range of nothing": ("3-4" + word(1, "x")[1:] + "\n" + word(1, "x"), "multiword token"),
     "range at the end": (word(1, "x") + "\n2-3" + word(1, "y")[1:], "word number: 2 is missing"),
     "not UTF-8": (b"1\tB\xe4d".decode("latin-1"), "not UTF-8"),

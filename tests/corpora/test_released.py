@@ -277,6 +277,73 @@ def test_disrpt_leaves_masked_text_out_and_says_so(build, shared_task):
     assert manifest["configs"]["relations"]["splits"]["train"]["rows"] == 1
 
 
+def row(number: int | str, form: str, head: int | str, misc: str = "_") -> str:
+    return f"{number}\t{form}\t_\tX\tX\t_\t{head}\tdep\t_\t{misc}"
+
+
+OLD_TAGS = {
+    "units": (
+        ["BeginSeg=Yes", "SpaceAfter=No", "_", "SpaceAfter=No|BeginSeg=Yes"],
+        ["B-seg", "O", "O", "B-seg"],
+    ),
+    "connectives": (
+        ["_", "Seg=B-Conn", "Seg=I-Conn|SpaceAfter=No", "_"],
+        ["O", "B-conn", "I-conn", "O"],
+    ),
+}
+
+
+@pytest.mark.parametrize("suffix", ["conllu", "conll"])
+@pytest.mark.parametrize("config", list(OLD_TAGS))
+def test_the_tags_of_disrpt_until_2023(build, tmp_path, config, suffix):
+    tags, expected = OLD_TAGS[config]
+    words = list(zip(("Fog", "even", "if", "late"), tags, strict=True))
+    plain = "\n".join(row(n, word, n - 1) for n, (word, _) in enumerate(words, 1))
+    tagged = "\n".join(row(n, word, n - 1, misc) for n, (word, misc) in enumerate(words, 1))
+    # Until 2023 a sentence without a connective has no tag at all, the first one neither.
+    write(tmp_path / f"eng.x.mine_train.{suffix}", "# newdoc_id = pier", plain, "", tagged, "")
+    folder, manifest = build("disrpt", [(f"disrpt:{tmp_path}", {})])
+    assert set(manifest["configs"]) == {config}
+    rows = [row for part in rows_of(folder, config).values() for row in part]
+    assert sorted(row["tags"] for row in rows) == sorted([["O"] * 4, expected])
+
+
+def test_disrpt_counts_a_masked_multiword_token_as_one_word(build, tmp_path):
+    masked = [row("1-2", "_____", "_"), row(1, "fog", 0, "Seg=B-Conn"), row(2, "gy", 1)]
+    written = [row(1, "Fog", 0, "Seg=B-Conn"), row(2, "____", 1)]
+    lines = ["# newdoc id = pier", *masked, "", *written, ""]
+    write(tmp_path / "eng.x.mine_train.conllu", *lines)
+    folder, manifest = build("disrpt", [(f"disrpt:{tmp_path}", {})])
+    assert [n for reason, n in manifest["rejects"].items() if "masked" in reason] == [1]
+    (parts,) = rows_of(folder, "connectives").values()
+    assert [row["tokens"] for row in parts] == [["Fog", "____"]]
+
+
+@pytest.mark.parametrize(
+    ("last", "whole"),
+    [
+        (row(3, "late", 1).rpartition("\t")[0], True),
+        (row(3, "late", 9), False),
+        (row(3, "late", "_"), False),
+        (row(3, "late", 3), False),
+    ],
+    ids=["nine columns", "head outside", "no head", "own head"],
+)
+def test_disrpt_needs_no_trees(build, tmp_path, caplog, last, whole):
+    good = [row(1, "Rain", 0, "BeginSeg=Yes"), row(2, "fell", 1)]
+    path = tmp_path / "eng.x.mine_train.conllu"
+    write(path, "# newdoc id = a", *good, "", *good, last, "", "# newdoc id = b", *good, "")
+    a, b = open_source(f"disrpt:{tmp_path}")
+    assert (a.text, len(a.sentences or ())) == ("Rain fell Rain fell late", 2)
+    assert b.tokens is not None and (a.tokens is not None) == whole
+    assert ("1 document: broken trees" in caplog.text) != whole
+    with pytest.raises(InputError, match="columns: 9" if whole else "head|cycle"):
+        list(open_source(f"conllu:{tmp_path}"))
+    folder, _ = build("disrpt", [(f"disrpt:{tmp_path}", {})])
+    (rows,) = rows_of(folder, "units").values()
+    assert [row["tags"][:2] for row in rows] == [["B-seg", "O"]] * 3
+
+
 def test_the_texts_of_disrpt_are_those_of_its_treebank(shared_task):
     texts = {document.id: document for document in open_source(f"disrpt:{shared_task}")}
     assert set(texts) == {"harbour", "pier"} and texts["pier"].tokens is not None

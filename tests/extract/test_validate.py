@@ -217,6 +217,24 @@ def test_no_document_in_both_is_an_error(gold: list[Document]) -> None:
         validate([], gold, [Document("elsewhere", "Some text.")], MARKERS)
 
 
+@pytest.mark.parametrize(
+    ("kept", "hint"),
+    [(("although",), "although (1)"), ((), "no explicit relation")],
+)
+def test_many_pairs_without_gold_of_their_markers_are_an_error(
+    gold: list[Document], kept: tuple[str, ...], hint: str
+) -> None:
+    pairs = gold_pairs(gold, ("because", "and", "but", "so", "when"))
+    rest = [
+        replace(d, relations=[r for r in d.relations or [] if r.connective in kept]) for d in gold
+    ]
+    markers = ("because", "and", "but", "so", "when")
+    with pytest.raises(InputError, match="no explicit gold relation of their markers") as caught:
+        validate(pairs, rest, gold, markers)
+    assert hint in (caught.value.hint or "")
+    assert validate(pairs[:1], rest, gold, markers)["strict"]["overall"]["gold"] == 0
+
+
 def test_a_pair_from_another_version_of_the_text_is_an_error(gold: list[Document]) -> None:
     wrong = pair("ferry", "but", [(0, 3)], [(4, 9)], [(9, 9_999)])
     with pytest.raises(InputError, match="extract again"):
