@@ -34,7 +34,8 @@ _BAD_ID = re.compile(
 )
 
 
-def _known_encoding(name: str) -> str:
+def known_encoding(name: str) -> str:
+    """The name of an encoding that contains ASCII, or `ConfigError`."""
     try:
         if b"\n".decode(name) == "\n":
             return name
@@ -46,7 +47,7 @@ def _known_encoding(name: str) -> str:
     )
 
 
-Encoding = Annotated[str, AfterValidator(_known_encoding)]
+Encoding = Annotated[str, AfterValidator(known_encoding)]
 """An encoding that contains ASCII: `utf-8`, `latin-1`, `cp1252`."""
 
 
