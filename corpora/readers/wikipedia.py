@@ -218,8 +218,8 @@ class _Extract:
     templates show what `corpora.readers.templates` knows. A sentence with a formula, an unknown
     template or text in several variants of a language is dropped, and its paragraph ends there;
     templates on their own lines are not part of a sentence. Brackets left empty are removed, and a
-    paragraph with remaining markup (a table or
-    template that was not closed) is dropped. The lead is level 1, `== x ==` level 2.
+    paragraph with remaining markup (a table or template that was not closed) is dropped. The lead
+    is level 1, `== x ==` level 2.
     """
 
     def __init__(self, site: Site) -> None:
