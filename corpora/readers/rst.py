@@ -14,6 +14,8 @@ none, joins nuclei unless another relation of the group has two of them, as in r
 
 from __future__ import annotations
 
+import codecs
+import logging
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -50,10 +52,9 @@ ROLES = ("Root", "Nucleus", "Satellite")
 PARAGRAPH_MARK = "<P>"
 
 _TOKEN = re.compile(r"_!(.*?)_!|([()])|([^\s()]+)", re.DOTALL)
-_DECLARED = re.compile(
-    rb"""(\xef\xbb\xbf)?(?:<\?xml\b[^<>]*?\bencoding\s*=\s*["']([\w.:-]*)["'])?"""
-)
-"""A byte-order mark, and the encoding that an XML declaration names."""
+log = logging.getLogger(__name__)
+
+_DECLARED = re.compile(rb"""<\?xml\b[^<>]*?\bencoding\s*=\s*["']([\w.:-]*)["']""")
 _ENCODING = re.compile(r"""(?<=<\?xml)([^<>]*?)\bencoding\s*=\s*["'][\w.:-]*["']""")
 _NOISE = re.compile(r"^//TT_ERR.*$", re.MULTILINE)
 
@@ -109,6 +110,10 @@ class Rst(Encoded):
                 raise Refused(error.message, error.where) from None
             if omitted:
                 source.skipped["EDU outside the largest tree"] += omitted
+                if not source.warned:
+                    what = amount(omitted, "EDU")
+                    log.warning("%s: %s outside the largest tree left out", path, what)
+                    source.warned = True
         text, spans = _joined(texts)
         if raw is not None:  # only white space may differ
             own = text
@@ -306,12 +311,12 @@ def _elements(path: Path, encoding: str) -> Iterator[Any]:
 
     Raises `Refused`, with the line, for a byte that is not in the encoding.
     """
-    mark, declared = _DECLARED.match(next(read_chunks(path), b"")).groups()
-    if mark:
+    start = next(read_chunks(path), b"")
+    if start.startswith(codecs.BOM_UTF8):
         encoding = "utf-8"
-    elif declared:
+    elif declared := _DECLARED.match(start):
         try:
-            encoding = known_encoding(declared.decode())
+            encoding = known_encoding(declared[1].decode())
         except ConfigError as error:
             raise Refused(f"not well-formed XML: {error.message}", f"{path}:1") from None
     text = _ENCODING.sub(r"\1", read_whole(path, encoding), count=1)
