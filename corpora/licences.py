@@ -6,6 +6,7 @@ made from sources under several of them. This is a cautious reading for engineer
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ UNKNOWN = "unknown"
 class Licence:
     """One row of the table. `hub` is the licence name in the Hub's card metadata.
 
-    `rank` orders licences by strictness: the strictest of the sources' is the dataset's.
+    `rank` orders licences by strictness: the strictest of the sources' is the dataset's. `names`
+    are what else it is called, as `_folded` writes it.
     """
 
     id: str
@@ -30,6 +32,7 @@ class Licence:
     reason: str = ""
     redistributable: bool = True
     share_alike: bool = False
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,31 +56,62 @@ class Combined:
 
 
 _ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-TABLE = {id: Licence(id, **row) for id, row in _ROWS.items()}
+TABLE = {
+    id: Licence(id, **row | {"names": tuple(row.get("names", ()))}) for id, row in _ROWS.items()
+}
 
 
-def _row(id: str) -> Licence | None:
-    folded = {key.lower(): row for key, row in TABLE.items()}
-    return folded.get((id or UNKNOWN).lower().replace("_", "-"))
+_BY_NAME = {name: row for row in TABLE.values() for name in (row.hub, *row.names, row.id.lower())}
+_BY_NAME["other"] = TABLE[UNKNOWN]  # the Hub's name for all that it does not know
+_ADDRESS = re.compile(
+    r"(?:https?://)?(?:www\.)?(?:creativecommons\.org/(?:licenses|publicdomain)/([a-z-]+)/([\d.]+)"
+    r"|(?:spdx\.org/licenses|opensource\.org/licenses?)/([\w.-]+?)(?:\.html)?$)"
+)
+_PUBLIC = {"zero": "cc0", "mark": "pdm"}
+_SHORTER = (
+    (r"\([^()]*\)", ""),
+    (r"creative commons", "cc"),
+    (r"attribution", "by"),
+    (r"non[- ]?commercial", "nc"),
+    (r"share[- ]?alike", "sa"),
+    (r"no[- ]?deriv(?:ative)?s", "nd"),
+    (r"\b(?:the|licen[cs]ed?|version|international|unported|generic|universal)\b|\bv(?=\d)", ""),
+    (r"[\s_,-]+", "-"),
+    (r"^by-", "cc-by-"),
+)
 
 
-def lookup(id: str) -> Licence:
-    """The row of a licence id, letter case and `_` aside; raises `ConfigError` if none."""
-    return _row(id) or TABLE[chosen("licence", id, sorted(TABLE))]
+def _folded(name: str) -> str:
+    """A licence's name or address in one spelling: `CC BY 4.0 International` is `cc-by-4.0`."""
+    name = name.strip().lower().rstrip("./")
+    if address := _ADDRESS.match(name):
+        kind, number, spdx = address.groups()
+        return spdx or f"{_PUBLIC.get(kind, f'cc-{kind}')}-{number}"
+    for pattern, short in _SHORTER:
+        name = re.sub(pattern, short, name)
+    return name.strip("-")
 
 
-def known(ids: Iterable[str]) -> list[str]:
-    """The ids, unknown for those that are not in the table: anybody may have written them."""
-    return [id if id and _row(id) else UNKNOWN for id in ids]
+def named(name: str) -> str | None:
+    """The id of a licence by any of its names, or its address; None if it is not in the table."""
+    row = _BY_NAME.get(name.lower()) or _BY_NAME.get(_folded(name))
+    return row.id if row else None
+
+
+def lookup(name: str) -> Licence:
+    """The row of a licence by any of its names; raises `ConfigError` if there is none."""
+    return TABLE[named(name or UNKNOWN) or chosen("licence", name, sorted(TABLE))]
+
+
+def known(names: Iterable[str]) -> list[str]:
+    """The names, unknown for those that are not in the table: anybody may have written them."""
+    return [name if name and named(name) else UNKNOWN for name in names]
 
 
 def of_card(metadata: Mapping[str, Any]) -> str:
     """The licence named in a card's metadata on the Hub; unknown if it is not in the table."""
     own = metadata.get("license")
-    named = str(metadata.get("license_name") if own == "other" else own).lower()
-    rows = TABLE.values()
-    ids = (row.id for row in rows if named in {row.hub, row.id.lower()} - {"other"})
-    return next(ids, UNKNOWN)
+    return named(str(metadata.get("license_name") if own == "other" else own)) or UNKNOWN
 
 
 def shown(licence: str) -> str:

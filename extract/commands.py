@@ -95,6 +95,9 @@ def extract_to_file(
     def on_bad(record: BadRecord) -> None:
         if not max_bad_share:
             hint = "mend it, or leave out some bad records: --max-bad-share 0.01"
+            encoded = any("encoding" in type(reader).model_fields for reader, _ in readers)
+            if encoded and record.reason.startswith("not UTF-8"):
+                hint += "; for a source in another encoding: --encoding latin-1"
             raise InputError(record.reason, where=record.where, hint=hint)
         log.warning("left out: %s: %s", record.where, record.reason)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from corpora import licences
 from corpora.declared import REFERENCE, Registry
 from corpora.document import Document
 from corpora.errors import InputError, amount, expanded, nearest
@@ -134,6 +135,16 @@ def split_spec(spec: str) -> tuple[str, str]:
     raise InputError(f"{spec!r} has no kind of source", hint=f"write kind:PATH; {kinds}")
 
 
+def _licence(written: str) -> str:
+    """The id of a record's licence, "" if it has none; `Refused` for one that is not known."""
+    id = written and licences.named(written)
+    if id is not None:
+        return id
+    near = nearest(written.lower(), map(str.lower, licences.TABLE))
+    way = "with replace_licences = true the option licence replaces it"
+    raise Refused(f"bad licence: {written[:60]!r} is not known: {near}{way}")
+
+
 def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
     """The documents of an open source, their ids checked; `source` counts. Raises as `open_source`
     does from the first document on."""
@@ -147,16 +158,18 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
             document.language = code = LANGUAGES.get(language.lower(), language)
             known = not code or is_code(code)
             expect(known, f"bad language: {code[:40]!r} is no code such as en")
+            document.licence = _licence(document.licence) or reader.licence_of()
         except Refused as refusal:
             source.refuse(refusal.record(f"{where}: document {document.id[:80]!r}"))
             continue
         if not seen.add(document.id):
             hint = "ids must be unique in a source: rename or remove one of the files"
+            if "id_prefix" in type(reader).model_fields and len(source.files) > 1:
+                hint += ', or number each apart: id_prefix = "{file}/"'
             if getattr(reader, "layout", "") is None:
                 hint += '; if records with one id are its paragraphs: layout = "paragraph"'
             raise InputError(f"two documents have the id {document.id!r}", where=where, hint=hint)
         document.source = source.name
-        document.licence = document.licence or reader.licence_of()
         source.good += 1
         yield document
     if source.good:

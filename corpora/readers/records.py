@@ -78,6 +78,11 @@ class RecordReader(Reader):
     """
     document_lines: Annotated[Whole, Field(ge=1)] | None = None
     """With the layout `lines`: maximum sentences of a document (default 2,000)."""
+    replace_licences: bool = False
+    """Whether all documents get the option `licence`, whatever licences their records name."""
+    id_prefix: str = ""
+    """Text before each id, for sources that number their documents alike; `{file}` in it is the
+    file's path below the source's folder, without suffix."""
     id: str | None = role("with the document's id", "id", "document", "doc", "doc_id", "chapter_id")
     group: str | None = role(
         "with the group that splits keep together, such as a book", "group", "book"
@@ -103,11 +108,20 @@ class RecordReader(Reader):
     _lines = model_validator(mode="after")(lines_have_the_layout)
 
     def documents(self, records: Iterable[Place], source: Source, stem: str) -> Iterator[Document]:
-        """The documents of the records of one file; `stem` names the nameless.
+        """The documents of the records of one file; `stem` names the nameless, and is `{file}`.
 
         Raises `InputError` if the layout cannot be detected, if a mapped field is missing, or if
         the records of one document are not consecutive.
         """
+        prefix = self.id_prefix.replace("{file}", stem)
+        for document in self._documents(records, source, stem):
+            if document.group == document.id:
+                document.group = prefix + document.group
+            document.id = prefix + document.id
+            yield document
+
+    def _documents(self, records: Iterable[Place], source: Source, stem: str) -> Iterator[Document]:
+        """The documents with the ids of their records."""
         records = iter(records)
         where, first = next(records, ("", None))
         while isinstance(first, BadRecord):
@@ -163,6 +177,8 @@ class RecordReader(Reader):
                     hint=f"{nearest(own, first)}its fields are {', '.join(first)}",
                 )
             names[role] = own or next((field for field in usual if field in first), usual[0])
+        if self.replace_licences:
+            del names["licence"]
         return names
 
     def _names_in_turns(self, turns: Any) -> dict[str, str]:

@@ -7,12 +7,17 @@ top (`S1 (S2 (N ...))`); those after it are attached in their order (`((N S1) S2
 right-branching `(N (S1 S2))` would need a node of two satellites). Several nuclei branch to the
 right (`N1 (N2 N3)`, each node `NN` with their relation); a satellite between two nuclei goes with
 the one before it, one before or after all of them with the whole.
+
+In `.rs3` and `.rs4` the header says which relations join nuclei. One that it gives both types, or
+none, joins nuclei unless another relation of the group has two of them, as in rstWeb (`read_rst`).
 """
 
 from __future__ import annotations
 
+import codecs
+import logging
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,9 +26,8 @@ from xml.etree import ElementTree
 
 from corpora.align import align, map_spans
 from corpora.document import PARAGRAPH_BREAK, Document, RstTree, Spans
-from corpora.errors import InputError
+from corpora.errors import ConfigError, InputError, amount
 from corpora.readers.files import (
-    DOCUMENT_LIMIT,
     Refused,
     expect,
     find_files,
@@ -31,15 +35,27 @@ from corpora.readers.files import (
     read_whole,
 )
 from corpora.readers.guarded import BadXml, GuardedXml
-from corpora.readers.source import Encoded, Source, blocks_of, joined, with_sentences
+from corpora.readers.source import (
+    Encoded,
+    Source,
+    blocks_of,
+    joined,
+    known_encoding,
+    with_sentences,
+)
 
 NESTING_LIMIT = 200
 """Maximum depth of a tree; a newspaper article's has about 20."""
 SPAN, MULTINUCLEAR = "span", "multinuc"
+EITHER = frozenset(("rst", MULTINUCLEAR))
 ROLES = ("Root", "Nucleus", "Satellite")
 PARAGRAPH_MARK = "<P>"
 
 _TOKEN = re.compile(r"_!(.*?)_!|([()])|([^\s()]+)", re.DOTALL)
+log = logging.getLogger(__name__)
+
+_DECLARED = re.compile(rb"""<\?xml\b[^<>]*?\bencoding\s*=\s*["']([\w.:-]*)["']""")
+_ENCODING = re.compile(r"""(?<=<\?xml)([^<>]*?)\bencoding\s*=\s*["'][\w.:-]*["']""")
 _NOISE = re.compile(r"^//TT_ERR.*$", re.MULTILINE)
 
 
@@ -51,6 +67,9 @@ class Rst(Encoded):
 
     text: Literal["raw", "edus", "tree"] | None = None
     """The source of the text of `.dis`; default: the first of these that exists."""
+    unattached: Literal["refuse", "omit"] = "refuse"
+    """For `.rs3` and `.rs4` of several trees (a title without a parent): `omit` reads the largest
+    one, and counts the EDUs of the others."""
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
@@ -62,7 +81,8 @@ class Rst(Encoded):
         """A tree: its EDUs and the binary tree in the layer `rst`.
 
         The text of `.rs3` and `.rs4` are its EDUs, joined by spaces. That of `.dis` comes from
-        the raw text beside it, from `.edus`, or from the tree's own texts.
+        the raw text beside it, from `.edus`, or from the tree's own texts. EDUs that are left
+        out (`unattached`) are counted in `source.skipped`.
         """
         if not path.name.endswith(self.suffixes):
             return  # it goes with a tree
@@ -85,9 +105,15 @@ class Rst(Encoded):
                 raw = raw.replace(PARAGRAPH_MARK, PARAGRAPH_BREAK)
         else:
             try:
-                root, texts = parse_rs(path)
+                root, texts, omitted = parse_rs(path, self.encoding, self.unattached)
             except BadXml as error:
                 raise Refused(error.message, error.where) from None
+            if omitted:
+                source.skipped["EDU outside the largest tree"] += omitted
+                if not source.warned:
+                    what = amount(omitted, "EDU")
+                    log.warning("%s: %s outside the largest tree left out", path, what)
+                    source.warned = True
         text, spans = _joined(texts)
         if raw is not None:  # only white space may differ
             own = text
@@ -126,13 +152,22 @@ class Node:
     """A node as annotated: an EDU (its number, from 0) or a schema over children in order.
 
     `nucleus` and `relation` are its role in its parent; `relation` is `span` for a nucleus whose
-    satellite names the relation.
+    satellite names the relation. `id` is its name in an `.rs3` or `.rs4` file.
     """
 
     nucleus: bool = True
     relation: str = SPAN
     edu: int = -1
     children: list[Node] = field(default_factory=list)
+    id: str = ""
+
+    def __str__(self) -> str:
+        return _named(self.id, self.relation)
+
+
+def _named(id: str, relation: str) -> str:
+    """A node for a message: `the node '12' (cause)`."""
+    return f"the node {id[:40]!r} ({relation[:40]})" if id else f"a node ({relation[:40]})"
 
 
 @dataclass(slots=True)
@@ -208,50 +243,110 @@ def parse_dis(text: str, path: Path) -> tuple[Node, list[str]]:
 class _Unit:
     """A segment (`edu` >= 0) or a group, with the units that name it as their parent."""
 
+    id: str
     edu: int
     type: str
     parent: str
     relation: str
     children: list[_Unit] = field(default_factory=list)
 
+    def __str__(self) -> str:
+        return _named(self.id, self.relation)
 
-def parse_rs(path: Path) -> tuple[Node, list[str]]:
-    """The tree of an `.rs3` or `.rs4` file and its EDUs' texts, in the order of the file.
 
-    The primary tree only: the secondary edges and signals of eRST are not read. Raises `Refused` if
-    the structure is not one tree, `BadXml` for rejected XML.
+def parse_rs(
+    path: Path, encoding: str = "utf-8", unattached: str = "refuse"
+) -> tuple[Node, list[str], int]:
+    """The tree of an `.rs3` or `.rs4` file, its EDUs' texts in the order of the file, and the
+    number of EDUs left out.
+
+    The primary tree only: the secondary edges and signals of eRST are not read. `encoding` is used
+    if the file's XML declaration names none. If `unattached` is `omit`, the largest of several
+    trees is read (of equal ones the first). Raises `Refused` if the structure is not one tree,
+    `BadXml` for rejected XML.
     """
-    xml, size = GuardedXml(read_chunks(path), path), 0
-    parser: Any = ElementTree.XMLPullParser(("end",))
     units: dict[str, _Unit] = {}
     texts: list[str] = []
     types: dict[str, set[str]] = defaultdict(set)  # the types that the header gives a relation
-    while chunk := xml.read():
-        parser.feed(chunk)
-        size += len(chunk)
-        expect(size <= DOCUMENT_LIMIT, f"too long: more than {DOCUMENT_LIMIT >> 20} MiB")
-        for _, element in parser.read_events():
-            if element.tag == "rel":
-                types[element.get("name", "")].add(element.get("type", ""))
-            if element.tag not in ("segment", "group"):
-                continue
-            id, segment = element.get("id", ""), element.tag == "segment"
-            new = id and id not in units
-            expect(new, f"bad tree: the unit {id[:40]!r} comes twice, or has no id")
-            kind = "segment" if segment else element.get("type", SPAN)
-            parent, relation = element.get("parent", ""), element.get("relname", SPAN)
-            units[id] = _Unit(len(texts) if segment else -1, kind, parent, relation)
-            if segment:
-                texts.append(" ".join("".join(element.itertext()).split()))
+    for element in _elements(path, encoding):
+        if element.tag == "rel" and element.get("type"):
+            types[element.get("name", "")].add(element.get("type"))
+        if element.tag not in ("segment", "group"):
+            continue
+        id, segment = element.get("id", ""), element.tag == "segment"
+        new = id and id not in units
+        expect(new, f"bad tree: the unit {id[:40]!r} comes twice, or has no id")
+        kind = "segment" if segment else element.get("type", SPAN)
+        parent, relation = element.get("parent", ""), element.get("relname", SPAN)
+        units[id] = _Unit(id, len(texts) if segment else -1, kind, parent, relation)
+        if segment:
+            texts.append(" ".join("".join(element.itertext()).split()))
     expect(texts, "no text: the file has no segment")
-    roots = [unit for unit in units.values() if not unit.parent]
-    expect(len(roots) == 1, f"bad tree: {len(roots)} units have no parent, expected one root")
     for unit in units.values():
         if unit.parent:
             there = unit.parent in units
-            expect(there, f"bad tree: a parent is {unit.parent[:40]!r}, which is not there")
+            expect(there, f"bad tree: the parent of {unit} is {unit.parent[:40]!r}, not there")
             units[unit.parent].children.append(unit)
-    return _node(roots[0], types, True, SPAN, 0), texts
+    trees = {id: _edus_under(unit) for id, unit in units.items() if not unit.parent}
+    if len(trees) != 1 and not (trees and unattached == "omit"):
+        sizes = ", ".join(f"{id[:40]!r} over {amount(len(t), 'EDU')}" for id, t in trees.items())
+        option = ' (unattached = "omit" reads the largest tree)' if trees else ""
+        problem = f"{len(trees)} units have no parent, expected one root"
+        raise Refused(f"bad tree: {problem}: {sizes[:200]}{option}")
+    root, edus = max(trees.items(), key=lambda tree: len(tree[1]))
+    rooted = set[int]().union(*trees.values())
+    for unit in units.values():
+        circle = f"bad tree: {unit} is in no tree: its parents lead back to themselves"
+        expect(unit.edu < 0 or unit.edu in rooted, circle)
+    expect(len(edus) > 1 or len(trees) == 1, "bad tree: no relation joins two EDUs")
+    numbers = {edu: number for number, edu in enumerate(sorted(edus))}
+    for unit in units.values():
+        unit.edu = numbers.get(unit.edu, -1)
+    omitted = len(texts) - len(edus)
+    return _node(units[root], types, True, SPAN, 0), [texts[edu] for edu in numbers], omitted
+
+
+def _elements(path: Path, encoding: str) -> Iterator[Any]:
+    """The elements of an XML file, each when it ends; `encoding` if the file does not name its own.
+
+    Raises `Refused`, with the line, for a byte that is not in the encoding.
+    """
+    start = next(read_chunks(path), b"")
+    if start.startswith(codecs.BOM_UTF8):
+        encoding = "utf-8"
+    elif declared := _DECLARED.match(start):
+        try:
+            encoding = known_encoding(declared[1].decode())
+        except ConfigError as error:
+            raise Refused(f"not well-formed XML: {error.message}", f"{path}:1") from None
+    text = _ENCODING.sub(r"\1", read_whole(path, encoding), count=1)
+    xml = GuardedXml([text.encode()], path)
+    parser: Any = ElementTree.XMLPullParser(("end",))
+    while chunk := xml.read():
+        parser.feed(chunk)
+        yield from (element for _, element in parser.read_events())
+
+
+def _edus_under(root: _Unit) -> list[int]:
+    """The EDUs of the tree below a unit without a parent."""
+    edus, waiting = [], [root]
+    while waiting:
+        unit = waiting.pop()
+        edus += [unit.edu] if unit.edu >= 0 else []
+        waiting += unit.children
+    return edus
+
+
+def _nuclei(unit: _Unit, types: Mapping[str, set[str]]) -> set[str]:
+    """The relations by which children are nuclei of a unit, not satellites of it."""
+    if unit.edu >= 0:
+        return set()
+    counts = Counter(child.relation for child in unit.children if unit.type == MULTINUCLEAR)
+    possible = {name for name in counts if MULTINUCLEAR in types.get(name, EITHER)}
+    certain = {name for name in possible if types.get(name) == {MULTINUCLEAR}}
+    several = {name for name in possible if counts[name] > 1}
+    # What may be either gives way to another relation with two nuclei.
+    return {SPAN} | certain | (several & certain or several or possible)
 
 
 def _node(
@@ -262,19 +357,22 @@ def _node(
     A `span` group stands for its nucleus; satellites of the group are a level above those of the
     nucleus.
     """
-    expect(depth <= NESTING_LIMIT, f"too deep: a tree nested more than {NESTING_LIMIT} levels")
+    shallow = depth <= NESTING_LIMIT
+    expect(shallow, f"too deep: a tree nested more than {NESTING_LIMIT} levels at {unit}")
     inner: list[Node] = []
     around: list[Node] = []
+    nuclei = _nuclei(unit, types)
     for child in unit.children:
-        known = types.get(child.relation)
-        several = unit.type == MULTINUCLEAR and (not known or MULTINUCLEAR in known)
-        within = unit.edu < 0 and (child.relation == SPAN or several)
+        within = child.relation in nuclei
         node = _node(child, types, within, child.relation, depth + 1)
         (inner if within else around).append(node)
-    expect(unit.edu >= 0 or inner, "bad tree: a group without a nucleus")
+    if unit.edu < 0 and not inner:
+        below = f"; it has {', '.join(map(str, around))[:200]}" if around else ""
+        raise Refused(f"bad tree: {unit} is a group without a nucleus{below}")
     if not around:
-        return Node(nucleus, relation, unit.edu, inner)
-    return Node(nucleus, relation, children=[Node(edu=unit.edu, children=inner), *around])
+        return Node(nucleus, relation, unit.edu, inner, unit.id)
+    nucleus_alone = Node(edu=unit.edu, children=inner, id=unit.id)
+    return Node(nucleus, relation, children=[nucleus_alone, *around], id=unit.id)
 
 
 class _Part(NamedTuple):
@@ -285,6 +383,8 @@ class _Part(NamedTuple):
     last: int
     nucleus: bool
     relation: str
+    name: str
+    """The node, for a message."""
 
 
 def binary_tree(root: Node, edus: Spans) -> RstTree:
@@ -302,13 +402,15 @@ def binary_tree(root: Node, edus: Spans) -> RstTree:
 
 def _build(tree: RstTree, node: Node) -> _Part:
     if not node.children:
-        return _Part(node.edu, node.edu, node.edu, node.nucleus, node.relation)
+        return _Part(node.edu, node.edu, node.edu, node.nucleus, node.relation, str(node))
     parts = [_build(tree, child) for child in node.children]
     parts.sort(key=lambda part: part.first)
     nuclei = [i for i, part in enumerate(parts) if part.nucleus]
     whole = parts[0]
     if len(parts) > 1:
-        expect(nuclei, f"bad tree: no nucleus over the EDUs from {parts[0].first + 1} on")
+        names = ", ".join(part.name for part in parts)[:200]
+        first = parts[0].first + 1
+        expect(nuclei, f"bad tree: no nucleus over the EDUs from {first} on, only {names}")
         wholes: list[_Part] = []  # each nucleus with the satellites between it and the next one
         for part in parts[nuclei[0] : nuclei[-1] + 1]:
             if part.nucleus:
@@ -323,13 +425,14 @@ def _build(tree: RstTree, node: Node) -> _Part:
             whole = _join(tree, whole, part, part.relation, "NS")
         for part in reversed(parts[: nuclei[0]]):
             whole = _join(tree, part, whole, part.relation, "SN")
-    return whole._replace(nucleus=node.nucleus, relation=node.relation)
+    return whole._replace(nucleus=node.nucleus, relation=node.relation, name=str(node))
 
 
 def _join(tree: RstTree, left: _Part, right: _Part, relation: str, nuclearity: str) -> _Part:
     expect(
         left.last + 1 == right.first,
         f"bad tree: EDU {left.last + 1} is joined with EDU {right.first + 1}"
+        f" by {left.name} and {right.name}"
         " (a node crosses another one, or an EDU comes twice or never)",
     )
     tree.left.append(left.number)
@@ -339,4 +442,5 @@ def _join(tree: RstTree, left: _Part, right: _Part, relation: str, nuclearity: s
     number = len(tree) + len(tree.left) - 1
     # For its parent, a nucleus keeps the role it had before it took its satellite.
     kept = {"NS": left.relation, "SN": right.relation, "NN": relation}[nuclearity]
-    return _Part(number, left.first, right.last, True, kept)
+    nucleus = right if nuclearity == "SN" else left
+    return _Part(number, left.first, right.last, True, kept, nucleus.name)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, field_validator
 
+from corpora import licences
 from corpora.declared import Declared
 from corpora.document import PARAGRAPH_BREAK, Document, Spans, paragraph_spans
 from corpora.errors import BadRecord, ConfigError, InputError, expanded
@@ -34,7 +35,8 @@ _BAD_ID = re.compile(
 )
 
 
-def _known_encoding(name: str) -> str:
+def known_encoding(name: str) -> str:
+    """The name of an encoding that contains ASCII, or `ConfigError`."""
     try:
         if b"\n".decode(name) == "\n":
             return name
@@ -46,7 +48,7 @@ def _known_encoding(name: str) -> str:
     )
 
 
-Encoding = Annotated[str, AfterValidator(_known_encoding)]
+Encoding = Annotated[str, AfterValidator(known_encoding)]
 """An encoding that contains ASCII: `utf-8`, `latin-1`, `cp1252`."""
 
 
@@ -82,13 +84,15 @@ class Reader(Declared):
     @field_validator("licence")
     @classmethod
     def _one_licence(cls, licence: str | dict[str, str]) -> str | dict[str, str]:
+        table = licence if isinstance(licence, dict) else {"": licence}
+        known = {key: value and licences.lookup(value).id for key, value in table.items()}
         if isinstance(licence, dict) and not cls.licence_by:
             raise ConfigError(
                 f"{licence!r} is not a licence",
                 hint="give an SPDX identifier such as CC-BY-4.0; a table is for conllu: (by genre) "
                 "and coherence: (by test set)",
             )
-        return licence
+        return known if isinstance(licence, dict) else known[""]
 
     def licence_of(self, key: str = "") -> str:
         """The licence for documents without one; `key` is the genre or test set in a table.

@@ -23,7 +23,7 @@ from corpora.readers.files import Refused, expect, read_chunks
 from corpora.readers.guarded import GuardedXml
 from corpora.readers.records import as_article
 from corpora.readers.source import Reader, Source, blocks_of
-from corpora.readers.templates import GAP, shown
+from corpora.readers.templates import GAP, raised, shown, silent, unknown
 from corpora.sentences import split
 
 EXTRA = "wikipedia"
@@ -76,7 +76,12 @@ _SPACES = re.compile(r" {2,}")
 _POSSESSIVE = re.compile(r"'''(?=[a-z]{1,2}\b)")
 _QUOTE_MARKS = re.compile(r"'{2,}")
 """Bold and italic that the parser could not pair, as in `''Antigone'''s`."""
-_LEFT_OVER = re.compile(r"\{\{|\}\}|\{\||\|\}|^[|!]")
+_FRACTION = re.compile(r"\d+/\d")
+_PLACE = re.compile(r"[1-9]\d?")
+_VARIANTS = re.compile(r"-\{([^{}]*)\}-")
+_VARIANT = re.compile(r"(?:.*=>\s*)?[a-z]{2,3}(?:-[a-z]+)?")
+"""Text that depends on the reader's variant of a language (Chinese, Serbian)."""
+_LEFT_OVER = re.compile(r"\{\{|\}\}|\{\||\|\}|-\{|\}-|^[|!]")
 _MARK = re.compile(
     r"(?P<open>\{\{|\[\[|^[ \t:]*\{\||\[(?=https?:|//))"
     r"|(?P<close>\}\}|\]\]|^[ \t]*\|\}(?!\})|\])"
@@ -184,6 +189,7 @@ def _document(page: Any, text: str, site: Site, parser: Any, source: Source) -> 
     expect(len(text) <= PAGE_LIMIT, f"too long: more than {PAGE_LIMIT:,} characters of wikitext")
     expect(page.id is not None and page.title, "bad page: it has no id or no title")
     text = _PARAGRAPH_TAG.sub("\n\n", text.translate(_OWN_CODES))
+    text = _VARIANTS.sub(_in_any_variant, text)
     closed = unclosed(text, UNCLOSED_LIMIT) <= UNCLOSED_LIMIT
     expect(closed, f"not wikitext: more than {UNCLOSED_LIMIT} brackets or tags are not closed")
     try:
@@ -209,10 +215,11 @@ class _Extract:
     """Walks parsed wikitext and collects categories and the text of each section.
 
     Tables, lists, references, files and comments are dropped, links and formatting keep their text,
-    templates show what `corpora.readers.templates` knows. A sentence with a formula or an unknown
-    template is dropped, and its paragraph ends there; templates on their own lines are not part of
-    a sentence. Brackets left empty are removed, and a paragraph with remaining markup (a table or
-    template that was not closed) is dropped. The lead is level 1, `== x ==` level 2.
+    templates show what `corpora.readers.templates` knows. A sentence with a formula, an unknown
+    template or text in several variants of a language is dropped, and its paragraph ends there;
+    templates on their own lines are not part of a sentence. Brackets left empty are removed, and a
+    paragraph with remaining markup (a table or template that was not closed) is dropped. The lead
+    is level 1, `== x ==` level 2.
     """
 
     def __init__(self, site: Site) -> None:
@@ -297,16 +304,22 @@ class _Extract:
                 self._template(node)
 
     def _template(self, node: Any) -> None:
-        show, text = shown(str(node.name)), GAP
-        if callable(show):
-            written = [(p.showkey, str(p.name).strip(), self._text(p.value)) for p in node.params]
-            filled = [(key, name, value.strip()) for key, name, value in written if value.strip()]
-            values = [value for key, _, value in filled if not key]
-            with suppress(IndexError):
-                text = show(values, {name: value for key, name, value in filled if key})
-        else:  # a template of several lines is a box beside the text
-            text = "" if "\n" in str(node).strip() else show
+        show = shown(str(node.name), self.site.language)
+        if show in (silent, unknown) and "\n" in str(node).strip():
+            return  # a template of several lines is a box beside the text
+        given = {str(p.name).strip(): self._text(p.value).strip() for p in node.params}
+        named = {name: value for name, value in given.items() if value}
+        places = [int(name) for name in named if _PLACE.fullmatch(name)]  # also `1=a=b`
+        values = [named.pop(str(n), "") for n in range(1, max(places, default=0) + 1)]
+        text = GAP
+        with suppress(IndexError):
+            text = show(values, named)
+        if _FRACTION.match(text) and self._after_digit():
+            text = f" {text}"  # 5{{frac|1|2}}
         self.parts.append(text)
+
+    def _after_digit(self) -> bool:
+        return bool(self.parts) and self.parts[-1][-1:].isdigit()
 
     def _link(self, node: Any, title: str) -> None:
         written, colon, name = title.partition(":")
@@ -332,9 +345,32 @@ class _Extract:
             if item and node.self_closing:
                 self.in_item = True
                 return
-            if node.contents is not None:
+            if (
+                name == "sup" and node.contents is not None
+            ):  # 10<sup>6</sup> is another number than 106
+                self.parts.append(raised(self._text(node.contents)))
+            elif node.contents is not None:
                 self.walk(node.contents)
             self.parts += around
+
+
+def _in_any_variant(match: re.Match[str]) -> str:
+    """The text of `-{...}-`, if it is the same in all variants: `-{X}-`, `-{R|X}-`.
+
+    `H` and `T` hide it (a rule for the page, its title). All other flags may show anything.
+    """
+    flags, bar, text = match[1].partition("|")
+    if not bar or "[[" in flags:
+        flags, bar, text = "", "", match[1]
+    if flags.strip() in ("H", "T"):
+        return ""
+    if flags.strip() not in ("", "R"):
+        return GAP
+    rules = [rule.partition(":") for rule in text.split(";") if rule.strip()]
+    if bar or not any(_VARIANT.fullmatch(name.strip()) for name, colon, _ in rules if colon):
+        return text
+    values = {value.strip() for _, _, value in rules}
+    return values.pop() if len(values) == 1 else GAP
 
 
 def _without_gaps(match: re.Match[str]) -> str:

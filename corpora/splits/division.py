@@ -165,8 +165,9 @@ def _check_ids(table: Table, sources: Sequence[Served], names: Sequence[str]) ->
         raise InputError(
             f"two documents have the id {id!r}{such}, and the dataset {dataset!r} draws on both",
             where=", ".join(names[i] if names else f"source {i + 1}" for i in both),
-            hint="ids must differ over all sources of a dataset: is a source named twice? Of files "
-            "named alike in two folders they do with /./ in the path, as in text:books/./emma",
+            hint="ids must differ over all sources of a dataset: is a source named twice? Those of "
+            'records (jsonl:, parquet:, hub:) do with options = { id_prefix = "NAME/" }, those of '
+            "files named alike in two folders with /./ in the path, as in text:books/./emma",
         )
 
 

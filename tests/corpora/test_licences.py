@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corpora.errors import ConfigError
-from corpora.licences import TABLE, combine, lookup, of_card, shown
+from corpora.licences import TABLE, combine, lookup, named, of_card, shown
 from tests.hub_routes import LICENCES
 
 
@@ -54,6 +54,33 @@ def test_names_are_found_without_regard_to_case_and_others_are_refused_with_the_
     with pytest.raises(ConfigError) as caught:
         combine(["CC-BY-AS-4.0"])
     assert "did you mean 'CC-BY-SA-4.0'" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "id"),
+    [
+        ("CC BY 4.0", "CC-BY-4.0"),
+        ("cc_by_sa_3.0", "CC-BY-SA-3.0"),
+        ("https://creativecommons.org/licenses/by-nc-sa/4.0/deed.de", "CC-BY-NC-SA-4.0"),
+        ("http://creativecommons.org/publicdomain/zero/1.0/", "CC0-1.0"),
+        (
+            "Creative Commons Attribution-ShareAlike 4.0 International (CC BY-SA 4.0)",
+            "CC-BY-SA-4.0",
+        ),
+        ("Attribution-NonCommercial-NoDerivatives 4.0", "CC-BY-NC-ND-4.0"),
+        ("The MIT License", "MIT"),
+        ("Apache License, Version 2.0", "Apache-2.0"),
+        ("https://opensource.org/licenses/BSD-3-Clause", "BSD-3-Clause"),
+        ("public domain", "PDM-1.0"),
+        ("Public domain in the USA.", "public-domain-us"),
+        ("Other", "unknown"),
+        ("openrail", None),
+        ("cc-by", None),
+        ("https://example.org/licenses/by/4.0/", None),
+    ],
+)
+def test_a_licence_has_many_names(name, id):
+    assert named(name) == id
 
 
 def test_share_alike_and_attribution_are_said():

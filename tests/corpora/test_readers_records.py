@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document
-from corpora.errors import BadRecord, InputError
+from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.readers import open_source
 from corpora.readers.records import numbered
 from corpora.readers.source import without_folder
@@ -98,7 +98,7 @@ def test_fields_are_mapped_by_options(tmp_path: Path) -> None:
         {"key": 7, "body": "One.\n\nTwo.", "work": "w", "lang": "fr", "licence": "CC0-1.0"},
     )
     options = {"layout": "document", "id": "key", "text": "body", "group": "work"}
-    (document,) = open_source(f"jsonl:{path}", {**options, "licence": "unused"})
+    (document,) = open_source(f"jsonl:{path}", {**options, "licence": "MIT"})
     assert (document.id, document.group, document.language) == ("7", "w", "fr")
     assert document.licence == "CC0-1.0"
     assert len(paragraphs(document)) == 2
@@ -120,6 +120,40 @@ def test_a_text_under_another_name_is_asked_for(
         list(open_source(f"jsonl:{path}", {"layout": layout}))
     (document,) = open_source(f"jsonl:{path}", {"layout": layout, "text": "body"})
     assert document.text == "Hello."
+
+
+@pytest.mark.parametrize("field", ["license", "licence"])
+def test_a_licence_that_is_not_known_is_found_at_its_record(tmp_path: Path, field: str) -> None:
+    written = ["CC BY 4.0", "Public Domain", "Other", None, "rail-7", "cc-by-sa-4"]
+    records = [{"id": n, "text": "It rained.", field: name} for n, name in enumerate(written)]
+    spec = f"jsonl:{write_jsonl(tmp_path / 'x.jsonl', *records)}"
+    bad: list[BadRecord] = []
+    found = open_source(spec, {"licence": "mit"}, on_bad=bad.append)
+    assert [document.licence for document in found] == ["CC-BY-4.0", "PDM-1.0", "unknown", "MIT"]
+    assert [record.where.partition(": ")[0] for record in bad] == [
+        f"{tmp_path / 'x.jsonl'}:{line}" for line in (5, 6)
+    ]
+    assert bad[0].reason.startswith("bad licence: 'rail-7' is not known: with replace_licences")
+    assert "did you mean 'cc-by-sa-4.0'" in bad[1].reason
+    # The way out that the message names.
+    replaced = open_source(spec, {"licence": "mit", "replace_licences": "true"})
+    assert {document.licence for document in replaced} == {"MIT"}
+    with pytest.raises(ConfigError, match="no licence 'rail-7'"):
+        open_source(spec, {"licence": "rail-7"})
+
+
+def test_files_that_number_their_documents_alike_are_told_apart(tmp_path: Path) -> None:
+    for name in ("east", "west"):
+        rows = [{"id": 0, "text": f"It rained in the {name}."}, {"id": 1, "text": "It stopped."}]
+        write_jsonl(tmp_path / f"{name}.jsonl", *rows)
+    with pytest.raises(InputError, match="two documents have the id '0'") as caught:
+        list(open_source(f"jsonl:{tmp_path}"))
+    assert 'id_prefix = "{file}/"' in caught.value.hint
+    found = list(open_source(f"jsonl:{tmp_path}", {"id_prefix": "{file}/"}))
+    assert [document.id for document in found] == ["east/0", "east/1", "west/0", "west/1"]
+    assert found[0].group == "east/0"
+    (first, _) = open_source(f"jsonl:{tmp_path / 'west.jsonl'}", {"id_prefix": "news-"})
+    assert first.id == "news-0"
 
 
 def test_a_document_that_comes_back_names_its_line(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -115,6 +116,140 @@ def test_a_tree_of_rst_tool() -> None:
         "(SN background 0 (NN sequence (SN concession 1 (NS cause 2 3)) (NN sequence 4 5)))"
     )
     assert (ferry.id, ferry.licence) == ("ferry", "unknown")
+
+
+def rs3(tmp_path: Path, body: str, header: str = "", *, encoding: str = "utf-8") -> str:
+    """The spec of a file: a segment is written `ID PARENT RELATION TEXT`, a group `(ID ...)`."""
+    units = []
+    for line in body.splitlines():
+        id, parent, relation, text = [*line.strip().strip("()").split(" ", 3), "", "", ""][:4]
+        up = f' parent="{parent}" relname="{relation}"' if parent not in ("", "-") else ""
+        group = f'<group id="{id}"{up} type="{text}"/>'
+        units.append(group if "(" in line else f'<segment id="{id}"{up}>{text}</segment>')
+    xml = (
+        f"<rst><header><relations>{header}</relations></header><body>{''.join(units)}</body></rst>"
+    )
+    (tmp_path / "x.rs3").write_text(xml, encoding=encoding)
+    return f"rst:{tmp_path / 'x.rs3'}"
+
+
+def relation_types(**types: str) -> str:
+    """`contrast="rst multinuc"` is two elements, `contrast=""` one without a type."""
+    return "".join(
+        f'<rel name="{name}"{kind and f""" type="{kind}" """}/>'
+        for name, kinds in types.items()
+        for kind in kinds.split() or [""]
+    )
+
+
+GROUP = """1 9 contrast It was late,
+2 9 {} the shop,
+3 9 {} a small one, was open.
+(9 - - multinuc)"""
+SATELLITE = "(SN contrast 0 (NN joint 1 2))"
+
+
+@pytest.mark.parametrize(
+    ("second", "types", "expected"),
+    [
+        ("joint", {"contrast": "rst multinuc", "joint": "multinuc"}, SATELLITE),
+        ("joint", {"contrast": "multinuc rst", "joint": "rst multinuc"}, SATELLITE),
+        ("joint", {"contrast": "", "joint": ""}, SATELLITE),
+        ("joint", {}, SATELLITE),
+        ("joint", {"contrast": "multinuc", "joint": "multinuc"}, "(NN contrast 0 (NN joint 1 2))"),
+        ("contrast", {"contrast": "rst multinuc"}, "(NN contrast 0 (NN contrast 1 2))"),
+        ("contrast", {"contrast": ""}, "(NN contrast 0 (NN contrast 1 2))"),
+    ],
+)  # fmt: skip
+def test_a_relation_that_may_be_either_joins_nuclei_if_no_other_does(
+    second: str, types: dict[str, str], expected: str, tmp_path: Path
+) -> None:
+    spec = rs3(tmp_path, GROUP.format(second, second), relation_types(**types))
+    assert bracketed(tree_of(*open_source(spec))) == expected
+
+
+TITLED = """1 - - Closed for good
+2 - - The baker left,
+3 2 cause because the rent rose.
+4 - - From our reporter
+5 2 result The street is quieter."""
+
+
+def test_of_several_trees_the_largest_is_read_and_the_rest_counted(tmp_path: Path) -> None:
+    spec = rs3(tmp_path, TITLED, relation_types(cause="rst", result="rst"))
+    with pytest.raises(InputError, match=r"3 units .* '1' over 1 EDU, .* \(unattached = .omit"):
+        list(open_source(spec))
+    skipped: Counter[str] = Counter()
+    (document,) = open_source(spec, {"unattached": "omit"}, skipped=skipped)
+    assert document.text == "The baker left, because the rent rose. The street is quieter."
+    assert bracketed(tree_of(document)) == "(NS result (NS cause 0 1) 2)"
+    assert skipped == {"EDU outside the largest tree": 2}
+
+
+def test_a_file_without_any_relation_has_no_tree(tmp_path: Path) -> None:
+    spec = rs3(tmp_path, "1 - - Closed\n2 - - The baker left.")
+    with pytest.raises(InputError, match="no relation joins two EDUs"):
+        list(open_source(spec, {"unattached": "omit"}))
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("1 7 cause It rained.", "the node '1' (cause) is '7', not there"),
+        (
+            "1 - - It rained.\n2 3 cause He left.\n3 2 result So did I.",
+            "the node '2' (cause) is in no tree",
+        ),
+        (
+            "1 9 cause It rained.\n(9 - - span)",
+            "the node '9' (span) is a group without a nucleus; it has the node '1' (cause)",
+        ),
+        (
+            "1 - - He\n2 3 cause left,\n3 1 result so\n4 1 aim did she.\n5 2 means by bus.",
+            "EDU 2 is joined with EDU 5 by the node '2' (span) and the node '5' (means)",
+        ),
+    ],
+)
+def test_a_refusal_names_node_and_relation(body: str, named: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        list(open_source(rs3(tmp_path, body)))
+    assert named in caught.value.message
+
+
+FERIA = "1 - - La feria cerró\n2 1 causa porque llovió."
+
+
+@pytest.mark.parametrize("declared", ["", '<?xml version="1.0"?>', "latin-1", "gb18030"])
+def test_the_encoding_of_a_file_is_the_declared_one_else_the_option(
+    declared: str, tmp_path: Path
+) -> None:
+    encoding = declared if "-" in declared or "gb" in declared else "cp1252"
+    path = Path(rs3(tmp_path, FERIA, encoding=encoding).removeprefix("rst:"))
+    head = f"<?xml version='1.0'\n encoding='{declared}' ?>" if encoding == declared else declared
+    path.write_bytes(head.encode() + b"\n" + path.read_bytes() if head else path.read_bytes())
+    (document,) = open_source(f"rst:{path}", {"encoding": "cp1252"})
+    assert document.text == "La feria cerró porque llovió."
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        (b"", ":1: not UTF-8: byte 0xf3 at column 81"),
+        (b"<?xml version='1.0' encoding='utf-8'?>\n", ":2: not UTF-8: byte 0xf3 at column 81"),
+        (
+            b"<?xml version='1.0' encoding='klingon'?>\n",
+            ":1: not well-formed XML: no encoding 'kli",
+        ),
+    ],
+)
+def test_a_byte_in_another_encoding_is_named_with_its_line(
+    head: bytes, message: str, tmp_path: Path
+) -> None:
+    path = Path(rs3(tmp_path, FERIA, encoding="latin-1").removeprefix("rst:"))
+    path.write_bytes(head + path.read_bytes())
+    with pytest.raises(InputError) as caught:
+        list(open_source(f"rst:{path}"))
+    assert f"{path}{message}" in str(caught.value)
 
 
 MARKET = "(NS elaboration-additional (NN List 0 (NN List 1 2)) (SN attribution 3 4))"

@@ -234,6 +234,25 @@ def test_long_runs_take_no_time(text: str, dump: Write) -> None:
         ("He said.{{unheard of}} She left.", "He said. She left."),
         ("It (also {{lang-nl|Mol}}, {{IPA|x}}; a mole) digs.", "It (a mole) digs."),
         ("''Mole'''s den.", "Mole's den."),
+        # Notes of editors on words, and what keeps programs from correcting them.
+        ('A sign said "{{sic|Fish|es}}" and {{sic|?|offen}}.', 'A sign said "Fishes" and offen.'),
+        ("It is {{dubious span|old|date=May}}{{dubious|Age}}{{sic}}.", "It is old."),
+        ("{{clarify span|1=Most}} {{update span|text=left}}.", "Most left."),
+        ("She sang {{audio|x.ogg|Home}} ({{audio|y.ogg|listen}}).", "She sang Home."),
+        ("Sir {{not a typo|Jo|n}} {{post-nominals|country=GBR|OBE|FRS}}.", "Sir Jon OBE FRS."),
+        # Fractions and numbers.
+        ("Add {{frac|4}} or {{sfrac|2|1|8}} cups.", "Add 1/4 or 2 1/8 cups."),
+        ("Add 5{{frac|1|2}} or 3{{3/4}} cups.", "Add 5 1/2 or 3 3/4 cups."),
+        ("It has 10<sup>6</sup> or 10{{sup|-3}} parts.", "It has 10⁶ or 10⁻³ parts."),
+        ("Some {{formatnum:-1234567.89}} ({{formatnum:999}}).", "Some -1,234,567.89 (999)."),
+        ("It is {{val|1.5|0.2|u=m}}, {{val|1200}}.", "It is 1.5±0.2 m, 1200."),
+        ("It is {{convert|5+1/2|ft|m}} wide.", "It is 5 1/2 ft wide."),
+        # Names, dates, signs.
+        ("The {{HMS|Kite|1805}} met {{ship|USS|Owl|CV-6|2}}.", "The HMS Kite (1805) met Owl."),
+        ("Open {{as of|2010|alt=since 2010}}.", "Open since 2010."),
+        ("From {{circa|1850|1860}}.", "From c. 1850 – c. 1860."),
+        ("A {{angbr|b}}, {{thinsp|5|kg}}.", "A ⟨b⟩, 5 kg."),
+        ("It -{ran}- and -{R|sat}- -{zh-hans:up;zh-hant:up}-.", "It ran and sat up."),
     ],
 )
 def test_a_template_with_a_value_keeps_it(written: str, shown: str, dump: Write) -> None:
@@ -249,6 +268,19 @@ def test_a_template_with_a_value_keeps_it(written: str, shown: str, dump: Write)
         "{{convert|a}}",
         "{{coord|5|N}}",
         "{{dts|1990|13}}",
+        "{{start date|1990|13}}",
+        "{{harvtxt|Bell|1990}}",
+        "{{IPA|x}}",
+        "{{cn|text=old}}",
+        "{{lang|de}}",
+        "{{nihongo||x|y}}",
+        "{{frac|1||2}}",
+        "{{convert|2|e6km}}",
+        "{{convert|2|km|disp=out}}",
+        "{{formatnum:1234|R}}",
+        "{{formatnum:a{{b}}}}",
+        "-{zh-hans:old;zh-hant:aged}-",
+        "-{A|zh:old}-",
     ],
 )
 def test_a_sentence_in_which_something_is_missing_is_left_out(missing: str, dump: Write) -> None:
@@ -256,6 +288,29 @@ def test_a_sentence_in_which_something_is_missing_is_left_out(missing: str, dump
     (article,) = open_source(dump(page(text), language="en"))
     # No paragraph joins what was not beside each other.
     assert article.text == "It ran.\n\nIt fell.\n\nIt rose."
+
+
+@pytest.mark.parametrize(
+    ("language", "written", "shown"),
+    [
+        ("de", "{{formatnum:1234567.5}}", "1.234.567,5"),
+        ("fr", "{{formatnum:1234}}", "1\u202f234"),
+        ("es", "{{formatnum:1234}}", "1234"),
+        ("es", "{{formatnum:12345}}", "12\u00a0345"),
+        ("it", "{{formatnum:1234}}", ""),  # it is not known whether it is grouped
+        ("fa", "{{formatnum:12345}}", ""),
+        ("de", "{{convert|12|km|mi}}", ""),
+        ("de", "{{sic|x}}", ""),
+        ("fr", "{{date|4|mai|2001}}", ""),
+        ("fr", "{{sfn|Bell|1990}}", " "),
+    ],
+)
+def test_names_of_templates_mean_other_things_in_other_languages(
+    language: str, written: str, shown: str, dump: Write
+) -> None:
+    (article,) = open_source(dump(page(f"Eins. Zwei {written} drei."), language=language))
+    whole = f" Zwei {shown} drei.".replace("   ", " ") if shown else ""
+    assert article.text == f"Eins.{whole}"
 
 
 def test_boxes_lists_and_bibliographies_are_no_prose(dump: Write) -> None:

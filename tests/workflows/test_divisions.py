@@ -138,7 +138,7 @@ def test_one_document_in_two_sources_of_a_dataset_is_said_before_a_parse(
     done = run_luigi(write_config(two))
     said = "news, stories: two documents have the id '01', and the dataset 'dissent' draws on both"
     assert done.returncode != 0
-    assert said in done.stderr
+    assert said in done.stderr and 'options = { id_prefix = "NAME/" }' in done.stderr
     assert done.stderr.index(said) < done.stderr.index("parse ")
     # The way out that the message names.
     marked = two.replace("/books/", "/books/./")

@@ -71,7 +71,8 @@ def read_each(
 
 
 def read_documents(path: Path) -> Iterator[tuple[str, str]]:
-    for document in open_source(f"jsonl:{path}"):
+    # A score needs no licence, so that it may have any name.
+    for document in open_source(f"jsonl:{path}", {"replace_licences": True}):
         yield document.id, _bounded(document.text, f"{path}: {document.id}")
 
 
