@@ -177,7 +177,7 @@ def test_pairwise_models_are_tested_against_each_other(tmp_path: Path) -> None:
     (table,) = compare([one, two]).tables
     assert table.columns == ["probe_to_negation", "mean of 1 probes"]
     (note,) = [note for note in table.notes if "McNemar" in note]
-    assert "a alone is right on 1, b alone on 5 pairs; McNemar exact p = 0.22" in note
+    assert "a does better on 1, b on 5 pairs; McNemar exact p = 0.22" in note
     published = {row.name: row.cells for row in table.rows if row.kind == "published"}
     assert published["Full model (XLNet)"]["probe_to_negation"].value == 78.0
     other = pairwise("c", "1111111111")  # of another program, without each pair's outcome

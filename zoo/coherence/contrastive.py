@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedTokenizerBase
 
+from corpora.errors import amount
 from corpora.store.atomic import write_json
 from zoo.backbones import backbone_of, set_attention, tokenizer_for, training_attention
 from zoo.coherence.data import Documents, instances, intrusion_tables, mapped_documents, usable
@@ -161,23 +162,40 @@ def note_lost(job: Job, prepared: Prepared) -> None:
     job.note_counts(lost, prepared.dropped)
 
 
+def note_left_out(job: Job, metrics: Mapping[str, Any]) -> None:
+    """Note the pairs that are in no figure, by split."""
+    identical = {split: part["identical"] for split, part in metrics.items()}
+    job.note_counts("pairs left out of the figures, whose two texts the cut made equal", identical)
+
+
+def headline_of(metrics: Mapping[str, Any]) -> str:
+    """The accuracy, the pairs that it is of, and those that are left out or tie."""
+    accuracy = metrics["accuracy"]
+    counts = {
+        "identical after the cut left out": metrics["identical"],
+        "ties counted one half": accuracy["ties"],
+    }
+    beside = "".join(f", {count:,} {what}" for what, count in counts.items() if count)
+    return f"{accuracy['value']:.3f} of {amount(metrics['pairs'], 'pair')}{beside}"
+
+
 def leave(job: Job, prepared: Prepared, training: Mapping[str, Any]) -> None:
     """Evaluate the trained model; write it with its card, results.json and its reference."""
     seed = job.recipe.seed
     metrics = {split: prepared.ranking(split).metrics(seed) for split in prepared.pairs}
+    note_left_out(job, metrics)
     # Percentiles are relative to the validation documents in their original order.
     documents = prepared.documents["validation"]
     texts = [documents.original(name) for name in documents.numbers]
     scores = prepared.model.score_ids(texts, prepared.batch_tokens)
     of = f"{prepared.dataset.name}, validation documents"
     write_json(job.folder / REFERENCE, asdict(Reference.among(of, scores)))
-    value = metrics["test"]["accuracy"]["value"]
     finish(
         job,
         prepared.model,
         prepared.tokenizer,
         prepared.dataset,
-        headline=("test accuracy, one text against one", f"{value:.3f}"),
+        headline=("test accuracy, one text against one", headline_of(metrics["test"])),
         metrics=metrics,
         data={"cut": prepared.cut, "dropped": prepared.dropped},
         training=dict(training),
