@@ -313,9 +313,9 @@ class RankingRecipe(Recipe):
         count = loss.negatives or getattr(self, "negatives", 0)
         says = (loss.says or type(loss).summary()).replace("{negatives}", amount(count, "negative"))
         changes = {"objective": says}
-        if self.objective != preset.get("objective", self.objective):
-            name = portable(self.objective)
-            changes["title"] = f"{about.title}, with the objective {name}"
+        usual = preset.get("objective", self.objective)
+        if self.objective != usual:
+            changes["title"] = about.title.replace(usual, portable(self.objective))
             changes["paper"] = loss.paper or about.paper
             if about.tier == "paper":  # the row of the preset's own objective
                 changes["published"] = ""

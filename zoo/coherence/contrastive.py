@@ -170,13 +170,12 @@ def note_left_out(job: Job, metrics: Mapping[str, Any]) -> None:
 
 def headline_of(metrics: Mapping[str, Any]) -> str:
     """The accuracy, the pairs that it is of, and those that are left out or tie."""
-    accuracy = metrics["accuracy"]
-    counts = {
-        "identical after the cut left out": metrics["identical"],
-        "ties counted one half": accuracy["ties"],
-    }
-    beside = "".join(f", {count:,} {what}" for what, count in counts.items() if count)
-    return f"{accuracy['value']:.3f} of {amount(metrics['pairs'], 'pair')}{beside}"
+    accuracy, identical = metrics["accuracy"], metrics["identical"]
+    beside = [f"{amount(identical, 'pair')} identical after the cut left out"] if identical else []
+    if accuracy["ties"]:
+        beside.append(f"{amount(accuracy['ties'], 'tie')} counted one half")
+    more = f" ({', '.join(beside)})" if beside else ""
+    return f"{accuracy['value']:.3f} over {amount(metrics['pairs'], 'pair')}{more}"
 
 
 def leave(job: Job, prepared: Prepared, training: Mapping[str, Any]) -> None:

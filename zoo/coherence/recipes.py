@@ -40,7 +40,7 @@ class PairwiseRanking(Objective):
     paper = "Jwalapuram, Joty and Lin 2022, section 3.2"
     config = "pairwise"
     negatives = 1
-    says = "score a text above {negatives} of it (equation 1)"
+    says = "score a text above a negative of it (equation 1)"
 
     margin: AtLeast0 = 0.1
     """The margin between a document and its negative (equation 1)."""

@@ -22,7 +22,15 @@ from corpora.store.manifest import Results
 from zoo.declared import Suite
 from zoo.evaluate import SUITES
 from zoo.evaluate.results import Result, datasets_of, outcomes_of, place_of
-from zoo.evaluate.scores import Columns, Difference, Outcomes, differences, joined, mean_of
+from zoo.evaluate.scores import (
+    Columns,
+    Difference,
+    Outcomes,
+    differences,
+    joined,
+    left_out_note,
+    mean_of,
+)
 from zoo.evaluate.table import Cell, Cells, Comparison, Row, Rows, Table, percent, plain
 from zoo.training.job import RESULTS
 
@@ -188,7 +196,9 @@ def _of_training(found: Mapping[str, Any], path: Path) -> Result:
     model = {"name": folder.name, "type": found.get("model_type", "")}
     # A training of an earlier version counted ties as wrong, and said so nowhere.
     protocol = {"ties": metrics.get("ties", "wrong")} if suite == "permuted" else {}
-    return Result(model, data, None, metrics, protocol, suite=suite, split=split)
+    left_out = metrics.get("identical", 0)
+    notes = [left_out_note(split, left_out, metrics["pairs"] + left_out)] if left_out else []
+    return Result(model, data, None, metrics, protocol, notes, suite=suite, split=split)
 
 
 def _kind(suite: str) -> type[Suite]:
@@ -245,8 +255,8 @@ def conflict(one: Measured, two: Measured) -> InputError | None:
             return InputError(
                 f"{one.path} was {verb} {own}; {two.path} was {verb} {other}",
                 where=f"suite {one.result.suite}",
-                hint="one table holds one revision of the data and one protocol: evaluate both "
-                "alike",
+                hint="one table holds one revision of the data, one protocol and the same rows: "
+                "evaluate both alike",
             )
     return None
 
