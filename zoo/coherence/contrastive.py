@@ -15,7 +15,6 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedTokenizerBase
 
-from corpora.errors import amount
 from corpora.store.atomic import write_json
 from zoo.backbones import backbone_of, set_attention, tokenizer_for, training_attention
 from zoo.coherence.data import Documents, instances, intrusion_tables, mapped_documents, usable
@@ -24,7 +23,7 @@ from zoo.coherence.objectives import ranking_accuracy
 from zoo.coherence.scoring import REFERENCE, Reference
 from zoo.evaluate.scores import Ranking
 from zoo.training.data import SPLITS, Dataset, open_dataset, split_spec, spread
-from zoo.training.finishing import finish
+from zoo.training.finishing import finish, ranking_headline
 from zoo.training.job import Job, is_main_process
 from zoo.training.mapped import rows_of
 from zoo.training.trainer import KEEP_BEST, fit, history, trainer_over
@@ -162,27 +161,10 @@ def note_lost(job: Job, prepared: Prepared) -> None:
     job.note_counts(lost, prepared.dropped)
 
 
-def note_left_out(job: Job, metrics: Mapping[str, Any]) -> None:
-    """Note the pairs that are in no figure, by split."""
-    identical = {split: part["identical"] for split, part in metrics.items()}
-    job.note_counts("pairs left out of the figures, whose two texts the cut made equal", identical)
-
-
-def headline_of(metrics: Mapping[str, Any]) -> str:
-    """The accuracy, the pairs that it is of, and those that are left out or tie."""
-    accuracy, identical = metrics["accuracy"], metrics["identical"]
-    beside = [f"{amount(identical, 'pair')} identical after the cut left out"] if identical else []
-    if accuracy["ties"]:
-        beside.append(f"{amount(accuracy['ties'], 'tie')} counted one half")
-    more = f" ({', '.join(beside)})" if beside else ""
-    return f"{accuracy['value']:.3f} over {amount(metrics['pairs'], 'pair')}{more}"
-
-
 def leave(job: Job, prepared: Prepared, training: Mapping[str, Any]) -> None:
     """Evaluate the trained model; write it with its card, results.json and its reference."""
     seed = job.recipe.seed
     metrics = {split: prepared.ranking(split).metrics(seed) for split in prepared.pairs}
-    note_left_out(job, metrics)
     # Percentiles are relative to the validation documents in their original order.
     documents = prepared.documents["validation"]
     texts = [documents.original(name) for name in documents.numbers]
@@ -194,7 +176,7 @@ def leave(job: Job, prepared: Prepared, training: Mapping[str, Any]) -> None:
         prepared.model,
         prepared.tokenizer,
         prepared.dataset,
-        headline=("test accuracy, one text against one", headline_of(metrics["test"])),
+        headline=("test accuracy, one text against one", ranking_headline(job, metrics)),
         metrics=metrics,
         data={"cut": prepared.cut, "dropped": prepared.dropped},
         training=dict(training),

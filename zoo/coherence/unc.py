@@ -14,13 +14,12 @@ from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import InputError
-from zoo.coherence.contrastive import headline_of, note_left_out
 from zoo.coherence.data import pad
 from zoo.coherence.objectives import ranking_accuracy
 from zoo.coherence.unc_modeling import UncConfig, UncModel, UncOutput, pad_rows, word_ids
 from zoo.evaluate.permuted import rank_texts
 from zoo.training.data import SPLITS, open_dataset, split_spec, spread
-from zoo.training.finishing import finish
+from zoo.training.finishing import finish, ranking_headline
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import fit, history, trainer_over
 from zoo.vocabularies import load_vectors, train_words
@@ -150,13 +149,12 @@ def train(recipe: Unc, job: Job) -> None:
         split: rank_texts(model, documents[split], chosen[split]).metrics(recipe.seed)
         for split in SPLITS[1:]
     }
-    note_left_out(job, metrics)
     finish(
         job,
         model,
         tokenizer,
         orders,
-        headline=("test accuracy, document against permutation", headline_of(metrics["test"])),
+        headline=("test accuracy, document against permutation", ranking_headline(job, metrics)),
         metrics=metrics,
         data={"vocabulary": len(tokenizer), "dropped": dropped},
         training=history(state),

@@ -272,7 +272,7 @@ def on_same_rows(results: Sequence[Measured]) -> list[Measured]:
         if any(list(own.units) != list(known[0].units) for own in known):
             continue
         judged = np.array([own.judged for own in known])
-        common = judged.all(0)
+        common = np.logical_and.reduce(judged)
         if (judged == common).all():
             continue
         if not common.any():

@@ -193,8 +193,8 @@ def score_both(
     else:
         read: Callable[..., Any] = getattr(scorer, "as_read", list)
         same = [one == two for one, two in zip(read(coherent), read(other), strict=True)]
-        halves = np.split(scores_of(scorer, [*coherent, *other]), 2)
-        scores = Compared(*halves, np.array(same, bool))
+        first, second = np.split(scores_of(scorer, [*coherent, *other]), 2)
+        scores = Compared(first, second, np.array(same, bool))
     finite(np.stack(scores[:2]), "the model gives scores", where)
     return scores
 

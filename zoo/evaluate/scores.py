@@ -253,9 +253,12 @@ class Ranking:
     def rules(self, seed: int) -> dict[str, Compared]:
         """The rules `random`, `longer` and `shorter`, on all pairs."""
         longer, other = self.lengths
-        drawn = stream(seed, "zoo.evaluate.random").random((2, len(self.documents)))
-        scores = {"random": drawn, "longer": (longer, other), "shorter": (-longer, -other)}
-        return {name: Compared(*both, self.same) for name, both in scores.items()}
+        one, two = stream(seed, "zoo.evaluate.random").random((2, len(self.documents)))
+        return {
+            "random": Compared(one, two, self.same),
+            "longer": Compared(longer, other, self.same),
+            "shorter": Compared(-longer, -other, self.same),
+        }
 
     def figure(self, scores: Compared, seed: int, name: str, ties: Ties) -> dict[str, Any]:
         """The accuracy of a scorer on the pairs that are not left out here."""
