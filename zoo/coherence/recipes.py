@@ -70,6 +70,7 @@ class ContrastiveRanking(Objective):
 class ScorerRecipe(BackboneRecipe):
     """What the recipes of the scorer share; the paper's values (table 5)."""
 
+    version = 2
     reads = (PERMUTED, INTRUDED)
     can = frozenset({SCORES, ENCODES, GOES_ON})
     differs: ClassVar[tuple[str, ...]] = ("Padding is masked, and changes no score.",)
@@ -190,6 +191,7 @@ class Full(ScorerRecipe):
 class Unc(StepRecipe):
     """The unified coherence model, UNC: the scorer's baseline."""
 
+    version = 2
     paper = "Moon, Mohiuddin, Joty and Xu 2019"
     reads = (PERMUTED,)
     can = frozenset({SCORES})

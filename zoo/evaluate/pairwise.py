@@ -33,6 +33,7 @@ class Pairwise(OfScorers):
     Pairs whose texts the model's cut makes equal are left out and counted, for the rules too.
     """
 
+    version = 2
     name = "pairwise"
     paper = "Jwalapuram, Joty and Lin 2022, tables 1 to 3"
     reads = (Form(("pos", "neg")),)

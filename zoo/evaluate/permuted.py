@@ -27,6 +27,7 @@ from zoo.training.data import open_dataset, split_spec, spread
 class Permuted(OfScorers):
     """A document against its permutations: the coherence scorer's own task."""
 
+    version = 2
     name = "permuted"
     paper = "Jwalapuram, Joty and Lin 2022"
     reads = (Form(("document", "orders"), {"documents": ("id", "sentences")}),)
