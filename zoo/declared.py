@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from corpora.declared import Declared, Registry, portable
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, amount
 from corpora.splits import SPLITS
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from zoo.evaluate.results import Result
     from zoo.evaluate.scores import McNemar
     from zoo.evaluate.table import Rows
+    from zoo.presets import About
     from zoo.training.job import Job
 
 CLASSIFIES, SCORES, ENCODES, GOES_ON = (
@@ -79,6 +80,8 @@ class Objective(Declared):
     """The configuration of its data; "": the recipe's."""
     negatives: ClassVar[int] = 0
     """Negatives of an example; 0: the recipe's setting."""
+    says: ClassVar[str] = ""
+    """What a card says it does, with `{negatives}` for their number; "": the class's summary."""
 
     def module(self) -> nn.Module:
         """The loss as a module; its docstring gives the equation and the shapes."""
@@ -132,6 +135,10 @@ class Recipe(Declared):
     def forms(self) -> tuple[Form, ...]:
         """The forms of data to read with these settings."""
         return self.reads
+
+    def described(self, about: About, preset: Mapping[str, Any]) -> About:
+        """What the card says: `about` of the preset, whose settings are `preset`, as it stands."""
+        return about
 
     def train(self, job: Job) -> None:
         """Train into `job.folder`: data, model, objective, Trainer, evaluation, card."""
@@ -299,6 +306,20 @@ class RankingRecipe(Recipe):
         if {"objective", "margin"} <= info.data.keys():
             _objective(info.data["objective"], info.data["margin"], table)
         return table
+
+    def described(self, about: About, preset: Mapping[str, Any]) -> About:
+        """The card of a preset with these settings: its objective may be another one."""
+        loss = self.loss
+        count = loss.negatives or getattr(self, "negatives", 0)
+        says = (loss.says or type(loss).summary()).replace("{negatives}", amount(count, "negative"))
+        changes = {"objective": says}
+        usual = preset.get("objective", self.objective)
+        if self.objective != usual:
+            changes["title"] = about.title.replace(usual, portable(self.objective))
+            changes["paper"] = loss.paper or about.paper
+            if about.tier == "paper":  # the row of the preset's own objective
+                changes["published"] = ""
+        return about.model_copy(update=changes)
 
     @property
     def loss(self) -> Objective:

@@ -29,6 +29,8 @@ from zoo.coherence.modeling import ScoreOutput
 from zoo.coherence.objectives import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.recipes import Full
 from zoo.coherence.scoring import REFERENCE, Reference
+from zoo.evaluate.__main__ import main as evaluate
+from zoo.evaluate.compare import compare
 from zoo.presets import read_preset
 from zoo.train import train
 from zoo.training.job import Job
@@ -599,6 +601,52 @@ def test_an_intruded_text_and_its_original_keep_the_same_sentences(limit: int) -
         [found] = usable
         assert texts.permuted(name, found).tolist() == expected[1].tolist()
         assert len(expected[1]) <= limit or kept == 1
+
+
+def test_pairs_that_the_cut_makes_equal_are_in_no_figure(
+    intrusion_folder: Path, tmp_path: Path
+) -> None:
+    """Training, its card, the suite and a comparison judge the same rows, and say which."""
+    model, data = tmp_path / "model", f"{intrusion_folder}@pairwise"
+    options = ["--objective", "pairwise", "--max_steps", "2", "--max_tokens", "46"]
+    train(["coherence/contrastive_tiny", *options, "--dataset", data, "--output", str(model)])
+    results = json.loads((model / "results.json").read_text(encoding="utf-8"))
+    trained, card = results["metrics"]["test"], (model / "README.md").read_text(encoding="utf-8")
+    pairs, equal = trained["pairs"], trained["identical"]
+    assert equal > 0 and pairs > 0 and pairs + equal == 8
+    assert results["headline"] in card
+    assert f"over {pairs} pairs ({equal} pairs identical after the cut left out" in card
+    assert "above a negative" in card and "five" not in card and "contrastive, tiny" not in card
+    (validated,) = results["training"]["validations"]
+    value = results["metrics"]["validation"]["accuracy"]["value"]
+    assert validated["accuracy"] == pytest.approx(value)
+
+    def judged(name: str, *more: str) -> dict[str, Any]:
+        out = tmp_path / f"{Path(name).name.replace(':', '-')}{len(more)}.json"
+        words = ["pairwise", "--model", name, "--data", data, "--json", str(out)]
+        assert evaluate([*words, "--encoder", "none", *more]) == 0
+        return json.loads(out.read_text(encoding="utf-8"))
+
+    result = judged(str(model))
+    own = result["metrics"]["sets"]["intrusion"]
+    assert (own["pairs"], own["identical"]) == (pairs, equal)
+    assert own["accuracy"]["value"] == trained["accuracy"]["value"]
+    assert own["outcomes"].count("-") == equal and len(own["outcomes"]) == 8
+    (note,) = result["notes"][:1]
+    assert f"{equal} of 8 pairs left out" in note
+    whole = judged(str(model), "--long", "windows")["metrics"]["sets"]["intrusion"]
+    assert (whole["pairs"], whole["identical"]) == (8, 0)
+    rule = judged("baseline:longer")["metrics"]["sets"]["intrusion"]
+    assert (rule["pairs"], rule["identical"]) == (8, 0)  # it reads the texts whole
+    (table,) = compare([tmp_path / "model0.json", tmp_path / "baseline-longer0.json"]).tables
+    rows = {row.name: row.cells["intrusion"] for row in table.rows}
+    assert rows["model"].n == rows["longer"].n == pairs
+    assert rows["longer"].value == rows["rule: longer"].value
+    assert rows["longer"].value == pytest.approx(100 * own["baselines"]["longer"]["value"])
+    assert any(f"over the {pairs} of 8 rows that all models" in note for note in table.notes)
+    windows = tmp_path / "model2.json"
+    with pytest.raises(InputError, match=r"long = cut.*long = windows"):
+        compare([tmp_path / "model0.json", windows])
 
 
 @pytest.mark.slow

@@ -16,9 +16,17 @@ import torch
 from corpora.errors import InputError
 from zoo.backbones import config_from, load_backbone, max_positions
 from zoo.coherence import CoherenceConfig, CoherenceScorer
-from zoo.coherence.data import candidates, encode_documents, instances, intrusion_tables, pad
+from zoo.coherence.data import (
+    candidates,
+    cut_pairs,
+    encode_documents,
+    instances,
+    intrusion_tables,
+    order_of,
+    pad,
+)
 from zoo.coherence.modeling import score_orders
-from zoo.coherence.objectives import ContrastiveMargin
+from zoo.coherence.objectives import ContrastiveMargin, ranking_accuracy
 from zoo.modeling import save_model
 from zoo.texts import TextEncoder, batches_by_length
 from zoo.vocabularies import train_subwords
@@ -217,17 +225,40 @@ def test_an_order_that_became_the_original_is_no_negative(tokenizer: Any) -> Non
     rows = pa.Table.from_pylist([{"document": "d", "orders": [[0, 1, 4, 3, 2], [1, 0, 2, 3, 4]]}])
     found = instances(documents, rows, 2, 0)
     assert found.rows == [("d", [[1, 0], [1, 0]])]
+    # It stands in the place of the other one, which a validation does not count.
+    assert found.collate([found[0]])["labels"].tolist() == found.counts == [1]
 
 
-def test_a_permutation_that_the_cut_undoes_is_a_tie(tokenizer: Any) -> None:
-    """Scorers with other limits are judged on the same pairs."""
+def test_a_validation_counts_no_repeated_negative_and_half_of_a_tie() -> None:
+    scores = np.array([[2.0, 1.0, 2.0, 3.0], [2.0, 3.0, 3.0, 3.0]])
+    prediction = SimpleNamespace(predictions=scores, label_ids=np.array([3, 1]))
+    assert ranking_accuracy(prediction) == {"accuracy": (1 + 0.5 + 0 + 0) / 4}
+
+
+def test_a_pair_of_texts_is_cut_as_in_training(tokenizer: Any) -> None:
+    """An order or an intruder keeps the sentences of the first text, others are cut alone."""
+    encoder = TextEncoder(tokenizer, 30)
+    kept = len(encoder.kept(encoder.sentences(STORY)))
+    assert 1 < kept < len(STORY) - 1
+    backwards, late = STORY[::-1], [*STORY[:-1], "Rain fell."]
+    pairs = cut_pairs(encoder, "keep", [STORY] * 3, [backwards, late, STORY[1:]])
+    assert all(one.tolist() == encoder.text(STORY).tolist() for one, _ in pairs)
+    assert [sorted(one) == sorted(two) for one, two in pairs] == [True, True, False]
+    assert [one.tolist() == two.tolist() for one, two in pairs] == [False, True, False]
+    assert pairs[2][1].tolist() == encoder.text(STORY[1:]).tolist()
+    assert order_of(["It rained.", "Go.", "Go."], ["Go.", "It rained.", "Go."]) == [1, 0, 2]
+
+
+def test_a_permutation_that_the_cut_undoes_is_left_out(tokenizer: Any) -> None:
     table = pa.Table.from_pylist([{"id": "d", "sentences": STORY}])
     rows = pa.Table.from_pylist([{"document": "d", "orders": [[0, 1, 4, 3, 2], [1, 0, 2, 3, 4]]}])
     scorer = SimpleNamespace(score_ids=lambda texts, _: [float(text[1]) for text in texts])
     for limit, identical in ((22, 1), (200, 0)):
         found = score_orders(scorer, encode_documents(table, TextEncoder(tokenizer, limit)), rows)  # type: ignore[arg-type]
         assert (list(found.documents), found.identical) == (["d", "d"], identical)
-        assert found.metrics(1)["accuracy"]["ties"] >= identical
+        metrics = found.metrics(1)
+        assert (metrics["pairs"], metrics["identical"]) == (2 - identical, identical)
+        assert len(found.compared.outcomes.replace("-", "")) == 2 - identical
 
 
 def test_equal_texts_are_one_negative(tokenizer: Any) -> None:

@@ -177,7 +177,7 @@ def test_pairwise_models_are_tested_against_each_other(tmp_path: Path) -> None:
     (table,) = compare([one, two]).tables
     assert table.columns == ["probe_to_negation", "mean of 1 probes"]
     (note,) = [note for note in table.notes if "McNemar" in note]
-    assert "a alone is right on 1, b alone on 5 pairs; McNemar exact p = 0.22" in note
+    assert "a does better on 1, b on 5 pairs; McNemar exact p = 0.22" in note
     published = {row.name: row.cells for row in table.rows if row.kind == "published"}
     assert published["Full model (XLNet)"]["probe_to_negation"].value == 78.0
     other = pairwise("c", "1111111111")  # of another program, without each pair's outcome
@@ -630,3 +630,36 @@ def test_trainings_are_joined_on_the_same_examples_only() -> None:
     assert joined([one, {}]) == {}
     gold = np.array([0, 1])
     assert joined([{"x": {"": Outcomes("x", units, gold=gold, predicted=gold)}}] * 2) == {}
+
+
+def test_models_that_left_out_other_rows_are_compared_on_those_of_both(tmp_path: Path) -> None:
+    """Where no outcomes say which those are, they stand in no table together."""
+    units, nan = numbered(20), np.nan
+    paths = []
+    for name, right in (("a", [nan] * 6 + [1.0] * 14), ("b", [0.0] * 10 + [0.5] * 8 + [nan] * 2)):
+        left_out = int(np.isnan(right).sum())
+        accuracy = {**figure(float(np.nanmean(right))), "ties": right.count(0.5)}
+        rule = {"accuracy": figure(0.5), "ties": 0}["accuracy"]
+        metrics = {"accuracy": accuracy, "pairs": 20 - left_out, "baselines": {"shorter": rule}}
+        about = {"name": "d", "config": "pairwise", "revision": "r1"}
+        result = Result({"name": name}, about, 20, metrics, {"ties": "half"}, suite="permuted")
+        column = Permuted.column("pairwise")
+        outcomes = [
+            Outcomes(column, units, np.array(right)),
+            Outcomes(column, units, np.where(np.isnan(right), nan, 1.0), rule="rule: shorter"),
+        ]
+        paths.append(tmp_path / f"{name}.json")
+        save(Permuted(), paths[-1], replace(result, outcomes=outcomes))
+    (table,) = compare(paths, published=False).tables
+    rows = {row.name: row.cells["permuted accuracy"] for row in table.rows}
+    assert [(round(cell.value, 1), cell.n) for cell in rows.values()] == [
+        (100.0, 12),
+        (33.3, 12),
+        (100.0, 12),
+    ]
+    assert rows["b"].text.endswith("8 ties")
+    assert table.differences["b"]["permuted accuracy"].value == pytest.approx(-200 / 3)
+    assert any("b: permuted accuracy: the figures are over the 12 of 20" in n for n in table.notes)
+    place_of(paths[1]).unlink()
+    with pytest.raises(InputError, match=r"on 14 examples.*on 18 examples"):
+        compare(paths)

@@ -200,9 +200,11 @@ def test_the_interval_has_about_the_width_of_theory() -> None:
     assert high - low == pytest.approx(2 * 1.96 * deviation, rel=0.1)
 
 
-def test_ties_are_wrong_and_counted() -> None:
+def test_a_tie_is_one_half_or_wrong_and_counted() -> None:
     coherent, other = np.array([2.0, 1.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0, 3.0])
     found = ranked(coherent, other, ["a", "a", "b", "b"], 0, "test")
+    assert (found["value"], found["ties"]) == (0.625, 1)
+    found = ranked(coherent, other, ["a", "a", "b", "b"], 0, "test", "wrong")
     assert (found["value"], found["ties"]) == (0.5, 1)
 
 
@@ -228,9 +230,10 @@ def test_of_a_few_units_no_interval_is_given_and_the_result_says_why() -> None:
 
 def test_length_alone_says_nothing_about_permutations() -> None:
     length = np.array([5.0, 7.0, 9.0])
-    ranking = Ranking(["a", "b", "c"], length, length, (length, length))
+    ranking = Ranking(["a", "b", "c"], length, length, (length, length), np.zeros(3, bool))
     found = ranking.metrics(0)["baselines"]
     assert found["longer"]["ties"] == found["shorter"]["ties"] == 3
+    assert found["longer"]["value"] == 0.5
     assert set(found) == {"random", "longer", "shorter"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.schemas import COHERENCE_TESTS
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
-from zoo.evaluate.pairwise import Pairwise, evaluate_set
+from zoo.evaluate.pairwise import Pairwise, figures_of
 from zoo.evaluate.pairwise_sets import PairSet, TextPair, open_sets, score_pairs
 from zoo.evaluate.results import Result
 from zoo.evaluate.scorers import adjacent_vectors, baseline, load_scorer
@@ -78,8 +79,11 @@ def test_mcnemar_by_hand() -> None:
     found = mcnemar("1" + "0" * 5 + "1100", "0" + "1" * 5 + "1100")
     assert found == McNemar(1, 5, pytest.approx(14 / 64))
     assert mcnemar("1100", "1100").p == 1.0
-    # A tie is wrong: the second and third pair count for the first scorer.
-    assert mcnemar("111", "1==") == McNemar(2, 0, 0.5)
+    # A tie is worse than a hit, and better than an error unless ties are wrong.
+    assert mcnemar("1110", "1===") == McNemar(2, 1, 1.0)
+    assert mcnemar("1110", "1===", "wrong") == McNemar(2, 0, 0.5)
+    # What either left out does not count.
+    assert mcnemar("11-", "-00") == McNemar(1, 0, 1.0)
 
 
 def test_identical_pairs_are_left_out_and_counted(jsonl_folder: Path, tests_folder: Path) -> None:
@@ -118,15 +122,17 @@ def test_the_builders_intrusion_pairs(tmp_path: Path) -> None:
 
 def test_accuracy_and_ties_by_hand() -> None:
     pairs = [TextPair(r["group"], (), tuple(r["pos"]), tuple(r["neg"])) for r in ROWS]
-    found = evaluate_set(
-        PairSet("s", pairs), {"": ByLetter(), "shorter": baseline("shorter")}, seed=0
-    )
-    # e: 2 to 2, 3 to 2, equal texts, the same letters: one right, three ties.
-    assert (found["accuracy"]["value"], found["accuracy"]["ties"]) == (0.25, 3)
-    assert found["outcomes"] == "=1=="
-    # Shorter: right on the first, wrong on the second, ties on the others.
-    assert found["baselines"]["shorter"]["value"] == 0.25
-    assert found["baselines"]["shorter"]["ties"] == 2
+    one = PairSet("s", pairs)
+    scores = {"": score_pairs(one, ByLetter()), "shorter": score_pairs(one, baseline("shorter"))}
+    found = figures_of(one, scores, seed=0)
+    # e: 2 to 2, 3 to 2, equal texts, the same letters: one right, two ties, one left out.
+    assert found["accuracy"]["value"] == pytest.approx(2 / 3) and found["accuracy"]["ties"] == 2
+    assert (found["outcomes"], found["pairs"], found["identical"]) == ("=1-=", 3, 1)
+    # Shorter: right on the first, wrong on the second, a tie on the last.
+    assert found["baselines"]["shorter"]["value"] == 0.5
+    assert found["baselines"]["shorter"]["ties"] == 1
+    wrong = figures_of(one, scores, seed=0, ties="wrong")  # the authors' protocol
+    assert wrong["accuracy"]["value"] == wrong["baselines"]["shorter"]["value"] == 1 / 3
 
 
 def test_the_prompt_stands_before_both_texts() -> None:
@@ -148,8 +154,11 @@ def test_the_prompt_stands_before_both_texts() -> None:
 def test_a_rule_reads_what_the_model_reads(prompt: bool) -> None:
     pairs = [TextPair("g", ("The cat sat.",), ("The cat slept.",), ("It rained.",))]
     tfidf = baseline("tfidf")
-    found = evaluate_set(PairSet("s", pairs), {"": tfidf, "tfidf": tfidf}, seed=0, prompt=prompt)
-    assert found["baselines"]["tfidf"]["value"] == found["accuracy"]["value"] == float(prompt)
+    scores = score_pairs(PairSet("s", pairs), tfidf, prompt)
+    found = figures_of(PairSet("s", pairs), {"": scores, "tfidf": scores}, seed=0)
+    own = found["accuracy"]
+    assert found["baselines"]["tfidf"]["value"] == own["value"] == (1.0 if prompt else 0.5)
+    assert own["ties"] == (not prompt)
 
 
 def test_adjacent_cosines_by_hand() -> None:
@@ -261,7 +270,7 @@ def test_shorter_wins_on_two_probes_of_the_shared_data(discorpora_data: Path) ->
     found = {each.name: each for each in open_sets(str(folder)).sets}
     shorter = baseline("shorter")
     for name in ("probe_past_to_future_flip", "probe_to_negation"):
-        coherent, other = score_pairs(found[name], shorter)
+        coherent, other, _ = score_pairs(found[name], shorter)
         assert (coherent > other).mean() >= 0.85
     assert found["probe_conjunction_flip"].identical == 1
 
@@ -271,13 +280,21 @@ def run(folder: Path, rule: str, out: Path, *more: str) -> int:
     return main([*words, "--encoder", "none", *more])
 
 
-def test_permuted_documents_with_any_scorer(permuted_folder: Path, tmp_path: Path) -> None:
+def test_permuted_documents_with_any_scorer(
+    permuted_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "p.json"
     words = ["permuted", "--model", "baseline:shorter", "--data", str(permuted_folder)]
     assert main([*words, "--json", str(out)]) == 0
     found = json.loads(out.read_text(encoding="utf-8"))
     # A permutation has as many characters as its document: the rule only ties.
-    assert found["metrics"]["accuracy"]["ties"] == found["examples"] == found["metrics"]["pairs"]
+    accuracy = found["metrics"]["accuracy"]
+    assert accuracy["ties"] == found["examples"] == found["metrics"]["pairs"]
+    assert (accuracy["value"], accuracy["ci"]) == (0.5, [0.5, 0.5] if accuracy["ci"] else None)
+    assert re.search(r"permuted accuracy +│ +50\.0 │.*all ties", capsys.readouterr().out)
+    assert main([*words, "--json", str(out), "--ties", "wrong"]) == 0
+    found = json.loads(out.read_text(encoding="utf-8"))
+    assert (found["metrics"]["accuracy"]["value"], found["protocol"]["ties"]) == (0, "wrong")
     assert found["model"] == {"name": "shorter", "type": "baseline"}
 
 

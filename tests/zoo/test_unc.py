@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from torch.nn.functional import log_softmax
 
+from corpora.errors import InputError
 from zoo.coherence.data import pad
-from zoo.coherence.unc import margin_at_positions
+from zoo.coherence.unc import Ranked, margin_at_positions
 from zoo.coherence.unc_modeling import LightweightConv, UncConfig, UncModel, UncOutput, pad_rows
+from zoo.evaluate.permuted import rank_texts
 from zoo.evaluate.scorers import cut_of
 from zoo.train import train
 from zoo.vocabularies import train_words
@@ -123,6 +126,26 @@ def test_texts_that_lose_words_are_counted() -> None:
     assert one == pytest.approx(other) and one != whole
     assert cut_of(model) == 1
     assert model.score([]) == []
+
+
+def test_texts_whose_words_are_equal_as_read_are_left_out() -> None:
+    """The sentences differ after the last word that the model reads."""
+    lines = ["It was dark and cold outside .", "It was dark and cold inside .", "She lit a lamp ."]
+    tokenizer = train_words(lines, 50)
+    sizes = {**SIZES, "vocab_size": len(tokenizer)}
+    model = UncModel(UncConfig(**sizes, kernel_heads=2, kernel_size=3, max_words=5))
+    model.tokenizer = tokenizer
+    documents = pa.Table.from_pylist([{"id": "d", "sentences": lines}])
+    swapped = [{"document": "d", "orders": [order]} for order in ([1, 0, 2], [2, 1, 0])]
+    orders = pa.Table.from_pylist(swapped)
+    found = rank_texts(model, documents, orders)
+    assert found.same.tolist() == [True, False]
+    metrics = found.metrics(0)
+    assert (metrics["pairs"], metrics["identical"], metrics["accuracy"]["ties"]) == (1, 1, 0)
+    rows = Ranked(documents, orders, tokenizer, 5)
+    assert (len(rows), rows.dropped) == (1, 1)
+    with pytest.raises(InputError, match="no document differs from its permutation"):
+        Ranked(documents, orders.slice(0, 1), tokenizer, 5)
 
 
 @pytest.mark.slow

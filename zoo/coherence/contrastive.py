@@ -23,7 +23,7 @@ from zoo.coherence.objectives import ranking_accuracy
 from zoo.coherence.scoring import REFERENCE, Reference
 from zoo.evaluate.scores import Ranking
 from zoo.training.data import SPLITS, Dataset, open_dataset, split_spec, spread
-from zoo.training.finishing import finish
+from zoo.training.finishing import finish, ranking_headline
 from zoo.training.job import Job, is_main_process
 from zoo.training.mapped import rows_of
 from zoo.training.trainer import KEEP_BEST, fit, history, trainer_over
@@ -171,13 +171,12 @@ def leave(job: Job, prepared: Prepared, training: Mapping[str, Any]) -> None:
     scores = prepared.model.score_ids(texts, prepared.batch_tokens)
     of = f"{prepared.dataset.name}, validation documents"
     write_json(job.folder / REFERENCE, asdict(Reference.among(of, scores)))
-    value = metrics["test"]["accuracy"]["value"]
     finish(
         job,
         prepared.model,
         prepared.tokenizer,
         prepared.dataset,
-        headline=("test accuracy, one text against one", f"{value:.3f}"),
+        headline=("test accuracy, one text against one", ranking_headline(job, metrics)),
         metrics=metrics,
         data={"cut": prepared.cut, "dropped": prepared.dropped},
         training=dict(training),

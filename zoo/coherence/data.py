@@ -192,10 +192,57 @@ def intrusion_tables(pairs: pa.Table) -> tuple[pa.Table, pa.Table]:
     return pa.Table.from_pylist(documents), pa.Table.from_pylist(orders)
 
 
+def cut_pairs(
+    encoder: TextEncoder,
+    quotes: Quotes,
+    first: Sequence[Sequence[str]],
+    second: Sequence[Sequence[str]],
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Pairs of texts, each a list of sentences, as token ids that are cut as in training.
+
+    A permutation keeps the sentences that the first text keeps, and so does a text in which one
+    sentence was replaced (`kept_of`); texts that differ otherwise are cut each by itself.
+    """
+    pairs, cut = [], encoder.cut
+    for texts in zip(first, second, strict=True):
+        one, two = (as_sentences(text, quotes) for text in texts)
+        order, encoder.cut = order_of(one, two), 0
+        if order:
+            row: dict[str, Any] = {"id": "", "sentences": one}
+            if -1 in order:
+                row[INTRUDER] = two[order.index(-1)]
+            documents = encode_documents(pa.Table.from_pylist([row]), encoder)
+            negative = documents.permuted("", documents.kept("", order))
+            pairs.append((documents.original(""), negative))
+        else:
+            pairs.append((encoder.text(one), encoder.text(two)))
+        cut += encoder.cut
+    encoder.cut = cut
+    return pairs
+
+
+def order_of(first: Sequence[str], second: Sequence[str]) -> list[int]:
+    """`second` as an order of the sentences of `first`, -1 for one that was replaced.
+
+    Empty for a text that is no permutation and has not exactly one other sentence.
+    """
+    if len(first) == len(second):
+        order = [-1 if one != second[place] else place for place, one in enumerate(first)]
+        if order.count(-1) == 1:
+            return order
+    if sorted(first) != sorted(second):
+        return []
+    places: dict[str, list[int]] = {}
+    for place, sentence in reversed([*enumerate(first)]):
+        places.setdefault(sentence, []).append(place)
+    return [places[sentence].pop() for sentence in second]
+
+
 @dataclass
-class Instances(Dataset[list[np.ndarray]]):
+class Instances(Dataset[tuple[list[np.ndarray], int]]):
     """Rows of a document and the orders of its negatives; texts are made on demand.
 
+    `counts` has the negatives of each row that differ from its document; others repeat them.
     `dropped` counts the rows whose document was cut so short that no negative differs from it: one
     sentence is left, or the intruder was cut off.
     """
@@ -203,26 +250,27 @@ class Instances(Dataset[list[np.ndarray]]):
     documents: Documents
     rows: list[Row]
     pad_id: int
+    counts: list[int]
     dropped: int = 0
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, row: int) -> list[np.ndarray]:
-        return self.documents.row_texts(self.rows[row])
+    def __getitem__(self, row: int) -> tuple[list[np.ndarray], int]:
+        return self.documents.row_texts(self.rows[row]), self.counts[row]
 
     def lengths(self) -> np.ndarray:
         """Tokens of each row's document (and of its permutations)."""
         return np.array([self.documents.length(document) for document, _ in self.rows], np.int64)
 
-    def collate(self, rows: Sequence[list[np.ndarray]]) -> dict[str, Any]:
+    def collate(self, rows: Sequence[tuple[list[np.ndarray], int]]) -> dict[str, Any]:
         """`input_ids` and `attention_mask` `[batch, 1 + negatives, tokens]`, the original first.
 
-        `labels [batch]` are 0, the index of the coherent text.
+        `labels [batch]` are the `counts`: how many of a row's negatives a validation judges.
         """
-        ids, mask = pad([text for row in rows for text in row], self.pad_id)
+        ids, mask = pad([text for texts, _ in rows for text in texts], self.pad_id)
         ids, mask = (each.view(len(rows), -1, ids.size(1)) for each in (ids, mask))
-        labels = torch.zeros(len(rows), dtype=torch.long)
+        labels = torch.tensor([count for _, count in rows])
         return {"input_ids": ids, "attention_mask": mask, "labels": labels}
 
 
@@ -241,7 +289,8 @@ def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int
         )
     rows = usable(documents, table, negatives)
     filled = [(name, [orders[i % len(orders)] for i in range(negatives)]) for name, orders in rows]
-    return Instances(documents, filled, pad_id, table.num_rows - len(rows))
+    counts = [len(orders) for _, orders in rows]
+    return Instances(documents, filled, pad_id, counts, table.num_rows - len(rows))
 
 
 def candidates(documents: Documents, table: pa.Table, most: int) -> tuple[list[Row], int, int]:

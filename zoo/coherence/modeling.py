@@ -17,7 +17,7 @@ from transformers.utils.generic import ModelOutput
 
 from corpora.prose import Quotes
 from zoo.backbones import BackboneConfig, OverBackbone, Pooling, pooled, stands_last
-from zoo.coherence.data import Documents, encode_documents, on_device, pad
+from zoo.coherence.data import Documents, cut_pairs, encode_documents, on_device, pad
 from zoo.evaluate.scores import Ranking, finite
 from zoo.loading import load_tokenizer
 from zoo.modeling import known_to_auto
@@ -151,6 +151,18 @@ class CoherenceScorer(OverBackbone):
         scores = iter(self.score_ids([assemble(pieces) for text in cut for pieces, _ in text]))
         return [(float(np.mean([next(scores) for _ in text])), len(text)) for text in cut]
 
+    def score_cut(
+        self, coherent: Sequence[Sequence[str]], other: Sequence[Sequence[str]]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The scores of pairs of texts cut as in training, and whether the cut makes them equal."""
+        check_texts([*coherent, *other])
+        pairs = cut_pairs(self.encoder, self.config.quotes, coherent, other)
+        texts = {text.tobytes(): text for pair in pairs for text in pair}
+        scores = dict(zip(texts, self.score_ids([*texts.values()]), strict=True))
+        both = [[text.tobytes() for text in pair] for pair in pairs]
+        table = np.array([[scores[text] for text in pair] for pair in both])
+        return table[:, 0], table[:, 1], np.array([one == two for one, two in both])
+
     def rank_orders(self, documents: pa.Table, orders: pa.Table) -> Ranking:
         """Score the documents of a table (`id`, `sentences`) and their permutations, cut alike."""
         texts = encode_documents(documents, self.encoder, self.config.quotes)
@@ -187,8 +199,7 @@ def score_orders(
 ) -> Ranking:
     """Score documents cut and encoded as in training, each once, and permutations of them.
 
-    A permutation that the cut made equal to the document ties with it, so that scorers with other
-    limits are judged on the same pairs.
+    A permutation that the cut made equal to the document is marked, and has its score.
     """
     names, permuted = [], []
     for row in orders.select(["document", "orders"]).to_pylist():
@@ -201,9 +212,10 @@ def score_orders(
     scores = np.array(model.score_ids(texts, batch_tokens))
     lengths = np.array([len(text) for text in texts])
     coherent, others = scores[at], scores[size:]
-    same = [np.array_equal(texts[one], text) for one, text in zip(at, permuted, strict=True)]
+    equal = [np.array_equal(texts[one], text) for one, text in zip(at, permuted, strict=True)]
+    same = np.array(equal, bool)
     others[same] = coherent[same]  # two batches may give one text two roundings
-    return Ranking(names, coherent, others, (lengths[at], lengths[size:]), sum(same))
+    return Ranking(names, coherent, others, (lengths[at], lengths[size:]), same)
 
 
 known_to_auto(CoherenceConfig, model=CoherenceScorer)

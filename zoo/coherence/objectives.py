@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
+
+from zoo.evaluate.scores import wins
 
 
 class PairwiseMargin(nn.Module):
@@ -153,9 +156,11 @@ class NegativeQueue:
 
 
 def ranking_accuracy(prediction: Any) -> dict[str, float]:
-    """The share of negatives scored below their original; ties count as wrong.
+    """The share of negatives scored below their original; a tie counts one half.
 
-    Scores `[rows, 1 + negatives]` are the Trainer's predictions.
+    Scores `[rows, 1 + negatives]` are the Trainer's predictions. Its labels `[rows]` say how many
+    of a row's first negatives count: the others repeat them.
     """
-    scores = prediction.predictions
-    return {"accuracy": float((scores[:, :1] > scores[:, 1:]).mean())}
+    scores, counts = prediction.predictions, prediction.label_ids
+    judged = np.arange(scores.shape[1] - 1) < counts[:, None]
+    return {"accuracy": float(wins(scores[:, :1], scores[:, 1:])[judged].mean())}

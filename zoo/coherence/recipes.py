@@ -40,6 +40,7 @@ class PairwiseRanking(Objective):
     paper = "Jwalapuram, Joty and Lin 2022, section 3.2"
     config = "pairwise"
     negatives = 1
+    says = "score a text above a negative of it (equation 1)"
 
     margin: AtLeast0 = 0.1
     """The margin between a document and its negative (equation 1)."""
@@ -55,6 +56,7 @@ class ContrastiveRanking(Objective):
 
     paper = "Jwalapuram, Joty and Lin 2022, section 3.3"
     config = "contrastive"
+    says = "score a text above {negatives} of it at once (equation 2)"
 
     margin: AtLeast0 = 0.1
     """Subtracted from the negatives' scores (equation 2)."""
@@ -68,6 +70,7 @@ class ContrastiveRanking(Objective):
 class ScorerRecipe(BackboneRecipe):
     """What the recipes of the scorer share; the paper's values (table 5)."""
 
+    version = 2
     reads = (PERMUTED, INTRUDED)
     can = frozenset({SCORES, ENCODES, GOES_ON})
     differs: ClassVar[tuple[str, ...]] = ("Padding is masked, and changes no score.",)
@@ -188,6 +191,7 @@ class Full(ScorerRecipe):
 class Unc(StepRecipe):
     """The unified coherence model, UNC: the scorer's baseline."""
 
+    version = 2
     paper = "Moon, Mohiuddin, Joty and Xu 2019"
     reads = (PERMUTED,)
     can = frozenset({SCORES})

@@ -13,12 +13,13 @@ from torch.optim.lr_scheduler import StepLR
 from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
+from corpora.errors import InputError
 from zoo.coherence.data import pad
 from zoo.coherence.objectives import ranking_accuracy
 from zoo.coherence.unc_modeling import UncConfig, UncModel, UncOutput, pad_rows, word_ids
 from zoo.evaluate.permuted import rank_texts
 from zoo.training.data import SPLITS, open_dataset, split_spec, spread
-from zoo.training.finishing import finish
+from zoo.training.finishing import finish, ranking_headline
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import fit, history, trainer_over
 from zoo.vocabularies import load_vectors, train_words
@@ -38,7 +39,15 @@ class Ranked(TorchDataset[tuple[list[list[int]], list[int]]]):
         sentences = {
             row["id"]: word_ids(tokenizer, row["sentences"], most) for row in documents.to_pylist()
         }
-        self.rows = [(sentences[row["document"]], row["orders"][0]) for row in orders.to_pylist()]
+        rows = [(sentences[row["document"]], row["orders"][0]) for row in orders.to_pylist()]
+        self.rows = [(text, order) for text, order in rows if [text[i] for i in order] != text]
+        self.dropped = len(rows) - len(self.rows)
+        """Rows whose permutation reads as the document."""
+        if not self.rows:
+            raise InputError(
+                "no document differs from its permutation in its words",
+                hint=f"raise max_words (now {most}), or train on other documents",
+            )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -64,7 +73,7 @@ class Ranked(TorchDataset[tuple[list[list[int]], list[int]]]):
             "texts": pad_rows(texts).view(len(rows), 2, -1),
             "input_ids": ids,
             "attention_mask": mask,
-            "labels": torch.zeros(len(rows), dtype=torch.long),
+            "labels": torch.ones(len(rows), dtype=torch.long),  # one negative a row
         }
 
 
@@ -97,6 +106,9 @@ def train(recipe: Unc, job: Job) -> None:
         split: Ranked(documents[split], chosen[split], tokenizer, recipe.max_words)
         for split in ("train", "validation")
     }
+
+    dropped = {split: part.dropped for split, part in rows.items()}
+    job.note_counts("rows dropped, whose two texts have the same words", dropped)
 
     # Model
     torch.manual_seed(recipe.seed)
@@ -137,14 +149,13 @@ def train(recipe: Unc, job: Job) -> None:
         split: rank_texts(model, documents[split], chosen[split]).metrics(recipe.seed)
         for split in SPLITS[1:]
     }
-    value = metrics["test"]["accuracy"]["value"]
     finish(
         job,
         model,
         tokenizer,
         orders,
-        headline=("test accuracy, document against permutation", f"{value:.3f}"),
+        headline=("test accuracy, document against permutation", ranking_headline(job, metrics)),
         metrics=metrics,
-        data={"vocabulary": len(tokenizer)},
+        data={"vocabulary": len(tokenizer), "dropped": dropped},
         training=history(state),
     )

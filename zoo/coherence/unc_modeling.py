@@ -203,6 +203,13 @@ class UncModel(ZooModel):
     def tokenizer(self) -> Any:
         return load_tokenizer(self.config._name_or_path, self.config)
 
+    def as_read(self, texts: Sequence[Text]) -> list[list[list[int]]]:
+        """The words of each text as the model reads them, by sentence: equal texts tie."""
+        split = [as_sentences(text, self.config.quotes) or [""] for text in texts]
+        known = list(dict.fromkeys(sentence for text in split for sentence in text))
+        ids = dict(zip(known, word_ids(self.tokenizer, known, self.config.max_words), strict=True))
+        return [[ids[sentence] for sentence in text] for text in split]
+
     @torch.inference_mode()
     def score(self, texts: Sequence[Text]) -> list[float]:
         """One score for each text, the higher the more coherent; equal sentences are encoded once.

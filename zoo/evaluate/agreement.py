@@ -53,8 +53,9 @@ class Agreement(OfScorers):
         sets: dict[str, dict[str, Any]] = {}
         for each in voted:
             own = {
-                name: agreement_on(each, *score_pairs(each, scorer, self.prompt), request.seed)
+                name: agreement_on(each, *scores[:2], request.seed)
                 for name, scorer in scorers.items()
+                for scores in [score_pairs(each, scorer, self.prompt, whole=True)]
             }
             sets[each.name] = own.pop("")
             if own:

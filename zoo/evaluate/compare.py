@@ -14,13 +14,23 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+import numpy as np
+
 from corpora.errors import InputError
 from corpora.outside import read_json, record_of
 from corpora.store.manifest import Results
 from zoo.declared import Suite
 from zoo.evaluate import SUITES
-from zoo.evaluate.results import Result, datasets_of, place_of, read_outcomes
-from zoo.evaluate.scores import Columns, Difference, differences, joined
+from zoo.evaluate.results import Result, datasets_of, outcomes_of, place_of
+from zoo.evaluate.scores import (
+    Columns,
+    Difference,
+    Outcomes,
+    differences,
+    joined,
+    left_out_note,
+    mean_of,
+)
 from zoo.evaluate.table import Cell, Cells, Comparison, Row, Rows, Table, percent, plain
 from zoo.training.job import RESULTS
 
@@ -44,12 +54,11 @@ def compare(
     for pair in combinations(found, 2):
         if reason := conflict(*pair):
             raise reason
-    if seeds:
-        found = join_seeds(found)
     suites: dict[str, list[Measured]] = {}
     for one in found:
         suites.setdefault(one.result.suite, []).append(one)
-    return Comparison([table_of(own, published) for own in suites.values()])
+    alike = [on_same_rows(own) for own in suites.values()]
+    return Comparison([table_of(join_seeds(own) if seeds else own, published) for own in alike])
 
 
 def alike(paths: Iterable[Path]) -> list[list[Path]]:
@@ -84,6 +93,8 @@ class Measured:
     cells: Cells
     rules: Rows
     outcomes: Columns = field(default_factory=dict, repr=False)
+    rule_outcomes: Mapping[str, Columns] = field(default_factory=dict, repr=False)
+    """Of the rules beside the model, by row."""
     of_training: bool = False
     """Whether it is a model folder's own results.json and not a suite's."""
     trainings: int = 1
@@ -130,9 +141,10 @@ def read_results(path: Path) -> list[Measured]:
         except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
             problem = f"is no result of the suite {table.get('suite', '')!r}: {error!r}"
             raise InputError(problem, where=str(file)) from error
-        outcomes = {} if of_training else read_outcomes(file)
+        rules = {} if of_training else outcomes_of(file)
+        outcomes = rules.pop("", {})
         _check_same_run(one, outcomes)
-        found.append(replace(one, outcomes=outcomes, of_training=of_training))
+        found.append(replace(one, outcomes=outcomes, rule_outcomes=rules, of_training=of_training))
     if not found:
         raise InputError(
             "no result here",
@@ -146,7 +158,7 @@ def _check_same_run(one: Measured, outcomes: Columns) -> None:
     """Raise `InputError` if the outcomes beside a result do not give its figures."""
     for column, parts in outcomes.items():
         shares = [
-            100 * float(each.right.mean()) for each in parts.values() if each.right is not None
+            100 * float(np.nanmean(each.right)) for each in parts.values() if each.right is not None
         ]
         shown = one.cells[column].value if column in one.cells else None
         if shares and (shown is None or abs(mean(shares) - shown) > TOLERANCE):
@@ -182,7 +194,11 @@ def _of_training(found: Mapping[str, Any], path: Path) -> Result:
         suite, data = "permuted", {**data, "config": "pairwise"}
     folder = path.parent if path.parent.name not in ("", "..") else path.parent.resolve()
     model = {"name": folder.name, "type": found.get("model_type", "")}
-    return Result(model, data, None, metrics, suite=suite, split=split)
+    # A training of an earlier version counted ties as wrong, and said so nowhere.
+    protocol = {"ties": metrics.get("ties", "wrong")} if suite == "permuted" else {}
+    left_out = metrics.get("identical", 0)
+    notes = [left_out_note(split, left_out, metrics["pairs"] + left_out)] if left_out else []
+    return Result(model, data, None, metrics, protocol, notes, suite=suite, split=split)
 
 
 def _kind(suite: str) -> type[Suite]:
@@ -225,6 +241,9 @@ def conflict(one: Measured, two: Measured) -> InputError | None:
         checks = checks or [(on, ["; ".join(each.data.values()) for each in pair])]
         for column in shared:
             checks.append((on, [f"{column} ({', '.join(m.cells[column].of)})" for m in pair]))
+            rows = [m.cells[column].n for m in pair]
+            if None not in rows and not all(column in m.outcomes for m in pair):
+                checks.append((on, [f"{n} examples of {column}" for n in rows]))
         # A key that only one has is no difference: a model folder says less than a suite.
         for key in sorted(one.result.protocol.keys() & two.result.protocol.keys()):
             checks.append((by, [f"{key} = {each.result.protocol[key]}" for each in pair]))
@@ -236,10 +255,80 @@ def conflict(one: Measured, two: Measured) -> InputError | None:
             return InputError(
                 f"{one.path} was {verb} {own}; {two.path} was {verb} {other}",
                 where=f"suite {one.result.suite}",
-                hint="one table holds one revision of the data and one protocol: evaluate both "
-                "alike",
+                hint="one table holds one revision of the data, one protocol and the same rows: "
+                "evaluate both alike",
             )
     return None
+
+
+def on_same_rows(results: Sequence[Measured]) -> list[Measured]:
+    """The results of one suite with their figures over the rows that all of them judged.
+
+    Scorers leave out the pairs that their cut makes equal: other ones with another cut. A rule
+    whose outcomes are not known has no figure in such a column.
+    """
+    for column in dict.fromkeys(name for one in results for name in one.outcomes):
+        known = [own for one in results if (own := _shares(one.outcomes, column))]
+        if any(list(own.units) != list(known[0].units) for own in known):
+            continue
+        judged = np.array([own.judged for own in known])
+        common = np.logical_and.reduce(judged)
+        if (judged == common).all():
+            continue
+        if not common.any():
+            raise InputError(
+                "no row was judged for all models: each has left out others",
+                where=column,
+                hint="compare them two by two, or evaluate with --long windows",
+            )
+        results = [
+            _on_rows(one, column, common) if _shares(one.outcomes, column) else one
+            for one in results
+        ]
+    return [*results]
+
+
+def _shares(columns: Columns, column: str) -> Outcomes | None:
+    """The outcomes of a column of one part that are shares."""
+    own = columns.get(column, {}).get("")
+    return None if own is None or own.right is None else own
+
+
+def _on_rows(one: Measured, column: str, kept: np.ndarray) -> Measured:
+    """A result whose figures of `column`, and of the rules beside it, are over the rows `kept`."""
+
+    def cell(own: Outcomes) -> Cell:
+        own = own.only(kept)
+        assert own.right is not None
+        figure = mean_of(own.right, own.units, one.result.seed, column)
+        return percent({**figure, "ties": int((own.right == 0.5).sum())}, len(own.units))
+
+    def over_them(cells: Cells, columns: Columns) -> Cells:
+        own = _shares(columns, column)
+        rest = {name: each for name, each in cells.items() if name != column}
+        cells = {column: cell(own), **rest} if own else rest
+        means = {name: each.of for name, each in cells.items() if column in each.of}
+        for name, of in means.items():
+            cells[name] = replace(cells[name], value=mean(cells[part].value for part in of))
+        return cells
+
+    own = one.outcomes[column][""]
+    assert own.right is not None
+    note = (
+        f"{column}: the figures are over the {int(kept.sum()):,} of {len(kept):,} rows that all "
+        f"models here judged; this one judged {int(own.judged.sum()):,}"
+    )
+    right = np.where(kept, own.right, np.nan)
+    return replace(
+        one,
+        result=replace(one.result, notes=[*one.result.notes, note]),
+        cells=over_them(one.cells, one.outcomes),
+        rules={
+            name: over_them(cells, one.rule_outcomes.get(name, {}))
+            for name, cells in one.rules.items()
+        },
+        outcomes={**one.outcomes, column: {"": replace(own, right=right)}},
+    )
 
 
 def join_seeds(results: Sequence[Measured]) -> list[Measured]:
@@ -375,7 +464,7 @@ def _notes(suite: str, results: Sequence[Measured]) -> list[str]:
             continue
         for name, test in _kind(suite).tests(one.result, two.result).items():
             notes.append(
-                f"{name}: {one.model} alone is right on {test.only_this}, {two.model} alone on "
+                f"{name}: {one.model} does better on {test.only_this}, {two.model} on "
                 f"{test.only_other} pairs; McNemar exact p = {test.p:.2g}."
             )
     return notes

@@ -124,7 +124,8 @@ def insted(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskRet
 
     The query is what both texts share, in order; the two texts are the documents to rank. So a
     model of vectors finds the text that is closer to its own context, and a scorer (`scorer`) the
-    more coherent one: its `accuracy` is that of the suite `pairwise`.
+    more coherent one: its `accuracy` is that of the suite `pairwise`, long texts in windows; mteb
+    has no ties.
     """
     opened = open_sets(data, split, limit)
     about, revision = "Which of two texts is coherent", str(opened.description["revision"])

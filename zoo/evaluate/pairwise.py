@@ -4,26 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from corpora.errors import InputError
+from corpora.errors import InputError, amount
 from zoo.declared import Form
 from zoo.evaluate import Request
 from zoo.evaluate.pairwise_sets import PairSet, open_sets, score_pairs
 from zoo.evaluate.results import Result
-from zoo.evaluate.scorers import RULES, OfScorers, Scorer, baseline, cut_of, describe
-from zoo.evaluate.scores import PROBES, RIGHT, TIE, WRONG, McNemar, Outcomes, mcnemar, ranked
+from zoo.evaluate.scorers import RULES, OfScorers, baseline, cut_of, describe
+from zoo.evaluate.scores import (
+    PROBES,
+    Compared,
+    McNemar,
+    Outcomes,
+    Ties,
+    left_out_note,
+    mcnemar,
+    ranked,
+)
 from zoo.evaluate.table import Cell, Rows, percent, rows_of_sets
 
 
 class Pairwise(OfScorers):
     """Which of two texts scores higher, with trivial rules beside every model.
 
-    A tie counts as wrong, for each test set and each probe.
+    Pairs whose texts the model's cut makes equal are left out and counted, for the rules too.
     """
 
+    version = 2
     name = "pairwise"
     paper = "Jwalapuram, Joty and Lin 2022, tables 1 to 3"
     reads = (Form(("pos", "neg")),)
@@ -33,6 +43,10 @@ class Pairwise(OfScorers):
     """Of the rule `cosine`: a folder or Hub id; `none` leaves the rule out without a note."""
     prompt: bool = True
     """Whether a pair's prompt is part of both texts."""
+    ties: Ties = "half"
+    """What a tie counts: `half`, or `wrong` (nothing) as in the authors' code."""
+    long: Literal["cut", "windows"] = "cut"
+    """How a model with a limit reads longer texts: cut as in its training, or whole, in windows."""
 
     def evaluate(self, request: Request) -> Result:
         """Accuracy on each test set, beside the rules."""
@@ -41,35 +55,48 @@ class Pairwise(OfScorers):
         notes = [] if self.encoder else ["no encoder for the rule cosine: see --encoder"]
         if self.encoder not in ("", "none"):
             scorers["cosine"] = baseline(f"cosine:{self.encoder}")
-        sets = {
-            each.name: evaluate_set(each, scorers, request.seed, prompt=self.prompt)
-            for each in found.sets
-        }
+        encoder = Path(self.encoder).name if "cosine" in scorers else ""
+        sets: dict[str, dict[str, Any]] = {}
+        outcomes: list[Outcomes] = []
+        whole = self.long == "windows"
+        for each in found.sets:
+            scores = {
+                name: score_pairs(each, scorer, self.prompt, whole=whole)
+                for name, scorer in scorers.items()
+            }
+            sets[each.name] = figures_of(each, scores, request.seed, self.ties)
+            same = scores[""].same
+            if same.any():
+                notes.append(left_out_note(each.name, int(same.sum()), len(same)))
+            for name, own in scores.items():
+                row = row_of(name, encoder)
+                right = own.right(self.ties, same)
+                outcomes.append(Outcomes(each.name, each.groups, right, rule=row))
         # The paper gives the probes one by one (table 3).
         probes = [s["accuracy"]["value"] for name, s in sets.items() if name.startswith(PROBES)]
         mean = {"probes": {"value": float(np.mean(probes)), "of": len(probes)}} if probes else {}
-        right = {name: np.array(list(each["outcomes"])) == RIGHT for name, each in sets.items()}
         return Result(
             model=describe(request.model, scorers[""]),
             dataset=dict(found.description),
-            protocol={"ties": "wrong", "prompt": self.prompt, "limit": request.limit},
-            examples=sum(each["pairs"] for each in sets.values()),
+            protocol={
+                "ties": self.ties,
+                "prompt": self.prompt,
+                "long": self.long,
+                "limit": request.limit,
+            },
+            examples=sum(len(each.pairs) for each in found.sets),
             metrics={"sets": sets, "means": mean, "resampled": "groups"},
             notes=notes,
-            outcomes=[Outcomes(each.name, each.groups, right[each.name]) for each in found.sets],
-            more={
-                "cut": cut_of(scorers[""]),
-                "encoder": Path(self.encoder).name if "cosine" in scorers else "",
-            },
+            outcomes=outcomes,
+            more={"cut": cut_of(scorers[""]), "encoder": encoder},
         )
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
         sets = result.metrics["sets"]
-        cosine = "rule: cosine"
-        named = {cosine: f"{cosine} ({result.more.get('encoder')})"}
+        encoder = str(result.more.get("encoder"))
         found = rows_of_sets(sets, "accuracy", percent)
-        rows = {named.get(name, name): cells for name, cells in found.items()}
+        rows = {row_of(name.removeprefix("rule: "), encoder): own for name, own in found.items()}
         if means := result.metrics.get("means", {}):
             probes = tuple(sorted(name for name in sets if name.startswith(PROBES)))
             for cells in rows.values():
@@ -94,28 +121,43 @@ class Pairwise(OfScorers):
                     where=f"set {name!r}",
                     hint="evaluate both models alike, on the same data",
                 )
-            found[name] = mcnemar(own["outcomes"], other["outcomes"])
+            ties = one.protocol.get("ties", "wrong")
+            found[name] = mcnemar(own["outcomes"], other["outcomes"], ties)
         return found
 
 
-def evaluate_set(
-    found: PairSet, scorers: Mapping[str, Scorer], seed: int, *, prompt: bool = True
+def row_of(rule: str, encoder: str) -> str:
+    """The row of a rule in a table; "" that of the model."""
+    named = f" ({encoder})" if rule == "cosine" else ""
+    return rule and f"rule: {rule}{named}"
+
+
+def figures_of(
+    found: PairSet, scores: Mapping[str, Compared], seed: int, ties: Ties = "half"
 ) -> dict[str, Any]:
-    """Accuracy of the model ("") and of the rules on the same texts, and each pair's outcome."""
-    figures, outcomes = {}, ""
-    for name, scorer in scorers.items():
-        coherent, other = score_pairs(found, scorer, prompt)
+    """Accuracy of the model ("") and of the rules on the same pairs, and each pair's outcome.
+
+    Raises `InputError` if the model reads no pair's texts as two.
+    """
+    model = scores[""]
+    if model.same.all():
+        raise InputError(
+            f"holds no pair of texts that differ within the model's limit, of "
+            f"{amount(len(found.pairs), 'pair')}",
+            where=f"set {found.name!r}",
+            hint="read long texts whole: --long windows",
+        )
+    judged, figures = ~model.same, {}
+    groups = [group for group, one in zip(found.groups, judged, strict=True) if one]
+    for name, (coherent, other, _) in scores.items():
         drawn = f"{found.name}.{name}" if name else found.name
-        figures[name] = ranked(coherent, other, found.groups, seed, drawn)
-        if not name:
-            signs = np.sign(coherent - other).astype(int)
-            outcomes = "".join(np.array([WRONG, TIE, RIGHT])[signs + 1])
+        figures[name] = ranked(coherent[judged], other[judged], groups, seed, drawn, ties)
     return {
         "accuracy": figures.pop(""),
-        "pairs": len(found.pairs),
-        "identical": found.identical,
-        "groups": len(set(found.groups)),
+        "pairs": len(groups),
+        "identical": found.identical + int(model.same.sum()),
+        "groups": len(set(groups)),
         "baselines": figures,
-        "outcomes": outcomes,
+        "outcomes": model.outcomes,
         "pairs_digest": found.digest,
     }

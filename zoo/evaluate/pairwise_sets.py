@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from corpora.errors import InputError, amount
 from corpora.readers.coherence import SUFFIXES, is_annotations, read_pairs, with_group
 from corpora.store.atomic import MANIFEST, sha256
-from zoo.evaluate.scorers import Scorer, scores_of
-from zoo.evaluate.scores import finite
+from zoo.evaluate.scorers import Scorer, score_both
+from zoo.evaluate.scores import Compared
 from zoo.training.data import Dataset, evenly, open_configs, spread
 
 
@@ -105,15 +104,13 @@ def open_sets(spec: str, split: str = "test", limit: int = 0) -> PairSets:
 
 
 def score_pairs(
-    found: PairSet, scorer: Scorer, prompt: bool = True
-) -> tuple[np.ndarray, np.ndarray]:
-    """The scores of the coherent and of the other texts; each distinct text is scored once."""
+    found: PairSet, scorer: Scorer, prompt: bool = True, *, whole: bool = False
+) -> Compared:
+    """The scores of the coherent and of the other texts, cut alike or `whole`: `score_both`."""
     before = [pair.prompt if prompt else () for pair in found.pairs]
-    texts = [(*head, *pair.pos) for head, pair in zip(before, found.pairs, strict=True)]
-    texts += [(*head, *pair.neg) for head, pair in zip(before, found.pairs, strict=True)]
-    scores = finite(scores_of(scorer, texts), "the model gives scores", found.name)
-    coherent, other = np.split(scores, 2)
-    return coherent, other
+    coherent = [(*head, *pair.pos) for head, pair in zip(before, found.pairs, strict=True)]
+    other = [(*head, *pair.neg) for head, pair in zip(before, found.pairs, strict=True)]
+    return score_both(scorer, coherent, other, found.name, whole=whole)
 
 
 def _of_files(files: Sequence[Path], limit: int) -> list[PairSet]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from operator import eq
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +10,16 @@ import pyarrow as pa
 from zoo.declared import Form
 from zoo.evaluate import Request
 from zoo.evaluate.results import Result
-from zoo.evaluate.scorers import OfScorers, Scorer, baseline, cut_of, describe, scores_of
-from zoo.evaluate.scores import Outcomes, Ranking, ranked
+from zoo.evaluate.scorers import (
+    OfScorers,
+    Scorer,
+    baseline,
+    cut_of,
+    describe,
+    score_both,
+    scores_of,
+)
+from zoo.evaluate.scores import Outcomes, Ranking, Ties, left_out_note
 from zoo.evaluate.table import Rows, percent, rows_of_sets
 from zoo.training.data import open_dataset, split_spec, spread
 
@@ -20,10 +27,14 @@ from zoo.training.data import open_dataset, split_spec, spread
 class Permuted(OfScorers):
     """A document against its permutations: the coherence scorer's own task."""
 
+    version = 2
     name = "permuted"
     paper = "Jwalapuram, Joty and Lin 2022"
     reads = (Form(("document", "orders"), {"documents": ("id", "sentences")}),)
     config = "pairwise"
+
+    ties: Ties = "half"
+    """What a tie counts: `half`, or `wrong` (nothing) as in the authors' code."""
 
     def evaluate(self, request: Request) -> Result:
         """Pairwise accuracy on one split (configuration `pairwise` unless `@CONFIG` says else)."""
@@ -36,19 +47,30 @@ class Permuted(OfScorers):
         # A scorer may cut a document and its permutations alike, as in its training.
         rank_orders = getattr(model, "rank_orders", partial(rank_texts, model))
         ranking: Ranking = rank_orders(*tables)
-        metrics, about = ranking.metrics(request.seed), orders.describe()
+        about, rules = orders.describe(), ranking.rules(request.seed)
+        metrics = ranking.metrics(request.seed, self.ties)
         for name, rule in scorers.items():
-            found = rank_texts(rule, *tables)
-            both = found.coherent, found.permuted
-            metrics["baselines"][name] = ranked(*both, found.documents, request.seed, name)
-        right = ranking.coherent > ranking.permuted  # a tie is wrong
+            rules[name] = rank_texts(rule, *tables).compared
+            figure = ranking.figure(rules[name], request.seed, name, self.ties)
+            metrics["baselines"][name] = figure
+        column, pairs = self.column(about["config"]), len(ranking.documents)
+        outcomes = [
+            Outcomes(
+                column,
+                ranking.documents,
+                scores.right(self.ties, ranking.same),
+                rule=name and f"rule: {name}",
+            )
+            for name, scores in {"": ranking.compared, **rules}.items()
+        ]
         return Result(
             model=describe(request.model, model),
             dataset=about,
-            protocol={"limit": request.limit},
-            examples=metrics["pairs"],
+            protocol={"ties": self.ties, "limit": request.limit},
+            examples=pairs,
             metrics=metrics,
-            outcomes=[Outcomes(self.column(about["config"]), ranking.documents, right)],
+            notes=[left_out_note(column, n, pairs)] if (n := ranking.identical) else [],
+            outcomes=outcomes,
             more={"cut": cut_of(model)},
         )
 
@@ -76,6 +98,6 @@ def rank_texts(model: Scorer, documents: pa.Table, orders: pa.Table) -> Ranking:
         names += [row["document"]] * len(others)
         texts += [text] * len(others)
         permuted += others
-    coherent, other = np.split(scores_of(model, [*texts, *permuted]), 2)
+    coherent, other, same = score_both(model, texts, permuted, "permuted")
     lengths = np.split(scores_of(baseline("longer"), [*texts, *permuted]), 2)
-    return Ranking(names, coherent, other, (lengths[0], lengths[1]), sum(map(eq, texts, permuted)))
+    return Ranking(names, coherent, other, (lengths[0], lengths[1]), same)

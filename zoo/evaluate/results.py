@@ -110,6 +110,7 @@ SCHEMA = pa.schema(
         ("right", pa.float32()),
         ("gold", pa.int32()),
         ("predicted", pa.int32()),
+        ("rule", pa.string()),
     ]
 )
 
@@ -132,6 +133,7 @@ def write_outcomes(result: Path, outcomes: Sequence[Outcomes]) -> None:
             "right": none if one.right is None else one.right,
             "gold": none if one.gold is None else one.gold,
             "predicted": none if one.predicted is None else one.predicted,
+            "rule": [one.rule] * len(none),
         }
         batches.append(pa.RecordBatch.from_pydict(values, SCHEMA))
     if batches:
@@ -139,7 +141,12 @@ def write_outcomes(result: Path, outcomes: Sequence[Outcomes]) -> None:
 
 
 def read_outcomes(result: Path) -> Columns:
-    """The outcomes beside a result by column and part; none where the file is not there.
+    """The model's outcomes beside a result by column and part; see `outcomes_of`."""
+    return outcomes_of(result).get("", {})
+
+
+def outcomes_of(result: Path) -> dict[str, Columns]:
+    """The outcomes beside a result, of the model ("") and of rules; none where there is no file.
 
     Raises `InputError` for a file that is no such table.
     """
@@ -147,7 +154,10 @@ def read_outcomes(result: Path) -> Columns:
     if not place.is_file():
         return {}
     try:
-        table = pq.read_table(place, page_checksum_verification=True).cast(SCHEMA)
+        table = pq.read_table(place, page_checksum_verification=True)
+        if "rule" not in table.column_names:  # of an earlier version
+            table = table.append_column("rule", pa.array([""] * len(table), pa.string()))
+        table = table.cast(SCHEMA)
     except (pa.ArrowException, ValueError, OSError) as error:
         raise InputError(
             f"is no table of outcomes: {error}",
@@ -155,17 +165,19 @@ def read_outcomes(result: Path) -> Columns:
             hint="evaluate the model again, or remove the file",
         ) from error
     values = {name: table[name].to_numpy(zero_copy_only=False) for name in SCHEMA.names}
-    columns: dict[str, dict[str, Outcomes]] = {}
-    for column, part in dict.fromkeys(zip(values["column"], values["part"], strict=True)):
-        rows = (values["column"] == column) & (values["part"] == part)
+    by_rule: dict[str, dict[str, dict[str, Outcomes]]] = {}
+    keys = [values[name] for name in ("rule", "column", "part")]
+    for key in dict.fromkeys(zip(*keys, strict=True)):
+        rows = np.all([own == one for own, one in zip(keys, key, strict=True)], axis=0)
+        rule, column, part = key
         units, right = values["unit"][rows].tolist(), values["right"][rows]
         if np.isnan(right).all():
             gold, predicted = (values[name][rows].astype(int) for name in ("gold", "predicted"))
             one = Outcomes(column, units, gold=gold, predicted=predicted, part=part)
         else:
-            one = Outcomes(column, units, right.astype(np.float64), part=part)
-        columns.setdefault(column, {})[part] = one
-    return columns
+            one = Outcomes(column, units, right.astype(np.float64), part=part, rule=rule)
+        by_rule.setdefault(rule, {}).setdefault(column, {})[part] = one
+    return {**by_rule}
 
 
 # What a model was trained on, and whether it is judged on another cut of it: what one revision of a

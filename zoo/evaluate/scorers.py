@@ -20,6 +20,7 @@ from corpora.errors import ConfigError, InputError, nearest
 from corpora.rng import stable_id
 from zoo.declared import SCORES, Suite
 from zoo.evaluate import Request
+from zoo.evaluate.scores import Compared, finite
 from zoo.texts import Text, as_sentences
 
 BASELINE = "baseline:"
@@ -172,6 +173,32 @@ def load_scorer(model: str, seed: int = 0) -> Scorer:
     return scorer
 
 
+def score_both(
+    scorer: Scorer,
+    coherent: Sequence[tuple[str, ...]],
+    other: Sequence[tuple[str, ...]],
+    where: str = "",
+    *,
+    whole: bool = False,
+) -> Compared:
+    """The scores of pairs of texts, each the tuple of its sentences.
+
+    A scorer that has `score_cut` cuts the two texts of a pair alike, as in its training, unless
+    they are to be read `whole`. One that has `as_read` says which texts it reads as one. Raises
+    `InputError` for a score of NaN.
+    """
+    cut = None if whole else getattr(scorer, "score_cut", None)
+    if cut is not None:
+        scores = Compared(*cut(coherent, other))
+    else:
+        read: Callable[..., Any] = getattr(scorer, "as_read", list)
+        same = [one == two for one, two in zip(read(coherent), read(other), strict=True)]
+        first, second = np.split(scores_of(scorer, [*coherent, *other]), 2)
+        scores = Compared(first, second, np.array(same, bool))
+    finite(np.stack(scores[:2]), "the model gives scores", where)
+    return scores
+
+
 def scores_of(scorer: Scorer, texts: Sequence[tuple[str, ...]]) -> np.ndarray:
     """The scores of texts given as their sentences, `[texts]`; each distinct one is scored once."""
     distinct = list(dict.fromkeys(texts))
@@ -200,7 +227,7 @@ def describe(name: str, model: Scorer) -> dict[str, str]:
 def cut_of(model: Scorer) -> int:
     """How many of the texts that it scored the model had to cut.
 
-    The coherence scorer reads long texts in windows, and so cuts none, except in the suite
-    `permuted`, where a document and its permutations are cut alike.
+    The coherence scorer cuts the texts of a pair alike in the suites `permuted` and `pairwise`;
+    elsewhere it reads long texts in windows, and so cuts none.
     """
     return int(getattr(getattr(model, "encoder", model), "cut", 0))

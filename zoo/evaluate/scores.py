@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,8 +24,11 @@ from corpora.rng import stream
 
 RESAMPLES = 1000
 
-RIGHT, WRONG, TIE = "1", "0", "="
-"""Outcomes of a pair of texts: the coherent one scores higher, lower, or they tie."""
+RIGHT, WRONG, TIE, LEFT_OUT = "1", "0", "=", "-"
+"""Outcomes of a pair of texts: the coherent one scores higher, lower, or they tie; or the pair is
+left out, because the model reads its two texts as one."""
+Ties = Literal["half", "wrong"]
+"""What a tie of two different texts counts: one half, or nothing as in the authors' code."""
 PROBES = "probe_"
 """How the names of the probes of the suite `pairwise` begin."""
 
@@ -165,76 +168,143 @@ def _scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 # Pairs of a coherent and another text.
 
 
+def wins(coherent: np.ndarray, other: np.ndarray, ties: Ties = "half") -> np.ndarray:
+    """1 where `coherent[i] > other[i]`, 0 where it is lower, and what a tie counts."""
+    return (coherent > other) + (0.5 if ties == "half" else 0.0) * (coherent == other)
+
+
 def ranked(
-    coherent: np.ndarray, other: np.ndarray, units: Sequence[str], seed: int, name: str
+    coherent: np.ndarray,
+    other: np.ndarray,
+    units: Sequence[str],
+    seed: int,
+    name: str,
+    ties: Ties = "half",
 ) -> dict[str, Any]:
-    """How often `coherent[i] > other[i]`; a tie is wrong, and reported.
+    """How often `coherent[i] > other[i]`, and the number of `ties` (see `wins`).
 
     `units[i]` is what pair `i` came from (a document): pairs of one unit are not independent,
     so the interval draws whole units.
     """
-    found = mean_of(coherent > other, units, seed, name)
-    return {**found, "ties": int((coherent == other).sum())}
+    figure = mean_of(wins(coherent, other, ties), units, seed, name)
+    return {**figure, "ties": int((coherent == other).sum())}
+
+
+class Compared(NamedTuple):
+    """The scores of both texts of each pair, `[pairs]`, and whether a scorer reads them as one.
+
+    It does where its cut takes the difference away. Such a pair is left out and counted, for the
+    rules beside the scorer too.
+    """
+
+    coherent: np.ndarray
+    other: np.ndarray
+    same: np.ndarray
+
+    @property
+    def outcomes(self) -> str:
+        """A character a pair."""
+        signs = np.sign(self.coherent - self.other).astype(int)
+        return "".join(np.where(self.same, LEFT_OUT, np.array([WRONG, TIE, RIGHT])[signs + 1]))
+
+    def right(self, ties: Ties, same: np.ndarray | None = None) -> np.ndarray:
+        """`wins`, NaN where a pair is left out: by itself, or by `same` of another scorer."""
+        left_out = self.same if same is None else same
+        return np.where(left_out, np.nan, wins(self.coherent, self.other, ties))
+
+
+def left_out_note(name: str, identical: int, pairs: int) -> str:
+    """What a result says of pairs that the cut made equal; `pairs` are those before it."""
+    return (
+        f"{name}: {identical:,} of {amount(pairs, 'pair')} left out: the model's cut makes their "
+        "two texts equal"
+    )
 
 
 @dataclass(frozen=True)
 class Ranking:
     """The scores of `documents[pair]` and of a permutation of each, and the lengths of both.
 
-    `identical` counts the permutations in which a scorer reads the text of the document: its cut
-    takes the difference away, or the sentences are equal. They are ties, which count as wrong.
+    `same` marks the permutations that a scorer reads as the document: its cut takes the difference
+    away, or the sentences are equal. They are left out. Raises `InputError` if none is left.
     """
 
     documents: Sequence[str]
     coherent: np.ndarray
     permuted: np.ndarray
     lengths: tuple[np.ndarray, np.ndarray]
-    identical: int = 0
+    same: np.ndarray
 
     def __post_init__(self) -> None:
-        if self.identical == len(self.documents):
+        if self.same.all():
             problem = "no document differs from its permutations"
             raise InputError(problem, hint="it needs two sentences that the model reads whole")
         finite(np.stack([self.coherent, self.permuted]), "the model gives scores", "permuted")
 
-    def metrics(self, seed: int) -> dict[str, Any]:
-        """Accuracy, and that of the rules `random`, `longer` and `shorter`."""
-        names, (longer, other) = self.documents, self.lengths
-        drawn = stream(seed, "zoo.evaluate.random").random((2, len(names)))
+    @property
+    def compared(self) -> Compared:
+        return Compared(self.coherent, self.permuted, self.same)
+
+    @property
+    def identical(self) -> int:
+        """The number of pairs left out."""
+        return int(self.same.sum())
+
+    def rules(self, seed: int) -> dict[str, Compared]:
+        """The rules `random`, `longer` and `shorter`, on all pairs."""
+        longer, other = self.lengths
+        one, two = stream(seed, "zoo.evaluate.random").random((2, len(self.documents)))
         return {
-            "accuracy": ranked(self.coherent, self.permuted, names, seed, "permuted"),
-            "pairs": len(names),
-            "documents": len(set(names)),
+            "random": Compared(one, two, self.same),
+            "longer": Compared(longer, other, self.same),
+            "shorter": Compared(-longer, -other, self.same),
+        }
+
+    def figure(self, scores: Compared, seed: int, name: str, ties: Ties) -> dict[str, Any]:
+        """The accuracy of a scorer on the pairs that are not left out here."""
+        judged = ~self.same
+        units = [name for name, one in zip(self.documents, judged, strict=True) if one]
+        return ranked(scores.coherent[judged], scores.other[judged], units, seed, name, ties)
+
+    def metrics(self, seed: int, ties: Ties = "half") -> dict[str, Any]:
+        """Accuracy, and that of the rules, on the `pairs` judged; `identical` counts the others."""
+        judged = {name for name, same in zip(self.documents, self.same, strict=True) if not same}
+        return {
+            "accuracy": self.figure(self.compared, seed, "permuted", ties),
+            "pairs": len(self.documents) - self.identical,
+            "documents": len(judged),
             "identical": self.identical,
+            "ties": ties,
             "baselines": {
-                "random": ranked(drawn[0], drawn[1], names, seed, "random"),
-                "longer": ranked(longer, other, names, seed, "longer"),
-                "shorter": ranked(-longer, -other, names, seed, "shorter"),
+                name: self.figure(scores, seed, name, ties)
+                for name, scores in self.rules(seed).items()
             },
             "resampled": "documents",
         }
 
 
 class McNemar(NamedTuple):
-    """McNemar's test: what one of two models alone has right, and its p."""
+    """McNemar's test: on how many pairs one of two models alone is better, and its p."""
 
     only_this: int
     only_other: int
     p: float
 
 
-def mcnemar(one: str, two: str) -> McNemar:
+def mcnemar(one: str, two: str, ties: Ties = "half") -> McNemar:
     """McNemar's exact two-sided test: do two models err equally often on the same pairs?
 
-    `one` and `two` are a character a pair; a tie counts as wrong. Pairs of one document are taken
-    as independent, so p is too small where a document has many.
+    `one` and `two` are a character a pair; pairs that either left out do not count. A tie is better
+    than an error and worse than a hit (which makes it the sign test), or is an error like others.
+    Pairs of one document are taken as independent, so p is too small where a document has many.
     """
     from statsmodels.stats import contingency_tables
 
-    right = [(a == RIGHT, b == RIGHT) for a, b in zip(one, two, strict=True)]
-    only_this, only_other = right.count((True, False)), right.count((False, True))
-    found = contingency_tables.mcnemar([[0, only_this], [only_other, 0]], exact=True)
-    return McNemar(only_this, only_other, float(found.pvalue))
+    worth = {WRONG: 0, TIE: int(ties == "half"), RIGHT: 2}
+    both = [(worth[a], worth[b]) for a, b in zip(one, two, strict=True) if LEFT_OUT not in (a, b)]
+    only_this, only_other = sum(a > b for a, b in both), sum(a < b for a, b in both)
+    test = contingency_tables.mcnemar([[0, only_this], [only_other, 0]], exact=True)
+    return McNemar(only_this, only_other, float(test.pvalue))
 
 
 # Differences between two models, from what each has right example by example.
@@ -246,8 +316,9 @@ class Outcomes:
 
     `column` is the figure's in `discorpora compare`; the mean of its `part`s (domains) if it has
     several. Examples of one unit (a document with its permutations) are drawn together. Either
-    `right [examples]`, the share of the classifiers that are right, whose mean is the figure; or
-    the classes `gold` and `predicted`, whose unweighted F1 is.
+    `right [examples]`, the share of the classifiers that are right, whose mean is the figure (NaN:
+    an example that was left out); or the classes `gold` and `predicted`, whose unweighted F1 is.
+    `rule` is the row of the rule whose outcomes they are, "" those of the model.
     """
 
     column: str
@@ -256,6 +327,18 @@ class Outcomes:
     gold: np.ndarray | None = None
     predicted: np.ndarray | None = None
     part: str = ""
+    rule: str = ""
+
+    @property
+    def judged(self) -> np.ndarray:
+        """Which examples were judged, `[examples]`."""
+        return np.ones(len(self.units), bool) if self.right is None else ~np.isnan(self.right)
+
+    def only(self, kept: np.ndarray) -> Outcomes:
+        """Those of the examples `kept`; of shares only."""
+        assert self.right is not None
+        units = [unit for unit, one in zip(self.units, kept, strict=True) if one]
+        return replace(self, units=units, right=self.right[kept])
 
 
 Columns: TypeAlias = Mapping[str, Mapping[str, Outcomes]]
@@ -365,6 +448,7 @@ def _drawn(pairs: Sequence[tuple[Outcomes, Outcomes]], name: str, seed: int) -> 
     random = stream(seed, f"zoo.differences.{name}")
     if any(one.right is None for pair in pairs for one in pair):
         return _of_classes(*pairs[0], random)
+    pairs = [_judged_by_both(*pair) for pair in pairs]
     shared = [set(one.units) & set(two.units) for one, two in pairs]
     if not all(shared):
         return None
@@ -388,6 +472,14 @@ def _drawn(pairs: Sequence[tuple[Outcomes, Outcomes]], name: str, seed: int) -> 
 
     either = set().union(*(one.units for pair in pairs for one in pair))
     return Difference(float(difference(counts)), difference(draws), units, len(either))
+
+
+def _judged_by_both(one: Outcomes, two: Outcomes) -> tuple[Outcomes, Outcomes]:
+    """Without the examples that either left out, or each its own if they are not of one order."""
+    if list(one.units) == list(two.units):
+        both = one.judged & two.judged
+        return one.only(both), two.only(both)
+    return one.only(one.judged), two.only(two.judged)
 
 
 def _of_classes(first: Outcomes, other: Outcomes, random: np.random.Generator) -> Difference | None:

@@ -36,9 +36,23 @@ class Cell:
     """Of how many examples it is, where the result says so."""
     of: tuple[str, ...] = ()
     """What it is the mean of: a task's domains, or the probes."""
+    ties: int = 0
+    """How many of the pairs of different texts have equal scores."""
+
+    @property
+    def tied(self) -> str:
+        """The ties in words, if there are any."""
+        if not self.ties:
+            return ""
+        return "all ties" if self.ties == self.n else amount(self.ties, "tie")
 
     @property
     def text(self) -> str:
+        return f"{self.figure}; {self.tied}" if self.tied else self.figure
+
+    @property
+    def figure(self) -> str:
+        """The value with its interval."""
         shown = f"{self.value:.{self.digits}f}"
         if self.sd is not None:
             return f"{shown} ± {self.sd:.{self.digits}f}"
@@ -62,7 +76,8 @@ def percent(figure: Any, n: Any = None, *, scale: float = 100, digits: int = 1) 
     ci = figure.get("ci")
     bounds = (scale * float(ci[0]), scale * float(ci[1])) if ci else None
     few = None if ci or "units" not in figure else int(figure["units"])
-    return Cell(scale * float(figure["value"]), bounds, digits, units=few, n=n)
+    ties = int(figure.get("ties", 0))
+    return Cell(scale * float(figure["value"]), bounds, digits, units=few, n=n, ties=ties)
 
 
 def plain(figure: Any, n: Any = None) -> Cell:
@@ -77,7 +92,7 @@ def rows_of_sets(
     rows: Rows = {"": {name: show(found[figure], found.get(n)) for name, found in sets.items()}}
     for name, found in sets.items():
         for rule, value in found.get("baselines", {}).items():
-            rows.setdefault(f"rule: {rule}", {})[name] = show(value)
+            rows.setdefault(f"rule: {rule}", {})[name] = show(value, found.get(n))
     return rows
 
 
@@ -130,7 +145,8 @@ def print_result(table: Table) -> None:
     model, *others = table.rows
     lines, papers = [], set()
     for column, cell in model.cells.items():
-        value, _, interval = cell.text.partition("  " if cell.sd is not None else " ")
+        value, _, interval = cell.figure.partition("  " if cell.sd is not None else " ")
+        beside = [text for text in (interval.strip("[]()"), cell.tied) if text]
         own = [row for row in others if column in row.cells]
         rules = [row for row in own if row.kind == "rule"]
         printed = [row for row in own if row.kind == "published"]
@@ -141,7 +157,7 @@ def print_result(table: Table) -> None:
         if best:
             papers.add(best.source)
         paper = f"{best.name} {best.cells[column].text}" if best else ""
-        lines.append([column, value, interval.strip("[]()"), baselines, paper])
+        lines.append([column, value, "; ".join(beside), baselines, paper])
     header = ("metric", "value", "95 % interval", "baselines", "published, highest")
     caption = f"published: {'; '.join(sorted(papers))}" if papers else ""
     title = f"{model.name}, suite {table.suite}"
@@ -226,6 +242,7 @@ def _as_dict(table: Table) -> dict[str, Any]:
         cells = {}
         for column, cell in row.cells.items():
             figures = {"value": cell.value, "ci": cell.ci, "sd": cell.sd, "units": cell.units}
+            figures["ties"] = cell.ties or None
             cells[column] = {key: value for key, value in figures.items() if value is not None}
         rows.append({"name": row.name, "kind": row.kind, "source": row.source, "cells": cells})
     for name, columns in table.differences.items():

@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 from corpora import licences
 from corpora.code import versions
 from corpora.declared import Declared
-from corpora.errors import InputError
+from corpora.errors import InputError, amount
 from corpora.escape import markdown
 from corpora.escape import yaml as yaml_of
 from corpora.languages import is_code
@@ -155,6 +155,22 @@ def finish(
         },
     )
     log.info("%s: %s", *headline)
+
+
+def ranking_headline(job: Job, metrics: Mapping[str, Any]) -> str:
+    """The test accuracy of a scorer with the pairs that it is of; those left out are noted too.
+
+    `metrics` are those of `zoo.evaluate.scores.Ranking`, by split.
+    """
+    lost = {split: part["identical"] for split, part in metrics.items()}
+    job.note_counts("pairs left out of the figures, whose two texts the cut made equal", lost)
+    test = metrics["test"]
+    accuracy, identical = test["accuracy"], test["identical"]
+    beside = [f"{amount(identical, 'pair')} identical after the cut left out"] if identical else []
+    if accuracy["ties"]:
+        beside.append(f"{amount(accuracy['ties'], 'tie')} counted one half")
+    more = f" ({', '.join(beside)})" if beside else ""
+    return f"{accuracy['value']:.3f} over {amount(test['pairs'], 'pair')}{more}"
 
 
 def _listed(what: str, lines: Sequence[str]) -> str:

@@ -125,7 +125,8 @@ def planned(preset: Preset, recipe: Recipe) -> Job:
         elif name and key == "vectors":
             hint = "give the path of a text file of word vectors"
             raise ConfigError("vectors: no such file", where=name, hint=hint)
-    return Job(preset.name, preset.about, recipe, partial_path(Path(recipe.output)), identity)
+    about = recipe.described(preset.about, preset.settings)
+    return Job(preset.name, about, recipe, partial_path(Path(recipe.output)), identity)
 
 
 def already_made(job: Job) -> bool:
