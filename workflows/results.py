@@ -29,7 +29,7 @@ class Recorded(BaseModel):
 def results_at(place: Path) -> dict[Path, Path]:
     """The results that a build has put under `place`, each with the folder of its stage.
 
-    Where there is no record: the symbolic links that builds wrote earlier.
+    Where there is no record: the symbolic links to stages that builds wrote earlier.
     """
     record = place / RECORD
     if record.is_file():
@@ -37,7 +37,8 @@ def results_at(place: Path) -> dict[Path, Path]:
         return {
             place / name: Path(os.path.normpath(place / stage)) for name, stage in results.items()
         }
-    return {path: path.resolve() for path in place.rglob("*") if path.is_symlink()}
+    links = {path: path.resolve() for path in place.rglob("*") if path.is_symlink()}
+    return {path: stage for path, stage in links.items() if "stages" in stage.parts}
 
 
 def stage_folder(path: Path) -> Path:

@@ -20,12 +20,12 @@ _PARTIAL, _OLD = "partial", "old"
 
 
 def link_folder(source: Path, target: Path) -> None:
-    """Fill the new folder `target` with the files of `source`, on the disk when this returns.
+    """Fill `target`, new or empty, with the files of `source`, on the disk when this returns.
 
     Texts (`COPIED`) are copies. All other files are hard links, or copies if the file system
     refuses a link.
     """
-    target.mkdir(parents=True)
+    target.mkdir(parents=True, exist_ok=True)
     for path in sorted(source.rglob("*")):
         place = target / path.relative_to(source)
         if path.is_dir():
