@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 run: $(STAMP)    ## build everything from the embedded sample, then show what was built
 	PATH="$(CURDIR)/$(BIN):$$PATH" luigi --module workflows BuildAll
-	@$(BIN)/discorpora status
+	@$(BIN)/discorpora status --config sample
 
 test: $(STAMP)   ## the test suite (CI), a file on each of two cores at a time
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder

@@ -222,9 +222,10 @@ def catalogue(results: Path | None = None) -> list[Entry]:
         )
     measured: dict[str, list[str]] = {}
     pattern = f"{escape(str(results))}/**/results.json"
-    # `Path.rglob` follows no link, and a build's models are links.
-    files = glob(pattern, recursive=True) if results else ()  # noqa: PTH207
-    for file in sorted({Path(name).resolve() for name in files}):
+    # `Path.rglob` follows no link to a folder.
+    files = sorted(glob(pattern, recursive=True)) if results else []  # noqa: PTH207
+    # A build has a model's results twice: with its stage, and under the build's name.
+    for file in {Path(name).read_bytes(): Path(name) for name in files}.values():
         result = read_json(file)
         if isinstance(result, dict) and isinstance(result.get("recipe"), str):
             measured.setdefault(result["recipe"], []).append(str(result.get("headline", "")))

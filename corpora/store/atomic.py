@@ -48,7 +48,8 @@ def is_complete(folder: Path) -> bool:
     return (folder / MANIFEST).is_file()
 
 
-def _beside(path: Path, what: str) -> Path:
+def beside(path: Path, what: str) -> Path:
+    """The hidden name beside `path` of what becomes of it, such as its lock."""
     return path.with_name(f".{path.name}.{what}")
 
 
@@ -76,16 +77,16 @@ def staged(folder: Path) -> Iterator[Path]:
     or if the disk does not let it be written (full, no permission, a file in the way).
     """
     partial = partial_path(folder)
-    with _explained(folder), locked(_beside(folder, "lock"), "another process makes this folder"):
+    with _explained(folder), locked(beside(folder, "lock"), "another process makes this folder"):
         _check_free(folder)
         partial.mkdir(parents=True, exist_ok=True)
         yield partial
         remove_unfinished(partial)
         seal(partial)
         for path in (*partial.rglob("*"), partial):
-            _sync(path)
+            sync(path)
         partial.replace(folder)
-        _sync(folder.parent)
+        sync(folder.parent)
 
 
 def cleared(folder: Path, keep: str = "") -> None:
@@ -118,7 +119,7 @@ def replacing(path: Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield partial
-            _sync(partial)
+            sync(partial)
             partial.replace(path)
         except BaseException:
             partial.unlink(missing_ok=True)
@@ -138,7 +139,7 @@ def remove_unfinished(folder: Path) -> None:
 
 def _written(path: Path) -> Path:
     """Where this process writes the file `path` before its renaming."""
-    return _beside(path, f"{os.getpid()}{_PARTIAL}")
+    return beside(path, f"{os.getpid()}{_PARTIAL}")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -192,7 +193,7 @@ def _explained(path: Path) -> Iterator[None]:
             raise
         if error.filename is not None:
             named = Path(os.fsdecode(error.filename)).absolute()
-            own = (place, partial_path(place), _written(place), _beside(place, "lock"))
+            own = (place, partial_path(place), _written(place), beside(place, "lock"))
             if named not in place.parents and not any(map(named.is_relative_to, own)):
                 raise  # it came from reading a source meanwhile
         where, reason = str(error.filename or path), os.strerror(error.errno or 0)
@@ -256,7 +257,7 @@ def _check_free(folder: Path) -> None:
         )
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Flush a file or folder to the disk, so that a rename never outlives its contents."""
     handle = os.open(path, os.O_RDONLY)
     try:

@@ -41,12 +41,16 @@ class Sealed(BaseModel):
     checksums: Mapping[Inside, Checksum]
 
 
-def damages(folder: Path, *, sums: bool = True) -> Iterator[Damage]:
+def damages(
+    folder: Path, *, sums: bool = True, read: dict[tuple[int, int], str] | None = None
+) -> Iterator[Damage]:
     """The damaged files of a finished folder; without `sums`, only lost files and other sizes.
 
+    `read` keeps the sums of the files: one that several folders share is read once.
     A Parquet file that the manifest does not name counts as well: a stage that reads all shards of
     a folder would read it.
     """
+    read = {} if read is None else read
     try:
         written = checksums(folder / MANIFEST)
     except InputError as error:
@@ -58,9 +62,13 @@ def damages(folder: Path, *, sums: bool = True) -> Iterator[Damage]:
         path = folder / name
         if not path.is_file():
             yield Damage(path, "is missing")
-        elif (size := path.stat().st_size) != expected.bytes:
-            yield Damage(path, f"has {size:,} bytes where {expected.bytes:,} were written")
-        elif sums and sha256(path) != expected.sha256:
+            continue
+        about = path.stat()
+        inode = about.st_dev, about.st_ino
+        if about.st_size != expected.bytes:
+            problem = f"has {about.st_size:,} bytes where {expected.bytes:,} were written"
+            yield Damage(path, problem)
+        elif sums and (read.get(inode) or read.setdefault(inode, sha256(path))) != expected.sha256:
             yield Damage(path, "its sha256 differs from the one in the manifest")
     for path in folder.rglob("*.parquet"):
         name = path.relative_to(folder).as_posix()

@@ -97,15 +97,14 @@ def words(seed: int) -> list[str]:
         name = parameter.name
         if parameter.param_type_name == "argument":
             given += [[value(name, draw)] for _ in range(draw.choice([1, 1, 1, 2]))]
-        # A `build` of the sample would take minutes.
-        elif parameter.required or draw.random() < 0.2 or (named, name) == (("build",), "config"):
+        elif parameter.required or draw.random() < 0.2:
             option = draw.choice([*parameter.opts, *parameter.secondary_opts])
             given.append([option] if parameter.is_flag else [option, value(name, draw)])
     if named[0] in ("train", "evaluate"):
         given += [[draw.choice([*MORE, *ODD])] for _ in range(draw.randrange(6))]
     if draw.random() < 0.1:
         given.append([draw.choice(ODD)])
-    if given and named != ("build",) and draw.random() < 0.1:
+    if given and draw.random() < 0.1:
         given.pop(draw.randrange(len(given)))
     return [*named, *(word for part in given for word in part)]
 

@@ -17,9 +17,11 @@ import luigi
 import pytest
 
 from corpora.errors import DiscorporaError
-from corpora.store.atomic import replacing
+from corpora.store.atomic import MANIFEST, replacing
+from corpora.store.copies import is_linked
 from tests.workflows.conftest import MODELS, TINY, luigi_command, luigi_environment, until
 from workflows import stage
+from workflows.results import stage_folder
 from workflows.settings import options
 from workflows.tasks import BuildAll, Evaluate, Sentences, Train, models
 from workflows.tasks.build import LOCK, hold, release, remove_outdated, run_build
@@ -38,36 +40,37 @@ datasets = ["sp"]
 
 @pytest.fixture
 def build(write_config: Callable[[str], Path], tmp_path: Path) -> Callable:
-    """Build a file's text here; returns what the link of `sp` leads to, if there is one."""
+    """Build a file's text here; returns the stage of the result `sp`, if there is one."""
 
     def run(text: str) -> Path | None:
         assert run_build(str(write_config(text)), str(tmp_path / "out"), workers=1) == 0
-        link = tmp_path / "out" / "small" / "datasets" / "sp"
-        assert link.exists() == link.is_symlink()
-        return link.resolve() if link.exists() else None
+        result = tmp_path / "out" / "small" / "datasets" / "sp"
+        return stage_folder(result) if result.exists() else None
 
     return run
 
 
-def test_links_follow_the_build_file(build: Callable, tmp_path: Path) -> None:
+@pytest.fixture
+def result(tmp_path: Path) -> Path:
+    """Where the build puts the dataset `sp`."""
+    return tmp_path / "out" / "small" / "datasets" / "sp"
+
+
+def test_results_follow_the_build_file(build: Callable, result: Path) -> None:
     first = build(SMALL)
     other = build(SMALL + "train = 20\n")
-    assert first != other
-    assert build(SMALL) == first
+    assert first != other and is_linked(other, result)
+    assert build(SMALL) == first and is_linked(first, result)
     assert build(SMALL.replace("sp", "bso").replace("bsoec", "spec")) is None
-    links = sorted(
-        path.name for path in (tmp_path / "out" / "small").rglob("*") if path.is_symlink()
-    )
-    assert links == ["bso", "division", "report"]
+    names = {path.parent.name for path in result.parents[1].rglob(MANIFEST)}
+    assert names == {"bso", "division", "report"}
 
 
-def test_a_link_takes_the_place_of_an_empty_folder(build: Callable, tmp_path: Path) -> None:
-    """As `evaluations/x/` remains of `[evaluations.x]` where a model `x` has a suite later."""
-    first = build(SMALL)
-    link = tmp_path / "out" / "small" / "datasets" / "sp"
-    link.unlink()
-    link.mkdir()
-    assert build(SMALL) == first
+def test_a_build_mends_a_result_that_a_killed_one_left(build: Callable, result: Path) -> None:
+    stage = build(SMALL)
+    result.rename(result.with_name(".sp.old"))
+    assert build(SMALL) == stage and is_linked(stage, result)
+    assert [path.name for path in result.parent.iterdir()] == ["sp"]
 
 
 def test_with_a_model_goes_all_that_was_made_from_it(
@@ -113,9 +116,10 @@ def test_of_several_failed_evaluations_each_is_said(
 def test_a_result_that_was_removed_is_made_again(build: Callable) -> None:
     folder = build(SMALL)
     before = {path.name: path.read_bytes() for path in folder.rglob("*.parquet")}
-    shutil.rmtree(folder)
-    assert build(SMALL) == folder
-    assert {path.name: path.read_bytes() for path in folder.rglob("*.parquet")} == before
+    for lost in (folder, folder.parents[2] / "division", folder.parents[3] / "small"):
+        shutil.rmtree(lost)
+        assert build(SMALL) == folder
+        assert {path.name: path.read_bytes() for path in folder.rglob("*.parquet")} == before
 
 
 @pytest.mark.parametrize("task", ["Sentences", "BuildAll"])

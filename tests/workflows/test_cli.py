@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -385,8 +386,39 @@ def test_commands_that_only_show(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(monkeypatch, command) == 0
+    more = ("--config", "sample") if command == "plan" else ()
+    assert run(monkeypatch, command, *more) == 0
     assert len(capfd.readouterr().out.splitlines()) > 10
+
+
+@pytest.mark.parametrize("command", ["build", "plan", "status", "report", "prune", "verify"])
+def test_a_command_takes_the_build_file_of_its_folder(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(monkeypatch, command) == 2
+    said = capfd.readouterr().err
+    for words in ("no build.toml", "--config FILE", "--config sample", "discorpora init"):
+        assert words in said
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "build" / "stages").mkdir(parents=True)
+    (tmp_path / "build.toml").write_text(BUILD.replace("sample:stories", "text:nowhere"))
+    assert run(monkeypatch, command, "--config", "nowhere.toml") == 1
+    assert "no build file 'nowhere.toml'" in capfd.readouterr().err
+    assert run(monkeypatch, command) == (command != "status")
+    said = "".join(capfd.readouterr())
+    assert "nowhere" in said or "small" in said or "build.toml" in said
+
+
+@pytest.mark.parametrize("command", ["report", "verify"])
+def test_a_build_file_is_named_once(
+    command: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, command, "open", "--config", "sample") == 2
+    assert "both open and --config sample are given" in capfd.readouterr().err
 
 
 def test_plan_names_what_is_missing_and_how_to_get_it(
@@ -479,5 +511,39 @@ def test_status_of_a_build_that_was_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(monkeypatch, "status") == 0
+    assert run(monkeypatch, "status", "--config", "sample") == 0
     assert "not complete" in capfd.readouterr().out
+
+
+def test_plan_and_status_say_what_is_not_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "build.toml").write_text(BUILD, encoding="utf-8")
+    assert run(monkeypatch, "build") == 0
+    stages = tmp_path / "build" / "stages"
+
+    def states() -> dict[str, str]:
+        capfd.readouterr()
+        assert run(monkeypatch, "plan", "--json") == 0
+        plan = json.loads(capfd.readouterr().out)["stages"]
+        assert run(monkeypatch, "status") == 0
+        shown = [line.split("│") for line in capfd.readouterr().out.splitlines()]
+        status = {row[1].strip(): row[4].strip() for row in shown if len(row) > 5}
+        said = {each["stage"].split()[0]: each["state"] for each in plan}
+        for stage, state in said.items():
+            expected = {"to do": "not built", "not needed": "not needed"}.get(state)
+            assert expected in (None, status.get(stage, expected)), (stage, status)
+        return said
+
+    shutil.rmtree(stages / "sentences")
+    assert states()["sentences"] == "not needed"
+    assert run(monkeypatch, "build") == 0 and not (stages / "sentences").exists()
+    shutil.rmtree(stages / "documents")
+    expected = {"documents": "not needed", "sentences": "not needed", "dataset": "done"}
+    assert expected.items() <= states().items()
+    shutil.rmtree(stages / "dataset")
+    expected = {"documents": "to do", "sentences": "to do", "dataset": "to do", "report": "done"}
+    assert expected.items() <= states().items()
+    assert run(monkeypatch, "build") == 0
+    assert set(states().values()) == {"done"}

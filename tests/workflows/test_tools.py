@@ -196,7 +196,7 @@ def test_prune_lists_and_then_removes_what_no_build_file_needs(
     assert "new.toml, old.toml: 1" in capfd.readouterr().out, "the partial folder alone"
     assert run(monkeypatch, "prune", "new.toml", "--output", "out") == 0
     shown = capfd.readouterr().out
-    assert "(linked as old/report)" in shown and "nothing was removed" in shown
+    assert "(and old/report)" in shown and "nothing was removed" in shown
     assert files() == before
     assert run(monkeypatch, "prune", "new.toml", "--output", "out", "--remove") == 0
     assert all(path.read_text(encoding="utf-8") == "precious" for path in foreign)
@@ -208,6 +208,22 @@ def test_prune_lists_and_then_removes_what_no_build_file_needs(
     after = files()
     assert run(monkeypatch, "build", "--config", "new.toml", "--output", "out") == 0
     assert files() == after, "everything that the build file needs is there"
+
+
+def test_prune_counts_a_file_once(
+    two_builds: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A hard link takes no space, and one that a needed stage keeps would free none."""
+    stages = [*(two_builds / "stages" / "report").glob("*/*[0-9a-f]")]
+    new, old = sorted(stages, key=lambda folder: folder.parent.name)
+    places = old / "a.bin", two_builds / "old" / "report" / "a.bin", new / "a.bin"
+    places[0].write_bytes(bytes(3 << 20))
+    for place, size in zip(places[1:], (3, 0), strict=True):
+        place.hardlink_to(places[0])
+        capfd.readouterr()
+        assert run(monkeypatch, "prune", "--config", "new.toml", "--output", "out") == 0
+        (total,) = [line for line in capfd.readouterr().out.splitlines() if "in all" in line]
+        assert size <= float(total.split()[0]) < size + 1
 
 
 def test_prune_leaves_an_output_alone_that_it_cannot_judge(

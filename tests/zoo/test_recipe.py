@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -60,7 +61,8 @@ def test_the_catalogue_shows_what_was_measured(tmp_path: Path) -> None:
         '{"recipe": "dissent/bilstm_tiny", "headline": "0.700"}', encoding="utf-8"
     )
     (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "mine").symlink_to(tmp_path / "other")  # as in a build
+    (tmp_path / "models" / "mine").symlink_to(tmp_path / "other")
+    shutil.copytree(tmp_path / "other", tmp_path / "models" / "copy")  # as in a build
     linked = {entry.name: entry.measured for entry in catalogue(tmp_path / "models")}
     assert linked["dissent/bilstm_tiny"] == "0.700"
     both = {entry.name: entry.measured for entry in catalogue(tmp_path)}

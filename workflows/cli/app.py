@@ -22,6 +22,7 @@ from workflows.cli.common import (
     Output,
     Parser,
     Patterns,
+    build_file,
     give_json,
     reader_options,
     refuse_existing,
@@ -242,7 +243,7 @@ def fetch(
 
 
 def build(
-    config: Config = "sample",
+    config: Config = "",
     output: Output = "build",
     workers: Annotated[int, typer.Option(min=1, help="Stages that run at the same time.")] = 1,
     retrain: Annotated[
@@ -255,6 +256,7 @@ def build(
     """Build everything that a build file names (as `luigi --module workflows BuildAll`)."""
     from workflows.tasks.build import run_build
 
+    config = build_file(config)
     if status := run_build(config, output, workers, retrain=retrain, rehash=rehash):
         raise typer.Exit(status)
     show.status(config, output)

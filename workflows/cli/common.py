@@ -28,7 +28,43 @@ def complete_markers(incomplete: str) -> list[str]:
     return [f"{done}{comma}{name}" for name in (*table.sets, *table.markers)]
 
 
-Config = Annotated[str, typer.Option("--config", "-c", help="A build file: path or shipped name.")]
+DEFAULT = Path("build.toml")
+
+
+class UsageError(typer.BadParameter):
+    """A wrong use of a command, in words of its own; the exit code is 2."""
+
+    def format_message(self) -> str:
+        return str(self.message)
+
+
+def build_file(config: str, argument: str = "") -> str:
+    """The build file that a command's option or argument names, else `build.toml` in this folder.
+
+    Raises `UsageError` if both are given, or if none is there.
+    """
+    if config and argument:
+        raise UsageError(f"both {argument} and --config {config} are given: give one of them")
+    name = config or argument
+    if not name and not DEFAULT.is_file():
+        raise UsageError(
+            f"No build file is named, and there is no {DEFAULT} in this folder.\n"
+            "Name one:                   --config FILE\n"
+            "Take the embedded sample:   --config sample\n"
+            "Write one for your sources: discorpora init"
+        )
+    return name or str(DEFAULT)
+
+
+Config = Annotated[
+    str,
+    typer.Option(
+        "--config",
+        "-c",
+        help=f"A build file: path or shipped name; by default {DEFAULT}.",
+        show_default=False,
+    ),
+]
 Output = Annotated[str, typer.Option("--output", help="The folder that holds the builds.")]
 Language = Annotated[str, typer.Option(help="The language of the texts and of the pattern table.")]
 Parser = Annotated[str, typer.Option("--parser", help="embedded, gold, spacy:NAME or stanza:LANG.")]

@@ -13,47 +13,53 @@ import typer
 from corpora.errors import InputError, amount
 from corpora.store.atomic import MANIFEST, Busy, is_complete, locked, partial_path, read_json
 from corpora.store.damage import checksums, damages
-from workflows.cli.common import Output, planned
+from workflows.cli.common import Config, Output, build_file, planned
 
 HASH = re.compile(r"([0-9a-f]{16})(\.(?:partial|engine|(?:run|train)\.json|logs|damaged\d*))?")
 """A stage's folder; what a broken run left; workers' logs; time and memory of the stage, and of a
 model's training; what its `report_to` wrote; what was damaged."""
-UNFINISHED = re.compile(r"\..*|.*\.partial|[0-9a-f]{16}\..*")
+UNFINISHED = re.compile(r"\..*|.*\.(partial|edited\d*)|[0-9a-f]{16}\..*")
 """The name of a folder that a run has not finished, or that was set aside."""
 
 
 class Stage(NamedTuple):
-    """One stage on disk: its folder, all its paths, their bytes, and the links that lead to it."""
+    """One stage on disk: its folder, all its paths, and the results of builds that are of it."""
 
     folder: Path
     paths: list[Path]
-    size: int
-    links: list[Path]
+    results: list[Path]
 
 
 def prune(
     configs: Annotated[
-        list[str], typer.Argument(metavar="BUILD...", help="All build files to keep.")
-    ],
+        list[str] | None, typer.Argument(metavar="BUILD", help="All build files to keep.")
+    ] = None,
+    config: Config = "",
     output: Output = "build",
     remove: Annotated[bool, typer.Option("--remove", help="Remove what is listed.")] = False,
 ) -> None:
     """List, and with --remove delete, stages that none of these build files needs."""
     from workflows.tasks.build import hold, release
 
+    configs = [name for name in (*(configs or ()), config) if name] or [build_file("")]
     root = Path(output).absolute()
     if not (root / "stages").is_dir():
         raise InputError("holds no stages", where=output, hint="name a build's --output folder")
     if remove:
         hold(root)
     try:
-        unneeded = _unneeded(root, _needed(configs, output))
+        needed, unneeded = _divided(root, _needed(configs, output))
+        counted = set[tuple[int, int]]()
+        for stage in needed:
+            _size(stage, counted)
+        total = 0
         for stage in unneeded:
-            linked = f"  (linked as {stage.links[0].relative_to(root)})" if stage.links else ""
-            typer.echo(f"{_mib(stage.size)}  {stage.folder.relative_to(root)}{linked}")
-        total = _mib(sum(stage.size for stage in unneeded))
-        typer.echo(f"{total}  in all; not needed by {', '.join(configs)}: {len(unneeded)}")
-        removed = [_remove(stage) for stage in unneeded] if remove else []
+            total += (size := _size(stage, counted))
+            results = [str(path.relative_to(root)) for path in stage.results]
+            also = f"  (and {', '.join(results)})" if results else ""
+            typer.echo(f"{_mib(size)}  {stage.folder.relative_to(root)}{also}")
+        typer.echo(f"{_mib(total)}  in all; not needed by {', '.join(configs)}: {len(unneeded)}")
+        removed = [_remove(stage, root) for stage in unneeded] if remove else []
         if busy := removed.count(False):
             typer.echo(f"kept, because another process is making them: {busy}")
         elif remove and unneeded:
@@ -86,8 +92,9 @@ def _needed(configs: list[str], output: str) -> set[Path]:
     return needed
 
 
-def _unneeded(root: Path, needed: set[Path]) -> list[Stage]:
-    """The stages that discorpora made there and that are not needed."""
+def _divided(root: Path, needed: set[Path]) -> tuple[list[Stage], list[Stage]]:
+    """The stages that discorpora made there: those that are needed, and those that are not."""
+    from workflows.results import results_at
     from workflows.tables import NO_BUILDS
 
     found: dict[Path, list[Path]] = {}
@@ -97,17 +104,13 @@ def _unneeded(root: Path, needed: set[Path]) -> list[Stage]:
         if match and not inside and not path.is_symlink() and _is_ours(path):
             damaged = (match[2] or "").startswith(".damaged")  # of a stage that may be needed
             found.setdefault(path if damaged else path.with_name(match[1]), []).append(path)
-    links: dict[Path, list[Path]] = {}
-    for place in root.iterdir():
+    results: dict[Path, list[Path]] = {}
+    for place in sorted(root.iterdir()):
         if place.is_dir() and place.name not in NO_BUILDS:
-            for path in sorted(place.rglob("*")):
-                if path.is_symlink():
-                    links.setdefault(path.resolve(), []).append(path)
-    return [
-        Stage(folder, paths, sum(map(_size, paths)), links.get(folder.resolve(), []))
-        for folder, paths in found.items()
-        if folder not in needed
-    ]
+            for path, folder in results_at(place).items():
+                results.setdefault(folder, []).append(path)
+    stages = [Stage(folder, paths, results.get(folder, [])) for folder, paths in found.items()]
+    return [s for s in stages if s.folder in needed], [s for s in stages if s.folder not in needed]
 
 
 def _is_ours(path: Path) -> bool:
@@ -122,13 +125,17 @@ def _is_ours(path: Path) -> bool:
     return path.name in hashes or {"code", "files", "settings"} <= manifest.keys()  # a model
 
 
-def _remove(stage: Stage) -> bool:
-    """Remove a stage, unless a process makes it; broken off, it leaves a partial folder."""
+def _remove(stage: Stage, root: Path) -> bool:
+    """Remove a stage and its results, unless a process makes it; broken off, it leaves a partial
+    folder.
+    """
+    from workflows.results import remove_results
+
     folder = stage.folder
     try:
         with locked(folder.with_name(f".{folder.name}.lock"), "another process makes this folder"):
-            for link in stage.links:
-                link.unlink()
+            for result in stage.results:
+                remove_results(root / result.relative_to(root).parts[0], [result])
             partial = partial_path(folder)
             shutil.rmtree(partial, ignore_errors=True)
             if folder in stage.paths:
@@ -140,9 +147,16 @@ def _remove(stage: Stage) -> bool:
     return True
 
 
-def _size(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files if file.is_file() and not file.is_symlink())
+def _size(stage: Stage, counted: set[tuple[int, int]]) -> int:
+    """The bytes of a stage's files, and of its results, that are not `counted` yet."""
+    size = 0
+    for path in (*stage.paths, *stage.results):
+        for file in (path, *path.rglob("*")):
+            about = file.lstat() if file.is_file() else None
+            if about and (key := (about.st_dev, about.st_ino)) not in counted:
+                counted.add(key)
+                size += about.st_size
+    return size
 
 
 def _mib(size: int) -> str:
@@ -151,11 +165,13 @@ def _mib(size: int) -> str:
 
 def verify(
     what: Annotated[
-        str, typer.Argument(metavar="[BUILD|FOLDER]", help="A build file, or a folder of stages.")
-    ] = "sample",
+        str, typer.Argument(metavar="BUILD|FOLDER", help="A build file, or a folder of stages.")
+    ] = "",
+    config: Config = "",
     output: Output = "build",
 ) -> None:
     """Read every file of a build or folder, and name each that is damaged; 1 if one is."""
+    what = build_file(config, what)
     place, folders = Path(what), list[Path]()
     if is_complete(place):
         folders = [place]
@@ -167,8 +183,9 @@ def verify(
     if not folders:
         raise InputError("holds nothing that is built", where=what, hint="build it first")
     start, files, size, damaged = time.perf_counter(), 0, 0, 0
+    read: dict[tuple[int, int], str] = {}
     for folder in sorted(folders):
-        for damage in damages(folder):
+        for damage in damages(folder, read=read):
             typer.echo(f"damaged: {damage}")
             damaged += 1
         try:

@@ -11,15 +11,19 @@ from typing import Annotated
 import typer
 
 from corpora.errors import DiscorporaError, InputError
-from workflows.cli.common import Open, Output, planned
+from workflows.cli.common import Config, Open, Output, build_file, planned
 
 PAGE = "index.html"
 
 
 def report(
     build: Annotated[
-        str, typer.Argument(help="A build file (path or shipped name), or a built folder.")
-    ],
+        str,
+        typer.Argument(
+            metavar="BUILD", help="A build file (path or shipped name), or a built folder."
+        ),
+    ] = "",
+    config: Config = "",
     output: Output = "build",
     to: Annotated[
         Path | None, typer.Option(help="Write a report on the stages built so far to this folder.")
@@ -30,6 +34,7 @@ def report(
     from workflows.report.page import write_report
     from workflows.report.stages import made_in, ordered
 
+    build = build_file(config, build)
     folder, skipped = Path(build), []
     stages = made_in(folder) if folder.is_dir() else []
     current = (folder / "report" / PAGE).is_file()
@@ -70,7 +75,9 @@ def browse(
 def _write(folder: Path, write: Callable[[Path], int]) -> None:
     """Replace the folder of a page. Raises `DiscorporaError` if it holds other files."""
     from corpora.store.atomic import MANIFEST, cleared, is_complete, staged, write_json
+    from corpora.store.copies import mend, replace_folder
 
+    mend(folder)
     if folder.is_symlink():
         raise DiscorporaError(
             "is a link, which a page cannot replace",
@@ -89,9 +96,7 @@ def _write(folder: Path, write: Callable[[Path], int]) -> None:
     with staged(fresh) as partial:
         cleared(partial)  # of what an interrupted run left
         write_json(partial / MANIFEST, {"counts": {"examples": write(partial)}})
-    if folder.exists():
-        shutil.rmtree(folder)
-    fresh.replace(folder)
+    replace_folder(folder, fresh)
 
 
 def _say(page: Path, open_page: bool) -> None:

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from corpora.terminal import print_table, wide_console
-from workflows.cli.common import Config, Json, Language, Output, Patterns, planned, print_json
+from workflows.cli.common import (
+    Config,
+    Json,
+    Language,
+    Output,
+    Patterns,
+    build_file,
+    planned,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from workflows.stage import StageTask
     from workflows.tasks.build import Missing
 
 
-def plan(config: Config = "sample", output: Output = "build", as_json: Json = False) -> None:
+def plan(config: Config = "", output: Output = "build", as_json: Json = False) -> None:
     """List the stages of a build file, their inputs, and missing inputs; exit code 1 if any is.
 
     A dataset or model without a source is skipped; inputs from the network are not missing.
@@ -27,16 +36,19 @@ def plan(config: Config = "sample", output: Output = "build", as_json: Json = Fa
     from workflows.tasks import Train
     from workflows.tasks.build import missing_inputs
 
-    task = planned(config, output)
+    task = planned(build_file(config), output)
     engines.check(task.build.engine, task.build.path)
     stages: list[dict[str, Any]] = []
     missing: dict[str, Missing] = {}
     states: dict[StageTask, str] = {}
+    to_do = task.to_do()
     for stage in task.lineage[:-1]:
         lacks = missing_inputs(stage)
         missing |= {each.name: each for each in lacks}
         if stage.complete():
             states[stage] = "done"
+        elif stage not in to_do:  # what was made from it is all there
+            states[stage] = "not needed"
         elif any(each.stops for each in lacks):
             states[stage] = "input missing"
         else:
@@ -92,7 +104,7 @@ def _print_plan(stages: Sequence[Mapping[str, Any]]) -> None:
 
 
 def status(
-    config: Config = "sample",
+    config: Config = "",
     output: Output = "build",
     every: Annotated[bool, typer.Option("--all", help="Show a row for every source.")] = False,
     as_json: Json = False,
@@ -102,8 +114,12 @@ def status(
     from workflows.report.stages import collapsed, table
     from workflows.tasks.build import SHELVES
 
+    config = build_file(config)
     task = planned(config, output)
-    rows, complete = table(task.made()), task.complete()
+    to_do, complete = {(each.stage, each.key) for each in task.to_do()}, task.complete()
+    rows = [
+        replace(row, needed=row.done or (row.stage, row.key) in to_do) for row in table(task.made())
+    ]
     # A path relative to the current folder, if it is below it.
     here, place = Path.cwd(), task.place
     place = place.relative_to(here) if place.is_relative_to(here) else place
@@ -114,7 +130,7 @@ def status(
         return
     lines = []
     for row in rows if every else collapsed(rows):
-        unit = row.unit if row.done else "not built"
+        unit = row.unit if row.done else "not built" if row.needed else "not needed"
         numbers = [shown(each, 1) for each in (row.rejects, row.seconds, row.memory)]
         lines.append([row.stage, row.key, shown(row.rows, 1), unit, *numbers])
     right = ("rows", "rejects", "seconds", "peak MiB")

@@ -13,9 +13,8 @@ from typing import Annotated, NamedTuple
 import typer
 
 from corpora.errors import BadRecord, ConfigError, DiscorporaError, amount
-from workflows.cli.common import planned, refuse_existing
+from workflows.cli.common import DEFAULT, planned, refuse_existing
 
-DEFAULT = Path("build.toml")
 SAMPLE = "sample:stories"
 PROSE = ("dissent", "sp", "bso", "permuted")
 """The datasets that any running text gives."""
@@ -82,7 +81,8 @@ def init(
             typer.echo(f"  not read: {len(bad)}, the first: {bad[0].where}: {bad[0].reason}")
     if not specs:
         typer.echo("no source was named: the file builds the embedded sample")
-    typer.echo(f"wrote {path}; next: discorpora plan --config {path}")
+    config = "" if path == DEFAULT else f" --config {path}"
+    typer.echo(f"wrote {path}; next: discorpora plan{config}")
 
 
 def _look(spec: str) -> Guess:

@@ -17,6 +17,7 @@ from workflows.report.browser import Shown, write_data
 from workflows.report.data import sections, totals
 from workflows.report.markup import Html, escaped, joined, tag
 from workflows.report.stages import Made, made_in, ordered
+from workflows.results import stage_folder
 
 ASSETS = Path(__file__).with_name("assets")
 TEMPLATES = Path(__file__).parent.with_name("templates")
@@ -70,7 +71,7 @@ def write_browser(dataset: Shown, folder: Path) -> int:
 
 def dataset_at(spec: str, configurations: Mapping[str, Configuration]) -> Shown:
     """A dataset to be browsed: of a built folder, its pairs are shown in their passages."""
-    folder = Path(spec).resolve()
+    folder = stage_folder(Path(spec))
     made = Made.at(folder)
     if made is None or made.stage != "dataset":
         return Shown(folder.name if folder.is_dir() else spec, configurations)

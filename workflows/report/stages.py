@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.store.atomic import MANIFEST, is_complete, read_json
+from workflows.results import results_at, stage_folder
 
 PER_SOURCE = ("documents", "sentences", "parse", "pairs")
 ORDER = (*PER_SOURCE, "validation", "division", "dataset", "model", "evaluation")
@@ -27,7 +28,10 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One stage of a build. `rows` counts `unit`; `seconds` is None for a stage not yet run."""
+    """One stage of a build. `rows` counts `unit`; `seconds` is None for a stage not yet run.
+
+    One that is not done is not `needed` if all that was made from it is done.
+    """
 
     stage: str
     key: str
@@ -37,6 +41,7 @@ class Row:
     rejects: int | None = None
     seconds: float | None = None
     memory: float | None = None
+    needed: bool = True
 
 
 @dataclass(frozen=True)
@@ -83,9 +88,9 @@ class Made:
 
 
 def made_in(folder: Path) -> list[Made]:
-    """The stages that the links below `folder` lead to, and all upstream of them, upstream first.
+    """The stages of the results below `folder`, and all upstream of them, upstream first.
 
-    `folder` is `OUTPUT/NAME` of a build, or that of one stage. Nothing for any other folder.
+    `folder` is `OUTPUT/NAME` of a build, or that of a result or stage. Nothing for any other.
     """
     found: dict[Path, Made] = {}
 
@@ -98,9 +103,9 @@ def made_in(folder: Path) -> list[Made]:
             add(stages.joinpath(*title.split(" ", 1), name))
         found[place] = made
 
-    links = sorted(path for path in folder.rglob("*") if path.is_symlink())
-    for path in [*links, folder]:
-        add(path.resolve())
+    for _, place in sorted(results_at(folder.resolve()).items()):
+        add(place)
+    add(stage_folder(folder))
     return list(found.values())
 
 
@@ -141,8 +146,9 @@ def collapsed(rows: list[Row], most: int = 5) -> list[Row]:
             values = [v for row in group if (v := getattr(row, name)) is not None]
             sums[name] = (max if name == "memory" else sum)(values) if values else None
         key = f"{len(group)} sources {variant}".strip()
-        done = all(row.done for row in group)
-        shown.append(Row(stage, key, done, unit=group[0].unit, **sums))
+        lacking = [row for row in group if not row.done]
+        needed = not lacking or any(row.needed for row in lacking)
+        shown.append(Row(stage, key, not lacking, unit=group[0].unit, needed=needed, **sums))
     return shown
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import re
 import shutil
 import sys
@@ -17,9 +16,11 @@ from luigi.interface import core
 
 from corpora.errors import InputError
 from corpora.store.atomic import is_complete, locked, partial_path, remove_unfinished
+from corpora.store.copies import is_linked, mend
 from corpora.store.damage import damages
 from workflows import console, devices, engines
 from workflows.report.page import assets_hash, write_report
+from workflows.results import RECORD, put_results, results_at
 from workflows.settings import discorpora, options
 from workflows.sources import FROM_NETWORK
 from workflows.stage import StageTask, begin_checks, damage_of, set_aside
@@ -47,7 +48,7 @@ SHELVES = {
 """The folders below `OUTPUT/NAME/` where the results of these stages have short names."""
 HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
 ALONE = ("report", "division")
-"""A build has one of each of these; the links have the stages' names."""
+"""A build has one of each of these; the results have the stages' names."""
 
 
 class Report(StageTask):
@@ -92,10 +93,10 @@ class Report(StageTask):
 
 
 class BuildAll(StageTask):
-    """Run every stage of a build file, then link the results under `OUTPUT/NAME/`.
+    """Run every stage of a build file, then put the results under `OUTPUT/NAME/`.
 
-    It is complete when every result exists and the links lead to the results of this build file.
-    So a removed result is made again, and a build with earlier settings links its results again.
+    It is complete when every result exists and stands there as its stage made it. So a removed
+    result is made again, and a build with earlier settings puts its results there again.
     """
 
     stage = "all"
@@ -133,7 +134,7 @@ class BuildAll(StageTask):
     def requires(self) -> list[StageTask]:
         """The report, and each result: Luigi does not check what a complete task requires."""
         report = Report(config=self.config)
-        results = [task for task in report.lineage if task.stage in SHELVES]
+        results = [task for task in report.lineage if {task.stage} & {*SHELVES, *ALONE}]
         return list(dict.fromkeys([report, *results, *self.again]))
 
     @property
@@ -141,41 +142,42 @@ class BuildAll(StageTask):
         """The folder where the results have short names."""
         return self.root / self.build.name
 
-    def links(self) -> dict[Path, str]:
-        """The links that `place` should have, each with its target."""
-        links = {}
+    def results(self) -> dict[Path, Path]:
+        """The folders that `place` should have, each with that of its stage."""
+        results = {}
         for task in self.lineage:
             if task.stage in ALONE or task.stage in SHELVES:
                 shelf = SHELVES.get(task.stage)
-                link = self.place / shelf / task.key if shelf else self.place / task.stage
-                links[link] = os.path.relpath(task.folder, link.parent)
-        return links
-
-    def links_there(self) -> dict[Path, str]:
-        paths = [self.place / name for name in ALONE]
-        for shelf in SHELVES.values():
-            paths += (self.place / shelf).rglob("*")
-        return {path: str(path.readlink()) for path in paths if path.is_symlink()}
+                folder = self.place / shelf / task.key if shelf else self.place / task.stage
+                results[folder] = task.folder
+        return results
 
     def complete(self) -> bool:
         there = all(is_complete(task.folder) for task in (self, *self.upstream, *self.again))
-        return there and self.links_there() == self.links()
+        results = self.results()
+        return (
+            there
+            and results_at(self.place).keys() == results.keys()
+            and all(is_linked(stage, folder) for folder, stage in results.items())
+        )
+
+    def to_do(self) -> list[StageTask]:
+        """The stages that a build would run: of the missing ones those that a missing result needs.
+
+        So Luigi does: it looks no further upstream than what is complete.
+        """
+        missing, ahead = set[StageTask](), [self, *self.again]
+        while ahead:
+            task = ahead.pop()
+            if task not in missing and not task.complete():
+                missing.add(task)
+                ahead += task.upstream
+        return [task for task in self.lineage if task in missing]
 
     def run(self) -> None:
         super().run()
         with console.explained(self.folder):
-            links, there = self.links(), self.links_there()
-            for link in there.keys() - links.keys():
-                link.unlink()
-            for link, target in links.items():
-                # The rename replaces an older link in one step.
-                link.parent.mkdir(parents=True, exist_ok=True)
-                if link.is_dir() and not link.is_symlink():
-                    link.rmdir()  # it held the links of an evaluation of this name
-                fresh = link.with_name(f".{link.name}.{os.getpid()}")
-                fresh.unlink(missing_ok=True)
-                fresh.symlink_to(target, target_is_directory=True)
-                fresh.replace(link)
+            put_results(self.place, self.results())
         log.info("%s: built, see %s", self.key, self.place / "report" / "index.html")
 
     def work(self, folder: Path) -> dict[str, Any]:
@@ -201,6 +203,9 @@ def hold(root: Path) -> None:
         atexit.register(release, root)
         for name in NO_BUILDS:  # elsewhere another command may be writing, such as `extract`
             remove_unfinished(root / name)
+        for record in root.glob(f"*/{RECORD}"):
+            for folder in results_at(record.parent):
+                mend(folder)
 
 
 def release(root: Path) -> None:
@@ -227,14 +232,13 @@ class Missing(NamedTuple):
         return f"{self.where}: {self.problem}" if self.stops else self.problem
 
 
-def check_inputs(task: StageTask) -> None:
-    """Raise `InputError` with every input of `task`'s graph that is missing.
+def check_inputs(task: BuildAll) -> None:
+    """Raise `InputError` with every missing input of the stages that the build would run.
 
     Raises `ConfigError` for an engine that cannot be used.
     """
     engines.check(task.build.engine, task.build.path)
-    stages = [stage for stage in task.lineage if not is_complete(stage.folder)]
-    missing = dict.fromkeys(m for stage in stages for m in missing_inputs(stage) if m.stops)
+    missing = dict.fromkeys(m for stage in task.to_do() for m in missing_inputs(stage) if m.stops)
     if missing:
         lines = (f"{m.name}: {m}" for m in missing)
         ways = dict.fromkeys(m.get for m in missing if m.get)

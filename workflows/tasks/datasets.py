@@ -24,6 +24,7 @@ from corpora.store.folder import Stage
 from corpora.tasks.builder import Builder, Target
 from corpora.toml import toml_lines, toml_value
 from extract.pairs import MEANINGS
+from workflows.results import stage_folder
 from workflows.sources import SourceRecord
 from workflows.stage import StageTask
 from workflows.tables import Source
@@ -107,7 +108,8 @@ class Divide(StageTask):
         if self.table:
             with self.build.at("splits", "table"):
                 # The next build replaces the division in this output.
-                if Path(self.table).resolve().is_relative_to(self.root.resolve() / "stages"):
+                folder = stage_folder(Path(self.table).parent)
+                if folder.is_relative_to(self.root.resolve() / "stages"):
                     raise ConfigError(
                         "is the division of a build in this output, which the next one replaces",
                         where=self.table,
