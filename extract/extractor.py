@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpora.document import Document, Spans
+from corpora.document import Document, Spans, paragraph_spans
 from corpora.errors import ConfigError
 from corpora.processes import in_order
 from corpora.sentences import split
@@ -197,24 +197,35 @@ class Extractor:
                     self.on_reject(reject)
         return columns
 
-    def pairs_in(self, sentence: str, previous: str = "", marker: str | None = None) -> list[Pair]:
-        """The pairs of one sentence in order; with `marker`, only those of this marker.
+    def pairs_in(self, text: str, previous: str = "", marker: str | None = None) -> list[Pair]:
+        """The pairs of a text in order; with `marker`, only those of this marker.
 
-        `previous` is the previous sentence.
+        The text is split into sentences, paragraphs at blank lines; `previous` is the sentence
+        before it.
         """
-        pairs = [r for r in self.results_in(sentence, previous) if isinstance(r, Pair)]
+        paragraphs = paragraph_spans(text)
+        sentences = split(text, paragraphs, language=self.settings.language)
+        pairs = [r for r in self._results(text, sentences, previous) if isinstance(r, Pair)]
         return [pair for pair in pairs if marker in (None, pair.marker)]
 
     def results_in(self, sentence: str, previous: str = "") -> list[Pair | Reject]:
-        """The pairs and rejects of one sentence, in order."""
-        text = f"{previous} {sentence}" if previous else sentence
-        start = len(text) - len(sentence)
-        both = Spans([0, start], [len(previous), len(text)])
-        spans = both if previous else Spans([0], [len(text)])
-        document = Document(id="", text=text, language=self.settings.language, sentences=spans)
+        """The pairs and rejects of one sentence, in order.
+
+        Nothing is split, whatever stops it has; `previous` is the previous sentence.
+        """
+        return self._results(sentence, Spans([0], [len(sentence)]), previous)
+
+    def _results(self, text: str, sentences: Spans, previous: str) -> list[Pair | Reject]:
+        """The pairs and rejects of a text with these sentences, `previous` before them."""
+        before = f"{previous} " if previous else ""
+        spans = Spans([0], [len(previous)]) if previous else Spans()
+        for start, end in sentences:
+            spans.add(len(before) + start, len(before) + end)
+        language = self.settings.language
+        document = Document(id="", text=before + text, language=language, sentences=spans)
         columns, rejected = self._extract([document], list(self.parser.parse([document])))
         results: list[Pair | Reject] = [*_rejects(columns.batch, rejected), *columns.pairs()]
-        return sorted((r for r in results if _begin(r) >= start), key=_begin)
+        return sorted((r for r in results if _begin(r) >= len(before)), key=_begin)
 
     def _extract(
         self, documents: Sequence[Document], parses: Sequence[ParsedDocument]
