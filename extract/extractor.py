@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from corpora.document import Document, Spans, paragraph_spans
 from corpora.errors import ConfigError
+from corpora.languages import is_foreign
 from corpora.processes import in_order
 from corpora.sentences import split
 from extract.clauses import REFUSALS, Sides, sides_of
@@ -36,10 +37,6 @@ from extract.trees import Batch, CompiledPatterns
 
 BATCH_TOKENS = 120_000
 CHUNK_WORDS = 20_000
-FEW_WORDS = 30
-"""The language of a shorter document is not checked."""
-FREQUENT = 0.1
-"""Minimum share of frequent words: English prose has .3 to .5, German .02."""
 OnReject = Callable[[Reject], object]
 Rejected = list[tuple[Matches, list[str]]]
 """Rejected candidates with a reason for each."""
@@ -307,7 +304,8 @@ def _foreign(batch: Batch) -> BoolArray:
     words = np.bincount(document[batch.listed("spelled")], minlength=n)
     frequent = np.bincount(document[batch.listed("frequent")], minlength=n)
     known = bool(batch.patterns.table.frequent)
-    return known & (words >= FEW_WORDS) & (frequent < FREQUENT * words)
+    foreign: BoolArray = known & is_foreign(words, frequent)
+    return foreign
 
 
 def batches(
