@@ -72,8 +72,10 @@ class _Results(BaseModel):
 def _weights(classifier: PairClassifier) -> NDArray[np.float64]:
     """1 / p(label) up to a factor, `[labels]`; 0 for a label without a training row."""
     results = file_of(classifier.folder, RESULTS)
-    stored = read_record(_Results, results, "copy or download it again") if results else _Results()
-    rows = np.array([stored.train_labels.get(name, -1) for name in classifier.labels], np.float64)
+    known: Mapping[str, int] = {}
+    if results:
+        known = read_record(_Results, results, "copy or download it again").train_labels
+    rows = np.array([known.get(name, -1) for name in classifier.labels], np.float64)
     if (rows < 0).any() or not rows.any():
         raise InputError(
             f"no {RESULTS} says how many training pairs each marker had, which equal priors need",
