@@ -251,6 +251,9 @@ def refusal(
     keyed = [(_keys(table, each), each) for each in errors]
     alike = [(keys, each) for keys, each in keyed if keys[: len(start)] == start]
     keys, first = max(alike, key=lambda pair: len(pair[0]))
+    if first["type"] == "missing":  # it may stand there under another name
+        unknown = (pair for pair in keyed if pair[1]["type"] == "extra_forbidden")
+        keys, first = next((p for p in unknown if p[0][:-1] == keys[:-1]), (keys, first))
     cause = first.get("ctx", {}).get("error")
     place = where if isinstance(where, str) else where(keys)
     inside = 2 if entries and len(keys) > 2 and isinstance(keys[1], int) else 0

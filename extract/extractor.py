@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpora.document import Document, Spans
+from corpora.document import Document, Spans, paragraph_spans
 from corpora.errors import ConfigError
+from corpora.languages import is_foreign
 from corpora.processes import in_order
 from corpora.sentences import split
 from extract.clauses import REFUSALS, Sides, sides_of
@@ -36,10 +37,6 @@ from extract.trees import Batch, CompiledPatterns
 
 BATCH_TOKENS = 120_000
 CHUNK_WORDS = 20_000
-FEW_WORDS = 30
-"""The language of a shorter document is not checked."""
-FREQUENT = 0.1
-"""Minimum share of frequent words: English prose has .3 to .5, German .02."""
 OnReject = Callable[[Reject], object]
 Rejected = list[tuple[Matches, list[str]]]
 """Rejected candidates with a reason for each."""
@@ -197,24 +194,35 @@ class Extractor:
                     self.on_reject(reject)
         return columns
 
-    def pairs_in(self, sentence: str, previous: str = "", marker: str | None = None) -> list[Pair]:
-        """The pairs of one sentence in order; with `marker`, only those of this marker.
+    def pairs_in(self, text: str, previous: str = "", marker: str | None = None) -> list[Pair]:
+        """The pairs of a text in order; with `marker`, only those of this marker.
 
-        `previous` is the previous sentence.
+        The text is split into sentences, paragraphs at blank lines; `previous` is the sentence
+        before it.
         """
-        pairs = [r for r in self.results_in(sentence, previous) if isinstance(r, Pair)]
+        paragraphs = paragraph_spans(text)
+        sentences = split(text, paragraphs, language=self.settings.language)
+        pairs = [r for r in self._results(text, sentences, previous) if isinstance(r, Pair)]
         return [pair for pair in pairs if marker in (None, pair.marker)]
 
     def results_in(self, sentence: str, previous: str = "") -> list[Pair | Reject]:
-        """The pairs and rejects of one sentence, in order."""
-        text = f"{previous} {sentence}" if previous else sentence
-        start = len(text) - len(sentence)
-        both = Spans([0, start], [len(previous), len(text)])
-        spans = both if previous else Spans([0], [len(text)])
-        document = Document(id="", text=text, language=self.settings.language, sentences=spans)
+        """The pairs and rejects of one sentence, in order.
+
+        Nothing is split, whatever stops it has; `previous` is the previous sentence.
+        """
+        return self._results(sentence, Spans([0], [len(sentence)]), previous)
+
+    def _results(self, text: str, sentences: Spans, previous: str) -> list[Pair | Reject]:
+        """The pairs and rejects of a text with these sentences, `previous` before them."""
+        before = f"{previous} " if previous else ""
+        spans = Spans([0], [len(previous)]) if previous else Spans()
+        for start, end in sentences:
+            spans.add(len(before) + start, len(before) + end)
+        language = self.settings.language
+        document = Document(id="", text=before + text, language=language, sentences=spans)
         columns, rejected = self._extract([document], list(self.parser.parse([document])))
         results: list[Pair | Reject] = [*_rejects(columns.batch, rejected), *columns.pairs()]
-        return sorted((r for r in results if _begin(r) >= start), key=_begin)
+        return sorted((r for r in results if _begin(r) >= len(before)), key=_begin)
 
     def _extract(
         self, documents: Sequence[Document], parses: Sequence[ParsedDocument]
@@ -296,7 +304,8 @@ def _foreign(batch: Batch) -> BoolArray:
     words = np.bincount(document[batch.listed("spelled")], minlength=n)
     frequent = np.bincount(document[batch.listed("frequent")], minlength=n)
     known = bool(batch.patterns.table.frequent)
-    return known & (words >= FEW_WORDS) & (frequent < FREQUENT * words)
+    foreign: BoolArray = known & is_foreign(words, frequent)
+    return foreign
 
 
 def batches(

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,12 @@ def configure(*, debug: bool = False) -> None:
         logger.propagate = False
         logger.setLevel(logging.INFO)
     sys.excepthook = _excepthook
+
+
+def show_everything() -> None:
+    """What the encoding of the output lacks is shown as `\\xe9`, as on standard error."""
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _excepthook(kind: type[BaseException], error: BaseException, trace: Any) -> None:

@@ -41,9 +41,13 @@ def leave_shipped(
     model: Any,
     metrics: Mapping[str, Any],
     template: Path,
+    data: Mapping[str, Any] | None = None,
     **texts: str,
 ) -> None:
-    """Write `results.json` and the card of a model's folder: `template` with these `texts`."""
+    """Write `results.json` and the card of a model's folder: `template` with these `texts`.
+
+    `data` are facts about the training data for the results.
+    """
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
     results = {
         "recipe": recipe,
@@ -51,6 +55,7 @@ def leave_shipped(
         "megabytes": round(size, 2),
         "parameters": sum(p.numel() for p in model.parameters()),
         "metrics": metrics,
+        **({"data": data} if data else {}),
     }
     write_json(folder / RESULTS, results)
     card = Template(template.read_text(encoding="utf-8"))

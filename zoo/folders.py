@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+from huggingface_hub import RepoCard
 from transformers import PretrainedConfig
 
+from corpora.languages import is_code
 from corpora.store.atomic import write_json
-from zoo import modeling_discorpora
+from zoo import file_of, modeling_discorpora
 
 MODULES = "sentence_transformers.base.modules.transformer.Transformer"
 POOLING = "sentence_transformers.sentence_transformer.modules.pooling.Pooling"
@@ -55,6 +58,18 @@ class Family:
     def standard(self) -> bool:
         """Whether sentence-transformers loads the encoder without code from the folder."""
         return bool(self.vector) and self.vector is not _own_vector
+
+
+def languages_of(model: str | Path) -> list[str]:
+    """The codes of the languages that the card of a model (folder or Hub id) names, if any."""
+    path = file_of(model, "README.md")
+    try:
+        card = RepoCard.load(path, ignore_metadata_errors=True).data.to_dict() if path else {}
+    except (yaml.YAMLError, ValueError):  # of another form than the Hub's
+        return []
+    language = card.get("language") or []
+    codes = [language] if isinstance(language, str) else language
+    return [code for code in codes if isinstance(code, str) and is_code(code)]
 
 
 def _own_vector(model: Any) -> str:

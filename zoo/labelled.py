@@ -35,6 +35,11 @@ class Labelled:
         """The label of each row, `[rows]`."""
         return self.tables[split]["label"].to_numpy().astype(np.int64)
 
+    def label_counts(self, split: str) -> dict[str, int]:
+        """The rows of each label in a split."""
+        counts = np.bincount(self.gold(split), minlength=len(self.labels))
+        return dict(zip(self.labels, counts.tolist(), strict=True))
+
     def all_texts(self, split: str) -> Iterator[str]:
         """All first texts of a split, then all second ones."""
         for column in self.columns:

@@ -6,7 +6,9 @@ A reader of one corpus names the fields of its records after their roles and cal
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, ValuesView
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cache
@@ -38,6 +40,13 @@ IN_TURNS = ("speaker", "conversation", "text")
 ABOUT = {"licence": ("licence", "license"), "language": ("language", "lang")}
 """Roles whose options are not names of fields: the usual names."""
 LINES_PER_DOCUMENT = 2_000
+TEXTS = frozenset({"text", "paragraphs", "sentences", "sections", "abstract", "turns"})
+"""Roles of fields with the text of a document."""
+JUDGED = 10
+"""The first records of a file, in which texts that nobody reads are looked for."""
+LONG, UNREAD = 8, 0.25
+"""The words of such a text: on average, and as a share of the words that are read."""
+log = logging.getLogger("discorpora")
 
 
 def lines_have_the_layout(reader: R) -> R:
@@ -130,6 +139,7 @@ class RecordReader(Reader):
         if first is None:
             return
         names = self._names(first, where)
+        records = self._naming_unread(chain([(where, first)], records), names, where, source)
         has = {role for role in names if names[role] in first or role in self.model_fields_set}
         layout: str = self.layout or _detected(first, has, where)
         single = layout == "turns" and "turns" not in has
@@ -141,7 +151,7 @@ class RecordReader(Reader):
             names["id"] = next((name for name in (*others, own) if name in first), others[0])
         rows: Iterator[tuple[str, Roles | BadRecord]] = (
             (here, record if isinstance(record, BadRecord) else Roles(record, names))
-            for here, record in chain([(where, first)], records)
+            for here, record in records
         )
         if layout == "lines":
             lines = self.document_lines or LINES_PER_DOCUMENT
@@ -158,6 +168,52 @@ class RecordReader(Reader):
             for number, (where, row) in enumerate(rows, 1):
                 with source.refusing(where, row):
                     yield build(taken(row), source, f"{stem}:{number:06d}")
+
+    def _naming_unread(
+        self, records: Iterable[Place], names: Mapping[str, str], where: str, source: Source
+    ) -> Iterator[Place]:
+        """The records; a warning names long texts in the first ones that no role reads.
+
+        There is none if the user mapped a field of texts. `where` is the place of the first record.
+        """
+        sizes = Counter[str]()
+        number = 0
+        for number, (here, record) in enumerate(records, 1):
+            if number <= JUDGED and not isinstance(record, BadRecord):
+                sizes.update({field: _size(value) for field, value in record.items()})
+            if number == JUDGED:
+                self._name_unread(sizes, number, names, where, source)
+            yield here, record
+        if number < JUDGED:
+            self._name_unread(sizes, number, names, where, source)
+
+    def _name_unread(
+        self,
+        sizes: Counter[str],
+        records: int,
+        names: Mapping[str, str],
+        where: str,
+        source: Source,
+    ) -> None:
+        if self.model_fields_set & TEXTS:
+            return
+        texts = {name: role for role, name in names.items() if role in TEXTS and sizes[name]}
+        least = max(UNREAD * sum(sizes[name] for name in texts), LONG * records)
+        unread = {name for name, size in sizes.items() if size >= least} - {*names.values()}
+        if new := sorted(unread - source.unread):
+            source.unread |= unread
+            keep = "".join(f'; {role} = "{name}" keeps it so' for name, role in texts.items())
+            log.warning(
+                "%s: not read: the long text%s of %s; the text is that of %s. The option "
+                'text = "%s" (--option text=%s) reads that field%s',
+                where,
+                "s" if len(new) > 1 else "",
+                " and ".join(map(repr, new)),
+                " and ".join(map(repr, texts)) or "no field",
+                new[0],
+                new[0],
+                keep if len(texts) == 1 else "",
+            )
 
     def _names(self, first: Record, where: str) -> dict[str, str]:
         """The field of each role: the given one, else the first usual one that `first` has.
@@ -190,6 +246,14 @@ class RecordReader(Reader):
             role: getattr(self, role) or next((name for name in names if name in turn), names[0])
             for role, names in usual.items()
         }
+
+
+def _size(value: Any) -> int:
+    """The number of words in a value, those in its lists and tables included."""
+    if isinstance(value, str):
+        return len(value.split())
+    inside = value.values() if isinstance(value, Mapping) else value
+    return sum(map(_size, inside)) if isinstance(inside, list | tuple | ValuesView) else 0
 
 
 @cache

@@ -6,6 +6,7 @@ The rows of JSON Lines, CSV and Parquet for all readers.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +24,8 @@ JSON_LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 SAMPLE = Path(__file__).resolve().parent.parent / "sample"
 
 csv.field_size_limit(LINE_LIMIT)  # the library's own is 128 KiB
+CHECK = "check name, config, split, revision, network, and HF_TOKEN if it is gated"
+_ERRNO = re.compile(r"\[Errno -?\d+\] ")
 _BATCH_BYTES = 8 << 20
 _BATCH_ROWS = 512
 
@@ -94,10 +97,13 @@ class Hub(RecordReader):
         network.
         """
         import datasets
+        from huggingface_hub import is_offline_mode
 
         where, number = f"hub:{target}[{split}]", 0
         folder = expanded(target)
         name = str(folder) if folder.is_dir() else target
+        if name == target:
+            self._ask_hub(target, where)
         options = {"split": split, "revision": self.revision, "streaming": True}
         try:
             for path in folder.rglob("*.parquet"):
@@ -106,8 +112,35 @@ class Hub(RecordReader):
                 yield f"{where}:{number}", row
         except Exception as error:  # the library raises whatever lies below: network, Arrow, ...
             place = f"{where}:{number + 1}" if number else where
-            hint = "check name, config, split, revision, network, and HF_TOKEN if it is gated"
-            raise unreadable(error, place, hint) from error
+            if name == target and is_offline_mode():
+                raise _unreachable("HF_HUB_OFFLINE is set", target, place) from error
+            raise unreadable(error, place, CHECK) from error
+
+    def _ask_hub(self, name: str, where: str) -> None:
+        """One request: `load_dataset` repeats its own for half a minute without a network.
+
+        Raises `InputError` for a Hub that cannot be reached, and for a dataset that it lacks.
+        """
+        from huggingface_hub import HfApi, is_offline_mode
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+        if is_offline_mode():  # what is in the cache needs no network
+            return
+        try:
+            HfApi().dataset_info(name, revision=self.revision, timeout=10)
+        except (HfHubHTTPError, HFValidationError) as error:
+            raise unreadable(error, where, CHECK) from error
+        except Exception as error:  # of the HTTP library, which differs between versions
+            raise _unreachable(str(error), name, where) from error
+
+
+def _unreachable(why: str, name: str, where: str) -> InputError:
+    return InputError(
+        f"the Hub cannot be reached: {_ERRNO.sub('', why)}",
+        where=where,
+        hint="connect to the network, or fetch it on another machine and give the folder: "
+        f"hf download --repo-type dataset {name} --local-dir FOLDER, then hub:FOLDER",
+    )
 
 
 def json_rows(path: Path) -> Iterator[Place]:

@@ -188,6 +188,8 @@ class Source:
     remarks: Counter[str] = field(default_factory=Counter)
     warned: bool = False
     """Whether a file of the source was said to be odd: of all its files one is named."""
+    unread: set[str] = field(default_factory=set)
+    """Fields with texts that were named because no role reads them."""
     where: object = ""
     """The place of the record that was read last, or of its file."""
 

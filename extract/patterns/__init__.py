@@ -16,6 +16,7 @@ from typing import Any
 
 from corpora.declared import Loc
 from corpora.errors import ConfigError, InputError, expanded, nearest
+from corpora.languages import frequent_words
 from extract.patterns.table import SCHEMES, PatternFile, PatternTable, fold
 
 GROUP = "discorpora.patterns"
@@ -160,6 +161,7 @@ def _merged(
         {
             "language": language,
             "scheme": scheme,
+            "frequent": tuple(sorted(frequent_words().get(language, ()))),
             "classes": classes,
             "multiwords": tuple(stated("multiword").values()),
             "patterns": tuple(row for row in rows if scheme in row.schemes),

@@ -227,7 +227,8 @@ class _OfLanguage(Table):
     pro_drop: bool = False
     """A finite verb needs no overt subject to be a clause."""
     frequent: Names = ()
-    """Frequent words unique to the language: a text without them is in another language."""
+    """Frequent words of the language, if `corpora/languages.toml` has none: a text without them is
+    in another language."""
     sets: dict[Words, tuple[Words, ...]] = Field(default_factory=dict)
     properties: dict[str, Tags] = Field(default_factory=dict)
     spans: Spans = Spans()

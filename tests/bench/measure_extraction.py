@@ -22,7 +22,7 @@ from typing import Any
 from corpora.document import Document
 from corpora.readers import open_source
 from corpora.readers.pdtb import read_gold
-from extract import Extractor
+from extract import Extractor, Pair
 from extract.parsers.spacy import SpacyParser
 from extract.patterns import resolve_markers
 from extract.validate import validate
@@ -127,8 +127,9 @@ def cases(data: Path) -> Iterator[str]:
 def agrees(case: dict[str, Any], extractor: Extractor) -> bool:
     """Whether the expected pair is among those found, or none is where none is expected."""
     previous = "" if case["previous_sentence"].strip() in ("NA", ".") else case["previous_sentence"]
-    found = extractor.pairs_in(case["sentence"], previous, marker=case["marker"])
-    texts = [tuple(map(plain, (p.s1, p.s2))) for p in found]
+    results = extractor.results_in(case["sentence"], previous)
+    pairs = [r for r in results if isinstance(r, Pair) and r.marker == case["marker"]]
+    texts = [tuple(map(plain, (p.s1, p.s2))) for p in pairs]
     if case["output"] is None:
         return not texts
     return tuple(map(plain, case["output"])) in texts

@@ -107,16 +107,37 @@ def test_a_hub_dataset_is_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         list(open_source(f"hub:{folder}", {"split": "dev"}))
 
 
-def test_no_network_is_a_short_error(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("offline", "said"), [(True, "HF_HUB_OFFLINE is set"), (False, "reached: Name not known")]
+)
+def test_no_network_is_a_short_error(
+    offline: bool, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     datasets = pytest.importorskip("datasets")
+    hub = pytest.importorskip("huggingface_hub")
 
     def unreachable(*args: object, **kwargs: object) -> None:
+        raise OSError(-2, "Name not known")
+
+    def load(*args: object, **kwargs: object) -> None:
+        assert offline  # else half a minute of retries
         raise ConnectionError("Couldn't reach the Hub\nlong traceback")
 
-    monkeypatch.setattr(datasets, "load_dataset", unreachable)
-    with pytest.raises(InputError, match="Couldn't reach the Hub") as caught:
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    monkeypatch.setattr(hub, "is_offline_mode", lambda: offline)
+    monkeypatch.setattr(hub.HfApi, "dataset_info", unreachable)
+    with pytest.raises(InputError, match="the Hub cannot be reached") as caught:
         list(open_source("hub:someone/something"))
-    assert "long traceback" not in str(caught.value)
+    assert said in str(caught.value) and "hub:FOLDER" in str(caught.value)
+    assert "Errno" not in str(caught.value) and "traceback" not in str(caught.value)
+
+
+def test_a_dataset_that_the_hub_lacks_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(hub, "is_offline_mode", lambda: False)
+    with pytest.raises(InputError, match=r"(?s)cannot be read: .*check name") as caught:
+        list(open_source("hub:a/b/c/d"))
+    assert "reached" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

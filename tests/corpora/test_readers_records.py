@@ -308,3 +308,41 @@ def test_parquet_has_the_layouts_of_jsonl(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "x.parquet")
     first, second = open_source(f"parquet:{tmp_path}")
     assert (first.id, paragraphs(first), second.group) == ("b/1", ["One.", "Two."], "b")
+
+
+LONG_TEXT = "The ferry left late because of the storm, and nobody on board had slept well. "
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+@pytest.mark.parametrize(
+    ("record", "options", "unread"),
+    [
+        ({"body": LONG_TEXT * 9, "abstract": LONG_TEXT}, {}, "'body'"),
+        ({"text": LONG_TEXT, "reply": [LONG_TEXT], "note": "short"}, {}, "'reply'"),
+        ({"text": LONG_TEXT, "content": LONG_TEXT, "b": {"c": LONG_TEXT}}, {}, "'b' and 'content'"),
+        ({"text": LONG_TEXT, "body": LONG_TEXT}, {"text": "text"}, ""),
+        ({"body": LONG_TEXT, "abstract": LONG_TEXT}, {"abstract": "abstract"}, ""),
+        ({"text": LONG_TEXT * 9, "summary": LONG_TEXT, "title": LONG_TEXT}, {}, ""),
+        ({"text": LONG_TEXT, "keywords": "ferry, storm"}, {}, ""),
+    ],
+)
+def test_long_texts_that_no_role_reads_are_named(
+    kind: str,
+    record: dict[str, object],
+    options: dict[str, str],
+    unread: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    records = [record] * 12
+    for name in ("a", "b"):
+        if kind == "jsonl":
+            write_jsonl(tmp_path / f"{name}.jsonl", *records)
+        else:
+            pq.write_table(pa.Table.from_pylist(records), tmp_path / f"{name}.parquet")
+    with caplog.at_level("WARNING", logger="discorpora"):
+        documents = list(open_source(f"{kind}:{tmp_path}", options))
+    assert len(documents) == 24
+    assert len(caplog.messages) == bool(unread)  # one for both files
+    if unread:
+        assert f"of {unread};" in caplog.text and "--option text=" in caplog.text

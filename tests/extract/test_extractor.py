@@ -68,6 +68,23 @@ def test_one_sentence_at_a_time() -> None:
     assert extractor.reject_counts == {}
 
 
+def test_a_text_is_split_into_sentences_and_paragraphs() -> None:
+    text = (
+        "Anna stayed inside because it rained. But Bela went out. She made tea when he came back."
+        "\n\nThe old house on the hill\n\nSo they sat by the fire. They talked before they slept."
+    )
+    pairs = Extractor().pairs_in(text)
+    assert [p.marker for p in pairs] == ["because", "but", "when", "before"]
+    assert (pairs[1].s1, pairs[1].position) == (
+        "Anna stayed inside because it rained.",
+        "previous_sentence",
+    )
+    document = Document(id="", text=text)
+    assert pairs == list(Extractor().pairs([document]))
+    # `results_in` splits nothing.
+    assert len(Extractor().results_in("He saw Dr. Low. But Bela went out.")) == 1
+
+
 def test_a_reject_names_the_row_of_the_table_that_matched() -> None:
     found = Extractor(markers="as").results_in("She is as tall as her brother is.")
     assert ("construction", "as.compared") in {(r.reason, r.pattern) for r in found}

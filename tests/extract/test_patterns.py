@@ -94,6 +94,14 @@ def test_an_unknown_marker_is_an_error_with_a_suggestion(
             r"toml:4: the key 'pattern\.0\.marker' is missing",
         ),
         (
+            BASE + ROW.replace("deprels", "deprel"),
+            r"toml:7: unknown key 'pattern\.0\.deprel'; did you mean 'deprels'",
+        ),
+        (
+            BASE + '[[multiword]]\nword = "as if"\n',
+            r"toml:4: unknown key 'multiword\.0\.word'; did you mean 'words'",
+        ),
+        (
             BASE + ROW.replace('"as"', '""'),
             r"toml:6: pattern\.0\.marker = ''.*at least 1 character",
         ),

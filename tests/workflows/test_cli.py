@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import shutil
@@ -547,3 +548,20 @@ def test_plan_and_status_say_what_is_not_needed(
     assert expected.items() <= states().items()
     assert run(monkeypatch, "build") == 0
     assert set(states().values()) == {"done"}
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_an_output_that_lacks_characters_is_no_crash(
+    encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = {"s1": "Zoë slept — “well”.", "s2": "Она спала.", "label": "and"}
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+    for words in (["inspect", rows], ["inspect", rows, "--json"], ["markers", "--language", "zh"]):
+        written = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding))
+        assert run(monkeypatch, *words) == 0
+        sys.stdout.flush()
+        assert b"\\u" in written.getvalue()
+        if "--json" in words:
+            assert json.loads(written.getvalue().decode(encoding)) == row

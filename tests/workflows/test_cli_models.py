@@ -367,13 +367,16 @@ def test_predict_marker_for_two_sentences_and_for_a_file(
 ) -> None:
     model, _ = markers
     code, out, _ = discorpora("predict-marker", "--model", model, "Anna waited.", "The old house.")
-    found = {line.split()[1]: float(line.split()[0]) for line in out.splitlines()}
+    *lines, prior = out.splitlines()
+    found = {line.split()[1]: float(line.split()[0]) for line in lines}
+    assert prior.startswith("prior: equal (")
     assert code == 0 and set(found) == {"because", "but", "so"}
     assert sum(found.values()) == pytest.approx(1, abs=1e-3)
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("s1\ts2\nAnna waited.\tThe old house.\n", encoding="utf-8")
     _, out, _ = discorpora("predict-marker", "--model", model, pairs, "--top", 1)
-    [(marker, probability)] = json.loads(out).items()
+    [(marker, probability), prior] = json.loads(out).items()
+    assert prior == ("prior", "equal")
     assert (
         found[marker]
         == pytest.approx(probability, abs=1e-4)
@@ -392,10 +395,20 @@ def test_predict_marker_for_two_sentences_and_for_a_file(
 def test_the_shipped_predictor_needs_no_model(
     discorpora: Callable[..., tuple[int, str, str]],
 ) -> None:
-    code, out, _ = discorpora("predict-marker", "It rained all day.", "We stayed inside.")
-    found = {line.split()[1]: float(line.split()[0]) for line in out.splitlines()}
-    assert code == 0 and sum(found.values()) == pytest.approx(1, abs=1e-3)
-    assert set(found) == set(resolve_markers("books8"))
+    pair = "We stayed inside.", "It rained all day."
+    shares = {}
+    for options, name in (((), "equal"), (("--prior", "corpus"), "corpus")):
+        code, out, _ = discorpora("predict-marker", *pair, *options)
+        *lines, prior = out.splitlines()
+        shares[name] = {line.split()[1]: float(line.split()[0]) for line in lines}
+        assert code == 0 and prior.startswith(f"prior: {name} (")
+        assert sum(shares[name].values()) == pytest.approx(1, abs=1e-3)
+        assert set(shares[name]) == set(resolve_markers("books8"))
+    # More than half of the training pairs have "and", one in a hundred has "because".
+    assert shares["equal"]["and"] < 0.8 < 0.95 < shares["corpus"]["and"]
+    assert shares["equal"]["because"] > 10 * shares["corpus"]["because"]
+    code, _, err = discorpora("predict-marker", *pair, "--prior", "flat")
+    assert code == 1 and "no prior 'flat'" in err
 
 
 def test_compare_puts_results_into_one_table(
@@ -423,3 +436,26 @@ def test_other_checkpoints_are_not_converted(
     code, _, err = discorpora("convert", "coherence", file, "-o", tmp_path / "out")
     assert code == 1 and "cannot be read" in err and "state dict" in err
     assert not (tmp_path / "out").exists()
+
+
+def test_texts_in_another_language_are_named(
+    discorpora: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    german = ("Die Tür stand offen, aber es war niemand da.", "Der Hund schlief auf dem Sofa.")
+    english = ("The door was open, but nobody was there.", "The dog slept on the sofa.")
+    for name, text in (("de", german), ("en", english)):
+        (tmp_path / f"{name}.txt").write_text(" ".join(text), encoding="utf-8")
+    files = [tmp_path / "de.txt", tmp_path / "en.txt"]
+    code, out, err = discorpora("score", "--json", *files)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert code == 0 and rows[0]["foreign"] == "German" and "foreign" not in rows[1]
+    assert rows[0]["percentile"] is None and rows[1]["percentile"] is not None
+    assert "1 text is not in English" in err and "de.txt (German)" in err
+    code, _, err = discorpora("score", "--rank", *files)
+    assert code == 0 and "1 alternative is not in English" in err
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("\n".join(map("\t".join, (english, german))), encoding="utf-8")
+    for words, named in ((german, "pair 1"), ([pairs], "pair 2")):
+        code, _, err = discorpora("predict-marker", *words)
+        assert code == 0 and "1 pair is not in English" in err and f"{named} (German)" in err
+    assert "not in English" not in discorpora("predict-marker", *english)[2]

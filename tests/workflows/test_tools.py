@@ -79,6 +79,29 @@ def test_init_knows_another_language(here: Path, monkeypatch: pytest.MonkeyPatch
     assert "models" not in table and "fewer than three documents" in written
 
 
+@pytest.mark.parametrize(
+    ("text", "language", "said"),
+    [
+        ("Der Hund schlief, und es war nicht mehr hell.\n", "de", "no pattern table of German"),
+        ("12 34 x y\n", "en", "language not recognised"),
+    ],
+)
+def test_init_says_which_language_it_cannot_serve(
+    text: str,
+    language: str,
+    said: str,
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    (here / "a.txt").write_text(text * 9, encoding="utf-8")
+    assert run(monkeypatch, "init", "a.txt") == 0
+    assert said in capfd.readouterr().out
+    table = tomllib.loads((here / "build.toml").read_text(encoding="utf-8"))
+    assert table["sources"][0]["language"] == language
+    assert ("dissent" in table["datasets"]) is (language == "en")
+
+
 def test_init_says_what_it_could_not_read(
     here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

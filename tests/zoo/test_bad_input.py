@@ -88,6 +88,15 @@ def test_a_dataset_that_is_not_there(train_cli: Run, tmp_path: Path) -> None:
     assert code != 0 and "no such dataset folder" in message
 
 
+def test_a_file_in_place_of_a_dataset(train_cli: Run, tmp_path: Path) -> None:
+    rows = tmp_path / "my.jsonl"
+    rows.write_text('{"s1": "Anna sang.", "s2": "Bela left.", "label": "and"}\n', encoding="utf-8")
+    for spec in (rows, f"{rows}@all"):
+        code, message = train_cli(TINY, "--dataset", spec, "--output", tmp_path / "m")
+        assert code != 0 and "my.jsonl: is a file, expected a dataset folder" in message
+        assert f"discorpora init mine.toml {rows}" in message and "push_to_hub" in message
+
+
 def test_help_for_a_recipe_that_is_not_there(train_cli: Run) -> None:
     code, message = train_cli("dissent/ngran", "--help")
     assert code == 2 and "did you mean 'dissent/ngram'" in message

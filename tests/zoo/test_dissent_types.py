@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from huggingface_hub import ModelCard
@@ -49,6 +50,31 @@ def test_the_probabilities_of_a_pair(name: str, dissent_models: dict[str, Path])
     for one, two in zip(found, again, strict=True):
         assert one == pytest.approx(two, abs=1e-5)
     assert PairClassifier.load(dissent_models[name]).probabilities([]).shape == (0, 3)
+
+
+class Frequent(PairClassifier):
+    """Gives every pair the probabilities .9, .1 and 0."""
+
+    labels = property(lambda self: ["and", "because", "so"])  # type: ignore[assignment]
+
+    def probabilities(self, pairs: Sequence[tuple[str, str]], batch_size: int = 64) -> np.ndarray:
+        return np.array([[0.9, 0.1, 0.0]] * len(pairs))
+
+
+def test_markers_are_equally_frequent_unless_the_corpus_is_asked_for(tmp_path: Path) -> None:
+    model = Frequent(None, None, str(tmp_path))
+    [learnt] = predict(model, PAIRS[:1], prior="corpus")
+    assert learnt == pytest.approx({"and": 0.9, "because": 0.1, "so": 0})
+    with pytest.raises(InputError, match="how many training pairs each marker had"):
+        predict(model, PAIRS)
+    rows = {"and": 900, "because": 10, "so": 0}  # "so" was never seen
+    results = json.dumps({"data": {"train_labels": rows}})
+    (tmp_path / "results.json").write_text(results, encoding="utf-8")
+    [equal] = predict(model, PAIRS[:1])
+    assert list(equal) == ["because", "and", "so"]
+    assert equal == pytest.approx({"because": 10 / 11, "and": 1 / 11, "so": 0})
+    with pytest.raises(ConfigError, match="no prior 'flat'"):
+        predict(model, PAIRS, prior="flat")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -110,13 +111,18 @@ def planned(config: str, output: str = "build") -> BuildAll:
 
 def print_json(value: Any) -> None:
     """Print a value as indented JSON."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=_lacks_characters(), default=str))
 
 
 def print_json_lines(rows: Iterable[Any]) -> None:
     """Print each row as one line of JSON."""
     for row in rows:
-        typer.echo(json.dumps(row, ensure_ascii=False, default=str))
+        typer.echo(json.dumps(row, ensure_ascii=_lacks_characters(), default=str))
+
+
+def _lacks_characters() -> bool:
+    """Whether the encoding of the output has not every character, which JSON then escapes."""
+    return not (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def give_json(value: Any, file: str) -> bool:

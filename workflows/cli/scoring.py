@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -14,6 +14,7 @@ import typer
 from corpora.errors import ConfigError, InputError
 from corpora.terminal import print_table
 from workflows.cli.common import print_json_lines
+from workflows.cli.foreign import ForeignTexts
 
 ON_CPU = (
     "end other programs, or if it is a GPU's memory, run it on the CPU: put CUDA_VISIBLE_DEVICES= "
@@ -21,6 +22,12 @@ ON_CPU = (
 )
 
 TABLE_ROWS = 100_000
+
+MEANS = {
+    "equal": "as if all markers were equally frequent; --prior corpus: as in the training pairs",
+    "corpus": "markers are as frequent as in the training pairs",
+}
+"""What a prior of markers means."""
 
 TrustCode = Annotated[
     bool, typer.Option("--trust-remote-code", help="Run the code that comes with the model.")
@@ -84,7 +91,13 @@ def _score(
 
     parts, coherent = (read_parts(read_each(each, read_documents)) for each in (files, reference))
     scorer, folder = _load_scorer(model, bf16=bf16)
-    scores = [score for part in coherent for score in scorer.score([text for _, text in part])]
+    foreign, of_reference = ForeignTexts(folder), ForeignTexts(folder)
+    scores = []
+    for part in coherent:
+        scores += scorer.score([text for _, text in part])
+        for name, text in part:
+            of_reference.check(name, text)
+    of_reference.warn("text of --reference", "percentiles say little")
     known = scoring.load_reference(folder) if not reference else None
     if reference:
         known = scoring.Reference.among(", ".join(reference), scores)
@@ -95,7 +108,9 @@ def _score(
             scorer, [text for _, text in part], reference=known.quantiles if known else None
         )
         new = [{"text": name, **asdict(s)} for (name, _), s in zip(part, scored, strict=True)]
-        for row, (_, text) in zip(new, part, strict=True):
+        for row, (name, text) in zip(new, part, strict=True):
+            if language := foreign.check(name, text):
+                row |= {"percentile": None, "foreign": language}
             if known and row["percentile"] is not None:
                 row["reference"] = {"of": known.of, "texts": known.texts}
             if explain:
@@ -114,6 +129,7 @@ def _score(
             )
     if not as_json:
         _print_scores(rows, known, measured)
+    foreign.warn("text", "such a score says nothing, and it gets no percentile")
 
 
 def _print_scores(rows: Sequence[dict[str, Any]], known: Any, measured: Any) -> None:
@@ -162,12 +178,18 @@ def _rank(model: str, files: list[str], prompt: str, *, as_json: bool, bf16: boo
     from zoo.coherence.scoring import rank
 
     choices = read_choices(files, prompt)
-    scorer, _ = _load_scorer(model, bf16=bf16)
+    scorer, folder = _load_scorer(model, bf16=bf16)
+    foreign = ForeignTexts(folder)
+    for choice in choices:
+        before = choice.prompt if isinstance(choice.prompt, str) else " ".join(choice.prompt)
+        for name, text in zip(choice.names, choice.texts, strict=True):
+            foreign.check(f"{choice.name}: {name}", f"{before} {text}")
     rows: list[dict[str, Any]] = [
         {"prompt": choice.name, "rank": place, "alternative": choice.names[i], "score": score}
         for choice in choices
         for place, (i, score) in enumerate(rank(scorer, choice.prompt, choice.texts), 1)
     ]
+    foreign.warn("alternative", "the order says nothing")
     if as_json:
         print_json_lines(rows)
         return
@@ -182,11 +204,16 @@ def predict_marker(
         str, typer.Option(help="A DisSent model: folder or Hub id; by default the shipped one.")
     ] = "",
     top: Annotated[int, typer.Option(min=0, help="The number of markers to show (0: all).")] = 0,
+    prior: Annotated[
+        str,
+        typer.Option(help="equal, or corpus: markers are as frequent as in the training pairs."),
+    ] = "equal",
     trust_remote_code: TrustCode = False,
 ) -> None:
     """Print the probability of each marker between S1 and S2, or for the pairs of a file.
 
-    A file is TSV (two columns) or JSONL (`s1`, `s2`); the output is JSON Lines.
+    A file is TSV (two columns) or JSONL (`s1`, `s2`); the output is JSON Lines. The output names
+    the prior.
     """
     from transformers.utils import logging
 
@@ -211,15 +238,24 @@ def predict_marker(
         )
     logging.disable_progress_bar()
     model = model or str(SHIPPED)
+    foreign = ForeignTexts(model)
+
+    def checked(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        for number, pair in enumerate(pairs, 1):
+            foreign.check(f"pair {number}", " ".join(pair))
+            yield pair
+
     with within_memory(model, ON_CPU):
         if s2:
-            [markers] = predict(model, [(s1, s2)])
+            [markers] = predict(model, checked([(s1, s2)]), prior=prior)
             for marker, probability in islice(markers.items(), top or None):
                 typer.echo(f"{probability:.4f}  {marker}")
-            return
-        for markers in predictions(model, read_pairs(Path(s1))):
-            first = islice(markers.items(), top or None)
-            print_json_lines([{marker: round(value, 6) for marker, value in first}])
+            typer.echo(f"prior: {prior} ({MEANS[prior]})")
+        else:
+            for markers in predictions(model, checked(read_pairs(Path(s1))), prior=prior):
+                first = islice(markers.items(), top or None)
+                print_json_lines([{**{m: round(value, 6) for m, value in first}, "prior": prior}])
+    foreign.warn("pair", "such probabilities say nothing")
 
 
 def _load_scorer(model: str, *, bf16: bool) -> tuple[Any, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, count, islice
 from pathlib import Path
@@ -35,7 +34,7 @@ TEMPLATE = Path(__file__).parent.with_name("templates") / "build.toml"
 
 
 class Guess(NamedTuple):
-    """What a source holds: its spec, licence ("" if unknown), language and number of documents.
+    """What a source holds: its spec, licence and language ("" if unknown), number of documents.
 
     `documents` is `LOOKED_AT` for that many and more.
     """
@@ -58,6 +57,9 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write a build file for your sources, with comments; `discorpora plan` accepts it."""
+    from corpora.languages import name_of
+    from extract.patterns import table_languages
+
     files = [Path(word) for word in arguments or () if word.endswith(".toml")]
     specs = [word for word in arguments or () if not word.endswith(".toml")]
     if len(files) > 1:
@@ -65,20 +67,30 @@ def init(
     path = files[0] if files else DEFAULT
     refuse_existing(path, force=force)
     guesses = [_look(spec) for spec in specs or [SAMPLE]]
-    if len({guess.language for guess in guesses}) > 1:
+    known = [guess for guess in guesses if guess.language]
+    if len({guess.language for guess in known}) > 1:
         raise ConfigError(
             "the sources are in several languages: "
-            f"{', '.join(f'{guess.spec} ({guess.language})' for guess in guesses)}",
+            f"{', '.join(f'{guess.spec} ({guess.language})' for guess in known)}",
             hint="write a build file for each language: a build has one parser",
         )
-    _write(path, guesses)
+    language = known[0].language if known else "en"
+    _write(path, guesses, language)
     for guess in guesses:
         many = amount(guess.documents, "document")
         if guess.documents == LOOKED_AT:
             many = f"{LOOKED_AT} or more documents"
-        typer.echo(f"{guess.spec}: {many}, language {guess.language}")
+        typer.echo(f"{guess.spec}: {many}, language {guess.language or 'not recognised'}")
+        if not guess.language:
+            typer.echo(f'  the file says language = "{language}": correct it if that is wrong')
         if bad := guess.refused:
             typer.echo(f"  not read: {len(bad)}, the first: {bad[0].where}: {bad[0].reason}")
+    if language not in table_languages():
+        name = name_of(language)
+        typer.echo(
+            f"no dataset of markers (dissent): there is no pattern table of {name}; "
+            "docs/how-to/another-language.md says how to add one"
+        )
     if not specs:
         typer.echo("no source was named: the file builds the embedded sample")
     config = "" if path == DEFAULT else f" --config {path}"
@@ -90,6 +102,7 @@ def _look(spec: str) -> Guess:
 
     Raises `InputError` for a source that cannot be read.
     """
+    from corpora.languages import recognised
     from corpora.licences import UNKNOWN
     from corpora.readers import BARE, READERS, open_source
     from corpora.readers.files import hidden
@@ -103,25 +116,8 @@ def _look(spec: str) -> Guess:
     documents = list(islice(open_source(spec, on_bad=refused.append), LOOKED_AT))
     licences = {document.licence for document in documents}
     licence = licences.pop() if len(licences) == 1 else UNKNOWN
-    text = " ".join(document.text[:2000] for document in documents)
-    return Guess(
-        spec, "" if licence == UNKNOWN else licence, _language(text), len(documents), refused
-    )
-
-
-def _language(text: str) -> str:
-    """The language whose pattern table knows most of the words, English in doubt.
-
-    A table lists the markers of its language, and for some the most frequent words.
-    """
-    from extract.patterns import load_patterns, table_languages
-
-    words, known = Counter(text.lower().split()), {}
-    for language in table_languages():
-        table = load_patterns(language)
-        listed = {*table.frequent, *table.markers}
-        known[language] = sum(words[word] if table.spaces else text.count(word) for word in listed)
-    return max(sorted(known), key=lambda language: (known[language], language == "en"))
+    language = recognised(*(document.text for document in documents))
+    return Guess(spec, "" if licence == UNKNOWN else licence, language, len(documents), refused)
 
 
 def _datasets(spec: str) -> tuple[str, ...]:
@@ -133,13 +129,13 @@ def _datasets(spec: str) -> tuple[str, ...]:
     return tuple(released) or OWN.get(kind, PROSE)
 
 
-def _write(path: Path, guesses: list[Guess]) -> None:
+def _write(path: Path, guesses: list[Guess], language: str) -> None:
     """Write the file, and plan it before it takes its name."""
     from corpora.readers import split_spec
     from corpora.store.atomic import replacing
     from corpora.tasks import BUILDERS
     from corpora.toml import toml_value
-    from extract.patterns import resolve_markers
+    from extract.patterns import resolve_markers, table_languages
     from workflows.tables import NO_BUILDS
 
     top, source, settings, model, too_few = map(Template, TEMPLATE.read_text().split("#---"))
@@ -150,19 +146,20 @@ def _write(path: Path, guesses: list[Guess]) -> None:
     name = names[0] if path == DEFAULT else _slug(path.stem)
     name = _unused(name.replace(".", "-"), NO_BUILDS)
     text = top.substitute(file=path, name=name)
+    has_table = language in table_languages()
     datasets: dict[str, str] = {}  # each with its builder
     for own_name, guess in zip(names, guesses, strict=True):
-        own = _datasets(guess.spec)
+        own = tuple(name for name in _datasets(guess.spec) if has_table or name != "dissent")
         datasets |= {name: "dc" if name == "dc_chat" else name for name in own}
         text += source.substitute(
             file=path,
             name=toml_value(own_name),
             spec=toml_value(guess.spec),
             licence=f"licence = {toml_value(guess.licence)}" if guess.licence else NO_LICENCE,
-            language=guess.language,
+            language=language,
             datasets=toml_value(own),
         )
-    language, english = guesses[0].language, guesses[0].language == "en"
+    english = language == "en"
     parser, markers = ("embedded", "all15") if english else (f"stanza:{language}", "all")
     text += settings.substitute(parser=parser, markers=markers)
     for name, builder in datasets.items():

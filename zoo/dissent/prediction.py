@@ -4,40 +4,86 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import AliasPath, BaseModel, Field
 
-from corpora.errors import BadRecord, InputError
+from corpora.errors import BadRecord, InputError, chosen
+from corpora.outside import read_record
 from corpora.readers.files import read_lines
 from corpora.readers.rows import JSON_LINES, json_rows
+from zoo import file_of
 from zoo.evaluate.classification import PairClassifier
 from zoo.texts import in_parts
+from zoo.training.job import RESULTS
 
+PRIORS = ("equal", "corpus")
+"""How frequent markers are before a pair is read: equally, or as in the training pairs."""
 SENTENCE_LIMIT = 100_000
 """Most characters of a sentence: models read some hundred words of it."""
 
 
 def predict(
-    model: str | Path | PairClassifier, pairs: Iterable[tuple[str, str]], batch_size: int = 64
+    model: str | Path | PairClassifier,
+    pairs: Iterable[tuple[str, str]],
+    batch_size: int = 64,
+    prior: str = "equal",
 ) -> list[dict[str, float]]:
     """The markers' probabilities of each pair `(s1, s2)`, the most probable marker first.
 
-    `model` is a folder, a Hub id, or a loaded `PairClassifier`.
+    `model` is a folder, a Hub id, or a loaded `PairClassifier`. A model learns p(marker | pair)
+    from a corpus, where some markers are much more frequent than others. The prior `equal` divides
+    this by the marker's share of the training pairs, and scales the sum to 1: the probabilities if
+    all markers were equally frequent (Saerens, Latinne and Decaestecker 2002, equation 2.4).
+    `corpus` keeps what was learnt. Raises `ConfigError` for another prior, and `InputError` for
+    `equal` if the results of the model lack the shares.
     """
-    return list(predictions(model, pairs, batch_size))
+    return list(predictions(model, pairs, batch_size, prior))
 
 
 def predictions(
-    model: str | Path | PairClassifier, pairs: Iterable[tuple[str, str]], batch_size: int = 64
+    model: str | Path | PairClassifier,
+    pairs: Iterable[tuple[str, str]],
+    batch_size: int = 64,
+    prior: str = "equal",
 ) -> Iterator[dict[str, float]]:
     """As `predict`, in parts, for files that do not fit into memory."""
+    chosen("prior", prior, PRIORS)
     loaded = model if isinstance(model, PairClassifier) else PairClassifier.load(model)
     names = loaded.labels
+    weights = _weights(loaded) if prior == "equal" else np.ones(len(names))
     for part in in_parts(pairs, lambda pair: len(pair[0]) + len(pair[1])):
-        for row in loaded.probabilities(part, batch_size):
+        weighted = loaded.probabilities(part, batch_size) * weights
+        for row in weighted / weighted.sum(axis=1, keepdims=True):
             order = np.argsort(-row, kind="stable")
             yield {names[i]: float(row[i]) for i in order}
+
+
+class _Results(BaseModel):
+    """The training rows of each label, as the results of a training have them."""
+
+    train_labels: Mapping[str, Annotated[int, Field(ge=0)]] = Field(
+        {}, validation_alias=AliasPath("data", "train_labels")
+    )
+
+
+def _weights(classifier: PairClassifier) -> NDArray[np.float64]:
+    """1 / p(label) up to a factor, `[labels]`; 0 for a label without a training row."""
+    results = file_of(classifier.folder, RESULTS)
+    known: Mapping[str, int] = {}
+    if results:
+        known = read_record(_Results, results, "copy or download it again").train_labels
+    rows = np.array([known.get(name, -1) for name in classifier.labels], np.float64)
+    if (rows < 0).any() or not rows.any():
+        raise InputError(
+            f"no {RESULTS} says how many training pairs each marker had, which equal priors need",
+            where=classifier.folder,
+            hint="train it again, or take the priors of its training pairs: --prior corpus "
+            '(in Python prior="corpus")',
+        )
+    return np.divide(rows.max(), rows, out=np.zeros_like(rows), where=rows > 0)
 
 
 def read_pairs(path: Path) -> Iterator[tuple[str, str]]:

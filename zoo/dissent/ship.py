@@ -105,6 +105,7 @@ def ship(options: argparse.Namespace) -> None:
         packed,
         metrics,
         Path(__file__).with_name("shipped.md"),
+        data={"train_labels": data.label_counts("train")},
         trained=f"{data.tables['train'].num_rows:,}",
         rows=f"{test['rows']:,}",
         accuracy=percent(test["accuracy"]),

@@ -45,10 +45,14 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class PairClassifier:
-    """A loaded model that predicts the label of two texts, with what turns texts into its input."""
+    """A loaded model that predicts the label of two texts, with what turns texts into its input.
+
+    `folder` is where it is from, a folder or a Hub id.
+    """
 
     model: Any
     tokenizer: Any
+    folder: str = ""
 
     @classmethod
     def load(cls, folder: str | Path) -> PairClassifier:
@@ -63,7 +67,7 @@ class PairClassifier:
             )
         model = kind.from_pretrained(str(folder)).to(best_device())
         read_tokenizer = getattr(kind, "read_tokenizer", load_tokenizer)
-        return cls(model, read_tokenizer(str(folder), model.config))
+        return cls(model, read_tokenizer(str(folder), model.config), str(folder))
 
     @property
     def model_type(self) -> str:
@@ -187,6 +191,10 @@ def leave(
         headline=(f"{main} accuracy, unweighted F1", ", ".join(figures)),
         labels=data.labels,
         metrics=metrics,
-        data={**details, "empty_classes": data.empty_classes},
+        data={
+            **details,
+            "empty_classes": data.empty_classes,
+            "train_labels": data.label_counts("train"),
+        },
         training=training,
     )

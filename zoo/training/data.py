@@ -321,6 +321,15 @@ def spread(table: pa.Table, rows: int) -> pa.Table:
 def _hub_revision(name: str) -> str:
     from huggingface_hub import HfApi
 
+    if Path(name).is_file():
+        raise InputError(
+            "is a file, expected a dataset folder (as discorpora build writes it) or a Hub id",
+            where=name,
+            hint=f"from texts: discorpora init mine.toml {name}, then discorpora build --config "
+            "mine.toml; from rows with labels: publish them with the library datasets "
+            '(load_dataset("json", data_files=...), class_encode_column("label"), push_to_hub) and '
+            "give OWNER/NAME",
+        )
     try:
         return str(HfApi().dataset_info(name).sha)
     except Exception as error:  # whatever the Hub's answer comes to
