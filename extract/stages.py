@@ -30,7 +30,7 @@ from extract.settings import ExtractSettings, PairSettings, ParseSettings
 from extract.shards import PairCounts, ParseCounts, ParseFacts, Rejects, write_parses
 
 PARSE_VERSION = 6
-EXTRACT_VERSION = 17
+EXTRACT_VERSION = 18
 
 
 @dataclass(frozen=True, slots=True)
