@@ -24,8 +24,8 @@ EMPHASIS = "_*"
 CLOSING = ",.;:!?)]"
 """What follows a closing quote."""
 MARKS = frozenset(OPENERS + CLOSERS + EMPHASIS)
-NUMBERED = re.compile(r"\(?\d{1,2}[.)]\s+(?=\w)")
-"""The number of an item of a list, in front of its text."""
+NUMBERED = re.compile(r"\(?\d{1,2}[.)]\s+(?=\w)|[-–—―]+(?=[^\W\d])")
+"""The number of an item of a list, or the dash of a speaker, in front of the text."""
 SEPARATORS = " ,;:—–"
 PARTNERS = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«"}
 QUOTES = {"“": "”", "«": "»", '"': '"', "‘": "’", "'": "'"}
@@ -139,7 +139,7 @@ def written(
 
 def tokenised(forms: Sequence[str], stop: str = ".") -> str:
     """The tokens separated by spaces, first letter capital, ` .` at the end, as in the paper."""
-    text = _raised(" ".join(forms))
+    text = _raised(" ".join(forms), EMPHASIS + " ")
     return text if _ends(text) else f"{text} {stop}"
 
 
@@ -262,8 +262,8 @@ def _paired(text: str) -> tuple[str, str]:
     return kept + text[done:], "".join(reversed(opened))
 
 
-def _raised(text: str) -> str:
-    """The text with a capital first letter, also behind quotes; "iPhone" stays as it is."""
-    at = len(text) - len(text.lstrip(OPENERS + EMPHASIS))
+def _raised(text: str, opening: str = OPENERS + EMPHASIS) -> str:
+    """The text with a capital first letter, also behind `opening`; "iPhone" stays as it is."""
+    at = len(text) - len(text.lstrip(opening))
     first, then = text[at : at + 1], text[at + 1 :]
     return text if then[:1].isupper() else text[:at] + first.upper() + then

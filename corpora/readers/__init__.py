@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import logging
 import os
 import re
 from collections import Counter
@@ -12,11 +13,14 @@ from typing import Any
 
 from corpora.declared import REFERENCE, Registry
 from corpora.document import Document
-from corpora.errors import InputError, expanded, nearest
+from corpora.errors import InputError, amount, expanded, nearest
 from corpora.languages import LANGUAGES, is_code
 from corpora.readers.files import Refused, expect
+from corpora.readers.gutenberg import OF_GUTENBERG
 from corpora.readers.source import OnBad, SeenIds, Source, check_id, fail
 from corpora.readers.source import Reader as Reader
+
+log = logging.getLogger("discorpora")
 
 _FOLDER = "corpora.readers"
 READERS = Registry(
@@ -156,6 +160,9 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
         document.licence = document.licence or reader.licence_of()
         source.good += 1
         yield document
+    if left_out := source.skipped[OF_GUTENBERG]:
+        said = "%s: left out %s of Project Gutenberg's header and licence"
+        log.warning(said, source.name, amount(left_out, "paragraph"))
     if source.good:
         return
     passed = ", ".join(f"{what} ({n:,})" for what, n in sorted(source.skipped.items()) if n)

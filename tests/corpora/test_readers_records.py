@@ -274,3 +274,21 @@ def test_parquet_has_the_layouts_of_jsonl(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "x.parquet")
     first, second = open_source(f"parquet:{tmp_path}")
     assert (first.id, paragraphs(first), second.group) == ("b/1", ["One.", "Two."], "b")
+
+
+def test_the_speaker_of_a_message_is_its_name_or_role(tmp_path: Path) -> None:
+    messages: list[dict[str, object]] = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "name": "Ann", "content": "It rained."},
+        {"role": "user", "name": None, "content": "We left."},
+    ]
+    path = write_jsonl(tmp_path / "chat.jsonl", {"id": "a", "messages": messages})
+    for options, expected in (({}, ["system", "Ann", "user"]), ({"speaker": "role"}, None)):
+        (chat,) = open_source(f"jsonl:{path}", options)
+        assert chat.turns is not None
+        assert chat.turns.speaker == (expected or ["system", "user", "user"])
+    named = [{"name": "emma", "text": "It rained."}, {"name": "saki", "text": "We left."}]
+    write_jsonl(path, *named)
+    assert [document.turns for document in open_source(f"jsonl:{path}")] == [None, None]
+    (chat,) = open_source(f"jsonl:{path}", {"layout": "turns"})
+    assert chat.turns is not None and chat.turns.speaker == ["emma", "saki"]

@@ -46,6 +46,8 @@ from extract.text import tokenised, written
         ("see [28]", [(0, 8)], "See [28]."),
         ("_But_ nobody spoke", [(4, 18)], "Nobody spoke."),
         ("_never_ did he speak", [(0, 20)], "_Never_ did he speak."),
+        ("-we left", [(0, 8)], "We left."),
+        ("-5 degrees were measured", [(0, 24)], "-5 degrees were measured."),
         # Emphasis has both marks or none.
         ("but _she_ stayed", [(5, 16)], "_She_ stayed."),
         ("but *she* stayed", [(5, 16)], "*She* stayed."),
@@ -91,12 +93,12 @@ def test_as_written(text: str, spans: list[tuple[int, int]], expected: str) -> N
 
 
 def test_emphasis_is_whole_in_tokens_too() -> None:
-    found = Extractor(text="tokenised", min_confidence=0)
+    extractor = Extractor(text="tokenised", min_confidence=0)
     for text, s2 in (
-        ("we left, but *she* stayed", "* she *"),
+        ("we left, but *she* stayed", "* She *"),
         ("_we left, but she_ stayed", "She"),
     ):
-        (pair,) = found.pairs([Document(id="a", text=text)])
+        (pair,) = extractor.pairs([Document(id="a", text=text)])
         assert (pair.s1, pair.s2) == ("We left .", f"{s2} stayed .")
 
 
