@@ -24,7 +24,7 @@ EMPHASIS = "_*"
 CLOSING = ",.;:!?)]"
 """What follows a closing quote."""
 MARKS = frozenset(OPENERS + CLOSERS + EMPHASIS)
-NUMBERED = re.compile(r"\(?\d{1,2}[.)]\s+(?=\w)|[-–—―]+(?=[^\W\d])")
+NUMBERED = re.compile(r"\(?\d{1,2}[.)]\s+(?=\w)|-(?=[A-Z])|(?:[–—―]|--+)(?=[^\W\d])")
 """The number of an item of a list, or the dash of a speaker, in front of the text."""
 SEPARATORS = " ,;:—–"
 PARTNERS = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«"}

@@ -183,7 +183,7 @@ SMALL_PRINT = (
             8,
         ),
         (
-            "Any words.\n\n***START OF THIS PROJECT GUTENBERG EBOOK A LONG\nMILL***\n\nProduced by Orr",
+            "Any words.\n\n***START OF THIS PROJECT GUTENBERG EBOOK A\nMILL***\n\nProduced by Orr",
             "End of Project Gutenberg's The Mill, by Ann Orr\n\nThis file should be named mill.txt",
             5,
         ),

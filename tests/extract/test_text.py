@@ -46,8 +46,10 @@ from extract.text import tokenised, written
         ("see [28]", [(0, 8)], "See [28]."),
         ("_But_ nobody spoke", [(4, 18)], "Nobody spoke."),
         ("_never_ did he speak", [(0, 20)], "_Never_ did he speak."),
-        ("-we left", [(0, 8)], "We left."),
-        ("-5 degrees were measured", [(0, 24)], "-5 degrees were measured."),
+        # A speaker's dash is no word; an option's hyphen is.
+        ("-We left", [(0, 8)], "We left."),
+        ("—we left", [(0, 8)], "We left."),
+        ("-x was set to -5", [(0, 16)], "-x was set to -5."),
         # Emphasis has both marks or none.
         ("but _she_ stayed", [(5, 16)], "_She_ stayed."),
         ("but *she* stayed", [(5, 16)], "*She* stayed."),
