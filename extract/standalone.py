@@ -35,7 +35,7 @@ SINGLE = re.compile(rf"‘{_WITHIN}[^\w\s]’(?!\w)|‘{_WITHIN}’(?!\w)")
 """A quotation in single marks. It ends behind a stop or comma if it can: a `’` behind a letter may
 be an apostrophe ("‘the boys’ boat leaks,’ he said")."""
 QUOTED = re.compile(r"[\s—–-]*[“‘«\"']")
-ENDED = re.compile(rf"[.!?…。！？][\"'”’»)\]]*(\s*{CITATIONS.pattern}|{NOTE}|{NUMBERS})?$")
+ENDED = re.compile(rf"[.!?…。！？][\"'”’»)\]_*]*(\s*{CITATIONS.pattern}|{NOTE}|{NUMBERS})?$")
 SENTENCES = re.compile(r"[.!?…]\s")
 ASIDE = re.compile(r"(?:\(.*\)|\[[^]]*\])\W*", re.DOTALL)
 """A sentence in brackets; "[He] saw [her]" is not."""

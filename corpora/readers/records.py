@@ -6,7 +6,7 @@ A reader of one corpus names the fields of its records after their roles and cal
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cache, partial
@@ -147,7 +147,9 @@ class RecordReader(Reader):
                     whole |= {"paragraphs": [text for _, text in run], "sentences": None}
                     yield (as_turns if single else as_document)(whole, source, key)
         else:
-            build = {"article": as_article, "turns": as_turns}.get(layout, as_document)
+            layouts: dict[str, Callable[[Record, Source, str], Document]]
+            layouts = {"article": as_article, "turns": as_turns}
+            build = layouts.get(layout, as_document)
             for number, (where, row) in enumerate(rows, 1):
                 with source.refusing(where, row):
                     yield build(taken(row), source, f"{stem}:{number:06d}")
@@ -434,11 +436,11 @@ def as_conversation(
     names: Mapping[str, str] = getattr(record, "names", {})
     of = _Conversation.of(record)
     fields = {role: names.get(role, role) for role in IN_TURNS}
-    turns = []
-    for turn in of.turns:
-        named = (field for field in speakers if isinstance(turn.get(field), str) and turn[field])
+    turns: list[_Turn] = []
+    for record in of.turns:
+        named = (name for name in speakers if isinstance(record.get(name), str) and record[name])
         speaker = next(named, fields["speaker"])
-        turns.append(_Turn.of(Roles(turn, {**fields, "speaker": speaker})))
+        turns.append(_Turn.of(Roles(record, {**fields, "speaker": speaker})))
     said = [(text, turn) for turn in turns if (text := clean(turn.text))]
     expect(said, _no_text(of.turns, names))
     text, spans = joined([text for text, _ in said])

@@ -470,6 +470,12 @@ def test_the_times_and_settings_of_a_cue_are_markup(cue: str) -> None:
     assert Extractor(min_confidence=0).pairs_in(f"{cue}\nso we sold the boat") == []
 
 
+def test_emphasis_may_end_the_sentence_before() -> None:
+    assert spoken("The gate was _shut._ But the old man opened it.") == [
+        ("The gate was _shut._", "The old man opened it.")
+    ]
+
+
 def test_a_pair_has_one_speaker() -> None:
     text = "The boat leaks.\n\nBut the sail is new.\n\nSo we bought the boat."
     for speakers, number in (("aab", 1), ("abb", 1), ("abc", 0), ("aaA", 2), (["", "a", "a"], 1)):
