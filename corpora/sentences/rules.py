@@ -86,7 +86,9 @@ _SHORT = 4
 _UNSTOPPED = re.compile(rf"(?<![^\W_])[a-z]{{1,{_SHORT}}}(?![\w.])")
 _MEASURE = re.compile(r"\d\s+\w+\.\s+$")
 """`5 in. wide` is no end of a sentence."""
-_CITED_LAW = re.compile(r"§|\(?\d|[IVXLC]{2,}\b|[IVX],(?=\s(?:§|sec|cl|art|ch))|Code\b|([A-Z][a-z]{0,6})\.")
+_CITED_LAW = re.compile(
+    r"§|\(?\d|[IVXLC]{2,}\b|[IVX],(?=\s(?:§|sec|cl|art|ch))|Code\b|([A-Z][a-z]{0,6})\."
+)
 """What goes on with a citation: a number, or a word that `legal` or an initial may be."""
 _JOINTS = re.compile(r"[-–—/]")
 _OPENING = "\"'“‘«([*_¿¡"
