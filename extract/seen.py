@@ -8,7 +8,7 @@ import unicodedata
 import numpy as np
 from numpy.typing import NDArray
 
-from corpora.sentences.rules import BRACKETED, INVISIBLE, NUMBERS, RAISED
+from corpora.sentences.rules import BRACKETED, INVISIBLE, LANGUAGES, NUMBERS, RAISED
 
 _DASH = r"\s+(?:--?|[–—])\s+(?=[A-Z\"“])"
 SPEAKER = re.compile(r"[A-Z][A-Z\d .'’-]{0,30}(?:\s\([^()]{1,20}\))?:\s+(?=[A-Z\"“‘(])")
@@ -30,7 +30,13 @@ _LEFT_OUT = re.compile(
     rf"|\u200d[\u2600-\u27bf\U0001f300-\U0001faff]|(?<=\S){BRACKETED}"
     rf"|(?:(?<=[^\W\d_]{{3}})|(?<=[^\w\s])){RAISED}"
     rf"|(?<=[a-z]{{2}}[.!?]){NUMBERS}$|(?<=[a-z][.!?][\"”]){NUMBERS}$|{_PRINTED}"
+    r"|(?<=[a-z]{2})\.(?=\s[a-z])"
 )
+_SHORTENED = re.compile(
+    r"\b(?:[Tt]he|[Aa]n?|[Tt]h(?:is|at|ese|ose)|[Ii]ts|[Nn]o|[Ee]ach|[Ee]very)"
+    r" ([a-z]{2,5})\.\s([a-z]{2,})\b"
+)
+"""A noun's modifier cut short: behind a determiner, before another word."""
 
 
 def seen(text: str) -> tuple[str, NDArray[np.int64]]:
@@ -39,16 +45,28 @@ def seen(text: str) -> tuple[str, NDArray[np.int64]]:
     Left out are labels before the sentence ("(a) It rained", "BERLIN — It rained"), marks of notes
     without a space before them ("rained.[1]"), invisible characters, and what changes the sign
     before it: variation selectors, skin tones, the second letter of a flag. Each belongs to the
-    character before it. A ligature becomes its letters, a long s an s.
+    character before it. A ligature becomes its letters, a long s an s. Also left out is the stop of
+    an abbreviation that parsers do not know, between a determiner and its noun ("a neg. result").
     """
     if not _LEFT_OUT.search(text):
         return text, np.arange(len(text) + 1)
     kept = np.ones(len(text) + 1, dtype=np.int64)
 
     def shown(match: re.Match[str]) -> str:
+        if match[0] == "." and not _shortens(text, match.start()):
+            return "."
         letters = unicodedata.normalize("NFKC", match[0]) if re.match(_PRINTED, match[0]) else ""
         kept[match.start() : match.end()] = 0
         kept[match.start()] = len(letters)
         return letters
 
     return _LEFT_OUT.sub(shown, text), np.repeat(np.arange(len(text) + 1), kept)
+
+
+def _shortens(text: str, at: int) -> bool:
+    """Whether the stop at `at` is that of an unknown abbreviation in front of a noun."""
+    short = _SHORTENED.search(text, max(0, at - 12))
+    if short is None or short.end(1) != at:
+        return False
+    english = LANGUAGES["en"]
+    return short[1] not in english.abbreviations and short[2] not in english.starters

@@ -29,7 +29,7 @@ from extract.prefilter import Prefilter
 from extract.settings import ExtractSettings, PairSettings, ParseSettings
 from extract.shards import PairCounts, ParseCounts, ParseFacts, Rejects, write_parses
 
-PARSE_VERSION = 6
+PARSE_VERSION = 7
 EXTRACT_VERSION = 18
 
 

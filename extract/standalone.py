@@ -35,20 +35,23 @@ SINGLE = re.compile(rf"‘{_WITHIN}[^\w\s]’(?!\w)|‘{_WITHIN}’(?!\w)")
 """A quotation in single marks. It ends behind a stop or comma if it can: a `’` behind a letter may
 be an apostrophe ("‘the boys’ boat leaks,’ he said")."""
 QUOTED = re.compile(r"[\s—–-]*[“‘«\"']")
-ENDED = re.compile(rf"[.!?…。！？][\"'”’»)\]]*(\s*{CITATIONS.pattern}|{NOTE}|{NUMBERS})?$")
+ENDED = re.compile(rf"[.!?…。！？][\"'”’»)\]_*]*(\s*{CITATIONS.pattern}|{NOTE}|{NUMBERS})?$")
 SENTENCES = re.compile(r"[.!?…]\s")
 ASIDE = re.compile(r"(?:\(.*\)|\[[^]]*\])\W*", re.DOTALL)
 """A sentence in brackets; "[He] saw [her]" is not."""
 TURN = re.compile(rf"(?<=\n\n)[—–―-]|{SPEAKER.pattern}|[•◦▪●‣→☐☑]")
 """A paragraph that begins with a dash, a speaker's name, or a bullet: another speaker or item."""
-SIGN = re.compile("|".join(map(re.escape, [*"<>&[]{}=`|\\âÃ", "'''"])))
+SIGN = re.compile("|".join(map(re.escape, [*"<>&[]{}=`|\\âÃ:", "'''"])))
 """What markup begins with; to look for it first halves the time."""
 MARKUP = re.compile(
     r"</?[a-zA-Z][\w-]*(?:\s[^<>\n]{0,300}=[^<>\n]{0,300}|\s)?/?>"  # HTML
+    r"|<(?:v(?:\.[\w.-]+)?\s[^<>\n]{1,80}|[a-z]+(?:\.[\w-]+)+|[\d:.]{5,})>"  # WebVTT
+    r"|:(?:(?<=\balign:)(?:start|center|middle|end|left|right)|(?<=\bvertical:)(?:rl|lr))\b"
+    r"|:(?:(?<=\bposition:)|(?<=\bline:)|(?<=\bsize:))-?\d[\d.]*(?:%|(?=\s))"
     r"|&(?:#\d+|#x[\da-fA-F]+|[a-z]{2,8});"
     r"|\[\[(?<!\w\[\[)|\]\]|\{\{|\}\}|'{3}|={2,}"  # MediaWiki
     r"|\]\((?=\S)|```|\|(?<=\s\|)(?=\s)"  # Markdown
-    r"|\\[a-zA-Z]{2,}|>(?<=-->)"  # LaTeX; the times of subtitles
+    r"|\\[a-zA-Z]{2,}|>(?<=-->)(?:\s+[\d:.,]+(?:\s+[a-zXY\d]+:\S+)*)?"  # LaTeX; times
     r"|\[(?:Illustration|Sidenote)\b[^\]]{0,600}\]|\[P(?:g|age) \d+\]|\{\d{1,3}\}"  # Gutenberg
     r"|â€|Ã[\x80-\xbf]"  # UTF-8 read as another encoding
 )
@@ -504,7 +507,7 @@ class Judge:
         for i, (span,) in sentences.items():
             lead = int(matches.lead[i])
             row, speaker = int(batch.row[lead]), int(self.speech[lead])
-            if not batch.row_follows[row]:
+            if not batch.row_follows[row] or batch.row_answers[row]:
                 continue
             document, speech = batch.document(lead), self.speeches[batch.row_doc[row]]
             text, layer = document.text, document.sentences

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -20,12 +20,12 @@ QUESTIONS = {"。": "？"}
 """The question mark for each full stop, if it is not "?"."""
 CLOSERS = "\"'”’»)]}"
 OPENERS = "\"'“‘«([{"
-EMPHASIS = "_"
+EMPHASIS = "_*"
 CLOSING = ",.;:!?)]"
 """What follows a closing quote."""
 MARKS = frozenset(OPENERS + CLOSERS + EMPHASIS)
-NUMBERED = re.compile(r"\(?\d{1,2}[.)]\s+(?=\w)")
-"""The number of an item of a list, in front of its text."""
+NUMBERED = re.compile(r"\(?\d{1,2}[.)]\s+(?=\w)|-(?=[A-Z])|(?:[–—―]|--+)(?=[^\W\d])")
+"""The number of an item of a list, or the dash of a speaker, in front of the text."""
 SEPARATORS = " ,;:—–"
 PARTNERS = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«"}
 QUOTES = {"“": "”", "«": "»", '"': '"', "‘": "’", "'": "'"}
@@ -44,6 +44,8 @@ SINGLE_CLOSED = re.compile(r"’(?!\w)")
 _CITED = re.compile(
     rf"(?:(?<=[.!?…\"'”’])|[,;])\s*(?:{CITATIONS.pattern}|{NOTE})$|(?<=[a-z][.!?]){NUMBERS}$"
 )
+_EMPHASIS = re.compile(r"(?<![_*])(?:_{1,3}|\*{1,3})(?![_*])")
+_LONGEST_EMPHASIS = 2_000
 _EMPTY = re.compile(r"“[\s,;:—–]*”[\s,;:—–]*|«[\s,;:—–]*»[\s,;:—–]*")
 _CLOSED = re.compile(r"[,.;:!?…]?([”»])")
 
@@ -76,7 +78,8 @@ def texts_of(batch: Batch, doc: Ints, column: SpanColumn, text: str, asks: BoolA
         if text == "written":
             texts.append(written(sources[d], spans, stop, blank, partial(opens, d)))
             continue
-        codes = [code for span in spans for code in batch.form[tokens(d, span)].tolist()]
+        pieces = chain.from_iterable(_whole_emphasis(sources[d], spans)) if spans else ()
+        codes = [code for span in pieces for code in batch.form[tokens(d, span)].tolist()]
         # A previous sentence that was not parsed has no tokens: white space separates its words.
         words = [word for start, end in spans for word in sources[d][start:end].split()]
         texts.append(tokenised([strings[code] for code in codes] or words, stop))
@@ -92,17 +95,24 @@ def written(
 ) -> str:
     """The author's own text under `spans`: white space folded, first letter capital, a final stop.
 
-    Parts are joined by `blank`, without one before a closing mark. Quotes are paired. A bracket or
-    `_` of emphasis at either end whose partner is outside is removed, as is a citation after the
-    stop (`[28]`).
+    Parts are joined by `blank`, without one before a closing mark. Quotes and marks of emphasis
+    (`_she_`, `**she**`) are paired. A bracket at either end whose partner is outside is removed, as
+    is a citation after the stop (`[28]`).
 
     The marker and commas between parts are left out, which could also remove a closing quote: in
     "“Well, then,” said he" the parts are "“Well" and "said he". A comma stays after a first word
     ("Yes, [but] it might"), where a quotation breaks off ("Sir,” he said, “I"), and behind a phrase
     that `opens` the clause ("For example, [if you ask,] he will go").
     """
-    joined, begin = text[slice(*spans[0])], spans[0][0]
-    for (_, end), (start, last) in pairwise(spans):
+    begin = spans[0][0]
+    around = text[begin : spans[-1][1]]
+    if "_" in around or "*" in around:
+        pieces = _whole_emphasis(text, spans)
+        parts = ["".join(text[a:b] for a, b in of_span).strip() for of_span in pieces]
+    else:
+        parts = [text[start:end] for start, end in spans]
+    joined = parts[0]
+    for part, ((_, end), (start, _)) in zip(parts[1:], pairwise(spans), strict=True):
         gap = text[end:start]
         closed = _CLOSED.search(gap)
         if closed and joined.count(PARTNERS[closed[1]]) > joined.count(closed[1]):
@@ -113,7 +123,6 @@ def written(
             or (ENCLOSED.fullmatch(gap) and opens((begin, end)))
         ):
             joined += ","
-        part = text[start:last]
         joined += part if part[:1] in TERMINAL else blank + part
     if "  " in joined or not joined.isprintable():
         joined = " ".join(joined.split()) or stop
@@ -130,8 +139,44 @@ def written(
 
 def tokenised(forms: Sequence[str], stop: str = ".") -> str:
     """The tokens separated by spaces, first letter capital, ` .` at the end, as in the paper."""
-    text = _raised(" ".join(forms))
+    text = _raised(" ".join(forms), EMPHASIS + " ")
     return text if _ends(text) else f"{text} {stop}"
+
+
+def _whole_emphasis(text: str, spans: Sequence[Span]) -> list[list[Span]]:
+    """For each span the pieces of it that have both marks of an emphasis, or neither.
+
+    A mark next to a span belongs to it if its partner is in a span: parsers attach one of the two
+    to another word ("but _she_ stayed"). Partners are looked for in the paragraph.
+    """
+    first, last = spans[0][0], spans[-1][1]
+    begin = max(text.rfind("\n\n", 0, first) + 1, first - _LONGEST_EMPHASIS)
+    behind = text.find("\n\n", last)
+    behind = min(len(text) if behind < 0 else behind, last + _LONGEST_EMPHASIS)
+    whole, lost = list(spans), list[Span]()
+    opened: dict[str, Span] = {}
+    for mark in _EMPHASIS.finditer(text, begin, behind):
+        before, after = (
+            text[mark.start() - 1 : mark.start()] if mark.start() else "",
+            text[mark.end() : mark.end() + 1],
+        )
+        if mark[0] in opened and before.strip() and not after.isalnum():
+            pair = opened.pop(mark[0]), mark.span()
+            outside = [m for m in pair if not any(a <= m[0] < b for a, b in spans)]
+            if len(outside) == 1:
+                start, end = outside[0]
+                beside = [n for n, (a, b) in enumerate(spans) if end == a or start == b]
+                for n in beside[:1]:
+                    whole[n] = min(start, whole[n][0]), max(end, whole[n][1])
+                if not beside:
+                    lost += [m for m in pair if m not in outside]
+        elif after.strip() and not before.isalnum():
+            opened[mark[0]] = mark.span()
+    pieces = []
+    for start, end in whole:
+        edges = sorted(edge for mark in lost if start <= mark[0] < end for edge in mark)
+        pieces.append([*zip([start, *edges[1::2]], [*edges[::2], end], strict=True)])
+    return pieces
 
 
 def _with_paired_quotes(text: str, stop: str) -> str:
@@ -162,7 +207,7 @@ def _with_paired_quotes(text: str, stop: str) -> str:
 
 def _ends(text: str) -> bool:
     """Whether a terminal mark ends the text, also in quotes, or in brackets around all of it."""
-    body = text.rstrip(CLOSERS + " ")
+    body = text.rstrip(CLOSERS + EMPHASIS + " ")
     tail = text[len(body) :]
     inside = text[:1] not in BRACKETS and any(mark in tail for mark in BRACKETS.values())
     return bool(body) and body[-1] in TERMINAL and not inside
@@ -174,7 +219,7 @@ def _strip_once(text: str) -> str:
         return text[2:].lstrip(SEPARATORS)
     first, last = text[:1], text[-1:]
     single = first == "‘" and not SINGLE_CLOSED.search(text)
-    odd = {mark for mark in ('"', EMPHASIS) if text.count(mark) % 2}
+    odd = {mark for mark in '"_' if text.count(mark) % 2}
     open_pairs = {opener for closer, opener in PARTNERS.items() if closer not in text}
     if single or first in PARTNERS or first in odd | open_pairs:
         return text[1:].lstrip(SEPARATORS)
@@ -217,8 +262,8 @@ def _paired(text: str) -> tuple[str, str]:
     return kept + text[done:], "".join(reversed(opened))
 
 
-def _raised(text: str) -> str:
-    """The text with a capital first letter, also after a quote; "iPhone" stays as it is."""
-    at = len(text) > 1 and text[0] in OPENERS + EMPHASIS
-    first, then = text[at:][:1], text[at + 1 :]
+def _raised(text: str, opening: str = OPENERS + EMPHASIS) -> str:
+    """The text with a capital first letter, also behind `opening`; "iPhone" stays as it is."""
+    at = len(text) - len(text.lstrip(opening))
+    first, then = text[at : at + 1], text[at + 1 :]
     return text if then[:1].isupper() else text[:at] + first.upper() + then

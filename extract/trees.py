@@ -6,14 +6,14 @@ several documents whose parses share that table of strings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from corpora.document import Document
+from corpora.document import Document, Turns
 from extract.parse import BoolArray, Ints, ParsedDocument, StringTable
 from extract.patterns.table import DERIVED, Multiword, PatternTable, fold
 
@@ -346,17 +346,32 @@ class Batch:
         In a chat log the turns of several conversations are interleaved (`Turns`).
         """
         linked: BoolArray = self.row_sentence > 0
+        for rows, turns, here, before in self._turns():
+            conversation = np.array(turns.conversation)
+            here, before = conversation[here], conversation[before]
+            linked[rows[(here != before) & (here >= 0) & (before >= 0)]] = False
+        return linked
+
+    @cached_property
+    def row_answers(self) -> BoolArray:
+        """Whether each sentence is of another speaker than the one before (`Turns`)."""
+        answers = np.zeros(len(self.row_doc), dtype=bool)
+        for rows, turns, here, before in self._turns():
+            speaker = np.array([name.strip().casefold() for name in turns.speaker])
+            answers[rows[speaker[here] != speaker[before]]] = True
+        return answers
+
+    def _turns(self) -> Iterator[tuple[Ints, Turns, Ints, Ints]]:
+        """Of each document with turns: its rows but the first sentence, its turns, and the number
+        of the turn of each row and of the sentence before it."""
         for number, document in enumerate(self.documents):
             turns, sentences = document.turns, document.sentences
             if not turns or sentences is None:
                 continue
-            rows = np.flatnonzero((self.row_doc == number) & linked)
+            rows = np.flatnonzero((self.row_doc == number) & (self.row_sentence > 0))
             turn = np.searchsorted(turns.start, sentences.start, side="right") - 1
-            conversation = np.array(turns.conversation)[np.maximum(turn, 0)]
-            own = self.row_sentence[rows]
-            here, before = conversation[own], conversation[own - 1]
-            linked[rows[(here != before) & (here >= 0) & (before >= 0)]] = False
-        return linked
+            turn, sentence = np.maximum(turn, 0), self.row_sentence[rows]
+            yield rows, turns, turn[sentence], turn[sentence - 1]
 
     @cached_property
     def derived(self) -> dict[str, BoolArray]:

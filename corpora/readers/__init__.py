@@ -17,6 +17,7 @@ from corpora.document import Document
 from corpora.errors import InputError, amount, expanded, nearest
 from corpora.languages import LANGUAGES, is_code
 from corpora.readers.files import Refused, expect
+from corpora.readers.gutenberg import OF_GUTENBERG
 from corpora.readers.source import OnBad, SeenIds, Source, check_id, fail
 from corpora.readers.source import Reader as Reader
 
@@ -172,6 +173,9 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
         document.source = source.name
         source.good += 1
         yield document
+    if left_out := source.skipped[OF_GUTENBERG]:
+        said = "%s: left out %s of Project Gutenberg's header and licence"
+        log.warning(said, source.name, amount(left_out, "paragraph"))
     if source.good:
         for remark, number in (+source.remarks).items():
             log.warning("%s: %s: %s", spec, amount(number, "document"), remark)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, ValuesView
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -21,14 +21,17 @@ from corpora.document import Document, Sections, Turns
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
 from corpora.readers.fields import NONE, Fields, Record, Strings, Text, Texts, typed
 from corpora.readers.files import DOCUMENT_LIMIT, LINES_LIMIT, TOO_LONG, Refused, expect, taken
+from corpora.readers.gutenberg import without_licence
 from corpora.readers.source import (
     Reader,
     SeenIds,
     Source,
     Whole,
+    blocks_of,
     clean,
     joined,
     paragraphs_of,
+    run_on,
     with_sentences,
 )
 
@@ -37,6 +40,9 @@ Place = tuple[str, Record | BadRecord]
 """The place of a record, and the record."""
 IN_TURNS = ("speaker", "conversation", "text")
 """The roles of a turn; a turn may lack the first two."""
+SPEAKERS = ("speaker", "nick", "name", "role")
+"""The usual fields of a turn's speaker. By the first two a record is a turn; one with a `name` or
+`role` may be a document."""
 ABOUT = {"licence": ("licence", "license"), "language": ("language", "lang")}
 """Roles whose options are not names of fields: the usual names."""
 LINES_PER_DOCUMENT = 2_000
@@ -109,7 +115,7 @@ class RecordReader(Reader):
     turns: str | None = role(
         "with a list of turns: speaker, conversation, text", "turns", "messages"
     )
-    speaker: str | None = role("with the speaker of a turn", "speaker", "nick")
+    speaker: str | None = role("with the speaker of a turn", *SPEAKERS[:2])
     conversation: str | None = role(
         "with the name or number of a turn's conversation", "conversation", "thread"
     )
@@ -149,6 +155,7 @@ class RecordReader(Reader):
             # Of the records of a run their own `id` is the last choice.
             own, *others = _usual()["id"]
             names["id"] = next((name for name in (*others, own) if name in first), others[0])
+        as_turns = partial(as_conversation, speakers=(self.speaker,) if self.speaker else SPEAKERS)
         rows: Iterator[tuple[str, Roles | BadRecord]] = (
             (here, record if isinstance(record, BadRecord) else Roles(record, names))
             for here, record in records
@@ -162,9 +169,11 @@ class RecordReader(Reader):
                     whole = Roles(run[0][0], names)
                     whole |= {"id": key, "turns": [record for record, _ in run]}
                     whole |= {"paragraphs": [text for _, text in run], "sentences": None}
-                    yield (as_conversation if single else as_document)(whole, source, key)
+                    yield (as_turns if single else as_document)(whole, source, key)
         else:
-            build = {"article": as_article, "turns": as_conversation}.get(layout, as_document)
+            layouts: dict[str, Callable[[Record, Source, str], Document]]
+            layouts = {"article": as_article, "turns": as_turns}
+            build = layouts.get(layout, as_document)
             for number, (where, row) in enumerate(rows, 1):
                 with source.refusing(where, row):
                     yield build(taken(row), source, f"{stem}:{number:06d}")
@@ -463,7 +472,8 @@ def as_document(record: Record, source: Source, name: str) -> Document:
     if of.sentences:
         text, sentences = with_sentences([of.sentences])
         return of.document(source, name, text, sentences=sentences)
-    text, spans = joined(paragraphs_of(*(of.paragraphs or [of.text])))
+    lines = "\n\n".join(of.paragraphs or [of.text]).splitlines()
+    text, spans = joined(run_on(blocks_of(without_licence(lines, source))))
     expect(text, _no_text([record], getattr(record, "names", {})))
     return of.document(source, name, text, paragraphs=spans)
 
@@ -496,11 +506,21 @@ def as_article(record: Record, source: Source, name: str) -> Document:
     return of.document(source, name, text, sections=sections)
 
 
-def as_conversation(record: Record, source: Source, name: str) -> Document:
-    """A record with `turns` (speaker, conversation, text); each turn with text is a paragraph."""
+def as_conversation(
+    record: Record, source: Source, name: str, *, speakers: Sequence[str] = SPEAKERS
+) -> Document:
+    """A record with `turns` (speaker, conversation, text); each turn with text is a paragraph.
+
+    A turn's speaker is in the first of the fields `speakers` that it has.
+    """
     names: Mapping[str, str] = getattr(record, "names", {})
     of = _Conversation.of(record)
-    turns = [_Turn.of(Roles(turn, names) if names else turn) for turn in of.turns]
+    fields = {role: names.get(role, role) for role in IN_TURNS}
+    turns: list[_Turn] = []
+    for record in of.turns:
+        named = (name for name in speakers if isinstance(record.get(name), str) and record[name])
+        speaker = next(named, fields["speaker"])
+        turns.append(_Turn.of(Roles(record, {**fields, "speaker": speaker})))
     said = [(text, turn) for turn in turns if (text := clean(turn.text))]
     expect(said, _no_text(of.turns, names))
     text, spans = joined([text for text, _ in said])

@@ -325,43 +325,52 @@ def paragraphs_of(*texts: str) -> list[str]:
 def run_on(blocks: Iterable[Sequence[str]]) -> list[str]:
     """The paragraphs of a running text from its lines, in blocks that blank lines separate.
 
-    A paragraph also ends where quoted mail (`>`, which is left out) begins or ends, and around
-    short lines without small letters in front of others: speakers, running heads, page numbers,
-    times. A space joins lines, but behind a hyphen nothing (except in "two- or"): the hyphen stays
-    unless the text has the word without it.
+    A paragraph also ends where quoted mail (`>`, which is left out) begins or ends, around short
+    lines without small letters in front of others (speakers, running heads, page numbers, times),
+    and in a subtitle before each line with a dash: another speaker. A space joins lines, but behind
+    a hyphen nothing (except in "two- or"): the hyphen stays before a capital or digit
+    ("Neo-Gothic"), and elsewhere unless the text has the word without it.
     """
     groups: list[list[str]] = []
     for block in blocks:
         last = max((n for n, line in enumerate(block) if _SMALL.search(line)), default=0)
-        before = None
+        before, cue = None, False
         for number, written in enumerate(block):
             line = _QUOTED.sub("", written, count=1)
             depth = written.count(">", 0, len(written) - len(line))
             kind = line and (depth, number < last and _apart(line))
-            if kind and kind == before:
+            cue |= _TIMES in line
+            if kind and kind == before and not (cue and line[0] in _DASHES):
                 groups[-1].append(line)
             elif kind:
                 groups.append([line])
             before = kind
     parts = list(map("\n".join, groups))
-    if any(map(_BROKEN.search, parts)):
+    if any("-\n" in part for part in parts):
         words = {word for part in parts for word in _LETTERS.findall(part.lower())}
 
         def mended(match: re.Match[str]) -> str:
             whole = match[1] + match[2]
             return whole if whole.lower() in words else f"{match[1]}-{match[2]}"
 
-        parts = [_BROKEN.sub(mended, part) for part in parts]
+        def compound(match: re.Match[str]) -> str:
+            return f"-{match[1]}" if match[1].isupper() or match[1].isdigit() else match[0]
+
+        parts = [_COMPOUND.sub(compound, _BROKEN.sub(mended, part)) for part in parts]
     return [part.replace("\n", " ") for part in parts]
 
 
+_TIMES = " --> "
+_DASHES = "-–—―‐"
 _QUOTED = re.compile(r"^(?:>\s?)+(?![\s\d.=])")
 _SMALL = re.compile(r"[a-zß-öø-ÿ]")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _BROKEN = re.compile(
-    r"(?<![^\W\d_])([^\W\d_]++)-\n"
+    r"(?<![^\W_])([^\W_]++)-\n"
     r"(?!(?:and|or|nor|to|und|bis|et|ou|y|o|e)\b(?!-))([a-zß-öø-ÿ][^\W\d_]*)"
 )
+_COMPOUND = re.compile(r"(?<=[^\W_])-\n([^\W_])")
+"""A hyphen at a line's end, where a capital or a digit shows that it belongs to the word."""
 _LONGEST_APART = 40
 
 

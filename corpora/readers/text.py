@@ -16,6 +16,7 @@ from corpora.errors import ConfigError, InputError, expanded
 from corpora.readers.fields import Fields
 from corpora.readers.fields import Text as TextField
 from corpora.readers.files import TO_TEXT, Refused, find_files, read_lines, read_whole, taken
+from corpora.readers.gutenberg import without_licence
 from corpora.readers.records import (
     as_article,
     as_document,
@@ -42,6 +43,10 @@ _NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?\s+\S")
 _HTML = re.compile(
     r"\s*(<\?xml[^>]*>|<!--.*?-->|\s)*<(!doctype\s+html|html|head|body)\b", re.I | re.S
 )
+_NOTES = re.compile(
+    r"(?:\A|(?<=\n\n))(?:(?:WEBVTT|NOTE|STYLE|REGION)\b[^\n]*(?:\n[^\n]+)*|[^\n]+\n(?=[^\n]*-->))"
+)
+"""The header, notes and styles of a WebVTT file, and the names of its cues."""
 START = ".START"
 _HIGHLIGHT = "@highlight"
 _CUT = ' (or set document_lines with layout = "lines")'
@@ -74,7 +79,8 @@ class Text(Encoded):
     _lines = model_validator(mode="after")(lines_have_the_layout)
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """The id is the path below the folder, without suffix.
+        """The id is the path below the folder, without suffix. Project Gutenberg's header and
+        licence are left out.
 
         The group is the same, or with `group` = `folder` the path of the file's folder below the
         source's folder (for files directly in that one, its name).
@@ -92,8 +98,10 @@ class Text(Encoded):
             source.warned = True
             said = f"{path} is HTML: its tags will be read as words"
             log.warning("%s: %s\n  convert it first: %s.txt FILE", source.name, said, TO_TEXT)
+        if whole.startswith("WEBVTT"):
+            whole = _NOTES.sub("", whole)
         parts: list[tuple[str, list[str]]] = [("", [])]
-        for line in whole.split("\n"):
+        for line in without_licence(whole.split("\n"), source):
             if self.chapters and re.fullmatch(self.chapters, line.strip()):
                 parts.append((line.strip(), []))
             else:

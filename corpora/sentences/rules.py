@@ -19,10 +19,12 @@ class Language:
 
     `titles` precede a name and never end a sentence; nor do `inner` ones. `numbered` do not end one
     before a number. `ending` (`etc.`, `Inc.`) and abbreviations with inner stops (`U.S.`) end one
-    if a word of `starters` follows. `reporting` verbs follow a quotation whose question or
-    exclamation does not end the sentence; `cries` are names with an exclamation mark. `proper`:
-    abbreviations that are also words (`Sun.`, `Rep.`) count only with a capital. `calendar`: names
-    of months and days of the week, in lower case.
+    if a word of `starters` follows. No abbreviation precedes `openers` in lower case. `legal` ones
+    are parts of citations of law, and end no sentence before another part (`Fed. R. Civ. P. 56`).
+    `reporting` verbs follow a quotation whose question or exclamation does not end the sentence;
+    `cries` are names with an exclamation mark. `proper`: abbreviations that are also words (`Sun.`,
+    `Rep.`) count only with a capital. `calendar`: names of months and days of the week, in lower
+    case.
     """
 
     titles: frozenset[str] = frozenset()
@@ -33,6 +35,8 @@ class Language:
     reporting: frozenset[str] = frozenset()
     cries: frozenset[str] = frozenset()
     proper: frozenset[str] = frozenset()
+    openers: frozenset[str] = frozenset()
+    legal: frozenset[str] = frozenset()
     calendar: frozenset[str] = frozenset()
 
     @cached_property
@@ -73,7 +77,19 @@ _LATE_LIST_MARK = re.compile(r"[:;,]\s[\"“(\[*#]?(?:\d{1,2}|[A-Za-z])")
 _WORD = re.compile(r"[^\W\d_]++(?:['’][^\W\d_]++)?")
 _ADDRESS = re.compile(r"https?://|www\.")
 _CASUAL = re.compile(r"(?:^|[\s(])(?:i|im|ive|dont|cant|u|ur)(?=\s)")
+_SMALL_I = re.compile(
+    r"(?<!\S)(?:im|ive"
+    r"|i (?!(?:and|are|as|at|by|for|from|in|is|of|on|or|the|to|with)\b)[a-z]++)(?=\s)"
+)
 _INSERTED = re.compile(r"\([^()\n]{1,60}\)(?:[,;]|\s[a-z])")
+_SHORT = 4
+_UNSTOPPED = re.compile(rf"(?<![^\W_])[a-z]{{1,{_SHORT}}}(?![\w.])")
+_MEASURE = re.compile(r"\d\s+\w+\.\s+$")
+"""`5 in. wide` is no end of a sentence."""
+_CITED_LAW = re.compile(
+    r"§|\(?\d|[IVXLC]{2,}\b|[IVX],(?=\s(?:§|sec|cl|art|ch))|Code\b|([A-Z][a-z]{0,6})\."
+)
+"""What goes on with a citation: a number, or a word that `legal` or an initial may be."""
 _JOINTS = re.compile(r"[-–—/]")
 _OPENING = "\"'“‘«([*_¿¡"
 _OPENERS = "\"'“‘«([*_¿¡-–—"
@@ -117,6 +133,8 @@ class Rules:
 
     def __init__(self, text: str, words: Language) -> None:
         self.text, self.words = text, words
+        self.small_begins = False
+        """Whether a sentence of the paragraph so far begins with a small letter."""
         self.marks: list[int] = []  # sentence starts without a stop before them
         for hints, pattern, alone in _COMPILED_MARKS:
             if any(hint in text for hint in hints):
@@ -128,12 +146,15 @@ class Rules:
         """Sentence starts in the paragraph `[start, end)`, without its own start."""
         places: list[int] = []
         begin = skip = start
+        opening = _WORD.search(self.text, start, min(end, start + _LOOK_BACK))
+        self.small_begins = opening is not None and opening[0].islower()
         for match in _STOPS.finditer(self.text, start, end):
             if match.start() < skip or match.end() >= end:
                 continue
             if place := self._next_sentence(match, begin, end):
                 places.append(place)
                 begin = skip = place
+                self.small_begins |= self.text[place : place + 1].islower()
         if self.marks:
             inside = self.marks[bisect_right(self.marks, start) : bisect_left(self.marks, end)]
             places = sorted({*places, *inside})
@@ -228,7 +249,12 @@ class Rules:
         if len(before) == 1 and before.isupper():
             return not self._starts(after)
         word, first = before.lower(), text[after]
-        if word not in words.abbreviations or (word in words.proper and before[0].islower()):
+        common = word in words.proper and before[0].islower()
+        if word in words.legal and not common and (part := _CITED_LAW.match(text, after)):
+            name = (part[1] or "").lower()
+            if not name or name in words.legal or (len(name) == 1 and word not in words.proper):
+                return True
+        if word not in words.abbreviations or common:
             # `u.s` is an abbreviation, `example.org` an address.
             short = "." in word and all(len(part) < 3 for part in word.split("."))
             return short and not self._starts(after)
@@ -252,7 +278,8 @@ class Rules:
         word = _WORD.match(self.text, after, after + _LOOK_AHEAD)
         if word is None or not first.isupper():
             return False
-        initial = len(word[0]) == 1 and self.text[word.end() : word.end() + 1] == "."
+        behind = self.text[word.end() : word.end() + 3]  # `J. R. Moss`, `Pub. L. No. 94`
+        initial = behind[:1] == "." and (len(word[0]) == 1 or behind[1:].strip().isdigit())
         # The word before may be the pronoun: `"So do I. Take mine."`
         after_i = self.text[max(0, after - 5) : after].split()[-1:] == ["I."]
         return not initial and (word[0].lower() in self.words.starters or after_i)
@@ -266,5 +293,40 @@ class Rules:
         if closers:
             return False
         if stops == ".":
-            return before.isalpha() and before.islower() and len(before) > 1
+            return self._plain_stop_ends(before, begin, after)
         return not set(stops) <= set(".…") and (self.text[begin].islower() or self.casual)
+
+    def _plain_stop_ends(self, before: str, begin: int, after: int) -> bool:
+        """Whether a sentence ends at a stop that a word in lower case follows.
+
+        Most such stops are of an abbreviation that no list has (`The neg. result held`). So one
+        ends a sentence only where no abbreviation stands (before `he`, `please`; behind `it`), or
+        in a paragraph that begins others with a small letter. Even there a short word is taken for
+        an abbreviation if the text never has it without a stop.
+        """
+        words = self.words
+        following = _WORD.match(self.text, after, after + _LOOK_AHEAD)
+        follows = following[0].lower() if following else ""
+        if len(before) < 2:
+            return False
+        if follows in words.openers:
+            return before.isalpha() or before[-1].isdigit()
+        if not (before.isalpha() and before.islower()):
+            return False
+        if before in words.starters and not _MEASURE.search(
+            self.text, max(begin, after - _LOOK_BACK), after
+        ):
+            return True
+        short = len(before) <= _SHORT and follows not in words.starters
+        small = self.small_begins or self.writes_small
+        return small and not (short and before not in self.unstopped)
+
+    @cached_property
+    def writes_small(self) -> bool:
+        """Whether the writer says `i` with a verb: not the letter `i` of a formula."""
+        return _SMALL_I.search(self.text) is not None
+
+    @cached_property
+    def unstopped(self) -> frozenset[str]:
+        """The short words that the text has without a stop."""
+        return frozenset(_UNSTOPPED.findall(self.text))

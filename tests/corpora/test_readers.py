@@ -232,7 +232,7 @@ def test_only_the_named_reader_is_imported() -> None:
         "print(*sorted(m.rpartition('.')[2] for m in readers))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    shared = {"fields", "files", "guarded", "records", "rows", "source"}
+    shared = {"fields", "files", "guarded", "gutenberg", "records", "rows", "source"}
     assert set(done.stdout.split()) == {"text", *shared}
 
 

@@ -346,3 +346,21 @@ def test_long_texts_that_no_role_reads_are_named(
     assert len(caplog.messages) == bool(unread)  # one for both files
     if unread:
         assert f"of {unread};" in caplog.text and "--option text=" in caplog.text
+
+
+def test_the_speaker_of_a_message_is_its_name_or_role(tmp_path: Path) -> None:
+    messages: list[dict[str, object]] = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "name": "Ann", "content": "It rained."},
+        {"role": "user", "name": None, "content": "We left."},
+    ]
+    path = write_jsonl(tmp_path / "chat.jsonl", {"id": "a", "messages": messages})
+    for options, expected in (({}, ["system", "Ann", "user"]), ({"speaker": "role"}, None)):
+        (chat,) = open_source(f"jsonl:{path}", options)
+        assert chat.turns is not None
+        assert chat.turns.speaker == (expected or ["system", "user", "user"])
+    named = [{"name": "emma", "text": "It rained."}, {"name": "saki", "text": "We left."}]
+    write_jsonl(path, *named)
+    assert [document.turns for document in open_source(f"jsonl:{path}")] == [None, None]
+    (chat,) = open_source(f"jsonl:{path}", {"layout": "turns"})
+    assert chat.turns is not None and chat.turns.speaker == ["emma", "saki"]

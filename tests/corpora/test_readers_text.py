@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -49,7 +51,18 @@ def test_a_carriage_return_ends_a_line_where_nothing_else_does(tmp_path: Path) -
         # Hyphens at line ends.
         ("They con-|tinued. It continued.", ["They continued. It continued."]),
         ("A two-|or three-year-|old lean-|to-go.", ["A two- or three-year-old lean-to-go."]),
-        ("He left--|we ate - |and Anglo-|Irish.", ["He left-- we ate - and Anglo- Irish."]),
+        ("He left--|we ate - |and Anglo-|Irish.", ["He left-- we ate - and Anglo-Irish."]),
+        (
+            "In 1914-|18 a pre-|1900 boat of 20-|foot size.",
+            ["In 1914-18 a pre-1900 boat of 20-foot size."],
+        ),
+        ("He left -|Ann ate--|5 pm.", ["He left - Ann ate-- 5 pm."]),
+        # Subtitles: a line with a dash is of another speaker.
+        (
+            "2|0:1 --> 0:2|It is|late.|- So?|–Go|on.",
+            ["2 0:1 --> 0:2", "It is late.", "- So?", "–Go on."],
+        ),
+        ("He ate|- and left.", ["He ate - and left."]),
         # Quoted mail.
         ("Ann wrote:|> We sold|> it.|>|>> It leaks.|We did.", None),
         ("It grew to|> 5 mm, <i>n</i>|> = 3.", ["It grew to > 5 mm, <i>n</i> > = 3."]),
@@ -140,3 +153,72 @@ def test_a_book_is_cut_at_its_headings(tmp_path: Path) -> None:
         list(open_source(f"text:{path}", options))
     with pytest.raises(ConfigError, match=r"'\(' is not a regular expression"):
         list(open_source(f"text:{path}", {"chapters": "("}))
+
+
+def test_notes_and_styles_of_webvtt_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.vtt"
+    note = "NOTE\nIt is bad, but\nit is short.\n\nSTYLE\n::cue { color: red }"
+    path.write_text(
+        f"WEBVTT Kind: film\nLanguage: en\n\n{note}\n\nopening\n0:01 --> 0:02\nWe left.\n"
+    )
+    (document,) = open_source(f"text:{path}")
+    assert paragraphs(document) == ["0:01 --> 0:02", "We left."]
+
+
+BOOK = "THE MILL\n\nThe wheel stopped.\n\nThe pond\nwas dry.\n\nIt rained.\n\nWe left."
+HEAD = "The Project Gutenberg eBook of The Mill\n\nThis ebook is for the use of anyone anywhere in"
+ABOUT = "Title: The Mill\n\nLanguage: English"
+TERMS = "Updated editions will replace the previous one.\n\nYou can copy it, but it is named so."
+SMALL_PRINT = (
+    "Title: Mill\n\n***START**THE SMALL PRINT!**\nYou know.\n\nWe disclaim it because we can."
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "left_out"),
+    [
+        (
+            f"{HEAD}\n\n{ABOUT}\n\n*** START OF THE PROJECT GUTENBERG EBOOK THE MILL ***",
+            f"*** END OF THE PROJECT GUTENBERG EBOOK THE MILL ***\n\n{TERMS}",
+            8,
+        ),
+        (
+            "Any words.\n\n***START OF THIS PROJECT GUTENBERG EBOOK A\nMILL***\n\nProduced by Orr",
+            "End of Project Gutenberg's The Mill, by Ann Orr\n\nThis file should be named mill.txt",
+            5,
+        ),
+        (f"{SMALL_PRINT}\n\n*END*THE SMALL PRINT! FOR PUBLIC DOMAIN ETEXTS*Ver.04*END*", "", 4),
+        # Without the marks.
+        (f"{HEAD}\n\n{ABOUT}", TERMS, 6),
+        ("", "START: FULL LICENSE\n\nPlease read it, or leave it.", 2),
+        ("", "1.E.8. You may charge for Project Gutenberg™ works, but not much.", 1),
+    ],
+)
+def test_the_licence_of_project_gutenberg_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, before: str, after: str, left_out: int
+) -> None:
+    path, skipped = tmp_path / "mill.txt", Counter[str]()
+    whole = f"{before}\n\n{BOOK}\n\n{after}"
+    path.write_text(whole, encoding="utf-8")
+    (document,) = open_source(f"text:{path}", skipped=skipped)
+    expected = [part.replace("\n", " ") for part in BOOK.split("\n\n")]
+    assert paragraphs(document) == expected
+    assert list(skipped.values()) == [left_out]
+    assert f"left out {left_out} paragraph" in caplog.text
+    records = path.with_suffix(".jsonl")
+    records.write_text(json.dumps({"id": "mill", "text": whole}))
+    assert [paragraphs(document) for document in open_source(str(records))] == [expected]
+
+
+def test_two_books_in_one_file_and_a_text_about_project_gutenberg(tmp_path: Path) -> None:
+    path = tmp_path / "two.txt"
+    start, end = (f"*** {mark} OF THE PROJECT GUTENBERG EBOOK ***" for mark in ("START", "END"))
+    path.write_text(f"{start}\n\nOne.\n\n{end}\n\nTerms.\n\n{start}\n\nTwo.\n\n{end}\n\nTerms.")
+    assert [document.text for document in open_source(str(path))] == ["One.\n\nTwo."]
+    text = "He saw the\nend of Project Gutenberg.\n\nThe Project Gutenberg eBook of Emma is old."
+    path.write_text(text)
+    (document,) = open_source(str(path))
+    assert document.text == text.replace("the\n", "the ")
+    path.write_text(f"{HEAD}\n\n{ABOUT}")
+    with pytest.raises(InputError, match="no text: only Project Gutenberg's header or licence"):
+        list(open_source(str(path)))

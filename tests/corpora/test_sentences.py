@@ -80,6 +80,12 @@ The sun. | Wed. was wet, and Sat. was worse.
 They all rose at once—Mr. Bell was last. | Then--Dr. Ames.
 The Lieut.-Col. Hale and ex-Gov. Orr met Mr./Mrs. Lane and Sir Wm. Moss.
 He is not the vice-president. | Maj. Orr is.
+The oct. reading fell, but the est. cost rose. | Nobody paid.
+The pipe is 5 in. wide. | We sold it. | it leaks.
+we sat by the pond. | the reg. bus came. | a duck slept in the shade. | so did we.
+The suit is Orr v. Lane, 7 F. Supp. 2d 15, cert. denied, on 5 U.S.C. sec. 8. | It failed.
+Under Fed. R. Civ. P. 9 and Pub. L. No. 95-2 (Cal. Civ. Code § 19) he pays. | The Fed. | Rates rose.
+U.S. Const. Art. I, § 8 is old. | He is in Conn. | I, too, like the Fed. | Mr. Orr does not.
 Rise at dawn. | May 4th is free. | He came on the 16th. | She stayed.
 """.strip().splitlines()
 

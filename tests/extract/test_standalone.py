@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corpora.document import Document
+from corpora.document import Document, Turns, paragraph_spans
 from extract import Extractor, Pair, Reject
 from extract.standalone import MARKUP, Speech
 from tests.extract.trees import document
@@ -444,6 +444,7 @@ UNCONVERTED = [
         "it is in the [[old gate|gate]]",
     ),
     *("it is {{old}}", "the [gate](gate.html) is old", "the gate | it is old", "it is \\emph{old}"),
+    *("the gate line:-1 position:50% is old", "it is <v Ann Bell>old", "it is <c.red>old"),
     *("the gate [Pg 24] is old", "it is old [Illustration: The gate]", "it isnâ€™t old"),
 ]
 
@@ -453,6 +454,36 @@ def test_markup_is_in_no_side(clause: str) -> None:
     results = Extractor().results_in(f"We went home, but {clause}.")
     results += Extractor().results_in("But we went home.", f"{clause[0].upper()}{clause[1:]}.")
     assert [r.reason for r in results if isinstance(r, Reject)] == ["markup", "previous"]
+
+
+@pytest.mark.parametrize(
+    "cue",
+    [
+        "00:04.500 --> 00:06.000 align:start size:80%",
+        "00:04.500 --> 00:06.000 region:top",
+        "0:04,5 --> 0:06,0 X1:5 Y1:9",
+    ],
+)
+def test_the_times_and_settings_of_a_cue_are_markup(cue: str) -> None:
+    marked = MARKUP.search(f"{cue}\nso we sold the boat")
+    assert marked is not None and marked.end() == len(cue)
+    assert Extractor(min_confidence=0).pairs_in(f"{cue}\nso we sold the boat") == []
+
+
+def test_emphasis_may_end_the_sentence_before() -> None:
+    assert spoken("The gate was _shut._ But the old man opened it.") == [
+        ("The gate was _shut._", "The old man opened it.")
+    ]
+
+
+def test_a_pair_has_one_speaker() -> None:
+    text = "The boat leaks.\n\nBut the sail is new.\n\nSo we bought the boat."
+    for speakers, number in (("aab", 1), ("abb", 1), ("abc", 0), ("aaA", 2), (["", "a", "a"], 1)):
+        spans = paragraph_spans(text)
+        turns = Turns([*speakers], [0] * 3, spans.start, spans.end)
+        extractor = Extractor(markers="but,so")
+        assert len(list(extractor.pairs([Document(id="a", text=text, turns=turns)]))) == number
+        assert extractor.reject_counts["previous"] == 2 - number
 
 
 def test_a_sentence_that_a_page_breaks_gives_no_side() -> None:

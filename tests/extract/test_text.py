@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from corpora.document import Document
+from extract import Extractor
 from extract.text import tokenised, written
 
 
@@ -44,6 +46,20 @@ from extract.text import tokenised, written
         ("see [28]", [(0, 8)], "See [28]."),
         ("_But_ nobody spoke", [(4, 18)], "Nobody spoke."),
         ("_never_ did he speak", [(0, 20)], "_Never_ did he speak."),
+        # A speaker's dash is no word; an option's hyphen is.
+        ("-We left", [(0, 8)], "We left."),
+        ("—we left", [(0, 8)], "We left."),
+        ("-x was set to -5", [(0, 16)], "-x was set to -5."),
+        # Emphasis has both marks or none.
+        ("but _she_ stayed", [(5, 16)], "_She_ stayed."),
+        ("but *she* stayed", [(5, 16)], "*She* stayed."),
+        ("but **she** stayed", [(4, 18)], "**She** stayed."),
+        ("we told _him_, but", [(0, 12)], "We told _him_."),
+        ("_the old dog slept, but it_ woke", [(0, 18)], "The old dog slept."),
+        ("_the old dog slept, but it_ woke", [(24, 32)], "It woke."),
+        ("the *new, if wet, boat* sank", [(0, 8), (17, 28)], "The *new boat* sank."),
+        ("it was _late._ But", [(0, 14)], "It was _late._"),
+        ("he set my_var to 2*3, _x to 5*", [(0, 30)], "He set my_var to 2*3, _x to 5*."),
         # A quote that runs on is closed, one that began before is not; brackets stay inside.
         ("and said, “You are right.", [(4, 25)], "Said, “You are right.”"),
         ("have done that,” she said", [(0, 25)], "Have done that, she said."),
@@ -76,6 +92,16 @@ from extract.text import tokenised, written
 )
 def test_as_written(text: str, spans: list[tuple[int, int]], expected: str) -> None:
     assert written(text, spans) == expected
+
+
+def test_emphasis_is_whole_in_tokens_too() -> None:
+    extractor = Extractor(text="tokenised", min_confidence=0)
+    for text, s2 in (
+        ("we left, but *she* stayed", "* She *"),
+        ("_we left, but she_ stayed", "She"),
+    ):
+        (pair,) = extractor.pairs([Document(id="a", text=text)])
+        assert (pair.s1, pair.s2) == ("We left .", f"{s2} stayed .")
 
 
 def test_tokens_end_in_a_full_stop_of_their_own() -> None:

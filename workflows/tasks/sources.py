@@ -118,7 +118,7 @@ class Sentences(SourceStage):
     """Split the paragraphs of a source into sentences, which all builders read."""
 
     stage = "sentences"
-    version = 4
+    version = 5
     code = ("corpora.sentences.shards",)
 
     def requires(self) -> Documents:
