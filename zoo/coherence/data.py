@@ -218,12 +218,13 @@ class Instances(Dataset[list[np.ndarray]]):
     def collate(self, rows: Sequence[list[np.ndarray]]) -> dict[str, Any]:
         """`input_ids` and `attention_mask` `[batch, 1 + negatives, tokens]`, the original first.
 
-        `labels [batch]` are 0, the index of the coherent text.
+        `labels [batch]` are 0, the index of the coherent text; `padded`: whether a text is.
         """
         ids, mask = pad([text for row in rows for text in row], self.pad_id)
+        padded = not mask.all()
         ids, mask = (each.view(len(rows), -1, ids.size(1)) for each in (ids, mask))
         labels = torch.zeros(len(rows), dtype=torch.long)
-        return {"input_ids": ids, "attention_mask": mask, "labels": labels}
+        return {"input_ids": ids, "attention_mask": mask, "padded": padded, "labels": labels}
 
 
 def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int) -> Instances:

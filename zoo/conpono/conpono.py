@@ -100,18 +100,19 @@ def train(recipe: Conpono, job: Job) -> None:
     )
     with training_attention(model.backbone, recipe):
         state = fit(trainer)
-    if not is_main_process():
-        return
 
-    # Evaluation, with words hidden as in training (the paper's figure 2), and with none hidden
-    workers = arguments.dataloader_num_workers
+    # Evaluation, with words hidden as in training (the paper's figure 2), and with none hidden;
+    # in the precision of the training, and by all processes: candidates make long batches
+    workers, bf16 = arguments.dataloader_num_workers, arguments.bf16
     metrics = {}
     for split, part in shown.items():
         for name, rate in {"masked": masking.rate, "clean": 0.0}.items():
             examples = replace(part, masking=replace(masking, rate=rate))
-            right, asked = held_out(model, examples, collator, workers=workers)
+            right, asked = held_out(model, examples, collator, workers=workers, bf16=bf16)
             figures = accuracies(right, asked, geometry.distances, recipe.seed, f"{split}.{name}")
             metrics[f"{split}_{name}"] = figures
+    if not is_main_process():
+        return
     if recipe.objective == "conpono":
         write_plot(job.folder / "accuracy.svg", metrics)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from corpora.errors import InputError
+from corpora.progress import track
 from zoo.declared import Form
 from zoo.evaluate import Request
 from zoo.evaluate.pairwise_sets import PairSet, open_sets, score_pairs
@@ -43,7 +44,7 @@ class Pairwise(OfScorers):
             scorers["cosine"] = baseline(f"cosine:{self.encoder}")
         sets = {
             each.name: evaluate_set(each, scorers, request.seed, prompt=self.prompt)
-            for each in found.sets
+            for each in track(found.sets, "sets", total=len(found.sets))
         }
         # The paper gives the probes one by one (table 3).
         probes = [s["accuracy"]["value"] for name, s in sets.items() if name.startswith(PROBES)]
