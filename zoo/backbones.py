@@ -287,7 +287,7 @@ def set_attention(backbone: PreTrainedModel, way: str) -> None:
         raise ConfigError(
             f"{backbone.config.model_type} cannot: {reason}",
             where=f'attention = "{way}"',
-            hint=f"{nearest(way, known)}use auto, or name another one: eager, sdpa, "
+            hint=f"{'' if way in known else nearest(way, known)}use auto, or name another one: eager, sdpa, "
             "flash_attention_2 (it needs flash-attn), flash_attention_3, flex_attention, or a "
             "kernel such as kernels-community/flash-attn2 (it needs kernels)",
         ) from error
