@@ -126,5 +126,6 @@ class Bf16Attention(torch.autograd.Function):
 
 AttentionInterface.register(NAME, attention)
 AttentionMaskInterface.register(NAME, eager_mask)
-for way in (NAME, "eager", "sdpa", "flash_attention_2", "flash_attention_3"):
-    AttentionMaskInterface.register(way, _without_looking(AttentionMaskInterface()[way]))
+for way, make in [*AttentionMaskInterface().items()]:
+    if way != "flex_attention":  # it has masks of another kind
+        AttentionMaskInterface.register(way, _without_looking(make))

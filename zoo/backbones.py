@@ -284,12 +284,13 @@ def set_attention(backbone: PreTrainedModel, way: str) -> None:
     except Exception as error:  # the library `kernels` raises whatever a download comes to
         known = ["auto", *AttentionInterface().valid_keys(), "eager"]
         reason = " ".join(str(error).split()).partition(". ")[0]
+        meant = "" if way in known else nearest(way, known)
         raise ConfigError(
             f"{backbone.config.model_type} cannot: {reason}",
             where=f'attention = "{way}"',
-            hint=f"{'' if way in known else nearest(way, known)}use auto, or name another one: eager, sdpa, "
-            "flash_attention_2 (it needs flash-attn), flash_attention_3, flex_attention, or a "
-            "kernel such as kernels-community/flash-attn2 (it needs kernels)",
+            hint=f"{meant}use auto, or name another one: eager, sdpa, flash_attention_2 (it needs "
+            "flash-attn), flash_attention_3, flex_attention, or a kernel such as "
+            "kernels-community/flash-attn2 (it needs kernels)",
         ) from error
 
 

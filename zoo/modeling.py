@@ -169,7 +169,8 @@ def float32_products(*, tf32: bool) -> Iterator[None]:
     if not torch.cuda.is_available():
         yield
         return
-    parts = torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn
+    backends: Any = torch.backends
+    parts = backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn
     former = [part.fp32_precision for part in parts]
     for part in parts:
         part.fp32_precision = "tf32" if tf32 else "ieee"
