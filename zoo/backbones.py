@@ -279,6 +279,13 @@ def set_attention(backbone: PreTrainedModel, way: str) -> None:
     """
     if way == "auto":
         return
+    rates = [getattr(backbone.config, name, 0.0) for name in DROPOUTS["attention_dropout"]]
+    if way == "flex_attention" and (rate := max(rates)):
+        raise ConfigError(
+            f"it has no dropout of the attention weights, which is {rate} here",
+            where=f'attention = "{way}"',
+            hint="set attention_dropout = 0, or name another one",
+        )
     try:
         backbone.set_attn_implementation(way)
     except Exception as error:  # the library `kernels` raises whatever a download comes to

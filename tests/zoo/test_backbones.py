@@ -72,7 +72,12 @@ def test_attention_of_another_library_says_what_it_needs(way: str) -> None:
 
 
 def test_attention_is_any_that_transformers_knows() -> None:
-    assert ways_of(attention="flex_attention") == ("flex_attention", "flex_attention")
+    flex = "flex_attention"  # it is set here, and not run: it does not train on a CPU
+    backbone = load_backbone("", TABLE | {"vocab_size": 20}, attention_dropout=0.0)
+    set_attention(backbone, flex)
+    assert backbone.config._attn_implementation == flex
+    with pytest.raises(ConfigError, match=r"which is 0\.1 here\s+set attention_dropout = 0"):
+        ways_of(attention=flex)
     with pytest.raises(ConfigError, match="did you mean 'sdpa'"):
         ways_of(attention="sdpaa")
 
