@@ -25,6 +25,16 @@ DRAW_EVERY_SECONDS = 0.5
 """A shorter loop shows no bar."""
 
 
+def time_left(seconds: float) -> str:
+    """`45 s left`, `3 min left` or `2 h 5 min left`."""
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{seconds:,.0f} s left"
+    if minutes < 90:
+        return f"{minutes} min left"
+    return f"{minutes // 60:,} h {minutes % 60} min left"
+
+
 @dataclass
 class Loop:
     """A loop that runs: its name, the units done, and their total where it is known."""
@@ -47,7 +57,7 @@ class Loop:
         of = f" of {self.total:,}" if self.total else ""
         line = f"{self.what}: {self.done:,}{of} in {seconds}, {self.rate:,.3g} a second"
         if self.total and self.rate:
-            line += f", {max(0, self.total - self.done) / self.rate:,.0f} s left"
+            line += f", {time_left(max(0, self.total - self.done) / self.rate)}"
         return line
 
 

@@ -1,13 +1,21 @@
-"""Attention for training in bfloat16 on a CPU, registered with transformers.
+"""Attention masks that need not wait for a GPU, and attention in bfloat16 on a CPU.
 
-The backward pass of torch's fused kernel does not use the CPU's matrix units; "eager" attention
-under autocast converts the weights of all heads to float32 and back, nine passes over the largest
-matrices of the model. Here they stay in bfloat16: products by the matrix units, one softmax in each
-pass.
+**Masks.** transformers leaves a mask out if nothing is padded, and reads the mask to know: at each
+forward pass a GPU would be waited for. What makes a batch knows it already and says so
+(`padding_known`).
+
+**Attention.** The backward pass of torch's fused kernel does not use the CPU's matrix units;
+"eager" attention under autocast converts the weights of all heads to float32 and back, nine passes
+over the largest matrices of the model. Here they stay in bfloat16: products by the matrix units,
+one softmax in each pass.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
 from typing import Any
 
 import torch
@@ -19,11 +27,38 @@ NAME = "bf16"
 FAMILIES = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert"})
 """Backbones (`model_type`) whose attention is a plain softmax over scaled products."""
 
+_PADDED: ContextVar[bool | None] = ContextVar("padded", default=None)
 
-def register() -> None:
-    """Register this attention with transformers."""
-    AttentionInterface.register(NAME, attention)
-    AttentionMaskInterface.register(NAME, eager_mask)
+
+@contextmanager
+def padding_known(padded: bool | None) -> Iterator[None]:
+    """Inside, transformers makes its masks without a look at the batch, which is `padded` or not.
+
+    The masks are the same. None: it looks, as always. Compiled code never looks.
+    """
+    if padded is None or torch.compiler.is_compiling():
+        yield
+        return
+    token = _PADDED.set(bool(padded))
+    try:
+        yield
+    finally:
+        _PADDED.reset(token)
+
+
+def _without_looking(make: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of transformers that makes masks, which asks `padding_known` first."""
+
+    @wraps(make)
+    def mask(*args: Any, **kwargs: Any) -> Any:
+        padded = None if torch.compiler.is_compiling() else _PADDED.get()
+        if padded is False:
+            kwargs["attention_mask"] = None
+        elif padded:
+            kwargs |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+        return make(*args, **kwargs)
+
+    return mask
 
 
 def attention(
@@ -87,3 +122,10 @@ class Bf16Attention(torch.autograd.Function):
         to_key = to_scores.transpose(2, 3) @ q
         gradients = (each.to(ctx.dtype) for each in (to_query, to_key, to_value))
         return (*gradients, None, None, None)
+
+
+AttentionInterface.register(NAME, attention)
+AttentionMaskInterface.register(NAME, eager_mask)
+for way, make in [*AttentionMaskInterface().items()]:
+    if way != "flex_attention":  # it has masks of another kind
+        AttentionMaskInterface.register(way, _without_looking(make))

@@ -13,6 +13,7 @@ from huggingface_hub.dataclasses import strict
 from tokenizers.processors import Sequence, TemplateProcessing
 from torch import nn
 from transformers import (
+    AttentionInterface,
     AutoConfig,
     AutoModel,
     AutoModelForTextEncoding,
@@ -25,8 +26,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
 
 import zoo
-from corpora.errors import ConfigError, DiscorporaError, require
-from zoo.attention import FAMILIES, register
+from corpora.errors import ConfigError, DiscorporaError, nearest, require
+from zoo.attention import FAMILIES
 from zoo.declared import BackboneRecipe
 from zoo.loading import load_config, load_tokenizer, opening
 from zoo.modeling import ZooModel, check_whole, uses_bf16
@@ -278,14 +279,25 @@ def set_attention(backbone: PreTrainedModel, way: str) -> None:
     """
     if way == "auto":
         return
-    register()
+    rates = [getattr(backbone.config, name, 0.0) for name in DROPOUTS["attention_dropout"]]
+    if way == "flex_attention" and (rate := max(rates)):
+        raise ConfigError(
+            f"it has no dropout of the attention weights, which is {rate} here",
+            where=f'attention = "{way}"',
+            hint="set attention_dropout = 0, or name another one",
+        )
     try:
         backbone.set_attn_implementation(way)
-    except (ValueError, ImportError) as error:
+    except Exception as error:  # the library `kernels` raises whatever a download comes to
+        known = ["auto", *AttentionInterface().valid_keys(), "eager"]
+        reason = " ".join(str(error).split()).partition(". ")[0]
+        meant = "" if way in known else nearest(way, known)
         raise ConfigError(
-            f"{backbone.config.model_type} cannot: {str(error).splitlines()[0]}",
+            f"{backbone.config.model_type} cannot: {reason}",
             where=f'attention = "{way}"',
-            hint="use auto, or name another one",
+            hint=f"{meant}use auto, or name another one: eager, sdpa, flash_attention_2 (it needs "
+            "flash-attn), flash_attention_3, flex_attention, or a kernel such as "
+            "kernels-community/flash-attn2 (it needs kernels)",
         ) from error
 
 

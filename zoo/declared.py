@@ -199,10 +199,12 @@ class StepRecipe(Recipe):
         """Batch size in each of `processes`. Raises `ConfigError` if it is not a whole number."""
         parts = processes * self.gradient_accumulation
         if self.batch_size % parts:
+            following = -(-self.batch_size // parts) * parts
             raise ConfigError(
                 f"batch_size = {self.batch_size} is not a multiple of processes = {processes} "
                 f"times gradient_accumulation = {self.gradient_accumulation}",
-                hint=f"batch_size counts the examples of all of them: give a multiple of {parts}",
+                hint="batch_size counts the examples of all of them: give "
+                f"--batch_size {following}, or another multiple of {parts}",
             )
         return self.batch_size // parts
 
@@ -218,10 +220,11 @@ class BackboneRecipe(StepRecipe):
     """Dropout of the attention weights; -1: the backbone's. On a CPU, 0 trains faster."""
     hidden_dropout: Annotated[float, Field(ge=-1, le=1)] = -1.0
     """Dropout of the states between layers; -1: the backbone's."""
-    attention: Literal["auto", "eager", "sdpa", "flash_attention_2", "bf16"] = "auto"
-    """Attention implementation; `auto`: `bf16` (`zoo.attention`) in training in bfloat16 on a CPU,
-    where the backward pass of torch's fused kernel is slow (`eager` for other backbones), else the
-    backbone's default.
+    attention: str = "auto"
+    """Attention implementation: any that transformers knows (`eager`, `sdpa`, `flash_attention_2`,
+    `flash_attention_3`, `flex_attention`, a kernel of the Hub), or `bf16` (`zoo.attention`);
+    `auto`: `bf16` in training in bfloat16 on a CPU, where the backward pass of torch's fused kernel
+    is slow (`eager` for other backbones), else the backbone's default.
     """
     recompute: bool = False
     """Gradient checkpointing: recompute activations in the backward pass, for a third more time and

@@ -159,6 +159,28 @@ def best_device() -> torch.device:
     return there or torch.device("cpu")
 
 
+@contextmanager
+def float32_products(*, tf32: bool) -> Iterator[None]:
+    """Inside, a GPU's products of float32 are those of TF32 (three digits) or exact.
+
+    Of matrices, convolutions and recurrent layers, which torch would treat differently by default.
+    By the API that torch has from 2.9 on; the older one warns.
+    """
+    if not torch.cuda.is_available():
+        yield
+        return
+    backends: Any = torch.backends
+    parts = backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn
+    former = [part.fp32_precision for part in parts]
+    for part in parts:
+        part.fp32_precision = "tf32" if tf32 else "ieee"
+    try:
+        yield
+    finally:
+        for part, precision in zip(parts, former, strict=True):
+            part.fp32_precision = precision
+
+
 def uses_bf16(setting: bool | str) -> bool:
     """Whether to compute in bfloat16: as set, or for `auto` on a GPU that supports it."""
     if setting == "auto":

@@ -205,14 +205,19 @@ class WordEncoder(WordModel):
         self.post_init()
 
     def forward(
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, **kwargs: object
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        packed: Any = None,
+        **kwargs: object,
     ) -> BaseModelOutputWithPooling:
         """Encode `input_ids [batch, tokens]`, padded on the right.
 
         Returns `last_hidden_state [batch, tokens, 2 * hidden]` (zeros at padding) and the
         sentence vector `pooler_output [batch, 2 * hidden]`. A row without a token counts as one
         padding. With `drop_unknown` words whose vector is zero are left out: states are those of
-        the others.
+        the others. `packed [batch]` is an array of the words that count in each text, one at least:
+        without it a GPU is waited for.
         """
         if attention_mask is None:
             attention_mask = torch.ones_like(input_ids)
@@ -230,8 +235,11 @@ class WordEncoder(WordModel):
             real = real.gather(1, order)
             real[:, 0] = True
         lengths = real.sum(1)
-        run = run_packed if input_ids.is_cuda else run_in_groups
-        states = run(getattr(self, self.cell), words, lengths)
+        layer = getattr(self, self.cell)
+        if input_ids.device.type == "cpu":
+            states = run_in_groups(layer, words, lengths)
+        else:
+            states = run_packed(layer, words, lengths if packed is None else torch.tensor(packed))
         if self.config.pooling == "mean":
             vectors = states.sum(1) / lengths.unsqueeze(1)
         else:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from corpora.document import Document
 from corpora.errors import InputError
-from corpora.progress import reported
+from corpora.progress import Loop, reported
 from corpora.prose import Quotes, balanced, units
 from corpora.readers.files import Refused
 from corpora.readers.source import check_unicode
@@ -141,14 +142,21 @@ def windows(encoder: TextEncoder, text: Text) -> list[Window]:
     return found
 
 
-def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Row numbers, longest first, in batches of at most `batch_tokens` ids with padding."""
+def batches_by_length(
+    lengths: Sequence[int], batch_tokens: int, whole: Loop | None = None
+) -> Iterator[list[int]]:
+    """Row numbers, longest first, in batches of at most `batch_tokens` ids with padding.
+
+    Shows its progress, or adds to that of the `whole` of which these are a part.
+    """
     order = np.argsort(-np.asarray(lengths), kind="stable").tolist()
-    with reported("texts", len(order)) as loop:
-        while loop.done < len(order):
-            size = max(1, batch_tokens // max(1, lengths[order[loop.done]]))
-            yield order[loop.done : loop.done + size]
-            loop.done += size
+    with nullcontext(whole) if whole else reported("texts", len(order)) as loop:
+        first = 0
+        while first < len(order):
+            size = max(1, batch_tokens // max(1, lengths[order[first]]))
+            yield (rows := order[first : first + size])
+            first += size
+            loop.done += len(rows)
 
 
 def in_parts(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:

@@ -153,7 +153,7 @@ class Way:
 def throughput(folder: Path, size: str, anchors: int, steps: int, candidates: int) -> dict:
     """Each way `steps` optimizer steps on the same examples, in turn."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
     dataset = open_dataset(str(folder), streamed=True)
     tokenizer = train_subwords(
         (text for row in documents(50) for text in row["sentences"]), 8000, max_length=512

@@ -41,6 +41,7 @@ def test_loops_in_each_other_share_a_line(
 def test_a_line_has_rate_and_time_left() -> None:
     loop = Loop("rows", 400, 100, time.monotonic() - 10)
     assert loop.line() == "rows: 100 of 400 in 10 s, 10 a second, 30 s left"
+    assert Loop("rows", 36_100, 100, time.monotonic() - 10).line().endswith("60 min left")
     assert Loop("rows", None, 100, time.monotonic() - 10).line().endswith("10 a second")
 
 

@@ -8,8 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from zoo.attention import FAMILIES, attention
-from zoo.backbones import load_backbone, set_attention
+from zoo.attention import FAMILIES, attention, padding_known
+from zoo.backbones import auto_class, load_backbone, set_attention
+
+from .families import CONFIGS
 
 TABLES: dict[str, dict[str, Any]] = {
     kind: {
@@ -106,3 +108,34 @@ def test_every_family_gives_the_states_of_eager_attention(kind: str) -> None:
         gradients.append(torch.cat(weights))
     for exact, rounded in (states, gradients):
         assert 0 < (rounded - exact).norm() < 0.03 * exact.norm()
+
+
+@pytest.mark.parametrize("way", ["eager", "sdpa"])
+@pytest.mark.parametrize("family", CONFIGS)
+def test_a_batch_whose_padding_is_known_has_the_same_states(family: str, way: str) -> None:
+    kind, sizes = CONFIGS[family]
+    torch.manual_seed(0)
+    config = kind(vocab_size=100, pad_token_id=0, **sizes)
+    model = auto_class(config).from_config(config).eval()
+    if way == "eager" or model._supports_sdpa:
+        set_attention(model, way)
+    ids, mask = torch.randint(5, 100, (3, 40)), torch.ones(3, 40, dtype=torch.long)
+    for real in (40, 30):
+        mask[1, real:] = 0
+        states = []
+        for known in (None, real < 40):
+            with torch.no_grad(), padding_known(known):
+                states.append(model(input_ids=ids, attention_mask=mask).last_hidden_state)
+        assert torch.equal(*states)
+
+
+def test_padding_is_no_longer_known_afterwards() -> None:
+    model = load_backbone("", TABLES["bert"]).eval()
+    ids, mask = torch.randint(5, 100, (1, 12)), torch.ones(1, 12, dtype=torch.long)
+    mask[0, 6:] = 0
+    with torch.no_grad():
+        expected = model(input_ids=ids, attention_mask=mask).last_hidden_state
+        with padding_known(False):
+            wrong = model(input_ids=ids, attention_mask=mask).last_hidden_state
+        again = model(input_ids=ids, attention_mask=mask).last_hidden_state
+    assert torch.equal(again, expected) and not torch.allclose(wrong, expected)

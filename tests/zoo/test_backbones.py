@@ -63,6 +63,25 @@ def test_attention_that_is_not_there_is_refused() -> None:
         ways_of(attention="flash_attention_2")
 
 
+@pytest.mark.parametrize("way", ["flash_attention_3", "kernels-community/flash-attn2"])
+def test_attention_of_another_library_says_what_it_needs(way: str) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("it may be installed beside a GPU")
+    with pytest.raises(ConfigError, match=f"{way}.*bert cannot: .*install"):
+        ways_of(attention=way)
+
+
+def test_attention_is_any_that_transformers_knows() -> None:
+    flex = "flex_attention"  # it is set here, and not run: it does not train on a CPU
+    backbone = load_backbone("", TABLE | {"vocab_size": 20}, attention_dropout=0.0)
+    set_attention(backbone, flex)
+    assert backbone.config._attn_implementation == flex
+    with pytest.raises(ConfigError, match=r"which is 0\.1 here\s+set attention_dropout = 0"):
+        ways_of(attention=flex)
+    with pytest.raises(ConfigError, match="did you mean 'sdpa'"):
+        ways_of(attention="sdpaa")
+
+
 @pytest.mark.parametrize(
     ("kind", "where"),
     [("bert", "first"), ("roberta", "first"), ("xlnet", "last"), ("gpt2", "last")],

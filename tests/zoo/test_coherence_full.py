@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -268,14 +268,16 @@ class Plain(nn.Module):
         super().__init__()
         self.followed: list[list[list[int]]] = []
 
-    def vectors(self, ids: Tensor, mask: Tensor, encoder: Any = None) -> Tensor:
+    def vectors(
+        self, ids: Tensor, mask: Tensor, encoder: Any = None, padded: bool | None = None
+    ) -> Tensor:
         texts = [row[:size].tolist() for row, size in zip(ids, mask.sum(1).tolist(), strict=True)]
         if encoder is not None:
             self.followed.append(texts)
             return torch.tensor([[1.0, 2.0 * text[0]] for text in texts])
         return torch.tensor([[float(len(text)), float(text[0])] for text in texts])
 
-    def forward(self, ids: Tensor, mask: Tensor, with_vectors: bool) -> ScoreOutput:
+    def forward(self, ids: Tensor, mask: Tensor, with_vectors: bool, padded: bool) -> ScoreOutput:
         vectors = self.vectors(ids, mask)
         return ScoreOutput(vectors[:, 1] / 10, vectors if with_vectors else None)
 
@@ -351,6 +353,23 @@ def test_an_epoch_of_rounds_sees_each_row_once(
     loop.run()
     names = sorted(name for name, _ in loop.rows)
     assert sorted(seen[:50]) == sorted(seen[50:]) == names and seen[:50] != seen[50:]
+    assert loop.pace.steps == 26  # 13 an epoch
+
+
+def test_processes_share_the_validation(
+    training: Callable[..., FullTraining], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three processes each scores a third; all have the scores in the texts' order."""
+    loop = training()
+    texts, shares = [5.0, 4.0, 8.0, 1.0, 7.0, 2.0, 9.0], []
+    of_all = [score for rank in range(3) for score in texts[rank::3]]
+    loop.processes = 3
+    loop.model = cast(Any, SimpleNamespace(score_ids=lambda own, _: shares.append(own)))
+    monkeypatch.setattr("zoo.coherence.loop.gather_object", lambda own: of_all)
+    for rank in range(3):
+        loop.accelerator = cast(Any, SimpleNamespace(process_index=rank))
+        assert loop.score_ids(texts, 64) == texts
+    assert shares == [[5.0, 1.0, 9.0], [4.0, 7.0], [8.0, 2.0]]
 
 
 def test_max_steps_replaces_epochs(ranked_folder: Path, tmp_path: Path) -> None:
@@ -536,6 +555,9 @@ def test_the_full_model_refuses_what_it_does_not_do(
         *FULL, "--gradient_accumulation", 2, "--dataset", ranked_folder, "--output", tmp_path / "m"
     )
     assert code == 2 and "increase batch_size" in message
+    words = ["--batch_size", 1, "--processes", 2, "--dataset", ranked_folder]
+    code, message = train_cli(*FULL, *words, "--output", tmp_path / "m")
+    assert code == 2 and "batch_size = 1" in message and "--batch_size 2" in message
     command = [*FULL, "--dataset", str(ranked_folder), "--output", str(tmp_path / "m")]
     train_together(command, fsdp="the full model does not support FSDP")
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from transformers import BertConfig, masking_utils
+from transformers import BertConfig
 
 from zoo import modeling_discorpora
 from zoo.backbones import Pooling, set_attention
@@ -38,6 +38,10 @@ from zoo.dissent.modeling import (
     PairTransformerConfig,
 )
 
+from .families import CONFIGS
+
+BOTH_WAYS = ("bert", "roberta", "modernbert", "gpt2", "qwen", "t5")
+"""Families whose attention transformers can choose."""
 POOLINGS = ["first", "last", "mean"]
 WIDTH = 8
 
@@ -55,14 +59,13 @@ class OneDevice(TorchDispatchMode):
 @pytest.fixture(autouse=True)
 def one_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # there is none
-    # transformers itself asks at each forward pass whether a mask is all ones.
-    monkeypatch.setattr(masking_utils, "_ignore_bidirectional_mask_sdpa", lambda *_, **__: False)
-    monkeypatch.setattr(modeling_discorpora, "run_in_groups", _states)  # which is the CPU's own
+    monkeypatch.setattr(modeling_discorpora, "run_packed", _states)  # `meta` has no such layer
     with OneDevice():
         yield
 
 
 def _states(layer: nn.LSTM | nn.GRU, vectors: Tensor, lengths: Tensor) -> Tensor:
+    lengths.cpu().tolist()  # as packing does
     return vectors.sum(2, keepdim=True).expand(-1, -1, 2 * layer.hidden_size)
 
 
@@ -87,20 +90,39 @@ def test_devices_that_are_mixed_are_told() -> None:
         ids(3) + torch.ones(3)
 
 
+def test_an_unknown_padding_is_looked_for() -> None:
+    model = CoherenceScorer(CoherenceConfig(backbone_config=bert())).to("meta")
+    with pytest.raises(RuntimeError, match="meta"):
+        model(ids(2, 9), ids(2, 9))
+
+
+@pytest.mark.parametrize("padded", [True, False])
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_the_coherence_scorer(pooling: Pooling) -> None:
+def test_the_coherence_scorer(pooling: Pooling, padded: bool) -> None:
     config = CoherenceConfig(backbone_config=bert(), pooling=pooling)
     model = CoherenceScorer(config).to("meta").train()
-    trained(model, ContrastiveMargin()(model(ids(2, 3, 9), ids(2, 3, 9)).scores))
+    trained(model, ContrastiveMargin()(model(ids(2, 3, 9), ids(2, 3, 9), padded=padded).scores))
+
+
+@pytest.mark.parametrize("padded", [True, False])
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+@pytest.mark.parametrize("family", CONFIGS)
+def test_a_backbone_of_every_family(family: str, attention: str, padded: bool) -> None:
+    kind, sizes = CONFIGS[family]
+    config = kind(vocab_size=20, pad_token_id=0, **sizes)
+    model = PairTransformer(PairTransformerConfig(backbone_config=config, num_labels=3))
+    set_attention(model.backbone, attention if family in BOTH_WAYS else "eager")
+    model.to("meta").train()
+    trained(model, model(ids(2, 9), ids(2, 9), ids(2), padded=padded).loss)
 
 
 def test_the_momentum_encoder() -> None:
     model = CoherenceScorer(CoherenceConfig(backbone_config=bert())).to("meta").train()
     momentum = MomentumEncoder(model.backbone, 0.9)
     queue = NegativeQueue(5, WIDTH, "meta")
-    own = model.vectors(ids(2, 9), ids(2, 9))
+    own = model.vectors(ids(2, 9), ids(2, 9), padded=True)
     with torch.no_grad():
-        followed = model.vectors(ids(2, 7), ids(2, 7), momentum.encoder)
+        followed = model.vectors(ids(2, 7), ids(2, 7), momentum.encoder, padded=False)
         queue.push(followed)
     trained(model, MomentumContrast()(own, followed, queue()))
     momentum.update(model.backbone)
@@ -117,18 +139,21 @@ def test_unc() -> None:
 def test_dissent(pooling: Pooling) -> None:
     config = PairTransformerConfig(backbone_config=bert(), pooling=pooling, num_labels=3)
     model = PairTransformer(config).to("meta").train()
-    trained(model, model(ids(2, 9), ids(2, 9), ids(2), token_type_ids=ids(2, 9)).loss)
+    types = ids(2, 9)
+    trained(model, model(ids(2, 9), ids(2, 9), ids(2), token_type_ids=types, padded=True).loss)
 
 
 @pytest.mark.parametrize("pooling", ["max", "mean"])
 def test_models_of_words(pooling: Any) -> None:
     sizes = {"vocab_size": 20, "embedding_size": 4, "hidden_size": 4, "pooling": pooling}
     pairs = BiLstmForMarkers(BiLstmConfig(**sizes, projection_size=5, num_labels=3)).to("meta")
-    trained(pairs, pairs(ids(2, 2, 5), ids(2, 2, 5), ids(2)).loss)
+    packed = np.array([5, 4, 3, 5])
+    trained(pairs, pairs(ids(2, 2, 5), ids(2, 2, 5), ids(2), packed=packed).loss)
     config = CriteriaConfig(**sizes, decoder_size=5, criteria=["nl", "spp", "sdt"])
     criteria = CriteriaModel(config).to("meta")
     bags = {name: ids(2, 4) for name in config.bags}
-    trained(criteria, criteria(ids(2, 5), ids(2, 5), bags, ids(2, len(config.classes))).loss)
+    labels = ids(2, len(config.classes))
+    trained(criteria, criteria(ids(2, 5), ids(2, 5), bags, labels, packed=packed[:2]).loss)
 
 
 @pytest.mark.parametrize("vector", ["cls", "mean"])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
+from corpora import progress
 from corpora.errors import ConfigError, InputError
+from zoo.evaluate import encoders
 from zoo.evaluate.discoeval import DiscoEval
 from zoo.evaluate.discoeval.protocol import representation_of
 from zoo.evaluate.encoders import load_encoder
@@ -43,6 +46,20 @@ def test_representations_are_read_off_one_pass(tiny_bert: Path) -> None:
             np.testing.assert_allclose(found[name][row], expected[name], atol=2e-6, err_msg=name)
     assert (found["mean"][0] == found["mean"][3]).all()
     assert encoder.tokens == sum(len(encoder.tokenizer(t)["input_ids"]) for t in TEXTS[:3])
+
+
+def test_progress_is_that_of_all_texts(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoders, "SHARD", 2)
+    encoder, shown = load_encoder(str(tiny_bert), batch_tokens=8), []
+    forward = encoder.model.forward
+
+    def noting(*args: Any, **kwargs: Any) -> Any:
+        shown.extend((loop.what, loop.done, loop.total) for loop in progress._loops)
+        return forward(*args, **kwargs)
+
+    monkeypatch.setattr(encoder.model, "forward", noting)
+    encoder.encode(TEXTS)
+    assert shown == [("texts", done, 3) for done in range(3)]
 
 
 def test_a_pair_is_one_input_with_segments(tiny_bert: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -16,11 +18,12 @@ from safetensors.torch import load_file
 
 from corpora.errors import DiscorporaError
 from workflows.report.stages import amounts
+from zoo.modeling import float32_products
 from zoo.presets import read_preset
 from zoo.train import lower_memory
 from zoo.training import trainer
 from zoo.training.job import Job
-from zoo.training.throughput import Throughput
+from zoo.training.throughput import Pace, Throughput
 
 NO_DROPOUT = [
     *("--backbone_config.hidden_dropout_prob", "0"),
@@ -159,15 +162,73 @@ def test_a_model_says_how_much_it_was_trained_on(
     assert amounts("model", results)[0] == results["dataset"]["rows"]["train"]
 
 
-def test_validation_inside_an_epoch(train_cli: Run, permuted_folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "steps"),
+    [([], [3, 6, 8]), (["--max_steps", "6"], [3, 6])],  # the last one is not validated twice
+)
+def test_validation_inside_an_epoch(
+    options: list[str],
+    steps: list[int],
+    train_cli: Run,
+    permuted_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    saved: list[int] = []
+    save = trainer.ZooTrainer._save_checkpoint
+
+    def noting(self: trainer.ZooTrainer, *args: Any) -> None:
+        saved.append(self.state.global_step)
+        save(self, *args)
+
+    monkeypatch.setattr(trainer.ZooTrainer, "_save_checkpoint", noting)
+    caplog.set_level("INFO", logger="zoo")
     output = tmp_path / "model"
     code, _ = train_cli(
         "coherence/contrastive_tiny",
-        *("--dataset", permuted_folder, "--output", output, "--eval_steps", "3"),
+        *("--dataset", permuted_folder, "--output", output, "--eval_steps", "3", *options),
     )
     assert code == 0
     results = json.loads((output / "results.json").read_text(encoding="utf-8"))
-    assert [entry["step"] for entry in results["training"]["validations"]] == [3, 6, 8]
+    assert [entry["step"] for entry in results["training"]["validations"]] == steps == saved
+    line = rf"step 3 of {steps[-1]}, [\d.,e+]+ examples/s, \d+ s left: eval_loss"
+    assert re.search(line, caplog.text)
+
+
+def test_the_pace_of_a_resumed_run_counts_its_own_steps() -> None:
+    pace = Pace(1500, 6, first=100, start=time.monotonic() - 50)
+    assert pace.line(110) == "step 110 of 1,500, 1.2 examples/s, 1 h 56 min left"
+    assert pace.line(100) == "step 100 of 1,500"
+
+
+def test_the_generators_of_other_gpus_stay_untouched(monkeypatch: pytest.MonkeyPatch) -> None:
+    named: list[Any] = []
+    fork = torch.random.fork_rng
+
+    def noting(devices: Any = None, **more: Any) -> Any:
+        named.append(devices)
+        return fork(devices, **more)
+
+    monkeypatch.setattr(torch.random, "fork_rng", noting)
+    model = torch.nn.Linear(2, 1)
+    trainer.ignore_unused(model, lambda: model(torch.ones(1, 2)).sum())
+    assert named == [[]]
+
+
+@pytest.mark.parametrize("tf32", [True, False])
+def test_products_of_float32_are_set_in_one_place(
+    tf32: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As asked for in matrices, convolutions and recurrent layers alike, and put back."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    parts = torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn
+    former = [part.fp32_precision for part in parts]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with float32_products(tf32=tf32):
+            assert {part.fp32_precision for part in parts} == {"tf32" if tf32 else "ieee"}
+    assert [part.fp32_precision for part in parts] == former
 
 
 def test_the_pairwise_objective_trains_too(
@@ -176,10 +237,13 @@ def test_the_pairwise_objective_trains_too(
     code, message = train_cli(
         "coherence/contrastive_tiny",
         *("--dataset", permuted_folder, "--output", tmp_path / "m", "--objective", "pairwise"),
+        *("--max_eval_rows", 3),
     )
     assert code == 0, message
     results = json.loads((tmp_path / "m" / "results.json").read_text(encoding="utf-8"))
     assert results["dataset"]["config"] == "pairwise"
+    reference = json.loads((tmp_path / "m" / "reference.json").read_text(encoding="utf-8"))
+    assert reference["texts"] == results["metrics"]["test"]["pairs"] == 3
 
 
 def job_of(recipe: str, folder: Path, **options: object) -> Job:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import torch
 from torch.optim import Optimizer
@@ -22,7 +23,7 @@ from zoo.coherence.modeling import CoherenceScorer, score_orders
 from zoo.coherence.objectives import ranking_accuracy
 from zoo.coherence.scoring import REFERENCE, Reference
 from zoo.evaluate.scores import Ranking
-from zoo.training.data import SPLITS, Dataset, open_dataset, split_spec, spread
+from zoo.training.data import SPLITS, Dataset, evenly, open_dataset, split_spec, spread
 from zoo.training.finishing import finish, ranking_headline
 from zoo.training.job import Job, is_main_process
 from zoo.training.mapped import rows_of
@@ -54,9 +55,10 @@ class Prepared:
         """By split the documents that were longer than the maximum."""
         return {split: part.encoder.cut for split, part in self.documents.items()}
 
-    def ranking(self, split: str) -> Ranking:
-        """The model's scores of a split's `pairs`."""
-        return score_orders(self.model, self.documents[split], self.pairs[split], self.batch_tokens)
+    def ranking(self, split: str, scorer: Any = None) -> Ranking:
+        """The scores of a split's `pairs`, by the model or by what scores as it does."""
+        read = self.documents[split], self.pairs[split], self.batch_tokens
+        return score_orders(scorer or self.model, *read)
 
 
 def train(recipe: Contrastive, job: Job) -> None:
@@ -167,7 +169,9 @@ def leave(job: Job, prepared: Prepared, training: Mapping[str, Any]) -> None:
     metrics = {split: prepared.ranking(split).metrics(seed) for split in prepared.pairs}
     # Percentiles are relative to the validation documents in their original order.
     documents = prepared.documents["validation"]
-    texts = [documents.original(name) for name in documents.numbers]
+    names = np.array([*documents.numbers], object)
+    some = names[evenly(len(names), job.recipe.max_eval_rows)]
+    texts = [documents.original(name) for name in some]
     scores = prepared.model.score_ids(texts, prepared.batch_tokens)
     of = f"{prepared.dataset.name}, validation documents"
     write_json(job.folder / REFERENCE, asdict(Reference.among(of, scores)))

@@ -267,11 +267,13 @@ class Instances(Dataset[tuple[list[np.ndarray], int]]):
         """`input_ids` and `attention_mask` `[batch, 1 + negatives, tokens]`, the original first.
 
         `labels [batch]` are the `counts`: how many of a row's negatives a validation judges.
+        `padded`: whether a text is.
         """
         ids, mask = pad([text for texts, _ in rows for text in texts], self.pad_id)
+        padded = not mask.all()
         ids, mask = (each.view(len(rows), -1, ids.size(1)) for each in (ids, mask))
         labels = torch.tensor([count for _, count in rows])
-        return {"input_ids": ids, "attention_mask": mask, "labels": labels}
+        return {"input_ids": ids, "attention_mask": mask, "padded": padded, "labels": labels}
 
 
 def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int) -> Instances:

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from corpora.prose import Quotes
+from zoo.attention import padding_known
 from zoo.backbones import BackboneConfig, OverBackbone, pooled
 from zoo.coherence.data import pad
 from zoo.coherence.modeling import ANEW, CoherenceScorer
@@ -84,9 +85,15 @@ class LinkScorer(OverBackbone):
             self.order_head = nn.Linear(self.backbone.config.hidden_size, 1)
         self.post_init()
 
-    def vectors(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """The vectors `[sentences, size]` of `input_ids [sentences, tokens]`."""
-        encoded = self.backbone(input_ids=input_ids, attention_mask=attention_mask)
+    def vectors(
+        self, input_ids: Tensor, attention_mask: Tensor, padded: bool | None = None
+    ) -> Tensor:
+        """The vectors `[sentences, size]` of `input_ids [sentences, tokens]`.
+
+        `padded`: whether the mask has a 0, where it is known.
+        """
+        with padding_known(padded):
+            encoded = self.backbone(input_ids=input_ids, attention_mask=attention_mask)
         return pooled(encoded.last_hidden_state, attention_mask, "mean")
 
     def forward(self, vectors: Tensor, texts: Tensor) -> Tensor:
@@ -130,7 +137,8 @@ class LinkScorer(OverBackbone):
         order, parts = [], []
         for rows in batches_by_length([len(one) for one in ids], BATCH_TOKENS):
             words, mask = pad([ids[row] for row in rows], self.backbone.config.pad_token_id or 0)
-            parts.append(self.vectors(words.to(self.device), mask.to(self.device)))
+            inputs = words.to(self.device), mask.to(self.device)
+            parts.append(self.vectors(*inputs, padded=not mask.all()))
             order += rows
         return torch.cat(parts)[torch.as_tensor(np.argsort(order))]
 

@@ -4,8 +4,9 @@ The data depend on the model, so the loop is written by hand. A round is 200 ins
 hardest negatives are mined with the current model, then used in training. Checkpoints are made
 between rounds, so that a resumed run mines the same negatives.
 
-Several processes divide the mining, and the batches if their number divides them; the queue takes
-the negatives of all, so that the result is that of one process.
+Several processes divide the mining, the batches and the validation; the queue takes the negatives
+of all, so that the result is that of one process. The last batch of a round may be too small to be
+divided: all processes then compute it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState, DistributedType
-from accelerate.utils import broadcast_object_list, gather_object
+from accelerate.utils import gather_object
 from safetensors.torch import load_model
 from torch import Tensor
 
@@ -40,10 +41,11 @@ from zoo.coherence.objectives import (
     MomentumEncoder,
     NegativeQueue,
 )
-from zoo.modeling import explained, uses_bf16, within_memory
+from zoo.modeling import explained, float32_products, uses_bf16, within_memory
 from zoo.training import checkpoints
 from zoo.training.job import Job, is_main_process
-from zoo.training.trainer import ignore_unused, tensor_cores, thinned
+from zoo.training.throughput import Pace
+from zoo.training.trainer import ignore_unused, thinned
 
 if TYPE_CHECKING:
     from zoo.coherence.recipes import Full
@@ -114,18 +116,20 @@ class FullTraining:
                 hint="leave out --use_fsdp: each process then has the whole model",
             )
         self.processes = self.accelerator.num_processes
+        recipe.share_of_batch(self.processes)  # raises if the batch cannot be divided
+        prepared.model.to(self.accelerator.device)
         optimizer = torch.optim.AdamW(
             prepared.model.parameters(),
             lr=recipe.learning_rate,
             weight_decay=recipe.weight_decay,
             eps=recipe.adam_epsilon,
+            fused=self.accelerator.device.type == "cuda",
         )
         if self.processes > 1:
-            prepared.model.to(self.accelerator.device)
-            texts = self._padded(self.documents.row_texts(rows[0]))
+            ids, mask, padded = self._padded(self.documents.row_texts(rows[0]))
 
             def loss() -> Tensor:
-                return prepared.model(*texts).scores.sum()
+                return prepared.model(ids, mask, padded=padded).scores.sum()
 
             ignore_unused(prepared.model, loss)
         self.parallel, self.optimizer, self.schedule = self.accelerator.prepare(
@@ -146,6 +150,10 @@ class FullTraining:
             self.queue = NegativeQueue(recipe.queue_size, width, self.accelerator.device)
             kept += [self.momentum, self.queue]
         self.accelerator.register_for_checkpointing(*kept)
+        if recipe.compile:
+            self.model.backbone.compile()
+            if self.momentum is not None:
+                self.momentum.encoder.compile()
         # The last step; `max_steps` replaces the epochs.
         self.in_epoch = math.ceil(len(rows) / recipe.mine_every)
         self.rounds: float = max(1, round(recipe.epochs * self.in_epoch))
@@ -168,9 +176,15 @@ class FullTraining:
             log.info("resuming from %s", start)
             self.accelerator.load_state(str(start))
             self.job.note_processes(start, "random_states_*.pkl", self.processes)
+        steps = self.steps
+        if math.isinf(steps):
+            sizes = [*range(0, len(self.rows), self.recipe.mine_every), len(self.rows)]
+            of_round = [-(-size // self.recipe.batch_size) for size in np.diff(sizes).tolist()]
+            steps = sum(of_round[number % self.in_epoch] for number in range(int(self.rounds)))
+        self.pace = Pace(int(steps), self.recipe.batch_size, progress.step)
         if self.recipe.report_to:
             self.accelerator.init_trackers(self.job.name.replace("/", "-"))
-        with tensor_cores():
+        with float32_products(tf32=True):
             while not self._ended():
                 self._round()
         mining, training = progress.seconds["mining"], max(progress.seconds["training"], 1e-9)
@@ -239,11 +253,10 @@ class FullTraining:
         due = not progress.log or progress.step - progress.log[-1]["step"] >= recipe.eval_steps
         if due or self._ended():
             with self._part("validation"):
-                metrics = self.prepared.ranking("validation").metrics(recipe.seed)
-            # From the main process: rounding must not let processes diverge.
-            [accuracy] = broadcast_object_list([metrics["accuracy"]["value"]])
+                metrics = self.prepared.ranking("validation", self).metrics(recipe.seed)
+            accuracy = metrics["accuracy"]["value"]
             progress.log.append({"step": progress.step, "accuracy": accuracy})
-            log.info("step %d: validation accuracy %.4f", progress.step, accuracy)
+            log.info("%s: validation accuracy %.4f", self.pace.line(progress.step), accuracy)
             self.accelerator.log({"eval_accuracy": accuracy}, step=progress.step)
             if accuracy > progress.best:
                 progress.best, progress.best_step = accuracy, progress.step
@@ -252,6 +265,14 @@ class FullTraining:
             progress.saved = progress.step
             with self._part("checkpoints"):
                 self._save()
+
+    def score_ids(self, texts: Sequence[Any], batch_tokens: int) -> list[float]:
+        """As the model's own; each process scores a part, and all of them have all scores."""
+        first, every = self.accelerator.process_index, self.processes
+        own = gather_object(self.model.score_ids(texts[first::every], batch_tokens))
+        scores = np.empty(len(texts))
+        scores[np.argsort(np.arange(len(texts)) % every, kind="stable")] = own
+        return scores.tolist()
 
     def _save(self) -> None:
         folder = self.checkpoint(self.progress.step)
@@ -295,7 +316,7 @@ class FullTraining:
         progress.step += 1
         progress.seen += len(batch)
         if progress.step % self.recipe.logging_steps == 0:
-            log.info("step %d: loss %.4g", progress.step, self._check_losses())
+            log.info("%s: loss %.4g", self.pace.line(progress.step), self._check_losses())
             self.accelerator.log({"loss": loss.item()}, step=progress.step)
 
     def _check_losses(self) -> float:
@@ -326,8 +347,9 @@ class FullTraining:
             size = len(batch) // self.processes
             first = size * self.accelerator.process_index
             batch = batch[first : first + size]
-        ids, mask = self._padded([text for row in batch for text in self.documents.row_texts(row)])
-        outputs = self.parallel(ids, mask, with_vectors=True)
+        texts = [text for row in batch for text in self.documents.row_texts(row)]
+        ids, mask, padded = self._padded(texts)
+        outputs = self.parallel(ids, mask, with_vectors=True, padded=padded)
         scores = outputs.scores.view(len(batch), -1)
         loss: Tensor = self.contrast(scores.float())
         if self.momentum is None:
@@ -340,17 +362,20 @@ class FullTraining:
         ]
         with torch.no_grad():
             encoder = self.momentum.encoder
-            negatives = self.model.vectors(other_ids, other_mask, encoder)
+            negatives = self.model.vectors(other_ids, other_mask, encoder, padded)
             self.queue.push(self.accelerator.gather(negatives) if shared else negatives)
-            followed = self.model.vectors(*self._padded(slices), encoder)
+            slice_ids, slice_mask, padded = self._padded(slices)
+            followed = self.model.vectors(slice_ids, slice_mask, encoder, padded)
         own, weight = outputs.vectors.view(by_row)[:, 0], self.recipe.momentum_weight
         return (1 - weight) * loss + weight * self.momentum_contrast(own, followed, self.queue())
 
-    def _padded(self, texts: list[Any]) -> tuple[Tensor, Tensor]:
+    def _padded(self, texts: list[Any]) -> tuple[Tensor, Tensor, bool]:
+        """Ids and mask on the device, and whether a text is padded."""
         ids, mask = pad(texts, self.prepared.model.config.pad_token_id or 0)
-        self.progress.tokens += int(mask.sum())
+        tokens = int(mask.sum())
+        self.progress.tokens += tokens
         ids, mask = on_device(self.accelerator.device, ids, mask)
-        return ids, mask
+        return ids, mask, tokens < mask.numel()
 
 
 def drawn(row: Row, keep: int, seed: int, number: int) -> Row:

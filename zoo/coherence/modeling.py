@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 from transformers.utils.generic import ModelOutput
 
 from corpora.prose import Quotes
+from zoo.attention import padding_known
 from zoo.backbones import BackboneConfig, OverBackbone, Pooling, pooled, stands_last
 from zoo.coherence.data import Documents, cut_pairs, encode_documents, on_device, pad
 from zoo.evaluate.scores import Ranking, finite
@@ -95,28 +96,35 @@ class CoherenceScorer(OverBackbone):
         input_ids: Tensor,
         attention_mask: Tensor,
         with_vectors: bool = False,
+        padded: bool | None = None,
         **kwargs: object,
     ) -> ScoreOutput:
         """Score `input_ids [..., tokens]`, padded on the right: `scores [...]`.
 
         `[batch, tokens]` gives one score for each text, `[batch, 1 + negatives, tokens]` a row of
-        scores for each positive text and its negatives.
+        scores for each positive text and its negatives. `padded`: whether the mask has a 0; if it
+        is not said, a GPU is waited for.
         """
         *leading, tokens = input_ids.shape
         ids, mask = input_ids.reshape(-1, tokens), attention_mask.reshape(-1, tokens)
-        vectors = self.vectors(ids, mask)
+        vectors = self.vectors(ids, mask, padded=padded)
         scores = self.heads(vectors).reshape(leading)
         return ScoreOutput(scores=scores, vectors=vectors if with_vectors else None)
 
     def vectors(
-        self, input_ids: Tensor, attention_mask: Tensor, backbone: nn.Module | None = None
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        backbone: nn.Module | None = None,
+        padded: bool | None = None,
     ) -> Tensor:
         """The linear layer's input `[texts, dim]` for `input_ids [texts, tokens]`.
 
         `backbone` replaces the model's own (for the momentum encoder).
         """
         encoder = self.backbone if backbone is None else backbone
-        states = encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        with padding_known(padded):
+            states = encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         return pooled(states, attention_mask, self.config.pooling)
 
     def heads(self, vectors: Tensor) -> Tensor:
@@ -185,9 +193,11 @@ class CoherenceScorer(OverBackbone):
         order: list[int] = []
         found: list[Tensor] = []
         for rows in batches_by_length([len(text) for text in texts], batch_tokens):
-            padded = pad([texts[row] for row in rows], self.config.pad_token_id or 0)
+            ids, mask = pad([texts[row] for row in rows], self.config.pad_token_id or 0)
+            padded = not mask.all()
             with torch.autocast(self.device.type, torch.bfloat16, enabled=bf16):
-                found.append(self(*on_device(self.device, *padded)).scores.float())
+                inputs = on_device(self.device, ids, mask)
+                found.append(self(*inputs, padded=padded).scores.float())
             order += rows
         if found:  # read once: a GPU computes while the next batch is made
             scores[order] = torch.cat(found).cpu()

@@ -129,8 +129,8 @@ class Full(ScorerRecipe):
     """The scorer with hard negatives and a momentum encoder.
 
     `save_steps` and `eval_steps` count steps, but take effect between rounds (0: after each round).
-    The best model in validation is also kept. Several processes divide the mining and, if their
-    number divides `batch_size`, the batches; otherwise each computes whole steps.
+    The best model in validation is also kept. Several processes divide the mining, the batches and
+    the validation.
     """
 
     paper = "Jwalapuram, Joty and Lin 2022, section 3.4"
@@ -170,17 +170,12 @@ class Full(ScorerRecipe):
 
     @model_validator(mode="after")
     def _by_its_own_loop(self) -> Self:
-        if self.gradient_accumulation != 1 or self.compile:
+        if self.gradient_accumulation != 1:
             raise ConfigError(
-                "the full model does not support gradient_accumulation and compile",
+                "the full model does not support gradient_accumulation",
                 hint="increase batch_size instead",
             )
         return self
-
-    def share_of_batch(self, processes: int) -> int:
-        """Examples of a step in each of `processes`; all of them if they cannot be divided."""
-        share, rest = divmod(self.batch_size, processes)
-        return self.batch_size if rest else share
 
     def train(self, job: Job) -> None:
         from zoo.coherence.full import train

@@ -60,8 +60,11 @@ class Ranked(TorchDataset[tuple[list[list[int]], list[int]]]):
         """The sentences of each row's document."""
         return [len(sentences) for sentences, _ in self.rows]
 
-    def collate(self, rows: Sequence[tuple[list[list[int]], list[int]]]) -> dict[str, Tensor]:
-        """`input_ids`, `attention_mask` `[sentences, words]`; `texts [batch, 2, sentences]`."""
+    def collate(self, rows: Sequence[tuple[list[list[int]], list[int]]]) -> dict[str, Any]:
+        """`input_ids`, `attention_mask` `[sentences, words]`; `texts [batch, 2, sentences]`.
+
+        `packed [sentences]`, an array, are the words of each sentence.
+        """
         words: list[list[int]] = []
         texts: list[list[int]] = []
         for sentences, order in rows:
@@ -73,6 +76,7 @@ class Ranked(TorchDataset[tuple[list[list[int]], list[int]]]):
             "texts": pad_rows(texts).view(len(rows), 2, -1),
             "input_ids": ids,
             "attention_mask": mask,
+            "packed": mask.sum(1).numpy(),
             "labels": torch.ones(len(rows), dtype=torch.long),  # one negative a row
         }
 

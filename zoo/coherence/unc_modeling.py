@@ -137,10 +137,15 @@ class UncModel(ZooModel):
     def _init_weights(self, module: nn.Module) -> None:
         """Keep torch's own initialisation of the modules."""
 
-    def encode(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
+    def encode(
+        self, input_ids: Tensor, attention_mask: Tensor, packed: Any = None
+    ) -> tuple[Tensor, Tensor]:
         """Words `[sentences, words]`: their states, and `[sentences, 2 * hidden]` sentence
-        vectors, the last states of both directions."""
-        lengths = attention_mask.sum(1)
+        vectors, the last states of both directions.
+
+        `packed` is an array of the sentences' lengths: without it a GPU is waited for.
+        """
+        lengths = attention_mask.sum(1) if packed is None else torch.tensor(packed)
         # On a GPU in float32, see `zoo.modeling_discorpora.run_packed`.
         with torch.autocast("cuda", enabled=False):
             packed = pack_padded_sequence(
@@ -193,7 +198,7 @@ class UncModel(ZooModel):
         self, input_ids: Tensor, attention_mask: Tensor, texts: Tensor, **kwargs: object
     ) -> UncOutput:
         """Score `texts [batch, 1 + negatives, sentences]` over the sentences `input_ids`."""
-        states, vectors = self.encode(input_ids, attention_mask)
+        states, vectors = self.encode(input_ids, attention_mask, kwargs.get("packed"))
         output = self.score_vectors(vectors, texts)
         if self.training:
             output.language_loss = self.language_loss(states, input_ids, attention_mask)

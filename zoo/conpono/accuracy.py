@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from accelerate import PartialState
+from accelerate.utils import gather_object
 from torch.utils.data import DataLoader
 
+from corpora.progress import track
 from zoo.conpono.examples import Collator, Examples, as_tensors
 from zoo.conpono.modeling import ConponoModel
 from zoo.conpono.segments import KEPT
@@ -72,15 +76,32 @@ def validation_metrics(made: Any, distances: Sequence[int]) -> dict[str, float]:
 
 @torch.inference_mode()
 def held_out(
-    model: ConponoModel, examples: Examples, collator: Collator, batch: int = 8, workers: int = 0
+    model: ConponoModel,
+    examples: Examples,
+    collator: Collator,
+    batch: int = 8,
+    workers: int = 0,
+    *,
+    bf16: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`hits` of a model on `examples`, as sampled in epoch 0."""
+    """`hits` of a model on `examples`, as sampled in epoch 0; `bf16`: computed in bfloat16.
+
+    Each of several processes takes a part of the examples, and all of them get all hits.
+    """
     model.eval()
+    state = PartialState()
+    numbers = np.arange(len(examples))
+    rows = numbers if examples.rows is None else examples.rows
+    own = replace(examples, rows=rows[state.process_index :: state.num_processes])
+    loader = DataLoader(own, batch, collate_fn=collator, num_workers=workers)
     counts = []
-    for inputs in DataLoader(examples, batch, collate_fn=collator, num_workers=workers):
-        scores = model(**as_tensors(inputs, model.device)).scores
+    for inputs in track(loader, "batches", total=len(loader)):
+        with torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
+            scores = model(**as_tensors(inputs, model.device)).scores
         counts.append(hits(scores.float().cpu().numpy(), inputs["labels"]))
-    right, asked = (np.concatenate(part) for part in zip(*counts, strict=True))
+    order = np.argsort(np.argsort(numbers % state.num_processes, kind="stable"))
+    found = gather_object(counts)
+    right, asked = (np.concatenate(part)[order] for part in zip(*found, strict=True))
     return right, asked
 
 

@@ -11,7 +11,7 @@ import torch
 
 from corpora.errors import ConfigError
 from zoo.backbones import backbone_of, pooling_of, set_attention, tokenizer_for, training_attention
-from zoo.conpono.accuracy import accuracies, held_out, validation_metrics, write_plot
+from zoo.conpono.accuracy import accuracies, held_out, hits, validation_metrics, write_plot
 from zoo.conpono.examples import Candidates, Collator, Examples, Orderings
 from zoo.conpono.modeling import ConponoModel, load_heads
 from zoo.conpono.segments import Geometry, Masking, Template
@@ -88,6 +88,12 @@ def train(recipe: Conpono, job: Job) -> None:
         dataloader_num_workers=worker_count(recipe.workers),
         torch_compile=False,  # the backbone alone is compiled
     )
+    counted: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+
+    def validated(made: Any) -> dict[str, float]:
+        counted["validation_masked"] = hits(made.predictions[0], made.label_ids)
+        return validation_metrics(made, geometry.distances)
+
     trainer = ConponoTrainer(
         model,
         arguments,
@@ -96,22 +102,27 @@ def train(recipe: Conpono, job: Job) -> None:
         data_collator=collator,
         train_dataset=training,
         eval_dataset=shown["validation"],
-        compute_metrics=lambda made: validation_metrics(made, geometry.distances),
+        compute_metrics=validated,
     )
     with training_attention(model.backbone, recipe):
         state = fit(trainer)
-    if not is_main_process():
-        return
 
-    # Evaluation, with words hidden as in training (the paper's figure 2), and with none hidden
-    workers = arguments.dataloader_num_workers
+    # Evaluation, with words hidden as in training (the paper's figure 2), and with none hidden;
+    # in the precision of the training, and by all processes: candidates make long batches. The last
+    # validation has counted one of them, if a step was taken.
+    workers, bf16 = arguments.dataloader_num_workers, arguments.bf16
     metrics = {}
     for split, part in shown.items():
         for name, rate in {"masked": masking.rate, "clean": 0.0}.items():
-            examples = replace(part, masking=replace(masking, rate=rate))
-            right, asked = held_out(model, examples, collator, workers=workers)
-            figures = accuracies(right, asked, geometry.distances, recipe.seed, f"{split}.{name}")
-            metrics[f"{split}_{name}"] = figures
+            key = f"{split}_{name}"
+            if key not in counted:
+                examples = replace(part, masking=replace(masking, rate=rate))
+                counted[key] = held_out(model, examples, collator, workers=workers, bf16=bf16)
+            metrics[key] = accuracies(
+                *counted[key], geometry.distances, recipe.seed, f"{split}.{name}"
+            )
+    if not is_main_process():
+        return
     if recipe.objective == "conpono":
         write_plot(job.folder / "accuracy.svg", metrics)
 

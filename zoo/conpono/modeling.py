@@ -18,7 +18,7 @@ from transformers import initialization as init
 from transformers.activations import ACT2FN
 from transformers.utils.generic import ModelOutput
 
-from zoo.attention import FAMILIES
+from zoo.attention import padding_known
 from zoo.backbones import BackboneConfig, OverBackbone, pooled
 from zoo.conpono.segments import KEPT
 from zoo.loading import model_type, opening
@@ -37,8 +37,6 @@ SAME = {
     "bso": ("ordering", "ordering head", ("objective", "vector")),
 }
 """The head of each objective, and the settings that must agree to reuse it."""
-WIDE_MASKS = FAMILIES | {"albert"}
-"""Backbones (`model_type`) that pass a mask `[rows, 1, 1, tokens]` unchanged to attention."""
 ONCE_A_ROW = ("relations", "ordering", "masked_words", "backbone.pooler")
 WORDS_AT_ONCE = 2048
 """Masked words that the head processes at once (at least those of one block)."""
@@ -229,7 +227,6 @@ class ConponoModel(OverBackbone):
             embeddings = embeddings.full_tensor(grad_placements=[Partial("avg")])
         parts, masked = slots.split(sizes, 1), words.split(plan[:, 2].tolist(), 1)
         config = self.backbone.config
-        wide = config._attn_implementation == "sdpa" and config.model_type in WIDE_MASKS
         typed = getattr(config, "type_vocab_size", 0) > 1
         typed &= "token_type_ids" in signature(self.backbone.forward).parameters
         vectors, losses, held = [], [], []
@@ -242,9 +239,9 @@ class ConponoModel(OverBackbone):
             if typed:
                 inputs["token_type_ids"] = types
             if padded:
-                # For `[rows, tokens]` transformers checks for padding, which waits for the GPU.
-                inputs["attention_mask"] = real[:, None, None].bool() if wide else real
-            states = self.backbone(**inputs).last_hidden_state
+                inputs["attention_mask"] = real
+            with padding_known(bool(padded)):
+                states = self.backbone(**inputs).last_hidden_state
             if self.config.vector == "cls":
                 vectors.append(self.pool(states[:, 0]))
             else:

@@ -99,6 +99,7 @@ class Places(TorchDataset[Any]):
         return {
             "input_ids": torch.from_numpy(ids),
             "attention_mask": torch.from_numpy(real.astype(np.int64)),
+            "packed": real.sum(1).clip(min=1),
             "bags": {name: torch.from_numpy(words) for name, (words, _) in bags.items()},
             "labels": torch.from_numpy(labels),
         }

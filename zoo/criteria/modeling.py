@@ -114,7 +114,8 @@ class CriteriaModel(ZooModel, modeling_discorpora.WordModel):
         `bags[name] [batch, words]`: the word ids of each text to predict, padded; only padding if
         there is no such text. `labels [batch, classified]`.
         """
-        vectors = self.encoder(input_ids, attention_mask).pooler_output
+        encoded = self.encoder(input_ids, attention_mask, packed=kwargs.get("packed"))
+        vectors = encoded.pooler_output
         no_words = (self.config.pad_token_id, self.config.unk_token_id)
         parts, there, predicted = [], [], []
         for name in self.config.bags:

@@ -56,6 +56,11 @@ def train(recipe: Bilstm, job: Job) -> None:
         std, drop = model.config.embedding_std, recipe.drop_unknown
         job.note(load_vectors(table, tokenizer, Path(recipe.vectors), std, drop_unknown=drop))
 
+    weight = model.encoder.embeddings.weight.detach()
+    for part in rows.values():  # a vector of zeros, which `drop_unknown` leaves out, stays one
+        words = (weight != 0).any(1) if recipe.drop_unknown else torch.ones(len(weight)).bool()
+        part.counted = words.numpy()
+
     # Objective (the model's cross-entropy) and Trainer
     trainer = trainer_over(
         job,

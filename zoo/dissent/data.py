@@ -39,7 +39,8 @@ Sides = Literal[1, 2]
 class Pairs(Dataset[Row]):
     """Row `i` has `sides` sequences of ids. `types` are the segments of the tokens.
 
-    `truncated` counts the sequences that were cut.
+    `truncated` counts the sequences that were cut. `counted [vocabulary]` are the words that an
+    encoder of words does not leave out, where this is known.
     """
 
     texts: Texts
@@ -48,6 +49,7 @@ class Pairs(Dataset[Row]):
     pad_id: int
     sides: int
     truncated: int
+    counted: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -76,10 +78,11 @@ class Pairs(Dataset[Row]):
         return self.texts.lengths().reshape(-1, self.sides).max(axis=1)
 
     def collate(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """`input_ids`, `attention_mask` (and `token_type_ids`) and `labels [batch]`.
+        """`input_ids`, `attention_mask` (and `token_type_ids`), `padded` and `labels [batch]`.
 
-        Ids are `[batch, tokens]`, or `[batch, 2, tokens]` for separate texts. The rows may be of
-        another split: only the padding is taken from this one.
+        Ids are `[batch, tokens]`, or `[batch, 2, tokens]` for separate texts. `packed [texts]` are
+        the words of each that count, if this is known. The rows may be of another split: only the
+        padding and the words that count are taken from this one.
         """
         sequences = [ids for own, *_ in rows for ids in own]
         texts = Texts(np.concatenate(sequences), bounds_of([len(ids) for ids in sequences]))
@@ -89,7 +92,12 @@ class Pairs(Dataset[Row]):
             batch["token_type_ids"] = np.zeros_like(ids)
             batch["token_type_ids"][real] = np.concatenate([types for _, types, _ in rows])
         shape = (len(rows), self.sides, -1) if self.sides > 1 else (len(rows), -1)
-        shaped = {name: torch.from_numpy(v.reshape(shape)) for name, v in batch.items()}
+        shaped: dict[str, Any] = {
+            name: torch.from_numpy(v.reshape(shape)) for name, v in batch.items()
+        }
+        shaped |= {"padded": not real.all()}
+        if self.counted is not None:
+            shaped["packed"] = (self.counted[ids] & real).sum(1).clip(min=1)
         return {**shaped, "labels": torch.tensor([label for *_, label in rows])}
 
 

@@ -12,6 +12,7 @@ from transformers import PretrainedConfig
 from transformers import initialization as init
 from transformers.modeling_outputs import SequenceClassifierOutput
 
+from zoo.attention import padding_known
 from zoo.backbones import BackboneConfig, OverBackbone, Pooling, pooled
 from zoo.dissent.data import NgramVocabulary, encode_ngrams, encode_pairs, encode_texts
 from zoo.modeling import ZooModel, known_to_auto, label_count
@@ -40,7 +41,8 @@ class PairModel(ZooModel):
     ) -> SequenceClassifierOutput:
         """`logits [batch, labels]` of ids as the model's `encode_pairs` makes them.
 
-        With `labels [batch]`, also their mean cross-entropy.
+        With `labels [batch]`, also their mean cross-entropy. Batches say whether they are `padded`:
+        a GPU is waited for if a transformer is not told.
         """
         logits = self.logits(input_ids, attention_mask, **kwargs)
         loss = None if labels is None else cross_entropy(logits.float(), labels)
@@ -52,9 +54,11 @@ def pair_features(s1: Tensor, s2: Tensor) -> Tensor:
     return torch.cat([s1, s2, (s1 + s2) / 2, s1 - s2, s1 * s2], dim=1)
 
 
-def encoded_pairs(encoder: nn.Module, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+def encoded_pairs(
+    encoder: nn.Module, input_ids: Tensor, attention_mask: Tensor, **more: Any
+) -> Tensor:
     """S of the encoder's vectors of both sentences of `input_ids [batch, 2, tokens]`."""
-    vectors = encoder(input_ids.flatten(0, 1), attention_mask.flatten(0, 1)).pooler_output
+    vectors = encoder(input_ids.flatten(0, 1), attention_mask.flatten(0, 1), **more).pooler_output
     return pair_features(*vectors.unflatten(0, (-1, 2)).unbind(1))
 
 
@@ -103,7 +107,8 @@ class BiLstmForMarkers(PairModel, WordModel):
         self.post_init()
 
     def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
-        features = encoded_pairs(self.encoder, input_ids, attention_mask)
+        packed = kwargs.get("packed")
+        features = encoded_pairs(self.encoder, input_ids, attention_mask, packed=packed)
         return self.classifier(self.middle(self.projection(features)))
 
 
@@ -210,7 +215,8 @@ class PairTransformer(OverBackbone, PairModel):
 
     def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
         types = {k: v for k, v in kwargs.items() if k == "token_type_ids" and v is not None}
-        read = self.backbone(input_ids=input_ids, attention_mask=attention_mask, **types)
+        with padding_known(kwargs.get("padded")):
+            read = self.backbone(input_ids=input_ids, attention_mask=attention_mask, **types)
         vectors = pooled(read.last_hidden_state, attention_mask, self.config.pooling)
         return self.classifier(self.dropout(vectors))
 

@@ -12,7 +12,6 @@ embeddings:
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from corpora.errors import ConfigError, InputError, nearest
+from corpora.progress import Loop, reported
 from corpora.store.atomic import replacing, sha256
 from zoo.evaluate.scores import finite
 from zoo.texts import batches_by_length
@@ -27,8 +27,6 @@ from zoo.texts import batches_by_length
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
-
-log = logging.getLogger("zoo")
 
 Text = str | tuple[str, str]
 """One text, or two that are encoded together."""
@@ -249,14 +247,15 @@ class BackboneEncoder:
         missing = [t for t, key in keys.items() if any(key not in of for of in known.values())]
         ids, lengths = self.tokenize(missing)
         order = np.argsort(lengths, kind="stable").tolist()
-        for start in range(0, len(order), SHARD):
-            part = order[start : start + SHARD]
-            new = {**self.encode_ids([ids[at] for at in part], names), LENGTH: lengths[part, None]}
-            coded = [keys[missing[at]] for at in part]
-            for name, vectors in new.items():
-                known[name].update(zip(coded, vectors, strict=True))
-            self.cache.put(coded, new)
-            log.debug("encoded %d of %d texts", start + len(part), len(order))
+        with reported("texts", len(order)) as whole:
+            for start in range(0, len(order), SHARD):
+                part = order[start : start + SHARD]
+                encoded = self.encode_ids([ids[at] for at in part], names, whole)
+                new = {**encoded, LENGTH: lengths[part, None]}
+                coded = [keys[missing[at]] for at in part]
+                for name, vectors in new.items():
+                    known[name].update(zip(coded, vectors, strict=True))
+                self.cache.put(coded, new)
         long = (key for key in keys.values() if known[LENGTH][key][0] > self.max_tokens)
         self._cut.update(long)
         return {name: np.array([known[name][keys[text]] for text in texts]) for name in names}
@@ -277,11 +276,15 @@ class BackboneEncoder:
         return rows, lengths
 
     def encode_ids(
-        self, ids: Sequence[Mapping[str, Sequence[int]]], names: Sequence[str]
+        self,
+        ids: Sequence[Mapping[str, Sequence[int]]],
+        names: Sequence[str],
+        whole: Loop | None = None,
     ) -> dict[str, np.ndarray]:
         """Vectors of tokenised texts, in batches of at most `batch_tokens` ids with padding.
 
-        Raises `InputError` for vectors with NaN or infinity.
+        `whole` is the progress of the texts of which these are a part. Raises `InputError` for
+        vectors with NaN or infinity.
         """
         import torch
         from torch.nn.utils.rnn import pad_sequence
@@ -291,7 +294,7 @@ class BackboneEncoder:
         deep = any(name == "cls_mean" or ":" in name for name in names)
         extra = {"output_hidden_states": True} if deep else {}
         found: dict[str, np.ndarray] = {}
-        for rows in batches_by_length(lengths, self.batch_tokens):
+        for rows in batches_by_length(lengths, self.batch_tokens, whole):
             inputs = {}
             for key in ids[0]:  # padded on the right
                 fill = (self.tokenizer.pad_token_id or 0) if key == "input_ids" else 0

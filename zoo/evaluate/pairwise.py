@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from corpora.errors import InputError, amount
+from corpora.progress import track
 from zoo.declared import Form
 from zoo.evaluate import Request
 from zoo.evaluate.pairwise_sets import PairSet, open_sets, score_pairs
@@ -59,7 +60,7 @@ class Pairwise(OfScorers):
         sets: dict[str, dict[str, Any]] = {}
         outcomes: list[Outcomes] = []
         whole = self.long == "windows"
-        for each in found.sets:
+        for each in track(found.sets, "sets", total=len(found.sets)):
             scores = {
                 name: score_pairs(each, scorer, self.prompt, whole=whole)
                 for name, scorer in scorers.items()

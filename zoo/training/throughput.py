@@ -9,6 +9,7 @@ import platform
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import torch
 from torch import nn
 from transformers import TrainerCallback
 
+from corpora.progress import time_left
 from corpora.store.atomic import write_json
 
 PEAK_TFLOPS = {
@@ -60,6 +62,26 @@ def operations(model: nn.Module, examples: int, tokens: int) -> int:
     skipped = tables | set(last)
     met = sum(p.numel() for p in model.parameters() if id(p) not in skipped)
     return 6 * (met * tokens + sum(last.values()) * examples)
+
+
+@dataclass
+class Pace:
+    """How far a run is: `steps` in all, of `batch` examples each, `first` taken before it began."""
+
+    steps: int
+    batch: int
+    first: int = 0
+    start: float = field(default_factory=time.monotonic)
+
+    def line(self, step: int) -> str:
+        """`step 50 of 150, 1.2 examples/s, 3 min left`; validations count as time, too."""
+        taken = step - self.first
+        line = f"step {step:,} of {self.steps:,}"
+        if taken <= 0:
+            return line
+        each = (time.monotonic() - self.start) / taken
+        left = time_left((self.steps - step) * each)
+        return f"{line}, {self.batch / max(each, 1e-9):,.3g} examples/s, {left}"
 
 
 class Throughput(TrainerCallback):

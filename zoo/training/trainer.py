@@ -12,7 +12,6 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -36,10 +35,10 @@ from corpora.errors import DiscorporaError
 from corpora.rng import stream
 from zoo.backbones import merge_lora
 from zoo.declared import StepRecipe
-from zoo.modeling import explained, uses_bf16
+from zoo.modeling import explained, float32_products, uses_bf16
 from zoo.training import checkpoints
 from zoo.training.job import Job
-from zoo.training.throughput import Throughput
+from zoo.training.throughput import Pace, Throughput
 
 log = logging.getLogger("zoo")
 
@@ -229,28 +228,14 @@ def class_accuracy(prediction: Any) -> dict[str, float]:
     return {"accuracy": float((prediction.predictions == prediction.label_ids).mean())}
 
 
-@contextmanager
-def tensor_cores() -> Iterator[None]:
-    """Products in TF32 where a model trains on a GPU; what is reported is float32's."""
-    if not torch.cuda.is_available():
-        yield
-        return
-    torch.set_float32_matmul_precision("high")
-    torch.backends.cudnn.allow_tf32 = True
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision("highest")
-        torch.backends.cudnn.allow_tf32 = False
-
-
 def ignore_unused(model: nn.Module, loss: Callable[[], torch.Tensor]) -> None:
     """Tell several processes which weights a step leaves without a gradient (such as a pooler).
 
     Found by one step, so that nobody has to look for them at each. DDP raises an error if a
     later step leaves out others.
     """
-    with torch.random.fork_rng():
+    device = next(model.parameters()).device  # the generators of other GPUs stay untouched
+    with torch.random.fork_rng([] if device.type == "cpu" else [device], device_type=device.type):
         loss().backward()
     unused = [n for n, p in model.named_parameters() if p.requires_grad and p.grad is None]
     model.zero_grad()
@@ -300,7 +285,7 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
         job.note_processes(start, "rng_state_*.pth", trainer.args.world_size)
     if trainer.args.parallel_mode == ParallelMode.DISTRIBUTED:
         ignore_unused(cast(nn.Module, trainer.model), lambda: _first_loss(trainer))
-    with tensor_cores():
+    with float32_products(tf32=True):
         trainer.train(resume_from_checkpoint=str(start) if start else None)
     if trainer.is_fsdp_enabled:  # each process holds a part of the model only
         raise DiscorporaError(
@@ -383,8 +368,8 @@ class _Frame(TrainerCallback):
     """Tells the sampler which epoch begins, and asks for what is due inside an epoch.
 
     The Trainer tells the epoch too, but not of several processes that resume in the middle of
-    one. At an epoch's last step nothing is asked for: there the validation comes first, and with
-    it a change of the learning rate that a checkpoint made before it would lose. A checkpoint does
+    one. At the last step of an epoch or of the run nothing is asked for: there the validation comes
+    by itself, and before the checkpoint, since it may change the learning rate. A checkpoint does
     not hold the losses since the last log, so each is logged first.
     """
 
@@ -395,7 +380,7 @@ class _Frame(TrainerCallback):
         self.sampler.set_epoch(int(state.epoch or 0))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if float(state.epoch or 0).is_integer():
+        if float(state.epoch or 0).is_integer() or state.global_step >= state.max_steps:
             return
         every, step = self.recipe, state.global_step
         if every.eval_steps and step % every.eval_steps == 0:
@@ -411,6 +396,10 @@ class _Frame(TrainerCallback):
 class LogLines(TrainerCallback):
     """One log line for what the Trainer reports, in place of its printed dictionaries."""
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        batch = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
+        self.pace = Pace(state.max_steps, batch, state.global_step)
+
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
         if not state.is_world_process_zero or not logs or "train_runtime" in logs:
             return
@@ -420,4 +409,4 @@ class LogLines(TrainerCallback):
             for key, value in logs.items()
             if not key.endswith(skipped)
         )
-        log.info("step %d: %s", state.global_step, ", ".join(shown))
+        log.info("%s: %s", self.pace.line(state.global_step), ", ".join(shown))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,7 @@ from corpora.schemas import CONPONO
 from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import CRAFTS, sequences
 from zoo.backbones import set_attention
-from zoo.conpono import modeling
+from zoo.conpono import accuracy, modeling
 from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
 from zoo.conpono.conpono import cut_texts, worker_count
 from zoo.conpono.examples import Candidates, Collator, Orderings, as_tensors
@@ -175,31 +177,6 @@ def test_words_of_esm_are_not_looked_up_before(
     vectors = [model.backbone(input_ids=ids[None]).pooler_output for ids in texts]
     expected = model.relations(torch.cat(vectors)[inputs["order"]][None])
     assert torch.allclose(model(**inputs).scores, expected, atol=1e-6)
-
-
-def test_padding_is_hidden_without_asking_the_device(
-    candidates: Make,
-    tiny_model: MakeModel,
-    tokenizer: PreTrainedTokenizerBase,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Of a mask `[rows, tokens]` transformers reads back whether all of it is real."""
-    model = tiny_model().eval()
-    shapes: list[tuple[int, ...]] = []
-    model.backbone.register_forward_pre_hook(
-        lambda module, args, given: shapes.append(given["attention_mask"].shape),
-        with_kwargs=True,
-    )
-    inputs = Tensors(tokenizer.pad_token_id, block_tokens=1 << 20, shortest=0.1)(
-        [candidates()[row] for row in range(2)]
-    )
-    ((rows, tokens, _, padded),) = inputs["plan"].tolist()
-    assert padded
-    found = model(**inputs).scores
-    monkeypatch.setattr(modeling, "WIDE_MASKS", frozenset())
-    expected = model(**inputs).scores
-    assert shapes == [(rows, 1, 1, tokens), (rows, tokens)]
-    assert torch.allclose(found, expected, atol=1e-6)
 
 
 def narrow_words(kind: Any, tokenizer: PreTrainedTokenizerBase, **own: Any) -> Any:
@@ -455,6 +432,26 @@ def test_equal_scores_count_as_wrong() -> None:
     right, asked = hits(scores, labels)
     assert right.tolist() == [[0, 1], [0, 0]]
     assert asked.tolist() == [[1, 1], [0, 1]]
+
+
+def test_processes_share_the_last_accuracy(
+    candidates: Make,
+    tiny_model: MakeModel,
+    tokenizer: PreTrainedTokenizerBase,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, examples = tiny_model().eval(), candidates()
+    collator = Collator(tokenizer.pad_token_id)
+    expected = held_out(model, examples, collator, 2)
+    parts: list[Any] = []
+    for rank in range(2):
+        state = SimpleNamespace(process_index=rank, num_processes=2)
+        monkeypatch.setattr(accuracy, "PartialState", lambda state=state: state)
+        monkeypatch.setattr(accuracy, "gather_object", lambda own: parts.extend(own) or parts)
+        with suppress(IndexError):  # the first process has its own part alone
+            found = held_out(model, examples, collator, 2)
+    for one, other in zip(expected, found, strict=True):
+        assert np.array_equal(one, other)
 
 
 def test_accuracy_and_plot_by_distance(tmp_path: Path) -> None:
