@@ -126,6 +126,7 @@ def backbone_of(recipe: BackboneRecipe, tokenizer: PreTrainedTokenizerBase) -> P
                 f"{backbone.config.model_type} cannot recompute its layers",
                 where="recompute = true",
                 hint="increase gradient_accumulation instead",
+                field="recompute",
             ) from error
     if recipe.lora_rank:
         add_lora(backbone, recipe)
@@ -157,6 +158,7 @@ def load_backbone(
             where="recipe",
             hint="give --backbone FOLDER_OR_ID, or a table [settings.backbone_config], which the "
             "recipes *_tiny have",
+            field="backbone",
         )
     if not name:
         try:
@@ -171,6 +173,7 @@ def load_backbone(
                 where="backbone_config",
                 hint="correct the setting; those of the encoders are in the documentation of "
                 "transformers",
+                field="backbone_config",
             ) from error
     zoo.register(name)
     with opening(name, by="AutoModel") as options:
@@ -286,6 +289,7 @@ def set_attention(backbone: PreTrainedModel, way: str) -> None:
             f"{backbone.config.model_type} cannot: {str(error).splitlines()[0]}",
             where=f'attention = "{way}"',
             hint="use auto, or name another one",
+            field="attention",
         ) from error
 
 
