@@ -344,7 +344,7 @@ def described(kind: type[BaseModel], values: Mapping[str, Any] | None = None) ->
     for name, field in kind.model_fields.items():
         value = (values or {}).get(name, field.get_default(call_default_factory=True))
         shown = "required" if field.is_required() and name not in (values or {}) else repr(value)
-        lines.append(f"  --{name} {shown}  ({type_name(field.annotation)})")
+        lines.append(f"  --{field.alias or name} {shown}  ({type_name(field.annotation)})")
         text = " ".join((field.description or "").split())
         lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
     return "\n".join(lines) + "\n"

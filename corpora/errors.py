@@ -48,11 +48,11 @@ class DiscorporaError(ValueError):
     """An error that the command line shows as one short message, without a traceback.
 
     `message` gives the value and what was expected, `where` the place (`file:line`, a
-    configuration key), `hint` the next step.
+    configuration key), `hint` the next step, `field` the setting that is wrong or that helps.
     """
 
-    def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:
-        self.message, self.where, self.hint = message, where, hint
+    def __init__(self, message: str, *, where: str = "", hint: str = "", field: str = "") -> None:
+        self.message, self.where, self.hint, self.field = message, where, hint, field
         super().__init__(": ".join(part for part in (where, message) if part))
 
     def __str__(self) -> str:
@@ -71,7 +71,8 @@ class DiscorporaError(ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle with keyword arguments, for pools of processes."""
-        return partial(type(self), self.message, where=self.where, hint=self.hint), ()
+        about = {"where": self.where, "hint": self.hint, "field": self.field}
+        return partial(type(self), self.message, **about), ()
 
 
 class InputError(DiscorporaError):

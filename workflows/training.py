@@ -10,20 +10,20 @@ import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpora.declared import anchored, portable
-from corpora.errors import ConfigError, DiscorporaError
+from corpora.declared import Where, anchored, portable
+from corpora.errors import ConfigError, DiscorporaError, as_toml
 from corpora.processes import BUILD_VARIABLE
 from workflows import devices, usage
-from workflows.tables import BuildFile, Evaluation, Model
+from workflows.tables import BuildFile, Evaluation
 from zoo.declared import BackboneRecipe, Recipe, Suite
 from zoo.evaluate import SUITES
+from zoo.options import Assignment, Fault, assign, faults
 from zoo.presets import Preset, read_preset, shipped
 
 log = logging.getLogger("discorpora")
@@ -40,8 +40,8 @@ RESULTS = "results.json"
 
 LOG_LINE = re.compile(r"\d\d:\d\d:\d\d (.*)")
 """A line of the program's own log, which is passed on: what libraries print is not."""
-LAST_LINES = 1000
-"""Of what a program prints: its error message is among them."""
+LAST_LINES = 5
+"""Of what a program prints, where it dies without a word."""
 ENVIRONMENT = {
     # Threads that wait for each other must not spin on cores that others use.
     "OMP_WAIT_POLICY": "PASSIVE",
@@ -50,8 +50,6 @@ ENVIRONMENT = {
     "ACCELERATE_MIXED_PRECISION": "no",
     "ACCELERATE_DYNAMO_BACKEND": "NO",
 }
-OPTION = re.compile(r"--([a-z_]+)|\b([a-z_]+) = ")
-"""The key of an option of a command line, or of a line of a recipe, in a message."""
 
 
 @dataclass(frozen=True)
@@ -121,38 +119,47 @@ def chosen_suite(build: BuildFile, plan: Evaluation, *keys: str) -> Suite:
 
 
 def train(
-    model: Model, name: str, dataset: Path, base: Path | None, output: Path, chosen: Chosen
+    build: BuildFile, name: str, dataset: Path, base: Path | None, output: Path, chosen: Chosen
 ) -> None:
-    """Train `model` into the folder `output`; what a killed run left there is taken up again.
+    """Train the model `name` of a build file into the folder `output`, in a process of its own.
 
-    `name` is the model's in the build file, `base` the folder of the model whose encoder it
-    starts from. Raises `DiscorporaError` with what the recipe says.
+    `base` is the folder of the model whose encoder it starts from. What a killed run left is taken
+    up again. Raises `DiscorporaError` with what the recipe says, and the line of the setting.
     """
-    recipe, preset = chosen.recipe, chosen.preset
-    words = [str(preset.file.path) if preset.file else preset.reference]
-    words += options({"dataset": str(dataset), "output": str(output)})
-    if model.config:
-        words += ["--dataset_config", model.config]
-    words += options({"seed": recipe.seed, "threads": recipe.threads})
+    together = devices.processes(chosen.recipe, build.model(name).devices)
+    places = {"dataset": str(dataset), "output": str(output)}
     if base:
-        words += ["--backbone", str(base)]
-    words += options({key: chosen.table[key] for key in model.settings})
-    together = devices.processes(recipe, model.devices)
-    if together > 1:
-        words += ["--processes", str(together)]
-    command, reason, _ = _run("zoo.train", words, recipe.threads, number=together)
-    if reason:
-        known = type(recipe).model_fields.keys() - OF_THE_BUILD.keys()
-        raise _failure(reason, command, f"models.{name}", known)
+        places["backbone"] = str(base)
+    processes = {"processes": together} if together > 1 else {}
+    settings = {**chosen.recipe.model_dump(mode="json"), **places, **processes}
+    file = kept_settings(output)
+    assign(file, Assignment(reference=chosen.preset.place, settings=settings))
+    fault, *_ = _run("zoo.train", file, chosen.recipe.threads, 1, gpus=together)
+    if fault:
+        inside = () if fault.field in OF_THE_BUILD else ("settings",)
+        raise _failure(fault, "zoo.train", file, build.whereabouts("models", name, *inside))
+    file.unlink()
+
+
+def kept_settings(folder: Path) -> Path:
+    """Where the settings of a stage that failed are kept, to run it again."""
+    return folder.with_name(f"{folder.name}.settings.json")
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One evaluation of a model: `plan` on `data`, its result in the folder `folder`."""
+    """One evaluation of a model: `plan` on `data`, its result in the folder `folder`.
+
+    `keys` lead to the table of the build file that names its suite; `settings` is where its
+    settings are kept if it fails.
+    """
 
     plan: Evaluation
+    suite: Suite
+    keys: tuple[str, ...]
     data: str
     folder: Path
+    settings: Path
 
 
 def evaluate(
@@ -163,9 +170,9 @@ def evaluate(
     Of each job the counts for its manifest, or the `DiscorporaError` with what the suite says: a
     job that fails stops none of the others.
     """
-    listed = []
+    asked = []
     for job in jobs:
-        given = {
+        request = {
             "model": str(trained),
             "name": name,
             "data": job.data,
@@ -175,16 +182,20 @@ def evaluate(
             "limit": job.plan.limit,
         }
         suite = anchored(job.plan.suite, build.folder)
-        listed.append([suite, *options(given), *options(job.plan.settings)])
-    _, reason, answer = _run("zoo.evaluate", ["--jobs"], build.threads, json.dumps(listed))
-    reasons = [reason] * len(jobs) if reason else json.loads(answer)
+        options = job.suite.model_dump(mode="json")
+        asked.append(Assignment(reference=suite, settings=options, request=request))
+    file = jobs[0].folder.with_suffix(".json")
+    assign(file, *asked)
     results: list[dict[str, Any] | DiscorporaError] = []
-    for job, words, reason in zip(jobs, listed, reasons, strict=True):
-        if reason:
-            plans = [key for key, entry in build.evaluations.items() if entry == job.plan]
-            table = f"evaluations.{plans[0] if plans else 'NAME'}"
-            command = [sys.executable, "-m", "zoo.evaluate", *words]
-            results.append(_failure(reason, command, table, SUITES.find(words[0]).model_fields))
+    answers = _run("zoo.evaluate", file, build.threads, len(jobs))
+    for job, assignment, fault in zip(jobs, asked, answers, strict=True):
+        job.settings.unlink(missing_ok=True)
+        if fault:
+            request = {**assignment.request, "json": ""}
+            assign(job.settings, assignment.model_copy(update={"request": request}))
+            inside = ("settings",) if fault.field in assignment.settings else ()
+            where = build.whereabouts(*job.keys, *inside)
+            results.append(_failure(fault, "zoo.evaluate", job.settings, where))
         else:
             metrics = json.loads((job.folder / RESULTS).read_text(encoding="utf-8"))
             results.append({"examples": metrics.get("examples")})
@@ -192,77 +203,54 @@ def evaluate(
 
 
 def _run(
-    module: str, words: Sequence[str], threads: int, text: str = "", number: int = 1
-) -> tuple[list[str], str, str]:
-    """Run `python -m MODULE WORDS` with `text` as its standard input; its log goes through.
+    module: str, file: Path, threads: int, assignments: int, gpus: int = 1
+) -> Sequence[Fault | None]:
+    """Run `python -m MODULE FILE` with `gpus` of the GPUs to itself; its log goes through.
 
-    It has `number` of the GPUs to itself, where there are any. Returns the command, why it failed
-    ("" if it did not), and its standard output.
+    Returns why each of the `assignments` in `file` failed, None for one that did not.
     """
-    command = [sys.executable, "-m", module, *words]
+    command = [sys.executable, "-m", module, str(file)]
     log.debug("%s", " ".join(command))
     own = {BUILD_VARIABLE: str(os.getpid()), "OMP_NUM_THREADS": str(threads)}
     tail = deque[str](maxlen=LAST_LINES)
     with (
-        devices.held(number) as gpus,
-        tempfile.TemporaryFile("w+") as source,
-        tempfile.TemporaryFile("w+") as answer,
-    ):
-        source.write(text)
-        source.seek(0)
-        with subprocess.Popen(
+        devices.held(gpus) as held,
+        subprocess.Popen(
             command,
-            env={**os.environ, **ENVIRONMENT, **own, **gpus},
-            stdin=source,
-            stdout=answer,
+            env={**os.environ, **ENVIRONMENT, **own, **held},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             encoding="utf-8",
             errors="replace",
-        ) as process:
-            assert process.stderr is not None
-            for line in process.stderr:
-                if line.startswith("error: "):
-                    tail.clear()
+        ) as process,
+    ):
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.strip():
                 tail.append(line.rstrip())
-                if said := LOG_LINE.match(line):
-                    log.info("  %s", said[1].rstrip())
-            _, status, used = os.wait4(process.pid, 0)  # `wait` does not tell its peak memory
-            process.returncode = os.waitstatus_to_exitcode(status)
-        usage.note_child(used.ru_maxrss)
-        answer.seek(0)
-        given = answer.read()
+            if message := LOG_LINE.match(line):
+                log.info("  %s", message[1].rstrip())
+        _, status, used = os.wait4(process.pid, 0)  # `wait` does not tell its peak memory
+        process.returncode = os.waitstatus_to_exitcode(status)
+    usage.note_child(used.ru_maxrss)
     if not process.returncode:
-        return command, "", given
-    lines = list(filter(None, tail))
-    if not (tail and tail[0].startswith("error: ")):
-        lines = lines[-5:]
-        if (killed_by := -process.returncode) > 0:
-            often = " (often for too little memory)" if killed_by == signal.SIGKILL else ""
-            lines.insert(0, f"the process was killed by signal {killed_by}{often}")
-    reason = "\n".join(lines).removeprefix("error: ")
-    return command, reason or "the process was stopped", given
+        return [None] * assignments
+    if answers := faults(file):
+        return answers
+    lines = list(tail)
+    if (killed_by := -process.returncode) > 0:
+        often = " (often for too little memory)" if killed_by == signal.SIGKILL else ""
+        lines.insert(0, f"the process was killed by signal {killed_by}{often}")
+    return [Fault(problem="\n".join(lines) or "the process was stopped")] * assignments
 
 
-def _failure(
-    reason: str, command: Sequence[str], table: str, own: Collection[str]
-) -> DiscorporaError:
-    """The cause first, the command last; `table` of the build file holds the settings `own`."""
-    cause, *rest = reason.splitlines()
-    advice = [line.strip() for line in rest if line.strip()]
-    named = dict.fromkeys(option or key for option, key in OPTION.findall("\n".join(advice)))
-    if keys := ", ".join(key for key in named if key in own):
-        advice.append(f"in the build file: {keys} among the settings of [{table}]")
-    shown = shlex.join(["python", *command[1:]])
-    hint = "\n  ".join([*advice, f"to see all that it prints: {shown}"])
-    return DiscorporaError(cause, hint=hint)
-
-
-def options(settings: Mapping[str, Any], table: str = "") -> list[str]:
-    """Settings as the options of a command line; those of a table one by one, `--table.key`."""
-    words: list[str] = []
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            words += options(value, f"{table}{key}.")
-        else:
-            words += [f"--{table}{key}", value if isinstance(value, str) else json.dumps(value)]
-    return words
+def _failure(fault: Fault, module: str, file: Path, where: Where) -> DiscorporaError:
+    """A fault with the line of the build file that sets the value; the command comes last."""
+    problem, *more = fault.problem.splitlines()
+    if fault.field and not problem.startswith(fault.field):
+        problem = f"{fault.field} = {fault.value!r}: {problem}"
+    command = shlex.join(["python", "-m", module, str(file)])
+    advice = [as_toml(fault.hint)] if fault.hint else []
+    hint = "\n  ".join([*more, *advice, f"to see all that it prints: {command}"])
+    return DiscorporaError(problem, where=where((fault.field,)) if fault.field else "", hint=hint)

@@ -127,6 +127,7 @@ def backbone_of(recipe: BackboneRecipe, tokenizer: PreTrainedTokenizerBase) -> P
                 f"{backbone.config.model_type} cannot recompute its layers",
                 where="recompute = true",
                 hint="increase gradient_accumulation instead",
+                field="recompute",
             ) from error
     if recipe.lora_rank:
         add_lora(backbone, recipe)
@@ -158,6 +159,7 @@ def load_backbone(
             where="recipe",
             hint="give --backbone FOLDER_OR_ID, or a table [settings.backbone_config], which the "
             "recipes *_tiny have",
+            field="backbone",
         )
     if not name:
         try:
@@ -172,6 +174,7 @@ def load_backbone(
                 where="backbone_config",
                 hint="correct the setting; those of the encoders are in the documentation of "
                 "transformers",
+                field="backbone_config",
             ) from error
     zoo.register(name)
     with opening(name, by="AutoModel") as options:
@@ -298,6 +301,7 @@ def set_attention(backbone: PreTrainedModel, way: str) -> None:
             hint=f"{meant}use auto, or name another one: eager, sdpa, flash_attention_2 (it needs "
             "flash-attn), flash_attention_3, flex_attention, or a kernel such as "
             "kernels-community/flash-attn2 (it needs kernels)",
+            field="attention",
         ) from error
 
 

@@ -134,6 +134,7 @@ def load(
             where=data.name,
             hint="add sources, choose a configuration with fewer markers, or set "
             'empty_classes = "warn"',
+            field="empty_classes",
         )
     if none:
         notes.append(f"labels without a training row, never predicted: {', '.join(none)}")

@@ -1,4 +1,4 @@
-"""Presets: the settings of a recipe in a TOML file, and what a command line says on top.
+"""Presets: the settings of a recipe in a TOML file, and what a user sets on top.
 
 recipe = "dissent.bilstm"       # a recipe's name, package.module:Class or FILE.py:Class
 [about]                         # shown by `discorpora zoo`
@@ -11,8 +11,7 @@ import logging
 import os
 import re
 import sys
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from glob import escape, glob
@@ -79,6 +78,11 @@ class Preset:
     file: TomlFile | None = None
 
     @property
+    def place(self) -> str:
+        """What `read_preset` finds it by from any folder."""
+        return str(self.file.path.absolute()) if self.file else self.reference
+
+    @property
     def kind(self) -> type[Recipe]:
         """The recipe's class."""
         return RECIPES.find(self.reference)
@@ -88,10 +92,8 @@ class Preset:
 
         Raises `ConfigError` with the place of an unknown key, a missing one, or a wrong value.
         """
-        fields, values = self.kind.model_fields, dict(self.settings)
-        for key, value in options.items():
-            is_text = key in fields and fields[key].annotation is str  # never TOML: a folder `2026`
-            values[key] = value if is_text else _over(values.get(key), value)
+        old = self.settings
+        values = {**old, **{key: _over(old.get(key), value) for key, value in options.items()}}
 
         def place(keys: Loc) -> str:
             here = bool(keys) and keys[0] in self.settings and keys[0] not in options
@@ -141,61 +143,11 @@ def read_preset(name: str | Path, folder: Path = Path()) -> Preset:
     return Preset(f"{family}/{path.stem}", tables.recipe, tables.about, own, file_)
 
 
-def parse_options(arguments: Sequence[str]) -> dict[str, Any]:
-    """`--key value` and `--key=value` as a dictionary; values are read as TOML where they can.
-
-    `--backbone.hidden_size 64` sets one key of a table.
-    """
-    options: dict[str, Any] = {}
-    queue = list(arguments)
-    while queue:
-        flag, given, value = queue.pop(0).partition("=")
-        option = re.match("--.", flag)
-        follows = queue and not re.match("--[a-z]", queue[0])
-        if not option or not (given or follows):
-            problem = f"{flag!r} {'has no value' if option else 'is no option'}"
-            hint = "write --key value; a switch has the value true or false"
-            raise ConfigError(problem, where=COMMAND_LINE, hint=hint)
-        value = value if given else queue.pop(0)
-        *tables, last = flag[2:].replace("-", "_").split(".")
-        target: Any = options
-        for table in tables:
-            target = target.setdefault(table, {}) if isinstance(target, dict) else None
-        if not isinstance(target, dict) or isinstance(target.get(last), dict):
-            raise ConfigError(
-                f"{flag} {value}: {flag[2:].partition('.')[0]} is given as a value and as a table",
-                where=COMMAND_LINE,
-                hint="give one of them",
-            )
-        target[last] = value
-    return options
-
-
-def check_options(given: Iterable[str], valid: Iterable[str], command: str) -> None:
-    """Raise `ConfigError` for the first option that `command` does not have."""
-    flags = [f"--{name}" for name in valid]
-    known = {flag[2:].replace("-", "_") for flag in flags}
-    for name in given:
-        if name not in known:
-            raise ConfigError(
-                f"no option --{name}; {nearest(f'--{name}', flags)}".rstrip("; "),
-                where=COMMAND_LINE,
-                hint=f"valid here: {', '.join(sorted(flags))}\n  {command} --help explains them",
-            )
-
-
 def _over(old: Any, new: Any) -> Any:
-    """`new` in place of `old`: a table key by key, a text as the TOML value that it may be."""
-    if isinstance(new, Mapping):
-        table = dict(old) if isinstance(old, Mapping) else {}
-        return table | {key: _over(table.get(key), value) for key, value in new.items()}
-    if not isinstance(new, str):
+    """`new` in place of `old`, a table key by key."""
+    if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
         return new
-    try:
-        value = tomllib.loads(f"value = {new}")["value"]
-    except tomllib.TOMLDecodeError:
-        return new
-    return value if isinstance(value, bool | int | float | list | dict) else new
+    return {**old, **{key: _over(old.get(key), value) for key, value in new.items()}}
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,8 @@ class TextEncoder:
         """The tokens left for sentences."""
         if self.budget < 1:
             problem = f"max_tokens = {max_tokens}: no token is left beside the special ones"
-            raise InputError(problem, hint="give a larger number, or a model with a longer input")
+            hint = "give a larger number, or a model with a longer input"
+            raise InputError(problem, hint=hint, field="max_tokens")
         # A byte-level tokenizer marks a word's start by the space before it; others need nothing
         # before a sentence for the pieces to equal the whole text's tokens.
         self.glue = "" if one + two == self._ids(" ".join(PROBE)) else " "

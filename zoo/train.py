@@ -1,6 +1,7 @@
 """Train one recipe: `discorpora train RECIPE --dataset FOLDER --output FOLDER`.
 
 Under `accelerate launch -m zoo.train ...` the same command uses what accelerate provides.
+`python -m zoo.train FILE.json` trains what a build wrote there, with all settings.
 Running it again resumes from the newest whole checkpoint; a finished run is left as it is.
 """
 
@@ -10,54 +11,28 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError, require
-from corpora.processes import collect_rarely, stop_with_build
-from zoo.declared import RECIPES, BackboneRecipe, StepRecipe
-from zoo.presets import check_options, parse_options, read_preset, shipped, trust_code
+from zoo import options
+from zoo.declared import RECIPES, BackboneRecipe, Recipe, StepRecipe
+from zoo.options import SWITCHES, Assignment, assign, faults
+from zoo.presets import Preset, read_preset, shipped
 from zoo.training import job
 
 log = logging.getLogger("zoo")
 
-TRUST_OPTION = "--trust-remote-code"
-"""Run the code that comes with the backbone; a message names that code."""
 LAUNCHED = "DISCORPORA_LAUNCHED"
 """Set for the processes that `accelerate launch` starts."""
-OPTIONS = """
-options:
-  --trust-remote-code
-      Run the code that comes with the backbone; a message names that code.
-  --debug
-      Show a traceback.
-"""
 USAGE = "discorpora train RECIPE --dataset FOLDER --output FOLDER [--key value ...]"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code. An expected error is one short message."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words
-    try:
-        if {"-h", "--help"} & set(words):
-            sys.stdout.write(_help(words))
-            return 0
-        stop_with_build()
-        collect_rarely()
-        logging.basicConfig(
-            level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S"
-        )
-        if TRUST_OPTION in words:
-            trust_code()
-        train([word for word in words if word not in ("--debug", TRUST_OPTION)])
-    except (DiscorporaError, OSError) as error:
-        if debug:
-            raise
-        told = error.with_flags() if isinstance(error, DiscorporaError) else error
-        sys.stderr.write(f"error: {told}\n")
-        return 2
-    return 0
+    return options.run(arguments, _help, train, train_assigned)
 
 
 def train(words: Sequence[str]) -> None:
@@ -65,9 +40,18 @@ def train(words: Sequence[str]) -> None:
     if not words or words[0].startswith("-"):
         raise ConfigError("no recipe given", hint=USAGE)
     preset = read_preset(words[0])
-    options = parse_options(words[1:])
-    check_options(options, preset.kind.model_fields, f"discorpora train {words[0]}")
-    recipe = preset.recipe(options)
+    fields = options.flags_of(preset.kind)
+    values = options.parse_flags(words[1:], fields, f"discorpora train {words[0]}")
+    _train(preset, preset.recipe(values))
+
+
+def train_assigned(assignment: Assignment) -> None:
+    """Train what another process asks for."""
+    preset = read_preset(assignment.reference)
+    _train(preset, preset.kind.of(assignment.settings))
+
+
+def _train(preset: Preset, recipe: Recipe) -> None:
     for name in recipe.report_to if isinstance(recipe, StepRecipe) else ():
         require(name, "report" if name == "tensorboard" else name, f"for report_to = {name}")
     run = job.planned(preset, recipe)
@@ -76,7 +60,7 @@ def train(words: Sequence[str]) -> None:
         return
     together = recipe.processes if isinstance(recipe, StepRecipe) else 1
     if together > 1 and not {"WORLD_SIZE", LAUNCHED} & os.environ.keys():
-        _launch(words, together, recipe.threads)
+        _launch(preset, recipe, together)
         return
     with job.working(run):
         if not run.finished:
@@ -100,8 +84,8 @@ def lower_memory(run: job.Job) -> str:
     return f"{'; or '.join(said)}; the same command then goes to another --output"
 
 
-def _launch(words: Sequence[str], processes: int, threads: int) -> None:
-    """The same command in several processes, a GPU each. Raises `DiscorporaError` if they fail."""
+def _launch(preset: Preset, recipe: Recipe, processes: int) -> None:
+    """Train in several processes, a GPU each. Raises `DiscorporaError` if they fail."""
     import torch
 
     gpus = torch.accelerator.device_count()
@@ -109,15 +93,22 @@ def _launch(words: Sequence[str], processes: int, threads: int) -> None:
         raise ConfigError(
             f"processes = {processes}, and this machine has {gpus} GPUs",
             hint="a process needs a GPU of its own: lower processes",
+            field="processes",
         )
     launch = ["--multi_gpu", "--quiet", "--num_machines", "1", "--mixed_precision", "no"]
     launch += ["--dynamo_backend", "no", "--num_processes", str(processes)]
     # Port 0 is any that is free: a build starts several.
-    launch += ["--num_cpu_threads_per_process", str(threads), "--main_process_port", "0"]
-    command = ["accelerate.commands.launch", *launch, "-m", "zoo.train", *words]
-    environment = {**os.environ, LAUNCHED: "1"}
-    if subprocess.run([sys.executable, "-m", *command], env=environment, check=False).returncode:
-        raise DiscorporaError(f"one of the {processes} processes failed; it said why above")
+    launch += ["--num_cpu_threads_per_process", str(recipe.threads), "--main_process_port", "0"]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "recipe.json")
+        settings = recipe.model_dump(mode="json")
+        assign(file, Assignment(reference=preset.place, settings=settings))
+        command = ["-m", "accelerate.commands.launch", *launch, "-m", "zoo.train", str(file)]
+        environment = {**os.environ, LAUNCHED: "1"}
+        if subprocess.run([sys.executable, *command], env=environment, check=False).returncode:
+            for fault in filter(None, faults(file)):
+                raise DiscorporaError(fault.problem, hint=fault.hint, field=fault.field)
+            raise DiscorporaError(f"one of the {processes} processes died; above is what it said")
 
 
 def _help(words: Sequence[str]) -> str:
@@ -127,7 +118,7 @@ def _help(words: Sequence[str]) -> str:
         return text + "for a recipe's settings: discorpora train RECIPE --help\n"
     preset = read_preset(words[0])
     text = f"usage: {USAGE}\n\n{preset.about.title}\n\nsettings:\n"
-    return text + described(preset.kind, preset.settings) + OPTIONS
+    return text + described(preset.kind, preset.settings) + f"\noptions:\n{SWITCHES}"
 
 
 def _prepare_torch(threads: int, deterministic: bool) -> None:

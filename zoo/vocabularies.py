@@ -161,6 +161,7 @@ def load_vectors(
             f"the vectors have {vectors.shape[1]} numbers, embedding_size is {weight.shape[1]}",
             where=str(path),
             hint=f"set embedding_size = {vectors.shape[1]}",
+            field="embedding_size",
         )
     with torch.no_grad():
         weight.mul_(float(vectors.std()) / deviation)

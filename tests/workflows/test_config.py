@@ -560,17 +560,6 @@ def test_values_are_checked_before_anything_runs(
     assert message in str(error.value)
 
 
-def test_a_table_among_the_settings_becomes_options() -> None:
-    from workflows.training import options as words
-    from zoo.presets import parse_options
-
-    settings = {"epochs": 2, "backbone_config": {"model_type": "bert", "hidden_size": 64}}
-    assert parse_options(words(settings)) == {
-        "epochs": "2",
-        "backbone_config": {"model_type": "bert", "hidden_size": "64"},
-    }
-
-
 DISCOEVAL = (
     CHAIN
     + """

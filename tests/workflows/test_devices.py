@@ -6,7 +6,6 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -77,18 +76,16 @@ def test_eight_devices_are_shared_out(tmp_path: Path, monkeypatch: pytest.Monkey
     log = tmp_path / "log"
     log.mkdir()
 
-    def run(
-        module: str, words: Sequence[str], threads: int, text: str = "", number: int = 1
-    ) -> Any:
-        with devices.held(number) as gpus:
+    def run(module: str, file: Path, threads: int, assignments: int, gpus: int) -> Any:
+        with devices.held(gpus) as held:
             began = time.monotonic()
             time.sleep(0.7)
-            mine, ended = gpus[devices.VISIBLE].split(","), time.monotonic()
-        together = int(words[words.index("--processes") + 1]) if "--processes" in words else 1
-        (log / str(os.getpid())).write_text(json.dumps([began, ended, mine, together]))
-        with staged(Path(words[words.index("--output") + 1])) as partial:
+            mine, ended = held[devices.VISIBLE].split(","), time.monotonic()
+        settings = json.loads(file.read_text())["assignments"][0]["settings"]
+        (log / str(os.getpid())).write_text(json.dumps([began, ended, mine, settings["processes"]]))
+        with staged(Path(settings["output"])) as partial:
             write_json(partial / MANIFEST, {})
-        return [], "", ""
+        return [None]
 
     monkeypatch.setattr(training, "_run", run)
     config = written(tmp_path, WANTED)

@@ -1,4 +1,4 @@
-"""Training and evaluation of a build: processes of their own, their words, logs and failures."""
+"""Training and evaluation of a build: processes of their own, their files, logs and failures."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from corpora.errors import DiscorporaError
 from tests.workflows.conftest import living, until
 from workflows import training, usage
-from workflows.tables import Evaluation
-from workflows.training import Judged, evaluate
+from workflows.config import load_build
+from workflows.tables import BuildFile, Evaluation
+from workflows.training import Judged, chosen_recipe, chosen_suite, evaluate, train
+from zoo.options import Fault
+from zoo.train import main
 
 
 @pytest.fixture
@@ -26,96 +28,123 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     text = """
         import json, os, sys
-        said = {"words": sys.argv[1:], "text": sys.stdin.read(), "threads": os.environ["OMP_NUM_THREADS"]}
-        said |= {"folder": os.getcwd(), "name": __name__, "build": os.environ["DISCORPORA_BUILD_PID"]}
-        open(f"{sys.argv[1]}.json", "w").write(json.dumps(said, sort_keys=True))
+        said = {"file": sys.argv[1:], "threads": os.environ["OMP_NUM_THREADS"]}
+        said |= {"text": sys.stdin.read(), "build": os.environ["DISCORPORA_BUILD_PID"]}
+        open("said.json", "w").write(json.dumps(said, sort_keys=True))
         print("12:34:56 a line of its log", file=sys.stderr)
         print("to nobody")
-        if "--raise" in sys.argv:
-            raise ValueError("of the program")
-        if "--say" in sys.argv:
-            print("error: this is\\n  why", file=sys.stderr)
-            sys.exit(2)
-        if "--words" in sys.argv:
-            sys.exit("the last words")
-        if "--long" in sys.argv:
-            print("error: " + "why\\n" * 61, file=sys.stderr)
-            sys.exit(2)
-        if "--empty" in sys.argv:
-            sys.exit("")
-        if "--large" in sys.argv:
-            sys.exit(2**9 + 3)
-        if "--closed" in sys.argv:
-            sys.stdout.close()
-        if "--hook" in sys.argv:
-            sys.excepthook = lambda *_: print("error: by the hook", file=sys.stderr)
-            raise KeyError
-        if "--kill" in sys.argv:
-            os.kill(os.getpid(), 9)
-    """  # noqa: E501
+        match open(sys.argv[1]).read():
+            case "raise": raise ValueError("of the program")
+            case "words": sys.exit("the last words")
+            case "long": sys.exit("why\\n\\n" * 61)
+            case "empty": sys.exit("")
+            case "large": sys.exit(2**9 + 3)
+            case "kill": os.kill(os.getpid(), 9)
+            case "fault":
+                json.dump({"faults": [{"problem": "bad rows"}]}, open("x.faults.json", "w"))
+                sys.exit(2)
+    """
     (tmp_path / "small_program.py").write_text(textwrap.dedent(text))
     return tmp_path
 
 
 @pytest.mark.parametrize(
-    ("option", "reason"),
+    ("way", "reason"),
     [
         ("", ""),
-        ("--raise", "ValueError: of the program"),
-        ("--say", "this is\n  why"),
-        ("--words", "the last words"),
-        ("--empty", "12:34:56 a line of its log"),
-        ("--large", "12:34:56 a line of its log"),
-        ("--long", "\n".join(["why"] * 61)),
+        ("raise", "ValueError: of the program"),
+        ("words", "the last words"),
+        ("empty", "12:34:56 a line of its log"),
+        ("large", "12:34:56 a line of its log"),
+        ("long", "\n".join(["why"] * 5)),
+        ("fault", "bad rows"),
         (
-            "--kill",
+            "kill",
             "the process was killed by signal 9 (often for too little memory)\n"
             "12:34:56 a line of its log",
         ),
     ],
 )
 def test_a_program_says_why_it_failed(
-    place: Path, option: str, reason: str, caplog: pytest.LogCaptureFixture
+    place: Path, way: str, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", logger="discorpora")
     usage._forked_kib[0] = 0
-    command, said, answer = training._run("small_program", ["said", option], 3, "héllo")
-    assert said.endswith(reason) and bool(said) == bool(reason)
-    assert "  a line of its log" in caplog.messages and "to nobody" in answer
-    found = json.loads((place / "said.json").read_text())
-    assert (found["text"], found["threads"], found["build"]) == ("héllo", "3", str(os.getpid()))
-    assert command[1:] == ["-m", "small_program", "said", option]
+    Path("x.json").write_text(way)
+    (fault,) = training._run("small_program", Path("x.json"), 3, 1)
+    assert (fault.problem if fault else "").endswith(reason) and bool(fault) == bool(reason)
+    assert "  a line of its log" in caplog.messages
+    said = json.loads((place / "said.json").read_text())
+    assert said == {"file": ["x.json"], "text": "", "threads": "3", "build": str(os.getpid())}
     assert usage._forked_kib[0] > 5_000
 
 
+BUILD = """
+name = "b"
+[[sources]]
+name = "s"
+spec = "sample:stories"
+datasets = ["dissent"]
+[datasets.dissent]
+[models.m]
+recipe = "dissent/bilstm_tiny"
+dataset = "dissent"
+settings = { max_tokens = 9, empty_classes = "error" }
+[evaluations.other]
+suite = "pairwise"
+models = ["m"]
+dataset = "dissent"
+settings = { encoder = "random" }
+"""
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> BuildFile:
+    (tmp_path / "b.toml").write_text(BUILD)
+    return load_build(str(tmp_path / "b.toml"))
+
+
+def line(key: str) -> str:
+    number = next(n for n, text in enumerate(BUILD.splitlines(), 1) if text.startswith(key))
+    return f"b.toml:{number}: "
+
+
 def test_evaluations_of_a_model_share_a_process(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+    place: Path, monkeypatch: pytest.MonkeyPatch, build: BuildFile
 ) -> None:
-    """Each has its own folder; one that fails leaves the others, and names its settings."""
+    """Each has its own folder; one that fails leaves the others, and names its setting's line."""
     (place / "zoo_evaluate.py").write_text(
-        "import json, sys\nassert sys.argv[1:] == ['--jobs']\njobs = json.load(sys.stdin)\n"
-        "for job in jobs:\n"
-        "    place = job[job.index('--json') + 1]\n"
-        "    json.dump({'examples': 7}, open(place, 'w'))\n"
-        "said = 'limit = 0: is wrong\\n  set --encoder to another'\n"
-        "print(json.dumps([said if job[0] == 'pairwise' else '' for job in jobs]))\n"
+        "import json, sys\n"
+        "faults = []\n"
+        "for one in json.load(open(sys.argv[1]))['assignments']:\n"
+        "    json.dump({'examples': 7}, open(one['request']['json'], 'w'))\n"
+        "    value = one['settings'].get('encoder')\n"
+        "    fault = {'problem': 'no model', 'hint': 'set --encoder to another'}\n"
+        "    fault = {**fault, 'field': 'encoder', 'value': value}\n"
+        "    faults.append(fault if one['reference'] == 'pairwise' else None)\n"
+        "json.dump({'faults': faults}, open(sys.argv[1].replace('.json', '.faults.json'), 'w'))\n"
+        "sys.exit(2)\n"
     )
     run = training._run
     monkeypatch.setattr(training, "_run", lambda _, *more: run("zoo_evaluate", *more))
-    plans = [
-        Evaluation(suite=suite, models=("m",), dataset="d", settings=settings)
-        for suite, settings in (("permuted", {}), ("pairwise", {"encoder": "random"}))
-    ]
+    own = Evaluation(suite="permuted", models=("m",), dataset="dissent")
+    plans = {("models", "m"): own, ("evaluations", "other"): build.evaluations["other"]}
     jobs = []
-    for plan in plans:
+    for keys, plan in plans.items():
         (place / plan.suite).mkdir()
-        jobs.append(Judged(plan, "data", place / plan.suite))
-    build = SimpleNamespace(threads=1, seed=3, evaluations={"other": plans[1]}, folder=place)
-    good, bad = evaluate(jobs, "m", place / "model", build)  # type: ignore[arg-type]
-    assert good == {"examples": 7}
-    assert isinstance(bad, DiscorporaError) and bad.message == "limit = 0: is wrong"
-    assert "in the build file: encoder among the settings of [evaluations.other]" in str(bad)
-    assert "zoo.evaluate pairwise --model" in str(bad)
+        suite = chosen_suite(build, plan, *keys)
+        kept = place / f"{plan.suite}.settings.json"
+        jobs.append(Judged(plan, suite, keys, "data", place / plan.suite, kept))
+    good, bad = evaluate(jobs, "m", place / "model", build)
+    assert good == {"examples": 7} and not jobs[0].settings.exists()
+    assert isinstance(bad, DiscorporaError)
+    first, hint, last = str(bad).splitlines()
+    where = f"{place}/{line('settings = { encoder')}evaluations.other.settings"
+    assert first == f"{where}: encoder = 'random': no model"
+    assert hint == "  set encoder to another"  # as a build file writes it
+    assert last.endswith(f"python -m zoo.evaluate {jobs[1].settings}")
+    (again,) = json.loads(jobs[1].settings.read_text())["assignments"]
+    assert again["settings"]["encoder"] == "random" and again["request"]["json"] == ""
 
 
 def test_a_fork_of_the_build_counts_anew() -> None:
@@ -136,9 +165,9 @@ def test_nothing_outlives_a_build(place: Path, way: int) -> None:
     mark = f"PROGRAMS_TEST={place.name}"
     # A test that runs in the background has Ctrl-C ignored, and so have its children.
     code = (
-        "import signal\nfrom workflows import training\n"
+        "import signal\nfrom pathlib import Path\nfrom workflows import training\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "training._run('waits', [], 1)"
+        "training._run('waits', Path('x'), 1, 1)"
     )
     environment = dict(os.environ, PROGRAMS_TEST=place.name, PYTHONPATH=os.pathsep.join(sys.path))
     build = subprocess.Popen(
@@ -156,21 +185,77 @@ def test_nothing_outlives_a_build(place: Path, way: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("advice", "keys"),
+    ("fault", "first", "hint"),
     [
-        ('choose others, or set empty_classes = "warn"', "empty_classes"),
-        ("set --bins to the number that it was built with", "bins"),
-        ("set negatives = 5, or --bins 3", "negatives, bins"),
-        ('name two: --columns \'["premise", "hypothesis"]\'', "columns"),
-        ("the same command then goes to another --output", ""),
+        (
+            Fault(
+                field="empty_classes",
+                value="error",
+                problem="d: no row has the label so",
+                hint='choose others, or set empty_classes = "warn"',
+            ),
+            f"{line('settings = { max')}models.m.settings: empty_classes = 'error': d: no row has "
+            "the label so",
+            'choose others, or set empty_classes = "warn"',
+        ),
+        (
+            Fault(field="max_tokens", value=9, problem="max_tokens = 9: no", hint="raise --seed 4"),
+            f"{line('settings = { max')}models.m.settings: max_tokens = 9: no",
+            "raise seed = 4",
+        ),
+        (
+            Fault(field="dataset", value="d", problem="has no rows"),
+            f"{line('dataset = ')}models.m: dataset = 'd': has no rows",
+            "",
+        ),
+        (Fault(field="seed", value=3, problem="odd"), "models.m.settings: seed = 3: odd", ""),
+        (Fault(problem="a row is bad\nat its end"), "a row is bad", "at its end"),
     ],
 )
-def test_a_failed_program_says_its_cause_first_and_its_command_last(advice: str, keys: str) -> None:
-    known = {"empty_classes", "bins", "negatives", "columns"}
-    command = ["/usr/bin/python3", "-m", "zoo.train", "a recipe"]
-    error = training._failure(f"a row is bad\n  {advice}", command, "models.m", known)
-    first, *more, last = str(error).splitlines()
-    assert first == "a row is bad" and more[0].strip() == advice
-    assert last.endswith("python -m zoo.train 'a recipe'")
-    wanted = [f"  in the build file: {keys} among the settings of [models.m]"] if keys else []
-    assert more[1:] == wanted
+def test_a_failed_training_names_the_line_of_the_setting(
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    build: BuildFile,
+    fault: Fault,
+    first: str,
+    hint: str,
+) -> None:
+    """The cause comes first, the command that shows all of it last."""
+    monkeypatch.setattr(training, "_run", lambda *_, **__: [fault])
+    output, chosen = place / "0123456789abcdef", chosen_recipe(build, "m")
+    with pytest.raises(DiscorporaError) as caught:
+        train(build, "m", place / "data", None, output, chosen)
+    cause, *more, last = str(caught.value).splitlines()
+    assert cause.endswith(first) and [text.strip() for text in more] == [hint] * bool(hint)
+    file = place / "0123456789abcdef.settings.json"
+    assert last.endswith(f"python -m zoo.train {file}")
+    monkeypatch.setattr(training, "_run", lambda *_, **__: [None])
+    train(build, "m", place / "data", None, output, chosen)
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        (
+            "dissent/transformer_tiny",
+            "{ columns = ['s2', 's1'], backbone_config.hidden_size = 32 }",
+        ),
+        ("coherence/contrastive_tiny", "{ objective = 'pairwise', learning_rate = 0.1 }"),
+        ("dissent/ngram", "{ grid = '0.5', threads = 3 }"),
+    ],
+)
+def test_a_training_reads_the_settings_that_the_build_checked(
+    place: Path, monkeypatch: pytest.MonkeyPatch, name: str, settings: str
+) -> None:
+    text = BUILD.replace("dissent/bilstm_tiny", name)
+    old = 'settings = { max_tokens = 9, empty_classes = "error" }'
+    (place / "b.toml").write_text(text.replace(old, f"settings = {settings}"))
+    build = load_build(str(place / "b.toml"))
+    chosen, read = chosen_recipe(build, "m"), []
+    monkeypatch.setattr("zoo.train._train", lambda *both: read.append(both))
+    monkeypatch.setattr(training, "_run", lambda _, file, *__, **___: [main([str(file)]) or None])
+    train(build, "m", place / "data", None, place / "out", chosen)
+    ((preset, recipe),) = read
+    assert preset == chosen.preset and recipe.identity() == chosen.recipe.identity()
+    assert (recipe.dataset, recipe.output) == (str(place / "data"), str(place / "out"))

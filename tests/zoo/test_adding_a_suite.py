@@ -38,6 +38,6 @@ def test_the_suite_of_the_page_judges_the_recipe_of_the_page(
     assert 0 < figure["value"] < 1
     assert f"| model | {100 * figure['value']:.1f} |" in compare([out]).render("markdown")
     assert main([*words, "--bins", "1"]) == 2
-    assert "bins = '1': expected 2 or more" in capsys.readouterr().err
+    assert "bins = 1: expected 2 or more" in capsys.readouterr().err
     assert main([suite, "--help"]) == 0
     assert "Bins of equal width" in capsys.readouterr().out

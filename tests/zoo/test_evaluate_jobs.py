@@ -1,49 +1,74 @@
-"""Several evaluations in one process: `python -m zoo.evaluate --jobs`."""
+"""Several evaluations in one process: `python -m zoo.evaluate FILE.json`."""
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from zoo.evaluate.__main__ import main
+from zoo.options import Assignment, Fault, assign, faults
 
 
-def test_a_job_that_fails_leaves_the_others(
-    dissent_models: dict[str, Path],
-    pairs_folder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_an_assignment_that_fails_leaves_the_others(
+    dissent_models: dict[str, Path], pairs_folder: Path, tmp_path: Path
 ) -> None:
-    def job(name: str, data: str, *more: str) -> list[str]:
-        place = str(tmp_path / name / "results.json")
-        model = str(dissent_models["ngram"])
-        return ["dissent", "--model", model, "--data", data, "--json", place, *more]
+    model = str(dissent_models["ngram"])
 
-    jobs = [
-        job("one", str(pairs_folder)),
-        job("two", str(tmp_path / "nothing")),
-        job("three", str(pairs_folder), "--bins", "3"),
-        job("four", str(pairs_folder), "--limit", "6"),
-        job("five", str(pairs_folder), "--limit", "six"),
-    ]
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(jobs)))
-    assert main(["--jobs"]) == 0
-    reasons = json.loads(capsys.readouterr().out)
-    assert reasons[0] == reasons[3] == ""
-    assert "no such dataset folder" in reasons[1] and "no option --bins" in reasons[2]
-    assert "options are wrong" in reasons[4]
-    examples = [
-        json.loads((tmp_path / name / "results.json").read_text(encoding="utf-8"))["examples"]
-        for name in ("one", "four")
-    ]
-    assert examples == [24, 6]
-    # The same as by itself.
-    assert main([*job("alone", str(pairs_folder))]) == 0
-    one, alone = (
-        (tmp_path / name / "results.json").read_text(encoding="utf-8") for name in ("one", "alone")
+    def place(name: str) -> Path:
+        return tmp_path / name / "results.json"
+
+    def job(name: str, data: Path, suite: str = "dissent", **more: Any) -> Assignment:
+        request = {"model": model, "data": str(data), "json": str(place(name)), **more}
+        return Assignment(reference=suite, settings={}, request=request)
+
+    file = tmp_path / "five.json"
+    assign(
+        file,
+        job("one", pairs_folder),
+        job("two", tmp_path / "nothing"),
+        job("three", pairs_folder, "senteval"),
+        job("four", pairs_folder, limit=6),
+        job("five", pairs_folder, limit="six"),
     )
-    assert one == alone
+    assert main([str(file)]) == 2
+    one, two, three, four, five = faults(file)
+    assert one is four is None and two and three and five
+    assert "no such dataset folder" in two.problem and "give --data hub" in three.hint
+    assert five == Fault(problem="limit = 'six': expected a whole number")
+    kept = [json.loads(place(name).read_text(encoding="utf-8")) for name in ("one", "four")]
+    assert [each["examples"] for each in kept] == [24, 6]
+    # The same as by itself.
+    words = ["dissent", "--model", model, "--data", str(pairs_folder)]
+    assert main([*words, "--json", str(place("alone"))]) == 0
+    assert place("one").read_text(encoding="utf-8") == place("alone").read_text(encoding="utf-8")
+
+
+def test_a_fault_names_the_setting_and_its_value(
+    pairs_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from zoo.train import main as train
+
+    file = tmp_path / "recipe.json"
+    where = {"dataset": str(pairs_folder), "output": str(tmp_path / "model")}
+    assign(file, Assignment(reference="dissent/ngram", settings={**where, "min_texts": 9000}))
+    assert train([str(file)]) == 2 and "error: no n-gram" in capsys.readouterr().err
+    (fault,) = faults(file)
+    assert fault and (fault.field, fault.value) == ("min_texts", 9000)
+    assert "9000 texts or more" in fault.problem and fault.hint.startswith("lower --min_texts")
+    # Of the processes that train one model the first says why: others die of it.
+    file.write_text(file.read_text(encoding="utf-8").replace("9000", "8000"), encoding="utf-8")
+    assert train([str(file)]) == 2 and faults(file) == (fault,)
+
+
+def test_a_file_of_another_kind_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "results.json"
+    for text, reason in (('{"metrics": {}}', "is no assignment"), ("{", "is not JSON")):
+        file.write_text(text, encoding="utf-8")
+        assert main([str(file)]) == 2
+        shown = capsys.readouterr().err
+        assert reason in shown and str(file) in shown

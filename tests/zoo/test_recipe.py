@@ -7,13 +7,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from corpora.declared import described
 from corpora.errors import ConfigError, InputError
 from zoo.declared import OBJECTIVES, RECIPES, Recipe
-from zoo.presets import catalogue, parse_options, read_preset, shipped
+from zoo.options import flags_of, parse_flags
+from zoo.presets import Preset, catalogue, read_preset, shipped
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = {"dataset": "data", "output": "out"}
@@ -73,11 +75,15 @@ def test_the_catalogue_shows_what_was_measured(tmp_path: Path) -> None:
             catalogue(folder)
 
 
+def parsed(preset: Preset, *words: str) -> dict[str, Any]:
+    return parse_flags(words, flags_of(preset.kind), "train")
+
+
 def test_options_on_top_of_the_file() -> None:
     recipe = read_preset("coherence/contrastive_tiny")
     words = ["--learning-rate", "1e-3", "--epochs=2", "--backbone_config.hidden_size", "32"]
     words += ["--dataset", "d", "--output", "o", "--report_to", '["tensorboard"]']
-    settings = recipe.recipe(parse_options(words))
+    settings = recipe.recipe(parsed(recipe, *words))
     assert (settings.learning_rate, settings.epochs, settings.report_to) == (
         1e-3,
         2,
@@ -110,7 +116,7 @@ def test_a_share_of_steps_is_below_one() -> None:
 
 def test_a_list_of_one_number() -> None:
     recipe = read_preset("dissent/ngram")
-    options = {**NEEDED, "grid": "0.5"}
+    options = {**NEEDED, **parsed(recipe, "--grid", "0.5")}
     assert recipe.recipe(options).grid == (0.5,)
 
 
@@ -153,9 +159,10 @@ def test_a_wrong_recipe_is_named_with_its_line(
     "name", ["2026", "1.10", "1e5", "0x1F", "1_000", "1 # x", "true", "[x]y", "true north"]
 )
 def test_a_folder_may_have_any_name(name: str) -> None:
-    recipe = read_preset("dissent/bilstm_tiny")
-    options = parse_options(["--dataset", "d", "--output", name])
+    recipe = read_preset("dissent/ngram")
+    options = parsed(recipe, "--dataset", "d", "--output", name, "--columns", f"s1,{name}")
     assert recipe.recipe(options).output == name
+    assert options["columns"] == f"s1,{name}"
 
 
 @pytest.mark.parametrize(
@@ -175,9 +182,8 @@ def test_a_folder_may_have_any_name(name: str) -> None:
 def test_values_out_of_bounds_are_named(name: str, options: str) -> None:
     recipe = read_preset(name)
     for option in options.split(" "):
-        key, _, value = option.partition("=")
-        with pytest.raises(ConfigError, match=key) as caught:
-            recipe.recipe({**NEEDED, key: value})
+        with pytest.raises(ConfigError, match=option.partition("=")[0]) as caught:
+            recipe.recipe({**NEEDED, **parsed(recipe, f"--{option}")})
         assert "command line" in str(caught.value)
 
 
@@ -189,18 +195,23 @@ def test_options_that_do_not_exist() -> None:
         recipe.recipe({"output": "o"})
     for words in (["--epochs"], ["--seed", "1", "--epochs"], ["--epochs", "--seed", "1"]):
         with pytest.raises(ConfigError, match="'--epochs' has no value"):
-            parse_options(words)
+            parsed(recipe, *words)
     with pytest.raises(ConfigError, match="'1' is no option"):
-        parse_options(["--epochs", "2", "1"])
-    assert parse_options(["--max_steps", "-1", "--name=--x"]) == {"max_steps": "-1", "name": "--x"}
+        parsed(recipe, "--epochs", "2", "1")
+    with pytest.raises(ConfigError, match="no option --learning_rte; did you mean '--learning_r"):
+        parsed(recipe, "--learning-rte", "1")
+    given = parsed(recipe, "--max_steps", "-1", "--vectors=--x")
+    assert given == {"max_steps": -1, "vectors": "--x"}
     with pytest.raises(ConfigError, match="did you mean"):
         read_preset("dissent/bilstm_tinny")
 
 
-@pytest.mark.parametrize("words", ["--a 1 --a.b 2", "--a.b 2 --a 1", "--a.b 1 --a.b.c 2"])
+@pytest.mark.parametrize(
+    "words", ["--epochs 1 --epochs.b 2", "--epochs.b 2 --epochs 1", "--epochs.b 1 --epochs.b.c 2"]
+)
 def test_a_value_is_no_table(words: str) -> None:
-    with pytest.raises(ConfigError, match="a is given as a value and as a table"):
-        parse_options(words.split())
+    with pytest.raises(ConfigError, match="epochs is given as a value and as a table"):
+        parsed(read_preset("dissent/bilstm_tiny"), *words.split())
 
 
 @pytest.mark.parametrize(
@@ -212,7 +223,7 @@ def test_a_value_is_no_table(words: str) -> None:
 )
 def test_a_key_below_a_setting_that_is_no_table(option: str, message: str) -> None:
     recipe = read_preset("criteria/bigru_tiny")
-    options = {**NEEDED, **parse_options([f"--{option}", "3"])}
+    options = {**NEEDED, **parsed(recipe, f"--{option}", "3")}
     with pytest.raises(ConfigError, match=message):
         recipe.recipe(options)
 

@@ -326,14 +326,24 @@ def test_several_processes_are_started_once(
     def run(command: list[str], **more: Any) -> SimpleNamespace:
         started.append(command)
         assert more["env"]["DISCORPORA_LAUNCHED"] == "1"  # they start none themselves
-        return SimpleNamespace(returncode=0)
+        file = Path(command[-1])
+        (assigned,) = json.loads(file.read_text())["assignments"]
+        assert assigned["settings"]["processes"] == 2 and assigned["settings"]["epochs"] == 3
+        if len(started) == 3:
+            fault = {"problem": "a row is bad", "hint": "leave it out", "field": "seed"}
+            file.with_suffix(".faults.json").write_text(json.dumps({"faults": [fault]}))
+        return SimpleNamespace(returncode=len(started) - 1)
 
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
     monkeypatch.setattr("zoo.train.subprocess.run", run)
     where = ["--dataset", pairs_folder, "--output", tmp_path / "model"]
-    assert train_cli("dissent/bilstm_tiny", *where, "--processes", 2)[0] == 0
+    words = ["dissent/bilstm_tiny", *where, "--processes", 2, "--epochs", 3]
+    assert train_cli(*words)[0] == 0
     assert started[0][1:4] == ["-m", "accelerate.commands.launch", "--multi_gpu"]
-    assert started[0][-2:] == ["--processes", "2"]
+    assert started[0][-3:-1] == ["-m", "zoo.train"]
+    for reason in ("one of the 2 processes died", "a row is bad\n  leave it out"):
+        code, message = train_cli(*words)
+        assert code == 2 and reason in message
 
 
 def test_a_long_curve_keeps_its_end_and_its_mean() -> None:

@@ -22,7 +22,16 @@ from workflows.sources import Seen, SourceRecord, check_unchanged, files_hash, f
 from workflows.stage import StageTask, check_reads, reading, set_aside
 from workflows.tables import Evaluation, Model
 from workflows.tasks.datasets import Dataset, Divide
-from workflows.training import Chosen, Judged, chosen_recipe, chosen_suite, evaluate, train
+from workflows.training import (
+    Chosen,
+    Judged,
+    chosen_recipe,
+    chosen_suite,
+    evaluate,
+    kept_settings,
+    train,
+)
+from zoo.declared import Suite
 
 log = logging.getLogger("discorpora")
 
@@ -98,7 +107,7 @@ class Train(ModelStage):
     def produce(self) -> None:
         dataset, *base = [stage.folder for stage in self.upstream]
         start = base[0] if base else None
-        train(self.entry, self.name, dataset, start, self.folder, self.chosen)
+        train(self.build, self.name, dataset, start, self.folder, self.chosen)
         try:
             for place, files in self.files.items():
                 check_unchanged(files, files_in(place))
@@ -145,6 +154,15 @@ class Evaluate(ModelStage):
             suite=entry.suite, models=(self.name,), dataset=dataset, limit=entry.limit
         )
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """They lead to the table of the build file that names its suite."""
+        return ("evaluations", self.on) if self.on else ("models", self.name)
+
+    @cached_property
+    def suite(self) -> Suite:
+        return chosen_suite(self.build, self.judged, *self.keys)
+
     def judged_on(self) -> list[Dataset]:
         return [Dataset(config=self.config, name=name) for name in self.judged.datasets]
 
@@ -164,9 +182,7 @@ class Evaluate(ModelStage):
     def settings(self) -> dict[str, Any]:
         if self.parts:
             return {}
-        build, judged = self.build, self.judged
-        keys = ("evaluations", self.on) if self.on else ("models", self.name)
-        suite = chosen_suite(build, judged, *keys)
+        build, judged, suite, keys = self.build, self.judged, self.suite, self.keys
         models, data = ("models", "dataset") if self.on else ("suite", "suite")
         recipe = type(chosen_recipe(build, self.name).recipe)
         fits.check_model(build, suite, self.name, recipe, (*keys, models))
@@ -210,7 +226,8 @@ class Evaluate(ModelStage):
             for number, part in enumerate(waiting):
                 folder = Path(place) / str(number)
                 folder.mkdir()
-                jobs.append(Judged(part.judged, part.data(folder.with_suffix(".data")), folder))
+                data, kept = part.data(folder.with_suffix(".data")), kept_settings(part.folder)
+                jobs.append(Judged(part.judged, part.suite, part.keys, data, folder, kept))
             model = Train(config=self.config, name=self.name).folder
             results = evaluate(jobs, self.name, model, self.build)
             numbers = meter.read()

@@ -288,6 +288,7 @@ def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int
             f"a row has {fewest} negatives, the recipe needs {negatives}",
             where="negatives",
             hint=f"set negatives = {fewest}, or build the dataset with more",
+            field="negatives",
         )
     rows = usable(documents, table, negatives)
     filled = [(name, [orders[i % len(orders)] for i in range(negatives)]) for name, orders in rows]
@@ -325,6 +326,7 @@ def usable(
             f"no text differs from its negatives within max_tokens = {limit}",
             where=f"the split {split!r}",
             hint="raise max_tokens: a text needs two sentences within it",
+            field="max_tokens",
         )
     return rows
 

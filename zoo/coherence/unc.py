@@ -47,6 +47,7 @@ class Ranked(TorchDataset[tuple[list[list[int]], list[int]]]):
             raise InputError(
                 "no document differs from its permutation in its words",
                 hint=f"raise max_words (now {most}), or train on other documents",
+                field="max_words",
             )
 
     def __len__(self) -> int:

@@ -51,6 +51,7 @@ def train(recipe: Conpono, job: Job) -> None:
             f"texts of {backbone.config.model_type} do not begin with [CLS]",
             where="vector",
             hint='set vector = "mean", or use a backbone such as BERT',
+            field="vector",
         )
     model = ConponoModel.from_backbone(
         backbone, recipe.max_tokens, tokenizer.pad_token_id, **recipe.model_dump(include=MODEL)
@@ -155,6 +156,7 @@ def make_examples(
             f"candidates = {recipe.candidates}, {free} segments are outside the largest document",
             where=split,
             hint="add documents to the dataset, or lower candidates",
+            field="candidates",
         )
     if small:
         wanted = f"{recipe.candidates} candidates"

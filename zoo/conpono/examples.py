@@ -128,6 +128,7 @@ class Candidates(Examples):
                 f"only {len(segments)} distinct candidates in {TRIES * self.candidates} samples",
                 where=self.split,
                 hint="the corpus repeats itself: remove duplicates, or lower candidates",
+                field="candidates",
             )
 
         # The sequences as encoder input (section 2.1)

@@ -145,6 +145,7 @@ class Masking:
                 "this backbone's tokenizer has no mask token",
                 where="mlm",
                 hint="set mlm = false, or choose another backbone",
+                field="mlm",
             )
         return cls(rate, mask_id or 0, len(tokenizer))
 

@@ -119,6 +119,7 @@ def _index(geometry: Geometry, split: str, read: dict[str, Any]) -> Part:
             f"no paragraph has {geometry.window} sentences (an anchor and a target)",
             where=split,
             hint="build the dataset with merge_above, or lower anchor_sentences",
+            field="anchor_sentences",
         )
     segments, windows = (
         bounds_of(np.maximum(lengths - width + 1, 0))

@@ -50,6 +50,7 @@ def train(recipe: Bigru, job: Job) -> None:
                 f"bins = {recipe.bins}, but {split} has positions up to bin {most}",
                 where=recipe.dataset,
                 hint="set --bins to the number that the dataset was built with",
+                field="bins",
             )
         limit = recipe.max_train_rows if split == "train" else recipe.max_eval_rows
         places[split] = replace(part, rows=evenly(len(part), limit))

@@ -200,7 +200,8 @@ class NgramVocabulary:
             counter.fit(texts)
         except ValueError as error:
             problem = f"no n-gram is in {min_texts} texts or more"
-            raise InputError(problem, hint="lower --min_texts, or add training pairs") from error
+            hint = "lower --min_texts, or add training pairs"
+            raise InputError(problem, hint=hint, field="min_texts") from error
         return cls(longest, tuple(counter.get_feature_names_out().tolist()))
 
     def save_pretrained(self, folder: str | Path) -> None:

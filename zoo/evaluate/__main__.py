@@ -2,98 +2,92 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import logging
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-from corpora.declared import described
-from corpora.errors import COMMAND_LINE, ConfigError, DiscorporaError
-from corpora.processes import collect_rarely, stop_with_build
+from pydantic import Field
+
+from corpora.declared import Table, described
+from corpora.errors import COMMAND_LINE, ConfigError
 from corpora.progress import reported
+from zoo import options
+from zoo.declared import Count, Positive, Suite
 from zoo.evaluate import SUITES, Request
 from zoo.evaluate.compare import measured, table_of
 from zoo.evaluate.results import Result, finished, save
 from zoo.evaluate.table import print_result
-from zoo.presets import check_options, parse_options, trust_code
+from zoo.options import SWITCHES, Assignment
 
-log = logging.getLogger("zoo")
+USAGE = "discorpora evaluate SUITE --model MODEL --data DATA [--key value ...]"
+
+
+class Options(Table):
+    """The options that all suites have."""
+
+    model: str
+    """A model folder or Hub id."""
+    data: str
+    """A dataset folder or Hub id; `@CONFIG` at the end names the configuration."""
+    place: str = Field("", alias="json")
+    """Also write all figures to this file; `-` prints them instead of the table."""
+    name: str = ""
+    """The model's name in tables; default: its folder's name."""
+    split: str = "test"
+    """The split to score."""
+    seed: Count = 0
+    """The random seed of bootstrap and classifiers."""
+    threads: Positive = 1
+    """Threads on a CPU."""
+    batch_size: Positive = 64
+    """The rows of a batch, where a suite does not fill batches by tokens."""
+    limit: Count = 0
+    """The maximum number of rows, spread evenly over the split (0: all)."""
+    tf32: bool = False
+    """On a GPU, products of float32 in TF32: faster, three digits instead of seven."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Evaluate and print a table; with `--json FILE` also write the JSON. Returns the exit code.
-
-    `--jobs` alone reads several jobs from standard input, a JSON list of lists of words, which
-    share the loaded libraries; it prints a JSON list of their error messages ("" for none).
-    """
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    stop_with_build()
-    collect_rarely()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    """Evaluate and print a table; returns the exit code. An expected error is one short message."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    if words == ["--jobs"]:
-        reasons = [_attempted(each) for each in json.load(sys.stdin)]
-        sys.stdout.write(json.dumps(reasons) + "\n")
-        return 0
-    try:
-        if words[:1] and not words[0].startswith("-") and {"-h", "--help"} & set(words):
-            suite = SUITES.find(words[0])
-            own = described(suite) if suite.model_fields else "  none\n"
-            sys.stdout.write(f"{_parser().format_help()}\noptions of the suite {words[0]}:\n{own}")
-            return 0
-        place, result = _run(words)
-    except (DiscorporaError, OSError) as error:
-        if "--debug" in words:
-            raise
-        told = error.with_flags() if isinstance(error, DiscorporaError) else error
-        sys.stderr.write(f"error: {told}\n")
-        return 2
-    if place == Path("-"):
+    return options.run(arguments, _help, evaluate, evaluate_assigned)
+
+
+def evaluate(words: Sequence[str]) -> None:
+    """Evaluate what `words` (the command line without the program's name) ask for, and print it."""
+    if not words or words[0].startswith("-"):
+        raise ConfigError("no suite given", hint=f"{USAGE}\n  suites: {', '.join(SUITES)}")
+    kind = SUITES.find(words[0])
+    shared, fields = options.flags_of(Options), options.flags_of(kind, Options)
+    values = options.parse_flags(words[1:], fields, f"discorpora evaluate {words[0]}")
+    own = {key: values.pop(key) for key in values.keys() - shared.keys()}
+    chosen = Options.of(values, COMMAND_LINE)
+    result = _evaluate(kind.of(own, COMMAND_LINE), words[0], chosen)
+    if chosen.place == "-":
         text = json.dumps(result.as_json(), indent=2, sort_keys=True, ensure_ascii=False)
         sys.stdout.write(f"{text}\n")
     else:
         print_result(table_of([measured(result)]))
-    return 0
 
 
-def _attempted(words: Sequence[str]) -> str:
-    """Run one of several jobs; its error message, "" if it succeeded."""
-    try:
-        _run(words)
-    except (DiscorporaError, OSError) as error:
-        return str(error)
-    except SystemExit:
-        return "its options are wrong: argparse says on standard error which"
-    except Exception as error:
-        log.exception("%s", " ".join(words))
-        return f"{type(error).__name__}: {error}"
-    return ""
+def evaluate_assigned(assignment: Assignment) -> None:
+    """Evaluate what another process asks for."""
+    suite = SUITES.find(assignment.reference).of(assignment.settings)
+    _evaluate(suite, assignment.reference, Options.of(assignment.request))
 
 
-def _run(words: Sequence[str]) -> tuple[Path | None, Result]:
-    """Evaluate, and write what is asked for; the place of the JSON, and the result."""
-    if words and not words[0].startswith("-"):
-        SUITES.find(words[0])  # an unknown suite is said before options that it lacks
-    options, rest = _parser().parse_known_args(words)
-    own = {key: _listed(value) for key, value in parse_options(rest).items()}
-    kind = SUITES.find(options.suite)
-    shared = [name.replace("_", "-") for name in vars(options) if name != "suite"]
-    check_options(own, (*kind.model_fields, *shared), f"discorpora evaluate {options.suite}")
-    suite = kind.of(own, COMMAND_LINE)
-    kept = options.json if options.json != Path("-") else None
-    if kept:  # what is in the way is said before the work is done
-        if kept.is_dir():
+def _evaluate(suite: Suite, called: str, chosen: Options) -> Result:
+    """The result, which is written where it is asked for. `called` is what the user calls the
+    suite.
+    """
+    file = Path(chosen.place) if chosen.place not in ("", "-") else None
+    if file:  # what is in the way is said before the work is done
+        if file.is_dir():
             problem = "a folder, where the result should be written"
-            raise ConfigError(problem, where=str(kept), hint="name a file")
-        kept.parent.mkdir(parents=True, exist_ok=True)
-    if options.trust_remote_code:
-        trust_code()
+            raise ConfigError(problem, where=str(file), hint="name a file")
+        file.parent.mkdir(parents=True, exist_ok=True)
     import torch
     from transformers.utils import logging as transformers_logging
 
@@ -101,64 +95,33 @@ def _run(words: Sequence[str]) -> tuple[Path | None, Result]:
 
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()
-    torch.set_num_threads(options.threads)
-    asked = ("model", "data", "split", "seed", "limit", "batch_size")
-    if Path(options.model).name in ("", ".."):  # no name for the tables
-        options.model = str(Path(options.model).resolve())
-    request = Request(**{key: getattr(options, key) for key in asked})
-    said = f"evaluating {Path(options.model).name} with {options.suite}"
-    memory = within_memory(options.suite, f"lower --batch-size (now {options.batch_size})")
-    with reported(said), memory, float32_products(tf32=options.tf32):
-        found = suite.evaluate(request)
-    result = finished(suite, found, request, options.name)
-    if kept:
-        save(suite, kept, result)
-    return options.json, result
+    torch.set_num_threads(chosen.threads)
+    model = chosen.model
+    if Path(model).name in ("", ".."):  # no name for the tables
+        model = str(Path(model).resolve())
+    data, split, size = chosen.data, chosen.split, chosen.batch_size
+    request = Request(model, data, split, chosen.seed, size, chosen.limit)
+    memory = within_memory(called, f"lower --batch_size (now {size})")
+    products = float32_products(tf32=chosen.tf32)
+    with reported(f"evaluating {Path(model).name} with {called}"), memory, products:
+        result = finished(suite, suite.evaluate(request), request, chosen.name)
+    if file:
+        save(suite, file, result)
+    return result
 
 
-def _listed(text: Any) -> Any:
-    """A list as a build file writes it, `["SP", "BSO"]`; any other value as it is."""
-    with suppress(ValueError):
-        return json.loads(text) if str(text).startswith("[") else text
-    return text
-
-
-def number(text: str, lowest: int = 0) -> int:
-    with suppress(ValueError):
-        if int(text) >= lowest:
-            return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r}, expected a whole number from {lowest} on")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="discorpora evaluate",
-        description="Evaluate a model with a suite, and print a table of its scores.",
-        epilog="`discorpora evaluate SUITE --help` lists the suite's own options too. --jobs alone "
-        "reads several such command lines, a JSON list of lists, from standard input",
-        allow_abbrev=False,
-    )
-    parser.add_argument("suite", metavar="SUITE", help=", ".join(SUITES.own))
-    add = parser.add_argument
-    add("--model", required=True, metavar="MODEL", help="a model folder or Hub id")
-    add("--data", required=True, metavar="DATA", help="a dataset folder or Hub id, [@CONFIG]")
-    add("--json", type=Path, metavar="FILE", help="also write all figures to FILE; - prints them")
-    add("--name", default="", metavar="TEXT", help="the model's name in tables (its folder's name)")
-    add("--split", default="test", metavar="TEXT", help="the split to score (test)")
-    positive = partial(number, lowest=1)
-    said = "the random seed of bootstrap and classifiers (0)"
-    add("--seed", type=number, default=0, metavar="NUMBER", help=said)
-    add("--threads", type=positive, default=1, metavar="NUMBER", help="threads on a CPU (1)")
-    said = "the rows of a batch, where a suite does not fill batches by tokens (64)"
-    add("--batch-size", type=positive, default=64, metavar="NUMBER", help=said)
-    said = "the maximum number of rows, spread evenly over the split (0: all)"
-    add("--limit", type=number, default=0, metavar="NUMBER", help=said)
-    said = "on a GPU, products of float32 in TF32: faster, three digits instead of seven"
-    add("--tf32", action="store_true", help=said)
-    said = "run the code that comes with the model; a message names that code"
-    add("--trust-remote-code", action="store_true", help=said)
-    add("--debug", action="store_true", help="show a traceback")
-    return parser
+def _help(words: Sequence[str]) -> str:
+    """The usage; with a suite, its own options too."""
+    text = f"usage: {USAGE}\n\n"
+    if words[0].startswith("-"):
+        text += (
+            f"suites: {', '.join(SUITES)}\nfor their options: discorpora evaluate SUITE --help\n"
+        )
+    else:
+        kind = SUITES.find(words[0])
+        own = described(kind) if kind.model_fields else "  none\n"
+        text += f"{kind.summary()}\n\noptions of the suite {words[0]}:\n{own}"
+    return f"{text}\noptions:\n{described(Options)}{SWITCHES}"
 
 
 if __name__ == "__main__":

@@ -324,6 +324,7 @@ class BackboneEncoder:
                 f"the model has no {what}",
                 where=f"{self.name}, representation {name}",
                 hint=f"choose another representation: {', '.join(NAMES)}",
+                field="representation",
             )
         if kind == "pooled":
             return states

@@ -147,6 +147,7 @@ def figures_of(
             f"{amount(len(found.pairs), 'pair')}",
             where=f"set {found.name!r}",
             hint="read long texts whole: --long windows",
+            field="long",
         )
     judged, figures = ~model.same, {}
     groups = [group for group, one in zip(found.groups, judged, strict=True) if one]

@@ -78,4 +78,5 @@ def not_finite(job: Job, problem: str) -> DiscorporaError:
         problem,
         where=job.name,
         hint=f"{kept}; lower learning_rate or {clip}, and train to another --output",
+        field="learning_rate",
     )

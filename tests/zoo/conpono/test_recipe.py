@@ -22,7 +22,8 @@ from zoo.conpono import ConponoModel
 from zoo.conpono.training import ConponoTrainer
 from zoo.evaluate.results import write_outcomes
 from zoo.evaluate.scores import Outcomes, numbered
-from zoo.presets import catalogue, parse_options, read_preset
+from zoo.options import flags_of, parse_flags
+from zoo.presets import catalogue, read_preset
 from zoo.train import train
 
 TINY = ["conpono/tiny", "--max_train_rows", "12", "--max_eval_rows", "4", "--vocab_size", "300"]
@@ -246,7 +247,8 @@ def test_cut_texts_and_a_step_that_teaches_nothing_are_said(
 )
 def test_settings_out_of_bounds_are_said(options: str, said: str) -> None:
     found = read_preset("conpono/tiny")
-    given = parse_options(["--dataset", "d", "--output", "o", *options.split()])
+    words = ["--dataset", "d", "--output", "o", *options.split()]
+    given = parse_flags(words, flags_of(found.kind), "train")
     with pytest.raises(ConfigError) as caught:
         found.recipe(given)
     assert said in str(caught.value)
@@ -256,8 +258,8 @@ def test_settings_at_their_bounds_are_taken() -> None:
     found = read_preset("conpono/tiny")
     words = "--objective bso --candidates 1 --targets 0 --mask_rate 0 --k 1 --workers -1"
     words += " --attention flash_attention_2"
-    given = parse_options(["--dataset", "d", "--output", "o", *words.split()])
-    s = found.recipe(given)
+    words += " --dataset d --output o"
+    s = found.recipe(parse_flags(words.split(), flags_of(found.kind), "train"))
     assert (s.candidates, s.targets, s.workers) == (1, 0, -1)
 
 

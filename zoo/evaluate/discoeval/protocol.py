@@ -204,7 +204,10 @@ def evaluate_all(
     splits = {split_of(data, split) for data in found.tasks}
     if options.layers and not encoder.layers:
         raise ConfigError(
-            "this encoder has no layers to look at", where="layers", hint="set layers = false"
+            "this encoder has no layers to look at",
+            where="layers",
+            hint="set layers = false",
+            field="layers",
         )
     for name, reason in found.skipped.items():
         log.warning("%s is left out: %s", name, reason)
