@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError, require
 from corpora.processes import collect_rarely, stop_with_build
-from zoo.declared import RECIPES, BackboneRecipe, StepRecipe
-from zoo.presets import check_options, parse_options, read_preset, shipped, trust_code
+from zoo import require_extra
+from zoo.declared import RECIPES, BackboneRecipe, Recipe, StepRecipe
+from zoo.presets import Preset, check_options, parse_options, read_preset, shipped, trust_code
 from zoo.training import job
 
 log = logging.getLogger("zoo")
@@ -67,9 +68,14 @@ def train(words: Sequence[str]) -> None:
     preset = read_preset(words[0])
     options = parse_options(words[1:])
     check_options(options, preset.kind.model_fields, f"discorpora train {words[0]}")
-    recipe = preset.recipe(options)
+    run_recipe(preset, preset.recipe(options), words)
+
+
+def run_recipe(preset: Preset, recipe: Recipe, words: Sequence[str]) -> None:
+    """Train `recipe`, which `words` name to further processes if it takes several."""
     for name in recipe.report_to if isinstance(recipe, StepRecipe) else ():
         require(name, "report" if name == "tensorboard" else name, f"for report_to = {name}")
+    require_extra("to train a model")
     run = job.planned(preset, recipe)
     if job.already_made(run):
         log.info("%s is already made", recipe.output)

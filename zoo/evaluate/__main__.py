@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from corpora.declared import described
 from corpora.errors import COMMAND_LINE, ConfigError, DiscorporaError
 from corpora.processes import collect_rarely, stop_with_build
 from corpora.progress import reported
+from zoo import require_extra
+from zoo.declared import Suite
 from zoo.evaluate import SUITES, Request
 from zoo.evaluate.compare import measured, table_of
 from zoo.evaluate.results import Result, finished, save
@@ -85,15 +88,29 @@ def _run(words: Sequence[str]) -> tuple[Path | None, Result]:
     kind = SUITES.find(options.suite)
     shared = [name.replace("_", "-") for name in vars(options) if name != "suite"]
     check_options(own, (*kind.model_fields, *shared), f"discorpora evaluate {options.suite}")
-    suite = kind.of(own, COMMAND_LINE)
+    if options.trust_remote_code:
+        trust_code()
+    asked = ("model", "data", "split", "seed", "limit", "batch_size")
+    request = Request(**{key: getattr(options, key) for key in asked})
     kept = options.json if options.json != Path("-") else None
+    suite = kind.of(own, COMMAND_LINE)
+    return options.json, judge(suite, request, options.name, kept, options.threads)
+
+
+def judge(
+    suite: Suite, request: Request, name: str = "", kept: Path | None = None, threads: int = 1
+) -> Result:
+    """Evaluate, and write the result with its pictures, tables and outcomes to the file `kept`.
+
+    `name` is what tables call the model. Raises `DiscorporaError` as the suite does, and
+    `ConfigError` for a folder where the result should be written.
+    """
+    require_extra("to evaluate a model")
     if kept:  # what is in the way is said before the work is done
         if kept.is_dir():
             problem = "a folder, where the result should be written"
             raise ConfigError(problem, where=str(kept), hint="name a file")
         kept.parent.mkdir(parents=True, exist_ok=True)
-    if options.trust_remote_code:
-        trust_code()
     import torch
     from transformers.utils import logging as transformers_logging
 
@@ -101,19 +118,16 @@ def _run(words: Sequence[str]) -> tuple[Path | None, Result]:
 
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()
-    torch.set_num_threads(options.threads)
-    asked = ("model", "data", "split", "seed", "limit", "batch_size")
-    if Path(options.model).name in ("", ".."):  # no name for the tables
-        options.model = str(Path(options.model).resolve())
-    request = Request(**{key: getattr(options, key) for key in asked})
-    said = f"evaluating {Path(options.model).name} with {options.suite}"
-    memory = within_memory(options.suite, f"lower --batch-size (now {options.batch_size})")
-    with reported(said), memory:
-        found = suite.evaluate(request)
-    result = finished(suite, found, request, options.name)
+    torch.set_num_threads(threads)
+    if Path(request.model).name in ("", ".."):  # no name for the tables
+        request = replace(request, model=str(Path(request.model).resolve()))
+    called = suite.name or type(suite).__name__
+    memory = within_memory(called, f"lower --batch-size (now {request.batch_size})")
+    with reported(f"evaluating {Path(request.model).name} with {called}"), memory:
+        result = finished(suite, suite.evaluate(request), request, name)
     if kept:
         save(suite, kept, result)
-    return options.json, result
+    return result
 
 
 def _listed(text: Any) -> Any:
