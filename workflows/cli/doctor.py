@@ -63,9 +63,9 @@ def doctor(output: Output = "build", as_json: Json = False) -> None:
             typer.echo(f"not ready: mend {', '.join(broken)}")
         else:
             device = "a GPU" if states["GPU"] == "ok" else "the CPU"
-            train = "" if lacking() else f", and train on {device}"
+            work = "extract and build" if lacking() else f"extract, build, and train on {device}"
             publish = "" if states["token"] == "ok" else "; to publish, log in with: hf auth login"
-            typer.echo(f"ready to extract and build{train}{publish}")
+            typer.echo(f"ready to {work}{publish}")
     if broken:
         raise typer.Exit(1)
 

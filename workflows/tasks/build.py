@@ -263,7 +263,7 @@ def missing_inputs(stage: StageTask) -> list[Missing]:
     if isinstance(stage, ModelStage) and not stage.complete() and (packages := zoo.lacking()):
         problem = f"{', '.join(packages)} not installed: models are trained with the extra zoo"
         get = "pip install 'discorpora[zoo]', or remove the models from the build file"
-        missing.append(Missing("models", problem, build.where("models"), get))
+        missing.append(Missing("models", problem, build.path, get))
     if isinstance(stage, Train):
         recipe, where = stage.chosen.recipe, build.where("models", stage.name, "recipe")
         backbone, vectors = getattr(recipe, "backbone", ""), getattr(recipe, "vectors", "")
