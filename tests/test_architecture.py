@@ -41,6 +41,12 @@ def test_imports_go_one_way(room: str) -> None:
         assert others <= ALLOWED[room], f"{path} imports {sorted(others - ALLOWED[room])}"
 
 
+def test_nothing_imports_the_functions_for_users() -> None:
+    for room in ROOMS:
+        for path in (ROOT / room).rglob("*.py"):
+            assert "discorpora" not in imported_modules(path), path
+
+
 def imported_modules(path: Path) -> set[str]:
     """The modules that a file imports from anywhere in it, lazily or not."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -103,7 +109,7 @@ def loaded_after(code: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "room",
-    [*ROOMS, "workflows.cli.app", "extract.embedded", "zoo.presets"],
+    [*ROOMS, "discorpora", "workflows.cli.app", "extract.embedded", "zoo.presets"],
 )
 def test_importing_a_room_loads_nothing_heavy(room: str) -> None:
     assert loaded_after(f"import {room}") == set()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError, require
-from zoo import options
+from zoo import options, require_extra
 from zoo.declared import RECIPES, BackboneRecipe, Recipe, StepRecipe
 from zoo.options import SWITCHES, Assignment, assign, faults
 from zoo.presets import Preset, read_preset, shipped
@@ -42,18 +42,20 @@ def train(words: Sequence[str]) -> None:
     preset = read_preset(words[0])
     fields = options.flags_of(preset.kind)
     values = options.parse_flags(words[1:], fields, f"discorpora train {words[0]}")
-    _train(preset, preset.recipe(values))
+    run_recipe(preset, preset.recipe(values))
 
 
 def train_assigned(assignment: Assignment) -> None:
     """Train what another process asks for."""
     preset = read_preset(assignment.reference)
-    _train(preset, preset.kind.of(assignment.settings))
+    run_recipe(preset, preset.kind.of(assignment.settings))
 
 
-def _train(preset: Preset, recipe: Recipe) -> None:
+def run_recipe(preset: Preset, recipe: Recipe) -> None:
+    """Train a recipe into its `output`; a finished model is left as it is."""
     for name in recipe.report_to if isinstance(recipe, StepRecipe) else ():
         require(name, "report" if name == "tensorboard" else name, f"for report_to = {name}")
+    require_extra("to train a model")
     run = job.planned(preset, recipe)
     if job.already_made(run):
         log.info("%s is already made", recipe.output)

@@ -13,7 +13,7 @@ from pydantic import Field
 from corpora.declared import Table, described
 from corpora.errors import COMMAND_LINE, ConfigError
 from corpora.progress import reported
-from zoo import options
+from zoo import options, require_extra
 from zoo.declared import Count, Positive, Suite
 from zoo.evaluate import SUITES, Request
 from zoo.evaluate.compare import measured, table_of
@@ -64,7 +64,7 @@ def evaluate(words: Sequence[str]) -> None:
     values = options.parse_flags(words[1:], fields, f"discorpora evaluate {words[0]}")
     own = {key: values.pop(key) for key in values.keys() - shared.keys()}
     chosen = Options.of(values, COMMAND_LINE)
-    result = _evaluate(kind.of(own, COMMAND_LINE), words[0], chosen)
+    result = judge(kind.of(own, COMMAND_LINE), words[0], chosen)
     if chosen.place == "-":
         text = json.dumps(result.as_json(), indent=2, sort_keys=True, ensure_ascii=False)
         sys.stdout.write(f"{text}\n")
@@ -75,13 +75,14 @@ def evaluate(words: Sequence[str]) -> None:
 def evaluate_assigned(assignment: Assignment) -> None:
     """Evaluate what another process asks for."""
     suite = SUITES.find(assignment.reference).of(assignment.settings)
-    _evaluate(suite, assignment.reference, Options.of(assignment.request))
+    judge(suite, assignment.reference, Options.of(assignment.request))
 
 
-def _evaluate(suite: Suite, called: str, chosen: Options) -> Result:
+def judge(suite: Suite, called: str, chosen: Options) -> Result:
     """The result, which is written where it is asked for. `called` is what the user calls the
     suite.
     """
+    require_extra("to evaluate a model")
     file = Path(chosen.place) if chosen.place not in ("", "-") else None
     if file:  # what is in the way is said before the work is done
         if file.is_dir():
