@@ -98,6 +98,35 @@ def test_the_files_of_the_rooms_are_found() -> None:
         assert len(list((ROOT / room).rglob("*.py"))) > 3
 
 
+ABSENT = {"datasets", "duckdb", "luigi", "spacy"}
+"""Libraries of building and parsing, which a machine that trains and evaluates need not have."""
+NEED_THEM = ("zoo/parser/", "zoo/evaluate/mteb_tasks.py")
+
+
+def imported_at_once(node: ast.AST) -> set[str]:
+    """The packages that a module imports when it is imported itself."""
+    found: set[str] = set()
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            found |= {name.name.split(".")[0] for name in child.names}
+        elif isinstance(child, ast.ImportFrom) and child.module:
+            found.add(child.module.split(".")[0])
+        elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            found |= (
+                set()
+                if isinstance(child, ast.If) and is_type_checking(child.test)
+                else (imported_at_once(child))
+            )
+    return found
+
+
+def test_training_and_evaluation_load_no_library_of_building() -> None:
+    for path in [*(ROOT / "zoo").rglob("*.py"), *(ROOT / "corpora").rglob("*.py")]:
+        if not path.relative_to(ROOT).as_posix().startswith(NEED_THEM):
+            loaded = imported_at_once(ast.parse(path.read_text(encoding="utf-8"))) & ABSENT
+            assert not loaded, f"{path} imports {sorted(loaded)} outside a function"
+
+
 def loaded_after(code: str) -> set[str]:
     """The heavy libraries that are loaded after running `code` in a fresh interpreter."""
     script = f"{code}\nimport sys\nprint([n for n in {HEAVY!r} if n in sys.modules])"
