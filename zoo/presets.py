@@ -92,14 +92,12 @@ class Preset:
 
         Raises `ConfigError` with the place of an unknown key, a missing one, or a wrong value.
         """
-        old = self.settings
-        values = {**old, **{key: _over(old.get(key), value) for key, value in options.items()}}
 
         def place(keys: Loc) -> str:
             here = bool(keys) and keys[0] in self.settings and keys[0] not in options
             return self.file.where(("settings", *keys)) if here and self.file else where
 
-        return self.kind.of(values, place)
+        return self.kind.of(over(self.settings, options), place)
 
 
 def shipped() -> dict[str, Path]:
@@ -143,11 +141,11 @@ def read_preset(name: str | Path, folder: Path = Path()) -> Preset:
     return Preset(f"{family}/{path.stem}", tables.recipe, tables.about, own, file_)
 
 
-def _over(old: Any, new: Any) -> Any:
+def over(old: Any, new: Any) -> Any:
     """`new` in place of `old`, a table key by key."""
     if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
         return new
-    return {**old, **{key: _over(old.get(key), value) for key, value in new.items()}}
+    return {**old, **{key: over(old.get(key), value) for key, value in new.items()}}
 
 
 @dataclass(frozen=True)
