@@ -221,8 +221,8 @@ def _run(
 def _failure(fault: Fault, where: Where) -> DiscorporaError:
     """A fault with the line of the build file that sets the value."""
     problem, *more = fault.problem.splitlines()
-    if fault.field and not problem.startswith(fault.field):
-        problem = f"{fault.field} = {fault.value!r}: {problem}"
+    if fault.field and not problem.startswith(f"{fault.field} ="):
+        problem = f"{fault.field} = {fault.value!r}: {problem.removeprefix(f'{fault.field}: ')}"
     advice = as_toml(fault.hint) or "to see all of its log: discorpora --debug build ..."
     place = where((fault.field,)) if fault.field else ""
     return DiscorporaError(problem, where=place, hint="\n  ".join([*more, advice]))

@@ -213,7 +213,7 @@ def test_nothing_outlives_a_build(place: Path, way: int) -> None:
             f"{line('dataset = ')}models.m: dataset = 'd': has no rows",
             "to see all of its log: discorpora --debug build ...",
         ),
-        (Fault(field="seed", value=3, problem="odd", hint="x"), "settings: seed = 3: odd", "x"),
+        (Fault(field="seed", value=3, problem="seed: odd", hint="x"), "s: seed = 3: odd", "x"),
         (Fault(problem="a row is bad\nat its end"), "a row is bad", "at its end"),
     ],
 )
