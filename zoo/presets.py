@@ -141,11 +141,13 @@ def read_preset(name: str | Path, folder: Path = Path()) -> Preset:
     return Preset(f"{family}/{path.stem}", tables.recipe, tables.about, own, file_)
 
 
-def over(old: Any, new: Any) -> Any:
-    """`new` in place of `old`, a table key by key."""
-    if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
-        return new
-    return {**old, **{key: over(old.get(key), value) for key, value in new.items()}}
+def over(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`table` with `changes`; a table in it changes key by key, and `{}` empties it."""
+    values = dict(table)
+    for key, new in changes.items():
+        nested = new and isinstance(new, Mapping) and isinstance(values.get(key), Mapping)
+        values[key] = over(values[key], new) if nested else new
+    return values
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,8 @@ def test_options_on_top_of_the_file() -> None:
     )
     assert settings.backbone_config["hidden_size"] == 32
     assert settings.backbone_config["model_type"] == "bert"
+    words += ["--backbone_config", "{}", "--backbone", "x"]
+    assert recipe.recipe(parsed(recipe, *words)).backbone_config == {}
 
 
 @pytest.mark.parametrize(
