@@ -123,13 +123,14 @@ def train(recipe: str | Path, dataset: str | Path, output: str | Path, **setting
     `dataset` a folder or Hub id, with `@CONFIG`; `settings` those of the recipe. A training that
     was stopped continues from its newest checkpoint. Raises `DiscorporaError`.
     """
+    from zoo.options import Assignment
     from zoo.presets import read_preset
-    from zoo.train import run_recipe
+    from zoo.train import train_assignment
 
     preset = read_preset(recipe)
     settings |= {"dataset": str(dataset), "output": str(output)}
     chosen = preset.recipe(settings, f"the settings of {preset.name}")
-    run_recipe(preset, chosen)
+    train_assignment(Assignment(reference=preset.place, settings=chosen.model_dump(mode="json")))
     return Path(output)
 
 
@@ -154,12 +155,15 @@ def evaluate(
     for the figures. Raises `DiscorporaError`.
     """
     from zoo.evaluate import SUITES
-    from zoo.evaluate.__main__ import Options, judge
+    from zoo.evaluate.__main__ import evaluate_assignment
+    from zoo.options import Assignment
 
     chosen = SUITES.find(suite).of(options, f"the options of the suite {suite}")
     request = {"model": str(model), "data": str(data), "split": split, "seed": seed}
     request |= {"limit": limit, "batch_size": batch_size, "threads": threads, "name": name}
-    return judge(chosen, suite, Options.of({**request, "json": str(json or "")}))
+    request |= {"json": str(json or "")}
+    settings = chosen.model_dump(mode="json")
+    return evaluate_assignment(Assignment(reference=suite, settings=settings, request=request))
 
 
 def compare(

@@ -171,7 +171,6 @@ def load_backbone(
             said = " ".join(str(error).split())
             raise ConfigError(
                 f"no encoder can be made with these settings ({type(error).__name__}: {said})",
-                where="backbone_config",
                 hint="correct the setting; those of the encoders are in the documentation of "
                 "transformers",
                 field="backbone_config",

@@ -14,7 +14,7 @@ from corpora.declared import Table, described
 from corpora.errors import COMMAND_LINE, ConfigError
 from corpora.progress import reported
 from zoo import options, require_extra
-from zoo.declared import Count, Positive, Suite
+from zoo.declared import Count, Positive
 from zoo.evaluate import SUITES, Request
 from zoo.evaluate.compare import measured, table_of
 from zoo.evaluate.results import Result, finished, save
@@ -52,7 +52,7 @@ class Options(Table):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Evaluate and print a table; returns the exit code. An expected error is one short message."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    return options.run(arguments, _help, evaluate, evaluate_assigned)
+    return options.run(arguments, _help, evaluate, evaluate_assignment)
 
 
 def evaluate(words: Sequence[str]) -> None:
@@ -60,30 +60,24 @@ def evaluate(words: Sequence[str]) -> None:
     if not words or words[0].startswith("-"):
         raise ConfigError("no suite given", hint=f"{USAGE}\n  suites: {', '.join(SUITES)}")
     kind = SUITES.find(words[0])
-    shared, fields = options.flags_of(Options), options.flags_of(kind, Options)
-    values = options.parse_flags(words[1:], fields, f"discorpora evaluate {words[0]}")
-    own = {key: values.pop(key) for key in values.keys() - shared.keys()}
-    chosen = Options.of(values, COMMAND_LINE)
-    result = judge(kind.of(own, COMMAND_LINE), words[0], chosen)
-    if chosen.place == "-":
+    values = options.parse_flags(words[1:], f"discorpora evaluate {words[0]}", kind, Options)
+    own = {key: values.pop(key) for key in values.keys() & kind.model_fields.keys()}
+    settings = kind.of(own, COMMAND_LINE).model_dump(mode="json")
+    asked = Options.of(values, COMMAND_LINE).model_dump(mode="json", by_alias=True)
+    result = evaluate_assignment(Assignment(reference=words[0], settings=settings, request=asked))
+    if asked["json"] == "-":
         text = json.dumps(result.as_json(), indent=2, sort_keys=True, ensure_ascii=False)
         sys.stdout.write(f"{text}\n")
     else:
         print_result(table_of([measured(result)]))
 
 
-def evaluate_assigned(assignment: Assignment) -> None:
-    """Evaluate what another process asks for."""
+def evaluate_assignment(assignment: Assignment) -> Result:
+    """The result, which is written where it is asked for."""
     suite = SUITES.find(assignment.reference).of(assignment.settings)
-    judge(suite, assignment.reference, Options.of(assignment.request))
-
-
-def judge(suite: Suite, called: str, chosen: Options) -> Result:
-    """The result, which is written where it is asked for. `called` is what the user calls the
-    suite.
-    """
     require_extra("to evaluate a model")
-    file = Path(chosen.place) if chosen.place not in ("", "-") else None
+    asked = Options.of(assignment.request)
+    file = Path(asked.place) if asked.place not in ("", "-") else None
     if file:  # what is in the way is said before the work is done
         if file.is_dir():
             problem = "a folder, where the result should be written"
@@ -96,16 +90,15 @@ def judge(suite: Suite, called: str, chosen: Options) -> Result:
 
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()
-    torch.set_num_threads(chosen.threads)
-    model = chosen.model
+    torch.set_num_threads(asked.threads)
+    model = asked.model
     if Path(model).name in ("", ".."):  # no name for the tables
         model = str(Path(model).resolve())
-    data, split, size = chosen.data, chosen.split, chosen.batch_size
-    request = Request(model, data, split, chosen.seed, size, chosen.limit)
-    memory = within_memory(called, f"lower --batch_size (now {size})")
-    products = float32_products(tf32=chosen.tf32)
-    with reported(f"evaluating {Path(model).name} with {called}"), memory, products:
-        result = finished(suite, suite.evaluate(request), request, chosen.name)
+    request = Request(model, asked.data, asked.split, asked.seed, asked.batch_size, asked.limit)
+    memory = within_memory(assignment.reference, f"lower --batch_size (now {asked.batch_size})")
+    products = float32_products(tf32=asked.tf32)
+    with reported(f"evaluating {Path(model).name} with {assignment.reference}"), memory, products:
+        result = finished(suite, suite.evaluate(request), request, asked.name)
     if file:
         save(suite, file, result)
     return result
@@ -113,16 +106,14 @@ def judge(suite: Suite, called: str, chosen: Options) -> Result:
 
 def _help(words: Sequence[str]) -> str:
     """The usage; with a suite, its own options too."""
-    text = f"usage: {USAGE}\n\n"
-    if words[0].startswith("-"):
-        text += (
-            f"suites: {', '.join(SUITES)}\nfor their options: discorpora evaluate SUITE --help\n"
-        )
-    else:
+    about = (
+        f"suites: {', '.join(SUITES)}\nfor a suite's options: discorpora evaluate SUITE --help\n"
+    )
+    if not words[0].startswith("-"):
         kind = SUITES.find(words[0])
         own = described(kind) if kind.model_fields else "  none\n"
-        text += f"{kind.summary()}\n\noptions of the suite {words[0]}:\n{own}"
-    return f"{text}\noptions:\n{described(Options)}{SWITCHES}"
+        about = f"{kind.summary()}\n\noptions of the suite {words[0]}:\n{own}"
+    return f"usage: {USAGE}\n\n{about}\noptions:\n{described(Options)}{SWITCHES}"
 
 
 if __name__ == "__main__":
