@@ -256,7 +256,7 @@ def test_a_training_reads_the_settings_that_the_build_checked(
         with assigned(assignments) as file:
             return [None][: 1 - main([str(file)])]
 
-    monkeypatch.setattr("zoo.train._train", read.append)
+    monkeypatch.setattr("zoo.train.train_assignment", read.append)
     monkeypatch.setattr(training, "_run", run)
     train(build, "m", place / "data", None, place / "out", chosen)
     (assignment,) = read

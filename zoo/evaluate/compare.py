@@ -253,12 +253,13 @@ def conflict(one: Measured, two: Measured) -> InputError | None:
         checks = checks or [(on, ["; ".join(each.data.values()) for each in pair])]
         for column in shared:
             checks.append((on, [f"{column} ({', '.join(m.cells[column].of)})" for m in pair]))
-            rows = [m.cells[column].n for m in pair]
-            if None not in rows and not all(column in m.outcomes for m in pair):
-                checks.append((on, [f"{n} examples of {column}" for n in rows]))
         # A key that only one has is no difference: a model folder says less than a suite.
         for key in sorted(one.result.protocol.keys() & two.result.protocol.keys()):
             checks.append((by, [f"{key} = {each.result.protocol[key]}" for each in pair]))
+        for column in shared:
+            rows = [m.cells[column].n for m in pair]
+            if None not in rows and not all(column in m.outcomes for m in pair):
+                checks.append((on, [f"{n} examples of {column}" for n in rows]))
         counts = [each.result.examples for each in pair]
         if one.cells.keys() == two.cells.keys() and None not in counts:
             checks.append((on, [f"{count} examples" for count in counts]))
