@@ -104,13 +104,14 @@ def observed(
     documents: Iterable[Document], mode: str, model: Model | None = None, **settings: Any
 ) -> Iterator[tuple[Pair, dict[str, float]]]:
     """All pairs of some documents with their features; `model` gives their confidence."""
-    extractor = Extractor(mode=mode, min_confidence=0, **settings)
-    extractor.model = model or extractor.model
-    for found in extractor.columns(documents):
-        columns = features(found.batch, found.matches, found.sides.spans)
-        table = np.stack(list(columns.values()), axis=1).tolist()
-        for pair, row in zip(found.pairs(), table, strict=True):
-            yield pair, dict(zip(columns, row, strict=True))
+    for columns in Extractor(mode=mode, min_confidence=0, **settings).columns(documents):
+        evidence = columns.batch, columns.matches, columns.sides.spans
+        if model is not None:
+            columns.confidence = model.confidences(*evidence)
+        values = features(*evidence)
+        table = np.stack(list(values.values()), axis=1).tolist()
+        for pair, row in zip(columns.pairs(), table, strict=True):
+            yield pair, dict(zip(values, row, strict=True))
 
 
 def against_gold(

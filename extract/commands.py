@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from corpora.document import Document
 from corpora.errors import (
@@ -36,18 +38,17 @@ from corpora.readers import (
     split_spec,
 )
 from corpora.readers.pdtb import read_gold
-from corpora.schemas import PAIRS, pairs_to_batch
+from corpora.schemas import PAIRS
 from corpora.store.atomic import replacing, write_json, write_text
 from corpora.store.rows import write_parquet
 from extract.embedded import trained_documents
 from extract.extractor import Extractor
-from extract.pairs import Pair, Reject
+from extract.pairs import Pair
 from extract.patterns import resolve_markers
 from extract.shards import iter_pairs
 from extract.validate import Validation, plot, to_markdown, tree_source, validate
 
 FORMATS = (".jsonl", ".parquet")
-PAIRS_A_BATCH = 8192
 log = logging.getLogger("discorpora")
 
 
@@ -109,10 +110,10 @@ def extract_to_file(
                 yield document
             check_bad_share(spec, source, max_bad_share)
 
-    def pairs() -> Iterator[Pair]:
-        for pair in extractor.pairs(track(documents(), f"extracting from {', '.join(sources)}")):
-            markers[pair.marker] += 1
-            yield pair
+    def rows() -> Iterator[pa.RecordBatch]:
+        for batch in extractor.rows(track(documents(), f"extracting from {', '.join(sources)}")):
+            markers.update(batch["marker"].to_pylist())
+            yield batch
 
     with ExitStack() as stack:
         specs = [_stored(source, stack) if source.endswith("-") else source for source in sources]
@@ -136,13 +137,12 @@ def extract_to_file(
         on_reject = stack.enter_context(_json_lines(rejects)) if rejects else None
         extractor = Extractor(on_reject=on_reject, **settings)
         if output.suffix == ".parquet":
-            made = pairs()
-            chunks = iter(lambda: list(islice(made, PAIRS_A_BATCH)), [])
-            write_parquet(output, map(pairs_to_batch, chunks), PAIRS)
+            write_parquet(output, rows(), PAIRS)
         else:
             write = stack.enter_context(_json_lines(output))
-            for pair in pairs():
-                write(pair)
+            for batch in rows():
+                for row in batch.to_pylist():
+                    write(row)
     return Extracted(seen, sum(markers.values()), dict(markers), dict(extractor.reject_counts))
 
 
@@ -183,10 +183,11 @@ def _as_standard_input(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _json_lines(path: Path) -> Iterator[Callable[[Pair | Reject], object]]:
+def _json_lines(path: Path) -> Iterator[Callable[[object], object]]:
     """Writes records to a file that takes its name when it is complete."""
-    with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
-        yield lambda record: file.write(json.dumps(asdict(record), ensure_ascii=False) + "\n")
+    with replacing(path) as target, target.open("w", encoding="utf-8") as file:
+        to_json = partial(json.dumps, ensure_ascii=False, default=asdict)
+        yield lambda record: file.write(f"{to_json(record)}\n")
 
 
 def validate_source(

@@ -322,6 +322,8 @@ class PatternTable(_OfLanguage):
     markers: Names = ()
     """All markers with rows, in this scheme or another."""
 
+    __hash__ = object.__hash__  # `load_patterns` gives one object for the same files
+
     @property
     def choices(self) -> tuple[str, ...]:
         """All markers that can be selected."""
