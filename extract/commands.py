@@ -119,16 +119,16 @@ def extract_to_file(
         specs = [_stored(source, stack) if source.endswith("-") else source for source in sources]
         readers = [opened(*named, on_bad=on_bad) for named in _named(specs, reader_options)]
         read_by: dict[Path, str] = {}
-        for spec, given, (_, source) in zip(specs, sources, readers, strict=True):
-            stands_for = source.target if spec == given else "standard input"
-            files = source.files if spec == given else []
+        for spec, source_name, (_, source) in zip(specs, sources, readers, strict=True):
+            stands_for = source.target if spec == source_name else "standard input"
+            files = source.files if spec == source_name else []
             for file in {path.resolve() for path in files} or {Path(stands_for)}:
                 if file in read_by:
                     raise ConfigError(
-                        f"{file} is named twice, by the sources {read_by[file]} and {given}",
+                        f"{file} is named twice, by the sources {read_by[file]} and {source_name}",
                         hint="leave one of them out",
                     )
-                read_by[file] = given
+                read_by[file] = source_name
         for target in filter(None, (output, rejects)):
             if target.exists() and target.resolve() in read_by:
                 raise ConfigError(
@@ -205,7 +205,7 @@ def validate_source(
     """
     if figures:
         figures.mkdir(parents=True, exist_ok=True)  # fails before the work, not after it
-    wanted = None
+    ids = None
     if document_list:
         try:
             lines = document_list.read_text(encoding="utf-8-sig").splitlines()
@@ -213,18 +213,18 @@ def validate_source(
             hint = "write one document id a line, in UTF-8"
             raise unreadable(error, document_list, hint) from error
         # The id is the last column of each line, as in a table of splits; it may have blanks.
-        wanted = {line.strip().rpartition("\t")[2] for line in lines if line.strip()}
-        if not wanted:
+        ids = {line.strip().rpartition("\t")[2] for line in lines if line.strip()}
+        if not ids:
             hint = "write one document id a line, or leave out --documents"
             raise InputError("lists no document", where=str(document_list), hint=hint)
     documents = [
         document
         for document in track(open_source(source, reader_options), f"reading {source}")
-        if wanted is None or document.id in wanted
+        if ids is None or document.id in ids
     ]
-    if wanted is not None and (lost := wanted - {document.id for document in documents}):
+    if ids is not None and (missing := ids - {document.id for document in documents}):
         raise InputError(
-            f"{source} lacks {amount(len(lost), 'listed document')}, such as {min(lost)!r}",
+            f"{source} lacks {amount(len(missing), 'listed document')}, such as {min(missing)!r}",
             where=str(document_list),
         )
     extractor = Extractor(**settings)
@@ -266,10 +266,10 @@ def score(
     if reader.name != "pdtb":
         raise ConfigError(f"cannot read gold relations from {gold!r}", hint="write pdtb:DIR")
     parser = settings.get("parser", "embedded")
-    given = {key: settings.get(key, False) for key in ("gold_tokens", "gold_sentences")}
+    layers = {key: settings.get(key, False) for key in ("gold_tokens", "gold_sentences")}
     spec, language = settings.get("markers", "all15"), settings.get("language", "en")
     markers = resolve_markers(spec, language, settings.get("patterns", ()))
     relations = read_gold(expanded(target), ids={document.id for document in documents})
-    said = {**settings, "gold": Path(target).name, "trees": tree_source(parser, **given)}
+    facts = {**settings, "gold": Path(target).name, "trees": tree_source(parser, **layers)}
     seen = trained_documents() if parser == "embedded" else frozenset()
-    return validate(pairs, relations, documents, markers, seen=seen, settings=said)
+    return validate(pairs, relations, documents, markers, seen=seen, settings=facts)

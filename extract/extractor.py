@@ -189,8 +189,8 @@ def _foreign(batch: Batch) -> BoolArray:
     document = batch.row_doc[batch.row]
     words = np.bincount(document[batch.listed("spelled")], minlength=n)
     frequent = np.bincount(document[batch.listed("frequent")], minlength=n)
-    known = bool(batch.patterns.table.frequent)
-    foreign: BoolArray = known & is_foreign(words, frequent)
+    has_list = bool(batch.patterns.table.frequent)
+    foreign: BoolArray = has_list & is_foreign(words, frequent)
     return foreign
 
 
@@ -230,8 +230,12 @@ class Extractor:
         self.workers, self.gold_tokens = workers, gold_tokens
         name = parser if isinstance(parser, str) else parser.name
         self.gold_sentences = gold_sentences or gold_tokens or name == "gold"
-        again = {"parser": parser, "gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
-        self._again = {**self.settings.model_dump(), **again, **parser_settings}
+        layers = {"gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
+        self._keywords = {
+            **self.settings.model_dump(),
+            "parser": parser,
+            **layers,
+        } | parser_settings
         self.markers = resolve_markers(self.settings.markers, language, self.settings.patterns)
         threshold(language, mode, min_confidence)  # raises for a language without a model
         self.on_reject = on_reject
@@ -254,8 +258,8 @@ class Extractor:
             for columns in self.columns(documents):
                 yield columns.to_arrow()
             return
-        again = pickle.dumps(self._again)
-        jobs = ((again, chunk) for chunk in by_words(documents, CHUNK_WORDS))
+        keywords = pickle.dumps(self._keywords)
+        jobs = ((keywords, chunk) for chunk in by_words(documents, CHUNK_WORDS))
         for rows, rejects in in_order(_extract_chunk, jobs, self.workers):
             self._report(rejects)
             yield from rows
@@ -340,16 +344,16 @@ class Extractor:
 
 
 @cache
-def _extractor(settings: bytes) -> Extractor:
-    """A worker's extractor, made once; pickled settings may be a key, a dict among them may not."""
-    return Extractor(**pickle.loads(settings))
+def _extractor(keywords: bytes) -> Extractor:
+    """A worker's extractor, made once: pickled keywords can be a cache's key, a dict cannot."""
+    return Extractor(**pickle.loads(keywords))
 
 
 def _extract_chunk(
-    settings: bytes, documents: list[Document]
+    keywords: bytes, documents: list[Document]
 ) -> tuple[list[pa.RecordBatch], list[Reject]]:
     rejects: list[Reject] = []
-    extractor = _extractor(settings)
+    extractor = _extractor(keywords)
     extractor.on_reject = rejects.append
     return list(extractor.rows(documents)), rejects
 

@@ -82,7 +82,7 @@ def find_candidates(batch: Batch) -> Matches:
             starts = starts[here & (batch.row[starts + k] == batch.row[starts])]
         return starts
 
-    found: list[Ints] = []
+    columns: list[Ints] = []
     for number, sequence in enumerate(batch.patterns.sequences):
         words = batch.patterns.numbers(sequence.words.split())
         later = batch.patterns.numbers(sequence.second.split())
@@ -97,8 +97,8 @@ def find_candidates(batch: Batch) -> Matches:
             free[start[:, None] + np.arange(len(part))] = False
         second_is_lead = bool(later) and sequence.second == sequence.like
         shape = (number, len(words), len(later), second_is_lead)
-        found.append(np.stack([first, second, *(np.full(len(first), n) for n in shape)]))
-    table = np.concatenate(found, axis=1).astype(np.int32)
+        columns.append(np.stack([first, second, *(np.full(len(first), n) for n in shape)]))
+    table = np.concatenate(columns, axis=1).astype(np.int32)
     table = table[:, np.argsort(table[0], kind="stable")]
     first, second, number, length, second_length, second_is_lead = table
     lead = np.where(second_is_lead, second, first)
@@ -271,9 +271,9 @@ class _Heads:
         if row.compared:
             # The words, the tokens that these modify from the left, and their heads: the clause of
             # "as tall as he is" depends on "tall", or in a parse on the verb above it.
-            named = self.worded(row.compared, batch.tokens) & ~batch.labelled("subordinator")
-            modified = batch.with_child(named & (batch.head > batch.tokens))
-            compares = named | modified | batch.with_child(modified)
+            comparatives = self.worded(row.compared, batch.tokens) & ~batch.labelled("subordinator")
+            modified = batch.with_child(comparatives & (batch.head > batch.tokens))
+            compares = comparatives | modified | batch.with_child(modified)
             fits &= compares[batch.head[s2]] & (batch.head[s2] >= 0)
         return fits
 
@@ -357,7 +357,7 @@ class _Heads:
         return fits
 
 
-def _last_before(wanted: BoolArray) -> Ints:
+def _last_before(marked: BoolArray) -> Ints:
     """For each token the last wanted one before it; -1 if there is none."""
-    running = np.maximum.accumulate(np.where(wanted, np.arange(len(wanted), dtype=np.int32), -1))
+    running = np.maximum.accumulate(np.where(marked, np.arange(len(marked), dtype=np.int32), -1))
     return np.concatenate([np.array([-1], dtype=running.dtype), running[:-1]])

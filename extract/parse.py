@@ -47,10 +47,10 @@ class StringTable:
         return number
 
     def codes(self, strings: Iterable[str]) -> IntArray:
-        given = list(strings)
-        for string in dict.fromkeys(given):
+        names = list(strings)
+        for string in dict.fromkeys(names):
             self.code(string)
-        return np.fromiter(map(self._codes.__getitem__, given), np.int32, len(given))
+        return np.fromiter(map(self._codes.__getitem__, names), np.int32, len(names))
 
 
 @dataclass(slots=True)
@@ -110,12 +110,12 @@ def by_words(documents: Iterable[Document], words: int) -> Iterator[list[Documen
 def grouped(items: Iterable[Item], size: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
     """Items in order in groups, each closed when its sizes sum up to `least`."""
     group: list[Item] = []
-    filled = 0
+    total = 0
     for item in items:
         group.append(item)
-        filled += size(item)
-        if filled >= least:
+        total += size(item)
+        if total >= least:
             yield group
-            group, filled = [], 0
+            group, total = [], 0
     if group:
         yield group

@@ -107,8 +107,8 @@ def extract(
     settings = settings or PairSettings()
     facts = ParseFacts.read(shards_of(parses, "parses")[0])
     if facts.markers is not None:
-        asked = resolve_markers(settings.markers, settings.language, settings.patterns)
-        if missing := [marker for marker in asked if marker not in facts.markers]:
+        markers = resolve_markers(settings.markers, settings.language, settings.patterns)
+        if missing := [marker for marker in markers if marker not in facts.markers]:
             raise ConfigError(
                 f"the parses were not made for the markers {', '.join(missing)}: "
                 "sentences with only these were not parsed",

@@ -182,14 +182,15 @@ class Judge:
         opens = (head > tokens) & (tokens < batch.leftmost_child("core")[head])
         subordinator, that = labelled("subordinator") & opens, listed("complementizer")
         adverbial = labelled("adverbial_clause")
-        lost = subordinator & that & adverbial[head]  # "so that he may stay" is wanted, not stated
+        # "So that he may stay" is wanted, not stated.
+        supposed = subordinator & that & adverbial[head]
         if batch.patterns.table.standalone.asserted:
-            lost |= subordinator & ~listed("asserted")
+            supposed |= subordinator & ~listed("asserted")
         correlative = listed("correlative") & (head > tokens)
         correlative &= ~subordinator & ~labelled("modifier")
         self.inner = correlative & ~opens
         """Correlatives that a clause keeps: "it was neither deep nor wide"."""
-        self.lost = batch.with_child(lost | (correlative & opens))
+        self.supposed = batch.with_child(supposed | (correlative & opens))
         self.complement = batch.with_child(subordinator & that)
         self.clause_before = batch.leftmost(adverbial & tagged("finite"))
         """The first finite adverbial clause of each token."""
@@ -199,10 +200,10 @@ class Judge:
         self.inverted = (batch.leftmost_child("auxiliary") < subject) & (subject < len(batch))
         interrogative = tagged("interrogative")
         by_subject = interrogative[np.minimum(subject, len(batch) - 1)]
-        self.told_when = adverbial & ~self.inverted & ~by_subject
+        self.adverbial_statement = adverbial & ~self.inverted & ~by_subject
         """Adverbial clauses without the form of a question."""
-        told = labelled("reported_clause") & (head >= 0)
-        self.indirect = told & (self.speech[head] == self.speech)
+        reported = labelled("reported_clause") & (head >= 0)
+        self.indirect = reported & (self.speech[head] == self.speech)
         """Reported clauses that are no quotations."""
         self.doubtful = self._doubtful()
         commands = tagged("imperative") & ~self.indirect[self.top]
@@ -217,13 +218,13 @@ class Judge:
         """Words with a relative clause of their own: "what" in "what I fear is torture"."""
         self.open_end = self._open_ends()
         self.argument = labelled("object") | labelled("subject")
-        asked = interrogative & ~self.free
-        asking = np.flatnonzero(asked & (tokens < subject[head]) & (head > tokens))
+        question_words = interrogative & ~self.free
+        fronted = np.flatnonzero(question_words & (tokens < subject[head]) & (head > tokens))
         # "Three of which were dirty": the relative word is in the subject.
-        top = self._phrase_top(np.flatnonzero(asked & ~self.argument & (head >= 0)))
+        top = self._phrase_top(np.flatnonzero(question_words & ~self.argument & (head >= 0)))
         within = top[labelled("plain_subject")[top] & (head[top] > top)]
-        self.asked_inside = np.zeros(len(batch), dtype=bool)
-        self.asked_inside[head[asking]] = self.asked_inside[head[within]] = True
+        self.question_inside = np.zeros(len(batch), dtype=bool)
+        self.question_inside[head[fronted]] = self.question_inside[head[within]] = True
         opening, closing = listed("opening_bracket"), listed("closing_bracket")
         self.brackets = np.append(0, np.cumsum(opening.astype(np.int32) - closing))
         """How many brackets are open in front of each token."""
@@ -311,53 +312,55 @@ class Judge:
         questions = []
         s1_last = block.ends(side == S1)[1]
         for number, head in ((S1, matches.s1), (S2, matches.s2)):
-            here, top = head >= 0, self.top[head]
+            has_head, top = head >= 0, self.top[head]
             first, last = block.ends(side == number)
             # A "?" or "!" in front of the first word ends what was before it.
             side[(side == number) & listed("terminal")[token] & (token < first[block.match])] += (
                 MUTED
             )
             # S2 of a subordinator is introduced by the marker itself.
-            own = here & ~(block.subordinate & (number == S2))
+            unmarked = has_head & ~(block.subordinate & (number == S2))
             asks = self.asks[head] & ~self.indirect[top]
-            asks &= ~(own & self.told_when[top])  # "Remember when he came?"
+            asks &= ~(unmarked & self.adverbial_statement[top])  # "Remember when he came?"
             opening = block.ends((side == number) & ~batch.labelled("opener")[token])[0]
-            fragment = own & batch.labelled("dependent_clause")[top]
-            fragment |= here & (opening >= 0) & self._breaks_off(head, opening, last, asks)
+            fragment = unmarked & batch.labelled("dependent_clause")[top]
+            fragment |= has_head & (opening >= 0) & self._breaks_off(head, opening, last, asks)
             fragment |= block.any((side == number) & self.gap[token])
-            fragment |= here & self._no_command(matches, head, opening)
-            fragment |= own & self.asked_inside[head] & ~asks  # "at first when you try"
+            fragment |= has_head & self._no_command(matches, head, opening)
+            fragment |= unmarked & self.question_inside[head] & ~asks  # "at first when you try"
             # "(It is slow) of late": the bracket in front of the side ends inside it.
-            fragment |= here & (self.brackets[last + 1] < self.brackets[np.maximum(first, 0)])
-            fragment |= here & self._broken(block, side, number, first, last)
+            fragment |= has_head & (self.brackets[last + 1] < self.brackets[np.maximum(first, 0)])
+            fragment |= has_head & self._broken(block, side, number, first, last)
             # Without the words that introduce or govern it, a clause changes its meaning.
             # A main clause that "that" introduces is a part of what the parse did not find.
             part = self.complement[top] & batch.labelled("main_clause")[top]
-            lost = own & (self.lost[head] | self.lost[top] | self.doubtful[head] | part)
+            unstated = self.supposed[head] | self.supposed[top] | self.doubtful[head] | part
+            sense_changed = unmarked & unstated
             other = top if number == S1 else self.top[matches.s1]
             # One of two conjuncts has a "that" which the other lacks.
             unlike = (head != other) & self.complement[head] & ~self.complement[other]
-            fragment |= own & (matches.s1 >= 0) & unlike
+            fragment |= unmarked & (matches.s1 >= 0) & unlike
             if number == S2:
-                lost |= own & self.introduced[head]
+                sense_changed |= unmarked & self.introduced[head]
                 # "But, in a talk we gave, he said ...": the parse lost the clause that follows.
-                fragment |= own & (matches.s1 == PREVIOUS) & self.told_when[head]
+                fragment |= unmarked & (matches.s1 == PREVIOUS) & self.adverbial_statement[head]
             refuse(fragment, f"s{number}_fragment")
-            refuse(lost, f"s{number}_lost_word")
-            mixed |= here & (self.speech[head] != speaker)
-            questions.append(here & asks & (self._opens(head, first) | self.inverted[head]))
+            refuse(sense_changed, f"s{number}_lost_word")
+            mixed |= has_head & (self.speech[head] != speaker)
+            questions.append(has_head & asks & (self._opens(head, first) | self.inverted[head]))
         refuse(afterwards, "s1_fragment")
         between = self._neither(block, side) & ~batch.labelled("opener")[token]
         between &= (token > s1_last[block.match]) & (token < matches.first[block.match])
         refuse(block.any(between) & (matches.s1 >= 0) & (matches.s1 < matches.first), "apart")
         # "Even though he has any" is stated: the last word of a connective says so.
-        stated = listed("asserted")[matches.first + matches.length - 1]
+        asserted = listed("asserted")[matches.first + matches.length - 1]
         supposed = (side == S2) & listed("hypothetical")[token]
-        refuse(block.any(supposed) & block.subordinate & ~stated, "s2_lost_word")
+        refuse(block.any(supposed) & block.subordinate & ~asserted, "s2_lost_word")
         before = np.maximum(matches.first - 1, 0)
-        lost = block.subordinate & (batch.row[before] == batch.row[matches.first])
-        lost &= listed("denying")[before] | listed("comparing")[before]  # "not because", "than if"
-        refuse(lost, "s1_lost_word")
+        sense_changed = block.subordinate & (batch.row[before] == batch.row[matches.first])
+        # "Not because", "than if".
+        sense_changed &= listed("denying")[before] | listed("comparing")[before]
+        refuse(sense_changed, "s1_lost_word")
         refuse(mixed, "speech")
         constructions = np.array([not row.standalone for row in batch.patterns.table.patterns])
         refuse(constructions[matches.row], "construction")
@@ -484,16 +487,16 @@ class Judge:
         """Whether a side lacks inner words, or the subject or object of one of its verbs."""
         neither, token, match = self._neither(block, side), block.token, block.match
         broken = block.any(neither & (token > first[match]) & (token < last[match]))
-        lost = np.flatnonzero(neither & self.argument[token] & (block.head >= 0))
-        governor = block.head[lost] + block.shift[match[lost]]
-        broken |= block.any(lost[side[governor] == number])
+        arguments = np.flatnonzero(neither & self.argument[token] & (block.head >= 0))
+        governor = block.head[arguments] + block.shift[match[arguments]]
+        broken |= block.any(arguments[side[governor] == number])
         if number == S2:
             # An object behind S2 whose verb stands before S2 and the marker was S2's: the parser
             # attached it to the wrong verb.
-            owner = match[lost]
-            beyond = token[lost] > last[owner]
-            beyond &= block.head[lost] < np.minimum(first[owner], block.matches.first[owner])
-            broken |= block.any(lost[beyond]) & ~block.subordinate
+            owner = match[arguments]
+            beyond = token[arguments] > last[owner]
+            beyond &= block.head[arguments] < np.minimum(first[owner], block.matches.first[owner])
+            broken |= block.any(arguments[beyond]) & ~block.subordinate
         return broken
 
     def previous(
@@ -535,7 +538,7 @@ class Judge:
     def _stands(self, tokens: slice, speaker: int) -> bool:
         """Whether a sentence has a clause that says or asks something, and is not relative."""
         batch = self.batch
-        clause = self.whole[tokens] & (self.speech[tokens] == speaker) & ~self.lost[tokens]
+        clause = self.whole[tokens] & (self.speech[tokens] == speaker) & ~self.supposed[tokens]
         main = batch.labelled("main_clause")[tokens]
         if speaker:
             # What is reported within the speech is not what was said: You must "say that it is
@@ -596,8 +599,8 @@ class Judge:
             if batch.head[token] in tokens:
                 tokens.append(token)
         first, last = min(tokens), max(tokens)
-        whole = last - first + 1 == len(tokens) <= LONGEST_SUBJECT and last < verb
+        in_one_piece = last - first + 1 == len(tokens) <= LONGEST_SUBJECT and last < verb
         odd = batch.tagged("clause") | batch.tagged("interrogative") | batch.listed("quote")
-        if not whole or not batch.labelled("plain_subject")[noun] or odd[tokens].any():
+        if not in_one_piece or not batch.labelled("plain_subject")[noun] or odd[tokens].any():
             return None
         return int(batch.start[first]), int(batch.end[last])

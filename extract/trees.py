@@ -58,9 +58,9 @@ class Lookup:
 
     def __getitem__(self, codes: Ints) -> NDArray[Any]:
         """The values of the strings with these codes."""
-        known = len(self._values)
-        if known < len(self._strings):
-            new = [self._value(string) for string in self._strings.strings[known:]]
+        size = len(self._values)
+        if size < len(self._strings):
+            new = [self._value(string) for string in self._strings.strings[size:]]
             self._values = np.concatenate([self._values, np.array(new, dtype=self._values.dtype)])
         return self._values.take(codes)
 
@@ -134,15 +134,15 @@ class CompiledPatterns:
     @once
     def labels(self, specs: tuple[str, ...]) -> BoolArray:
         """The labels named: `acl` with its subtypes, `=acl` alone, `@x` the class x."""
-        chosen = np.zeros(max(len(self._labels), 1), dtype=bool)
+        flags = np.zeros(max(len(self._labels), 1), dtype=bool)
         for spec in specs:
             if spec.startswith("@"):
-                chosen |= self.labels(getattr(self.table.classes, spec[1:]))
+                flags |= self.labels(getattr(self.table.classes, spec[1:]))
                 continue
             for name, number in self._labels.items():
                 if name == spec.removeprefix("=") or name.startswith(f"{spec}:"):
-                    chosen[number] = True
-        return chosen
+                    flags[number] = True
+        return flags
 
     def numbers(self, words: Iterable[str]) -> list[int]:
         """The numbers of words of markers and rows."""
@@ -151,9 +151,9 @@ class CompiledPatterns:
     @once
     def words(self, words: tuple[str, ...]) -> BoolArray:
         """Which words, by their numbers, `words` are."""
-        chosen = np.zeros(len(self._number) + 1, dtype=bool)
-        chosen[self.numbers(words)] = True
-        return chosen
+        flags = np.zeros(len(self._number) + 1, dtype=bool)
+        flags[self.numbers(words)] = True
+        return flags
 
     @once
     def lost(self, how: str) -> BoolArray:
@@ -169,12 +169,12 @@ class CompiledPatterns:
         places = {"": (0, 1, 2), "<": (0,), ">": (1, 2), ">>": (2,)}
         for index, pattern in enumerate(patterns):
             for side, key in enumerate((f"s1_{how}", f"s2_{how}")):
-                own = getattr(pattern, key)
-                for spec in getattr(self.table.spans, key) if own is None else own:
-                    rest = spec.lstrip("<>")
-                    label, _, kind = rest.partition("+")
+                specs = getattr(pattern, key)
+                for spec in getattr(self.table.spans, key) if specs is None else specs:
+                    label_spec = spec.lstrip("<>")
+                    label, _, kind = label_spec.partition("+")
                     kinds = slice({"": 0, "clause": 1, "subject": 2}[kind], None)
-                    for place in places[spec.removesuffix(rest)]:
+                    for place in places[spec.removesuffix(label_spec)]:
                         lost[index, side, place, kinds] |= self.labels((label,))
         return lost
 
@@ -280,10 +280,10 @@ class Batch:
         """For every token its leftmost child of the class `name`; `len(batch)` if there is none."""
         return self.leftmost(self.labelled(name))
 
-    def leftmost(self, wanted: BoolArray) -> Ints:
+    def leftmost(self, marked: BoolArray) -> Ints:
         """For every token its leftmost `wanted` child; `len(batch)` if there is none."""
         leftmost = np.full(len(self), len(self), dtype=np.int32)
-        children = np.flatnonzero(wanted & (self.head >= 0))[::-1]
+        children = np.flatnonzero(marked & (self.head >= 0))[::-1]
         leftmost[self.head[children]] = children
         return leftmost
 
@@ -298,12 +298,12 @@ class Batch:
             tokens[passing] = self.head[tokens[passing]]
         return tokens
 
-    def child_beside(self, token: Ints, head: Ints, wanted: BoolArray, *, after: bool) -> Ints:
+    def child_beside(self, token: Ints, head: Ints, marked: BoolArray, *, after: bool) -> Ints:
         """The nearest wanted child of each `head` before or after each token; -1 if none.
 
         Before: the last one to the left of the token; after: the first one to its right.
         """
-        children = np.flatnonzero(wanted & (self.head >= 0))
+        children = np.flatnonzero(marked & (self.head >= 0))
         if len(children) == 0:
             return np.full(len(token), -1, dtype=np.int32)
         width = len(self) + 1
@@ -311,9 +311,9 @@ class Batch:
         order = np.argsort(keys)
         keys, children = keys[order], children[order]
         at = np.searchsorted(keys, head.astype(np.int64) * width + token) - (not after)
-        found = children[np.clip(at, 0, len(children) - 1)]
-        fits = (at >= 0) & (at < len(children)) & (head >= 0) & (self.head[found] == head)
-        return np.where(fits, found, -1).astype(np.int32)
+        child = children[np.clip(at, 0, len(children) - 1)]
+        fits = (at >= 0) & (at < len(children)) & (head >= 0) & (self.head[child] == head)
+        return np.where(fits, child, -1).astype(np.int32)
 
     @once
     def previous_conjunct(self) -> Ints:

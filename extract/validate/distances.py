@@ -60,8 +60,8 @@ class Vocabulary:
         frequency = Counter(_normal(word) for text in texts for word in text.words)
         frequency.pop(NUMBER, None)
         # Equal frequencies in alphabetical order, so the order of the texts does not matter.
-        kept = sorted(frequency, key=lambda word: (-frequency[word], word))[:size]
-        self.words = [UNKNOWN, NUMBER, *kept]
+        frequent = sorted(frequency, key=lambda word: (-frequency[word], word))[:size]
+        self.words = [UNKNOWN, NUMBER, *frequent]
         # One character a word, frequent words first: rapidfuzz compares strings fastest, those
         # of codes below 256 twice as fast again.
         self._codes = {word: chr(1 + code) for code, word in enumerate(self.words)}

@@ -154,13 +154,13 @@ def test_calibration_of_broken_files_says_where(
 
 def test_a_fit_learns_what_the_rows_show() -> None:
     """Short pairs are right and long ones wrong: the weights say so."""
-    rows: list[calibrate.Row] = []
+    rows: list[calibrate.Observation] = []
     (pair,) = pairs(CLEAR, mode="recall")
     for i in range(200):
         long = i % 2 == 1
         values = {"s1_words": float(long), "quotes": float(i % 3 == 0)}
         right = (not long) ^ (i % 10 == 0)
-        rows.append(calibrate.Row(replace(pair, doc=f"d{i % 20}"), values, right))
+        rows.append(calibrate.Observation(replace(pair, doc=f"d{i % 20}"), values, right))
     weights, measures = calibrate.fitted(rows)
     model = Model.of(weights)
     assert model.numbers["s1_words"] < -1 < model.numbers["quotes"]
