@@ -64,7 +64,7 @@ Array = NDArray[np.float64]
 
 
 def write_folds(options: argparse.Namespace) -> None:
-    """`train-N.conllu` and `held-N.conllu`: each document is held out of one fold."""
+    """Write `train-N.conllu` and `held-N.conllu`: each document is held out of one fold."""
     parts: list[list[str]] = [[] for _ in range(FOLDS)]
     for path in options.treebank:
         for text in re.split(r"(?m)^(?=# newdoc id)", path.read_text(encoding="utf-8")):
@@ -93,7 +93,7 @@ class Confidences(BaseModel):
 
 
 class Observation(NamedTuple):
-    """A pair with its features and whether it is right: the model's input and label."""
+    """A pair, its features (the model's input), and whether it is right (its label)."""
 
     pair: Pair
     values: dict[str, float]
@@ -123,7 +123,7 @@ def against_gold(
 ) -> list[Observation]:
     """The pairs of a parser from the raw text of a treebank.
 
-    A pair is right if a reader called it good (`votes`), or unread, if gold trees agree.
+    A pair is right if its readers called it good (`votes`). Without readers the gold trees decide.
     """
     documents = list(open_source(f"conllu:{path}"))
     gold = Extractor("gold", mode=mode, min_confidence=0).pairs(documents)
@@ -136,7 +136,7 @@ def against_gold(
 
 
 def _key(pair: Pair) -> tuple[str, str]:
-    """The document and the digest of the texts, by which ratings name a pair."""
+    """The key by which ratings name a pair: its document and the digest of its texts."""
     return pair.doc, hashlib.sha256(f"{pair.s1}\n{pair.s2}".encode()).hexdigest()[:12]
 
 
@@ -147,7 +147,7 @@ class _Rated(Fields):
 
 
 def read_votes(ratings: Path) -> dict[tuple[str, str], bool]:
-    """By document and digest of the texts, whether most readers called a pair good."""
+    """Whether most readers called a pair good, by the pair's key (`_key`)."""
     votes: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
     for where, record in json_rows(ratings):
         with refusing(fail, where):
@@ -168,7 +168,7 @@ def agrees(pair: Pair, gold: Pair | None) -> bool:
 
 
 def rated(votes: Mapping[tuple[str, str], bool], novels: Sequence[str]) -> list[Observation]:
-    """The rated pairs of the documents of `novels` whose texts are still the rated ones."""
+    """The rated pairs of `novels`, without those whose texts have changed since the rating."""
     names = {doc for doc, _ in votes}
     options = {"layout": "paragraph", "group": "book", "id": "chapter_id", "title": "chapter"}
     documents = [d for spec in novels for d in open_source(spec, options) if d.id in names]
@@ -182,14 +182,16 @@ def rated(votes: Mapping[tuple[str, str], bool], novels: Sequence[str]) -> list[
 def fitted(rows: Sequence[Observation]) -> tuple[dict[str, Any], dict[str, float]]:
     """The weights of a model, and its scores in cross-validation over documents.
 
-    Raises `InputError` for rows of fewer documents than folds, or without right or wrong ones.
+    Raises `InputError` for fewer than `FOLDS` documents, right pairs or wrong pairs.
     """
     right = np.array([row.right for row in rows], dtype=bool)
     groups = [row.pair.doc for row in rows]
     counts = {"document": len({*groups}), "right pair": right.sum(), "wrong pair": (~right).sum()}
     if min(counts.values()) < FOLDS:
         rows_of = ", ".join(amount(int(number), noun) for noun, number in counts.items())
-        raise InputError(f"{rows_of}: expected at least {FOLDS} of each", hint="give more documents")
+        raise InputError(
+            f"{rows_of}: expected at least {FOLDS} of each", hint="give more documents"
+        )
     columns = [
         {**values, f"markers {pair.marker}": 1.0, f"patterns {pair.pattern}": 1.0}
         for pair, values, _ in rows
@@ -261,7 +263,7 @@ def fit(options: argparse.Namespace) -> None:
 
 
 def score(options: argparse.Namespace) -> None:
-    """By mode: calibration in ten bins, Brier score, and precision against yield."""
+    """Write for each mode the calibration in ten bins, the Brier score, and precision by yield."""
     models = read_record(Confidences, options.model).en
     report: dict[str, Any] = {}
     for mode in MODES:

@@ -53,7 +53,7 @@ WORDS_AT_ONCE = 1 << 20
 Marks = NDArray[np.int8]
 """A token's side: S1 or S2, 0 for neither. `S1 + MUTED` belongs to S1 but not to its text; `S1 +
 MODIFIER` is muted only where the side begins with it and its subordinator comes next ("only
-because"). So what is above S2 is muted, or may be."""
+because"). Marks above S2 are muted, or may be."""
 S1, S2, MUTED, MODIFIER = 1, 2, 2, 4
 Runs = tuple[Ints, Marks, Ints, Ints]
 """Runs of tokens, one a row: which match, which side (1 or 2), first and last token."""
@@ -63,8 +63,8 @@ Runs = tuple[Ints, Marks, Ints, Ints]
 class Sides:
     """S1 and S2 of matches: their full `spans`, and the spans of their texts.
 
-    `refused` indexes `REFUSALS`. `asks` marks the sides that are questions, `added` is what S2's
-    text got from S1's clause.
+    `refused` indexes `REFUSALS`. `asks` marks the sides that are questions, `added` has the words
+    that S2's text takes from S1's clause.
     """
 
     spans: tuple[SpanColumn, SpanColumn]
@@ -181,7 +181,7 @@ def _trimmed(batch: Batch, matches: Matches, spans: Mapping[int, Sequence[Span]]
 def _clauses(batch: Batch, matches: Matches, whole: BoolArray) -> tuple[BoolArray, BoolArray]:
     """Whether the heads of S1 and S2 are `whole`.
 
-    Of an S1 in the previous sentence the root counts; a sentence that was not parsed is not whole.
+    If S1 is the previous sentence, its root counts; a sentence without a parse is not whole.
     """
     row = batch.row[matches.first]
     row_is_clause = batch.rows_with((batch.head < 0) & whole)
@@ -190,10 +190,10 @@ def _clauses(batch: Batch, matches: Matches, whole: BoolArray) -> tuple[BoolArra
 
 
 class Block:
-    """Some matches with the tokens of their sentences: columns [t], a sentence once a match.
+    """Some matches with the tokens of their sentences, as columns [t].
 
-    `match` and `token` are the match and token at a position; `shift` [matches] maps a token of a
-    match's sentence to its position.
+    A sentence with two matches comes twice. `match` and `token` are the match and token at a
+    position; `shift` [matches] maps a token of a match's sentence to its position.
     """
 
     def __init__(self, batch: Batch, matches: Matches, number: int) -> None:
@@ -268,9 +268,9 @@ class Block:
     def special_children(self) -> Iterator[tuple[Ints, Ints | int, Ints | int]]:
         """Some children of the two heads, their mark, and the side that they open (0: none).
 
-        First the modifiers, of which `with_modifiers_muted` mutes those of a subordinator; then the
-        children that the row of the table mutes, and those that it drops: later marks hold. A muted
-        subordinator opens its side.
+        First come the modifiers (`with_modifiers_muted` mutes those of a subordinator), then the
+        children that the row of the table mutes, then those that it drops. A later mark replaces an
+        earlier one. A muted subordinator opens its side.
         """
         batch = self.batch
         s1, s2 = self.matches.s1[self.match], self.matches.s2[self.match]
@@ -321,8 +321,7 @@ class Block:
         side[marks[~asks]] = S2
 
     def with_modifiers_muted(self, side: Marks, opener: Marks) -> Marks:
-        """The sides with their modifiers, muted if the side begins with them and its `opener` is
-        next."""
+        """Each modifier on its side, or muted where the side begins with it before its `opener`."""
         modifier = side > MODIFIER
         plain = np.where(modifier, side - MODIFIER, side).astype(np.int8)
         before = np.zeros(len(side), dtype=bool)

@@ -149,7 +149,7 @@ def extract_to_file(
 def _named(
     specs: Sequence[str], options: Mapping[str, Any]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each source with its options; two whose files have one name are named by their paths."""
+    """Each source with its options; if two files have the same name, their paths are the names."""
     names = [Path(spec.partition(":")[2] or spec).name for spec in specs]
     for spec, name in zip(specs, names, strict=True):
         clash = names.count(name) > 1 and "name" not in options
@@ -157,9 +157,9 @@ def _named(
 
 
 def _stored(source: str, stack: ExitStack) -> str:
-    """The source `-` or `KIND:-`: a file with what comes in on standard input.
+    """The source itself, or for `-` and `KIND:-` a file with the text from standard input.
 
-    A file's end cannot be told from a pipe, so the file is there until `stack` is closed.
+    Readers need a file, not a pipe; it exists until `stack` is closed.
     """
     kind, target = split_spec("text:-" if source == "-" else source)
     if target != "-":
@@ -174,7 +174,7 @@ def _stored(source: str, stack: ExitStack) -> str:
 
 @contextmanager
 def _as_standard_input(path: Path) -> Iterator[None]:
-    """Errors name standard input, not the file that keeps it for a while."""
+    """Let errors name standard input instead of the file that holds it."""
     try:
         yield
     except DiscorporaError as error:
@@ -257,10 +257,10 @@ def validate_stage(
 def score(
     pairs: Iterable[Pair], documents: Sequence[Document], gold: str, settings: Mapping[str, Any]
 ) -> Validation:
-    """Run `extract.validate.validate` on pairs made with `settings`.
+    """Run `extract.validate.validate` on pairs that were extracted with `settings`.
 
-    `gold` is `pdtb:DIR`. Documents that the embedded parser was trained on count as seen; for gold
-    trees and other parsers none are known.
+    `gold` is `pdtb:DIR`. Documents that the embedded parser was trained on count as seen; with gold
+    trees or another parser no document does.
     """
     reader, target = parse_spec(gold)
     if reader.name != "pdtb":

@@ -68,7 +68,7 @@ def load_model(language: str, mode: str) -> Model | None:
 
 
 def threshold(language: str, mode: str, minimum: float | None) -> float:
-    """The minimum confidence of a kept pair: `minimum`, or the mode's default.
+    """The minimum confidence of a pair: `minimum`, or the mode's default.
 
     The default is .55 in `standalone` if the language has a model, else 0. Raises `ConfigError`
     for a threshold above 0 without a model.
@@ -173,9 +173,9 @@ def features(
 
 
 def _oddities(batch: Batch) -> BoolArray:
-    """Tokens whose labels no English tree combines, so that a parser must be wrong.
+    """Tokens that no correct English tree has.
 
-    These are a second subject of a word, a preposition or an auxiliary of a subject, and a
+    They are a second subject of a word, a preposition or an auxiliary of a subject, and a
     subordinator of the root.
     """
     subject, below = batch.labelled("plain_subject"), np.maximum(batch.head, 0)

@@ -244,7 +244,7 @@ class Extractor:
         self.parser = self._parser(parser, dict(parser_settings))
 
     def pairs(self, documents: Iterable[Document]) -> Iterator[Pair]:
-        """The pairs of all documents, in order; counts are complete when it is exhausted."""
+        """The pairs of all documents, in order; `reject_counts` is complete after the last pair."""
         for rows in self.rows(documents):
             yield from pairs_of(rows)
 
@@ -291,7 +291,7 @@ class Extractor:
     def results_in(self, sentence: str, previous: str = "") -> list[Pair | Reject]:
         """The pairs and rejects of one sentence, in order.
 
-        Nothing is split, whatever stops it has; `previous` is the previous sentence.
+        The text stays one sentence, even with full stops inside; `previous` is the sentence before.
         """
         return self._results(sentence, Spans([0], [len(sentence)]), previous)
 

@@ -66,7 +66,10 @@ class Matches:
 
 
 def find_candidates(batch: Batch) -> Matches:
-    """Every occurrence; a token belongs to at most one (correlatives first, then the longest)."""
+    """Every occurrence of a marker.
+
+    A token belongs to one candidate at most: correlatives come first, then the longest markers.
+    """
     hits = np.flatnonzero(batch.word)
     hits = hits[np.argsort(batch.word[hits], kind="stable")]
     present, begin = np.unique(batch.word[hits], return_index=True)
@@ -74,7 +77,7 @@ def find_candidates(batch: Batch) -> Matches:
     free = np.ones(len(batch), dtype=bool)
 
     def places(words: Sequence[int]) -> Ints:
-        """Where the words are adjacent in one sentence and no other candidate has one of them."""
+        """The tokens where the words begin, adjacent in a sentence and free of other candidates."""
         starts = tokens_of.get(words[0], np.empty(0, dtype=np.intp))
         for k, word in enumerate(words):
             starts = starts[starts + k < len(batch)]
@@ -147,7 +150,7 @@ def _head_token(batch: Batch, first: Ints, length: Ints) -> Ints:
 
 
 def match_rows(batch: Batch, matches: Matches, whole_clauses: bool = False) -> None:
-    """Fill in row, heads and stage: rows in the order of the table, the first that holds wins.
+    """Fill in `row`, `s2`, `s1` and `stage`: the first row of the table that matches wins.
 
     With `whole_clauses`, S1 of a subordinate clause is the nearest clause above that is finite or
     has a subject, whatever the row says: clauses in between could not stand alone.
@@ -186,7 +189,7 @@ def _reached(matches: Matches, which: Ints, stage: int) -> None:
 
 
 class _Heads:
-    """The heads of both clauses by the rules of a row, and whether these have what it asks for."""
+    """Finds the heads of both clauses by a row's rules, and checks the row's conditions on them."""
 
     def __init__(self, batch: Batch, whole_clauses: bool) -> None:
         self.batch, self.whole_clauses = batch, whole_clauses
@@ -358,6 +361,6 @@ class _Heads:
 
 
 def _last_before(marked: BoolArray) -> Ints:
-    """For each token the last wanted one before it; -1 if there is none."""
+    """For each token the last marked token before it; -1 if there is none."""
     running = np.maximum.accumulate(np.where(marked, np.arange(len(marked), dtype=np.int32), -1))
     return np.concatenate([np.array([-1], dtype=running.dtype), running[:-1]])

@@ -41,7 +41,7 @@ class Prefilter:
     def choose(self, document: Document) -> IntArray:
         """The numbers of the sentences to parse, increasing.
 
-        Of one or two sentences, all are chosen: there is little to save.
+        A text of one or two sentences is parsed whole: there is little to save.
         """
         layer = document.sentences
         if layer is None:

@@ -22,7 +22,7 @@ LABEL = re.compile(
     r"|(?:(?:[A-Z][\w.'’-]*,?\s){1,6}(?:\d{1,2}\s)?)?\([A-Z]\w{1,9}(?:\s[A-Z]\w+)?\)" + _DASH +
     r"|[A-Z]{3,}(?:\s[A-Z]{2,})*(?:,\s[A-Z][a-z]{2,8}\.?\s\d{1,2})?" + _DASH
 )  # fmt: skip
-"""What stands before a sentence and is no word of it."""
+"""A label before a sentence, not one of its words."""
 _FLAG = "[\U0001f1e6-\U0001f1ff]"
 _PRINTED = "[ﬀ-ﬆſ]"
 _LEFT_OUT = re.compile(

@@ -81,7 +81,7 @@ class PairCounts(Facts):
 
 
 def write_parses(path: Path, parses: Sequence[ParsedDocument], facts: ParseFacts) -> None:
-    """One shard of parses."""
+    """Write one shard of parses."""
 
     def names(parse: ParsedDocument, column: str) -> list[str]:
         strings = parse.strings.strings

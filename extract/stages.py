@@ -45,7 +45,7 @@ EXTRACT_VERSION = 18
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which shards a worker of several makes: number `rank`, `rank + of`, `rank + 2 of`, ..."""
+    """The shards of one of several workers: number `rank`, `rank + of`, `rank + 2 of`, ..."""
 
     rank: int = 0
     of: int = 1

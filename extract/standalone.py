@@ -55,7 +55,7 @@ MARKUP = re.compile(
     r"|\[(?:Illustration|Sidenote)\b[^\]]{0,600}\]|\[P(?:g|age) \d+\]|\{\d{1,3}\}"  # Gutenberg
     r"|â€|Ã[\x80-\xbf]"  # UTF-8 read as another encoding
 )
-"""What no clause has: its place shows that the text was not converted."""
+"""Markup, which no clause has: the text was not converted there."""
 PAGE = re.compile(r"\n\n(?<=[\w,;-]\n\n)[^a-z\n]{1,60}\n\n(?=[a-z])")
 """The head or number of a page within a sentence."""
 LONGEST_SUBJECT = 8
@@ -68,9 +68,9 @@ GOVERNORS = 3
 class Speech:
     """The quotations of a document: stretches `[start, end)` and whose speech each is.
 
-    A stretch ends behind its closing mark, or where that is left out, behind its place.
+    A stretch ends behind its closing mark, or where a missing mark would stand.
     Speeches are numbered from 1: the quotations of a paragraph, and those of the next paragraph
-    if the last quotation is not closed. Quoted words in the narrator's own sentence are no speech:
+    if the last quotation is not closed. Quoted words in the narrator's sentence are not speech:
     “he called it “home””, without a comma or colon before them and with no sentence inside.
     """
 
@@ -133,7 +133,7 @@ class Speech:
         return [(start, end) for start, end in inside if end > start]
 
     def quotes_all(self, text: str, span: Span) -> bool:
-        """Whether no word of the span is narration."""
+        """Whether all words of the span are in quotations."""
         at = span[0]
         for start, end, _ in self._touching(span):
             if any(map(str.isalnum, text[at : max(start, at)])):
@@ -149,9 +149,9 @@ class Speech:
 
 
 class Judge:
-    """What the trees of a batch say about clauses that stand alone; `judge` decides for a block.
+    """Facts about a batch's trees that decide whether clauses stand alone; `judge` applies them.
 
-    `needs` are the properties of a clause that is whole.
+    `needs` are the properties of a complete clause.
     """
 
     def __init__(self, batch: Batch, needs: Sequence[str]) -> None:
@@ -204,7 +204,7 @@ class Judge:
         """Adverbial clauses without the form of a question."""
         reported = labelled("reported_clause") & (head >= 0)
         self.indirect = reported & (self.speech[head] == self.speech)
-        """Reported clauses that are no quotations."""
+        """Reported clauses that are not quotations."""
         self.doubtful = self._doubtful()
         commands = tagged("imperative") & ~self.indirect[self.top]
         complete = batch.has(tokens, needs)
@@ -270,9 +270,10 @@ class Judge:
         return open_end
 
     def _doubtful(self) -> BoolArray:
-        """Whether a clause is the complement of what denies, doubts or asks, or of its complement.
+        """Whether a clause is the complement of a verb that denies, doubts or asks.
 
-        Such a verb is negated, an `unreal` one, or that of a question.
+        Such a verb is negated, `unreal`, or that of a question. A complement of the complement
+        counts too.
         """
         batch = self.batch
         governs = batch.with_child(batch.listed("denying")) | batch.listed("unreal")
@@ -286,10 +287,10 @@ class Judge:
         return doubtful
 
     def judge(self, block: Block, side: Marks) -> tuple[Marks, list[BoolArray]]:
-        """Mute in `side` what interrupts a quotation, and the like; then judge the two sides.
+        """Mute the words of a side that interrupt its speech or its clause; then judge both sides.
 
-        Returns why a match is refused, an index into `REFUSALS` (of several reasons the last one
-        below), and whether S1 and S2 are questions.
+        Returns for each match the reason to refuse it, an index into `REFUSALS` (the last reason
+        below, if there are several), and whether S1 and S2 are questions.
         """
         batch, matches, token, listed = block.batch, block.matches, block.token, block.batch.listed
         reason = np.zeros(len(matches), dtype=np.int8)
@@ -370,8 +371,8 @@ class Judge:
     def _mute_coordinators(self, block: Block, side: Marks) -> None:
         """Mute a coordinator at the start of a side: it joins the side to something else.
 
-        Behind a word of the side it joins what the side has ("the towers and walls came back"), as
-        does a correlative of conjuncts that are not the clause ("neither the king nor I slept").
+        A coordinator behind the side's first word joins parts of the side and stays ("the towers
+        and walls came back"). So does a correlative of parts ("neither the king nor I slept").
         """
         batch, matches, token = self.batch, block.matches, block.token
         head = batch.head[token]
@@ -390,8 +391,8 @@ class Judge:
     def _mute_afterthought(self, block: Block, side: Marks) -> BoolArray:
         """Mute words of S1 behind S2: conjuncts are adjacent, so they belong to neither.
 
-        Returns the matches where they are no afterthought: where no mark or coordinator separates
-        them from S2, which may have lost them, or where they are the object of S1.
+        Returns the matches where they are not an afterthought: no mark or coordinator separates
+        them from S2, which may have lost them, or they are the object of S1.
         """
         batch, matches = block.batch, block.matches
         s1_first, s2_last = block.ends(side == S1)[0], block.ends(side == S2)[1]
@@ -416,8 +417,7 @@ class Judge:
         return refused
 
     def _no_command(self, matches: Matches, head: Ints, first: Ints) -> BoolArray:
-        """Whether an imperative begins with another word than its verb, which no mark separates
-        from the word before.
+        """Whether an imperative begins with a word that is not its verb, without a mark before it.
 
         In "if you do the walk alone be careful" it may be wrong which clause "alone" belongs to.
         """
@@ -461,7 +461,7 @@ class Judge:
         # What "will", "the" or "that" belongs to is lost, or there is nothing but "he will".
         cut = (operator | batch.tagged("opening") | interrogative)[last] & (batch.head[last] > last)
         cut |= operator[last] & (last == head)
-        # Before a pronoun or determiner "that" is no demonstrative: "that we came", "that the war".
+        # Before a pronoun or determiner "that" is a conjunction: "that we came", "that the war".
         behind = np.minimum(first + 1, final)
         that = batch.listed("complementizer")[first] & batch.tagged("nominal")[behind]
         that &= batch.row[behind] == row
@@ -502,9 +502,9 @@ class Judge:
     def previous(
         self, matches: Matches, sentences: Mapping[int, Sequence[Span]]
     ) -> dict[int, Sequence[Span]]:
-        """By match, S1 in the previous sentence, as far as it can stand alone.
+        """The spans, by match, of an S1 in the previous sentence that can stand alone.
 
-        That is a complete statement or question of the same speaker.
+        Such an S1 is a complete statement or question of the same speaker.
         """
         batch, spans = self.batch, dict[int, Sequence[Span]]()
         for i, (span,) in sentences.items():
@@ -554,7 +554,7 @@ class Judge:
         return bool(states and (not relative or self.asks[first]))
 
     def restored(self, matches: Matches) -> dict[int, list[Span]]:
-        """By match, the subject and auxiliaries that S2 shares with an earlier conjunct.
+        """The subject and auxiliaries that S2 shares with an earlier conjunct, as spans by match.
 
         Only in clear cases: one plain noun phrase before its verb, no question, and no negation
         that might also apply to S2 ("he did not come and stay").

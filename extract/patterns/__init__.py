@@ -92,7 +92,7 @@ def resolve_markers(
 
 @functools.cache
 def _plugins() -> tuple[metadata.EntryPoint, ...]:
-    """Each entry once: an editable installation may be listed twice."""
+    """The entry points, each once: an editable installation may be listed twice."""
     return tuple(dict.fromkeys(metadata.entry_points(group=GROUP)))
 
 
@@ -119,7 +119,7 @@ def _shipped(language: str) -> list[Path]:
 def _merged(
     language: str, scheme: str, files_with_times: tuple[tuple[Path, int], ...], shipped: int
 ) -> PatternTable:
-    """The table of several files, of which the first `shipped` are not the user's.
+    """The table of several files; the first `shipped` of them are ours or a plug-in's.
 
     Only a user's file may replace entries of another.
     """

@@ -121,8 +121,8 @@ class Pattern(Table):
 class Multiword(Table):
     """A connective of several words; `second` are the words further on (`if ... then`).
 
-    It is labelled as itself if it was selected. Else it is left out, or, if it is a `modified` form
-    of the marker `like`, labelled as this one in the mode `standalone`.
+    A selected connective is a marker itself. All others are left out, but in the mode `standalone`
+    a `modified` form of the marker `like` counts as that marker.
     """
 
     words: Marker
@@ -140,7 +140,7 @@ class Multiword(Table):
 
 
 class Classes(Table):
-    """Which labels of a scheme are what."""
+    """The labels of a scheme in classes, which the rows of a table name."""
 
     subject: Names = ()
     copula: Names = ()
@@ -201,7 +201,7 @@ class Standalone(Table):
     asserted: Names = ()
     """Subordinators of clauses stated as facts; these can stand alone without them."""
     complementizer: Names = ()
-    """Those of them that open the complement of a verb."""
+    """Subordinators that open the complement of a verb."""
     correlative: Names = ()
     """First parts of a correlative, without which the clause changes its meaning."""
     unreal: Names = ()
@@ -245,7 +245,7 @@ class PatternFile(_OfLanguage):
 
     @classmethod
     def read(cls, path: Path) -> PatternFile:
-        """Raises `ConfigError` with file, line, value and what was expected."""
+        """Read a file. Raises `ConfigError` with file, line, value and what was expected."""
         toml = TomlFile.read(path)
         file = cls.of(toml.table, toml.where)
         file._file = toml
@@ -275,7 +275,7 @@ class PatternFile(_OfLanguage):
         return entries
 
     def check(self, table: PatternTable) -> None:
-        """Raise `ConfigError` for a name in the file that the whole table does not define."""
+        """Raise `ConfigError` for a name in the file that `table` does not define."""
         for keys, value, choices in self._names(table):
             if value not in choices:
                 raise ConfigError(

@@ -34,7 +34,7 @@ from extract.validate.material import DESCRIPTION, Item, Material, connective, g
 STAGE = "validate.bootstrap"
 SEED, RESAMPLES = 0, 1000
 MANY = 5
-"""Even if half of all pairs are wrong, so many in a row are wrong by chance in 3 % of cases."""
+"""If half of all pairs are wrong, this many in a row are wrong by chance in 3 % of cases."""
 
 
 class Alignments(TypedDict):
@@ -163,7 +163,7 @@ class Scoring:
         )
         distances = measure(pairs, gold)
         return {
-            "paper": summary(distances.own, pairs.marker, self.names),
+            "paper": summary(distances.all_gold, pairs.marker, self.names),
             "control": summary(distances.control, pairs.marker, self.names),
         }
 

@@ -63,11 +63,11 @@ class _Hit(NamedTuple):
 def count(material: Material, markers: Sequence[str], policy: str) -> Counts:
     """Counts [documents, markers, COLUMNS] of pairs, gold relations and the three kinds of hit.
 
-    A gold connective of several words that holds a selected marker ("even though") is, by
-    `policy`: `other`, a connective of its own, so that the bare marker inside it is wrong;
-    `head`, a relation of the bare marker; `ignore`, nothing, and neither is a pair inside it.
-    A selected one is treated as any other marker. A relation matches at most one pair
-    and a pair at most one relation, the best first.
+    `policy` says what a gold connective is that has several words, one of them a selected marker
+    ("even though"). `other`: a different connective, so the bare marker inside it is wrong. `head`:
+    a relation of the bare marker. `ignore`: it does not count, nor does a pair inside it. If the
+    connective is selected itself, it is a marker like any other. A relation matches at most one
+    pair and a pair at most one relation, the best first.
     """
     column = {marker: i for i, marker in enumerate(markers)}
     pairs = material.pairs
@@ -115,7 +115,7 @@ def count(material: Material, markers: Sequence[str], policy: str) -> Counts:
 
 
 def is_multiword(relation: Gold, markers: dict[str, int]) -> bool:
-    """A connective of several words, not selected itself, with a selected marker among them."""
+    """Whether an unselected connective has several words, one of them a selected marker."""
     return relation.marker not in markers and any(name in markers for name in relation.names)
 
 
