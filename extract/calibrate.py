@@ -188,10 +188,8 @@ def fitted(rows: Sequence[Observation]) -> tuple[dict[str, Any], dict[str, float
     groups = [row.pair.doc for row in rows]
     counts = {"document": len({*groups}), "right pair": right.sum(), "wrong pair": (~right).sum()}
     if min(counts.values()) < FOLDS:
-        rows_of = ", ".join(amount(int(number), noun) for noun, number in counts.items())
-        raise InputError(
-            f"{rows_of}: expected at least {FOLDS} of each", hint="give more documents"
-        )
+        sums = ", ".join(amount(int(number), noun) for noun, number in counts.items())
+        raise InputError(f"{sums}: expected {FOLDS} of each at least", hint="give more documents")
     columns = [
         {**values, f"markers {pair.marker}": 1.0, f"patterns {pair.pattern}": 1.0}
         for pair, values, _ in rows

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -185,8 +184,8 @@ def _as_standard_input(path: Path) -> Iterator[None]:
 @contextmanager
 def _json_lines(path: Path) -> Iterator[Callable[[object], object]]:
     """Writes records to a file that takes its name when it is complete."""
-    with replacing(path) as target, target.open("w", encoding="utf-8") as file:
-        to_json = partial(json.dumps, ensure_ascii=False, default=asdict)
+    to_json = json.JSONEncoder(ensure_ascii=False, default=asdict).encode
+    with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
         yield lambda record: file.write(f"{to_json(record)}\n")
 
 

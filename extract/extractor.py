@@ -39,7 +39,7 @@ from extract.trees import Batch, CompiledPatterns
 
 BATCH_TOKENS = 120_000
 CHUNK_WORDS = 20_000
-OnReject = Callable[[Reject], object]
+_compiled = lru_cache(maxsize=4)(CompiledPatterns)
 
 
 @dataclass(slots=True)
@@ -53,7 +53,6 @@ class PairColumns:
     s2: list[str]
     confidence: NDArray[np.float32] | None
     """None for a language without a model."""
-
     rejected: list[tuple[Matches, list[str]]]
     """Rejected candidates with a reason for each."""
 
@@ -116,8 +115,8 @@ class PairColumns:
             columns = (rows, matches.sequence, matches.row, reasons, spans)
             for row, marker, pattern, reason, span in zip(*columns, strict=True):
                 name, document = batch.patterns.names[marker], batch.documents[batch.row_doc[row]]
-                sentence = int(batch.row_sentence[row])
-                yield Reject(reason, name, span, document.id, sentence, ids[pattern])
+                number = int(batch.row_sentence[row])
+                yield Reject(reason, name, span, document.id, number, ids[pattern])
 
 
 def extract(
@@ -180,17 +179,13 @@ def _columns(batch: Batch, settings: PairSettings) -> PairColumns:
     return PairColumns(batch, matches, sides, s1, s2, confidence, rejected)
 
 
-_compiled = lru_cache(maxsize=4)(CompiledPatterns)
-
-
 def _foreign(batch: Batch) -> BoolArray:
     """Which documents are clearly not in the table's language."""
     n = len(batch.documents)
     document = batch.row_doc[batch.row]
     words = np.bincount(document[batch.listed("spelled")], minlength=n)
     frequent = np.bincount(document[batch.listed("frequent")], minlength=n)
-    has_list = bool(batch.patterns.table.frequent)
-    foreign: BoolArray = has_list & is_foreign(words, frequent)
+    foreign: BoolArray = is_foreign(words, frequent) & bool(batch.patterns.table.frequent)
     return foreign
 
 
@@ -200,7 +195,7 @@ class Extractor:
     `mode`, `subjects`, `min_confidence`, `text` and `language` are those of `PairSettings`;
     `patterns` is a pattern file, or several. `gold_sentences` keeps the sentences of the
     source if it has any (else rules split it), `gold_tokens` its tokens too. `reject_counts` counts
-    rejected candidates by reason; `on_reject` is called with each.
+    rejected candidates by reason; `on_reject` is called with each, in the order of the text.
     """
 
     def __init__(
@@ -215,7 +210,7 @@ class Extractor:
         gold_sentences: bool = False,
         gold_tokens: bool = False,
         workers: int = 1,
-        on_reject: OnReject | None = None,
+        on_reject: Callable[[Reject], object] | None = None,
         patterns: str | Path | Iterable[str | Path] = (),
         **parser_settings: Any,
     ) -> None:
@@ -235,10 +230,11 @@ class Extractor:
             **self.settings.model_dump(),
             "parser": parser,
             **layers,
-        } | parser_settings
+            **parser_settings,
+        }
         self.markers = resolve_markers(self.settings.markers, language, self.settings.patterns)
         threshold(language, mode, min_confidence)  # raises for a language without a model
-        self.on_reject = on_reject
+        self.on_reject = on_reject or (lambda reject: None)
         self.reject_counts: Counter[str] = Counter()
         self._waiting: defaultdict[str, list[Reject]] = defaultdict(list)
         self.parser = self._parser(parser, dict(parser_settings))
@@ -265,10 +261,7 @@ class Extractor:
             yield from rows
 
     def columns(self, documents: Iterable[Document]) -> Iterator[PairColumns]:
-        """The pairs and rejected candidates as columns, one set for each batch of documents.
-
-        Rejects are reported document by document in the order of the text.
-        """
+        """The pairs and rejected candidates as columns, one set for each batch of documents."""
         for columns in self._extract(map(self._with_sentences, documents)):
             for reject in columns.rejects():
                 self._wait(reject)
@@ -339,8 +332,7 @@ class Extractor:
     def _report(self, rejects: Iterable[Reject]) -> None:
         for reject in rejects:
             self.reject_counts[reject.reason] += 1
-            if self.on_reject is not None:
-                self.on_reject(reject)
+            self.on_reject(reject)
 
 
 @cache

@@ -66,10 +66,7 @@ class Matches:
 
 
 def find_candidates(batch: Batch) -> Matches:
-    """Every occurrence of a marker.
-
-    A token belongs to one candidate at most: correlatives come first, then the longest markers.
-    """
+    """The occurrences of markers, without overlap: correlatives come first, then the longest."""
     hits = np.flatnonzero(batch.word)
     hits = hits[np.argsort(batch.word[hits], kind="stable")]
     present, begin = np.unique(batch.word[hits], return_index=True)

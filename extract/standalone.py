@@ -182,8 +182,7 @@ class Judge:
         opens = (head > tokens) & (tokens < batch.leftmost_child("core")[head])
         subordinator, that = labelled("subordinator") & opens, listed("complementizer")
         adverbial = labelled("adverbial_clause")
-        # "So that he may stay" is wanted, not stated.
-        supposed = subordinator & that & adverbial[head]
+        supposed = subordinator & that & adverbial[head]  # "so that he may stay": a wish
         if batch.patterns.table.standalone.asserted:
             supposed |= subordinator & ~listed("asserted")
         correlative = listed("correlative") & (head > tokens)
@@ -270,10 +269,9 @@ class Judge:
         return open_end
 
     def _doubtful(self) -> BoolArray:
-        """Whether a clause is the complement of a verb that denies, doubts or asks.
+        """Whether a clause is, or is inside, the complement of a verb that denies, doubts or asks.
 
-        Such a verb is negated, `unreal`, or that of a question. A complement of the complement
-        counts too.
+        Such a verb is negated, `unreal`, or that of a question.
         """
         batch = self.batch
         governs = batch.with_child(batch.listed("denying")) | batch.listed("unreal")
@@ -358,10 +356,11 @@ class Judge:
         supposed = (side == S2) & listed("hypothetical")[token]
         refuse(block.any(supposed) & block.subordinate & ~asserted, "s2_lost_word")
         before = np.maximum(matches.first - 1, 0)
-        sense_changed = block.subordinate & (batch.row[before] == batch.row[matches.first])
-        # "Not because", "than if".
-        sense_changed &= listed("denying")[before] | listed("comparing")[before]
-        refuse(sense_changed, "s1_lost_word")
+        denied = block.subordinate & (batch.row[before] == batch.row[matches.first])
+        denied &= (
+            listed("denying")[before] | listed("comparing")[before]
+        )  # "not because", "than if"
+        refuse(denied, "s1_lost_word")
         refuse(mixed, "speech")
         constructions = np.array([not row.standalone for row in batch.patterns.table.patterns])
         refuse(constructions[matches.row], "construction")

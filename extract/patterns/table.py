@@ -321,7 +321,6 @@ class PatternTable(_OfLanguage):
     """The rows of the scheme."""
     markers: Names = ()
     """All markers with rows, in this scheme or another."""
-
     __hash__ = object.__hash__  # `load_patterns` gives one object for the same files
 
     @property

@@ -128,17 +128,16 @@ def gather(
         material.texts.append(text)
         material.gold.extend(_relations(text, document.relations or [], left_out))
     if not maps:
-        examples = f", such as {', '.join(sorted(texts)[:3])}" if texts else ""
+        ids = f", such as {', '.join(sorted(texts)[:3])}" if texts else ""
         raise InputError(
             "no document of the gold is in the source",
             where="validate",
-            hint="documents match by id; the source has "
-            f"{amount(len(texts), 'document')}{examples}",
+            hint=f"documents match by id; the source has {amount(len(texts), 'document')}{ids}",
         )
     left_out["source_documents_without_gold"] += len(texts) - len(maps)
-    names = set(map(connective, markers))
+    connectives = set(map(connective, markers))
     for pair in pairs:
-        if connective(pair.marker) not in names:
+        if connective(pair.marker) not in connectives:
             left_out["pairs_of_other_markers"] += 1
         elif pair.doc not in maps:
             left_out["pairs_without_gold"] += 1

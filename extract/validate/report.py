@@ -101,9 +101,7 @@ def _notes(settings: dict[str, Any], documents: str) -> Iterator[str]:
     for criterion, name in ((PAPER, "min < .7"), (STRICT, "max ≤ .3")):
         errors = (_number(views[view][criterion]["error_rate"]) for view in ("paper", "control"))
         shares.append(f"{name} {' (control '.join(errors)})")
-    yield (
-        f"\nDistances are in characters. In words, the share not aligned is: {', '.join(shares)}."
-    )
+    yield f"\nDistances are in characters. In words, the share not aligned is: {', '.join(shares)}."
     empty = settings["empty_connective"]
     if empty["gold"]:
         yield (

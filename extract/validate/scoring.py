@@ -47,7 +47,7 @@ class Alignments(TypedDict):
 class Blocks(Alignments):
     """All scores over some documents."""
 
-    strict: strict.ByMarker[strict.MarkerScores]
+    strict: strict.ByMarker[strict.Figures]
 
 
 class Validation(Blocks):

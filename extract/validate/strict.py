@@ -35,7 +35,7 @@ class Score(TypedDict):
     ci: list[float] | None
 
 
-class MarkerScores(TypedDict):
+class Figures(TypedDict):
     """The scores of one marker, or of all. `documents` have a pair or a relation of it."""
 
     occurrence: Score
@@ -63,11 +63,11 @@ class _Hit(NamedTuple):
 def count(material: Material, markers: Sequence[str], policy: str) -> Counts:
     """Counts [documents, markers, COLUMNS] of pairs, gold relations and the three kinds of hit.
 
-    `policy` says what a gold connective is that has several words, one of them a selected marker
-    ("even though"). `other`: a different connective, so the bare marker inside it is wrong. `head`:
-    a relation of the bare marker. `ignore`: it does not count, nor does a pair inside it. If the
-    connective is selected itself, it is a marker like any other. A relation matches at most one
-    pair and a pair at most one relation, the best first.
+    `policy` says what a longer gold connective is that holds a selected marker ("even though").
+    `other`: a different connective, so the bare marker inside it is wrong. `head`: a relation of
+    the bare marker. `ignore`: it does not count, nor does a pair inside it. A longer connective
+    that is selected is a marker like any other. A relation matches at most one pair and a pair at
+    most one relation, the best first.
     """
     column = {marker: i for i, marker in enumerate(markers)}
     pairs = material.pairs
@@ -148,7 +148,7 @@ def draws(documents: int, resamples: int, generator: np.random.Generator) -> NDA
 
 def summary(
     counts: Counts, markers: Sequence[str], weights: NDArray[np.float64]
-) -> ByMarker[MarkerScores]:
+) -> ByMarker[Figures]:
     """The scores of counts and weights over the same documents."""
     table = np.concatenate((counts.sum(axis=1, keepdims=True), counts), axis=1)
     resampled = np.tensordot(weights, table.astype(np.float64), axes=1)
@@ -195,7 +195,7 @@ def _best(
     return hits
 
 
-def _row(counts: Counts, resampled: NDArray[np.float64]) -> MarkerScores:
+def _row(counts: Counts, resampled: NDArray[np.float64]) -> Figures:
     """The scores of `counts [documents, COLUMNS]`; no interval for too few documents."""
     extracted, gold, *hits = counts.sum(axis=0).tolist()
     documents = int(np.count_nonzero(counts[:, :2].sum(axis=1)))
@@ -207,6 +207,4 @@ def _row(counts: Counts, resampled: NDArray[np.float64]) -> MarkerScores:
         f1 = 2 * resampled_hits[scored] / sizes[scored]
         ci = np.quantile(f1, tails).tolist() if documents >= FEW else None
         scores[metric] = score(extracted, gold, hit, ci)
-    return cast(
-        MarkerScores, scores | {"extracted": extracted, "gold": gold, "documents": documents}
-    )
+    return cast(Figures, scores | {"extracted": extracted, "gold": gold, "documents": documents})
