@@ -12,7 +12,6 @@ from typing import Any
 import luigi
 
 from corpora.code import code_hash
-from corpora.declared import portable
 from corpora.errors import DiscorporaError
 from corpora.processes import stop_with_build
 from corpora.readers import split_spec
@@ -31,12 +30,9 @@ from workflows.training import (
     kept_settings,
     train,
 )
-from zoo.declared import Suite
+from zoo.declared import Mark, Suite
 
 log = logging.getLogger("discorpora")
-
-PLACES = ("backbone", "vectors")
-"""Settings of recipes whose value is a file, a folder or a model of the Hub."""
 
 
 class ModelStage(StageTask):
@@ -84,10 +80,8 @@ class Train(ModelStage):
         fits.check_training(build, self.name, recipe)
         if entry.base:
             fits.check_base(build, self.name, type(chosen_recipe(build, entry.base).recipe))
-        settings = {"version": recipe.version, **self.chosen.table}
-        if isinstance(settings.get("objective"), str):
-            settings["objective"] = portable(settings["objective"])
-        for key in PLACES:
+        settings = {"version": recipe.version, **recipe.counted(self.chosen.table)}
+        for key in recipe.marked(Mark.PLACE):
             if (place := str(settings.get(key, ""))) and (path := Path(place)).exists():
                 settings[key] = f"{path.name}@sha256:{files_hash(path, self.root)}"
                 self.files[path] = seen(files_in(path), self.root)

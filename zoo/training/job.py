@@ -28,7 +28,7 @@ from corpora.store.atomic import (
     staged,
     write_json,
 )
-from zoo.declared import Recipe, StepRecipe
+from zoo.declared import Mark, Recipe, StepRecipe
 from zoo.presets import PLUGINS, About, Preset, plugins_of
 from zoo.training.checkpoints import newest
 from zoo.training.data import revision_of, split_spec
@@ -39,8 +39,6 @@ RESULTS = "results.json"
 CLAIM = ".job.json"
 TOKENS = "tokens-"
 """How the folders of `zoo.training.mapped` begin: in the working folder, while the run lasts."""
-NAMES_FILES = ("backbone", "vectors")
-"""Settings that may name a file or a folder: it counts by its name and its contents."""
 LIBRARIES = ("discorpora", "torch", "transformers", "tokenizers", "accelerate", "numpy")
 
 
@@ -118,7 +116,7 @@ def planned(preset: Preset, recipe: Recipe) -> Job:
         identity["dataset_config"] = config
     if needed := plugins_of(preset, recipe):
         identity[PLUGINS] = [plugin.model_dump() for plugin in needed]
-    for key in NAMES_FILES:
+    for key in recipe.marked(Mark.PLACE):
         name = str(getattr(recipe, key, ""))
         if name and (files := _contents(Path(name))):
             identity |= {key: Path(name).absolute().name, f"{key}_files": files}
