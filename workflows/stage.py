@@ -343,5 +343,6 @@ def set_aside(folder: Path) -> Path:
 
 
 def digest_of(values: Mapping[str, Any]) -> str:
+    """16 hexadecimal digits for values that JSON can hold, or that have a text."""
     text = json.dumps(values, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]

@@ -153,18 +153,17 @@ def _hashes(folders: dict[str, Path]) -> list[str]:
     return [folder.name for folder in folders.values()]
 
 
-def without_facts(folder: Path) -> None:
-    """Let a model be one of an earlier version, which knew no digest."""
-    manifest = read_json(folder / MANIFEST)
-    del manifest["data"]
-    write_json(folder / MANIFEST, manifest)
+def edited(folder: Path, **values: Any) -> None:
+    """Give a finished model's manifest other values, as another version would have written it."""
+    write_json(folder / MANIFEST, read_json(folder / MANIFEST) | values)
     seal(folder)
 
 
 CHANGES: dict[str, tuple[Callable[[str], str], Callable[[Path], Any], list[str]]] = {
     "damaged": (str, lambda folder: (folder / "model.safetensors").write_text("2"), ["first"]),
     "card edited": (str, lambda folder: (folder / "README.md").write_text("mine"), ["first"]),
-    "no digest": (str, without_facts, ["first"]),
+    "no digest": (str, lambda folder: edited(folder, data=[]), ["first"]),
+    "other version of its recipe": (str, lambda folder: edited(folder, version=9), ["first"]),
     "other rows": (
         lambda text: text.replace("permuted]\n", "permuted]\ncontrastive = 4\n"),
         Path,

@@ -148,7 +148,9 @@ class Train(ModelStage):
         models = [
             (folder, model)
             for folder, model in reuse.finished(Finished, folders)
-            if model.data and reuse.agree(model.settings, own, own.keys() - other)
+            if model.data
+            and model.version == recipe.version
+            and reuse.agree(model.settings, own, own.keys() - other)
         ]
         if not models:  # before the files of a backbone are read
             return
@@ -198,13 +200,8 @@ class Train(ModelStage):
                 name: sha256(partial / name) if Path(name).suffix in COPIED else known
                 for name, known in model.files.items()
             }
-            made = Finished(
-                settings=dict(run.identity),
-                code=model.code,
-                files=sums,
-                data=run.data,
-                trained_by=trained_by,
-            )
+            own = {"settings": dict(run.identity), "data": run.data, "files": sums}
+            made = model.model_copy(update={**own, "trained_by": trained_by})
             write_json(partial / MANIFEST, made.model_dump(mode="json"))
         kept_settings(self.folder).unlink(missing_ok=True)
         log.info("  its rows are those of %s: not trained again", trained_by)

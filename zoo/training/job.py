@@ -112,6 +112,8 @@ class Finished(BaseModel):
     """The manifest of a finished model."""
 
     settings: dict[str, Any]
+    version: int = 0
+    """The recipe's; 0 in models of earlier versions."""
     code: str
     files: dict[Inside, str]
     data: list[dict[str, Any]] = []
@@ -200,8 +202,8 @@ def working(job: Job) -> Iterator[None]:
         files = sorted(p for p in job.folder.rglob("*") if p.is_file() and p.name != MANIFEST)
         sums = {str(path.relative_to(job.folder)): sha256(path) for path in files}
         code = code_hash(type(job.recipe).__module__)
-        made = {"settings": job.identity, "code": code, "files": sums, "data": job.data}
-        write_json(job.folder / MANIFEST, made)
+        made = {"settings": job.identity, "version": job.recipe.version, "code": code}
+        write_json(job.folder / MANIFEST, {**made, "files": sums, "data": job.data})
 
 
 def _contents(path: Path) -> dict[str, str]:
