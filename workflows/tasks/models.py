@@ -128,7 +128,7 @@ class Train(ModelStage):
     def recipe_code(self) -> str:
         return code_hash(type(self.chosen.recipe).__module__)
 
-    @property
+    @cached_property
     def reusable(self) -> bool:
         """Whether it is not trained if its rows, and its base's weights, are those of another."""
         return any(True for _ in self.equal_models())
