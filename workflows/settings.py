@@ -25,6 +25,7 @@ class discorpora(luigi.Config):
     rehash = luigi.BoolParameter(
         default=False, description="read every source, also if its state has not changed"
     )
+    retrain = luigi.BoolParameter(default=False, description="reuse no model that other code made")
     debug = luigi.BoolParameter(default=False, description="show tracebacks")
     looking = luigi.BoolParameter(
         default=False, description="make no stage, write nothing; a missing source is no error"
@@ -70,6 +71,7 @@ def options(
     *,
     fresh: bool = True,
     rehash: bool = False,
+    retrain: bool = False,
     looking: bool = False,
 ) -> Iterator[None]:
     """Set what `luigi.cfg` and its options set for the `luigi` command: every stage reads it.
@@ -82,6 +84,7 @@ def options(
         ("discorpora", "config"): config,
         ("discorpora", "output"): output,
         ("discorpora", "rehash"): str(rehash),
+        ("discorpora", "retrain"): str(retrain),
         ("discorpora", "looking"): str(looking),
         ("core", "workers"): str(workers),
         ("core", "local_scheduler"): "true",

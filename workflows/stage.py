@@ -95,7 +95,7 @@ class StageTask(luigi.Task):
         by_name = {source.name: source for source in (*self.own_sources, *handed)}
         self.all_sources: list[SourceRecord] = [by_name[name] for name in sorted(by_name)]
         """The sources of this stage and of all upstream, each once, sorted by name."""
-        self.identity: str = _digest(
+        self.identity: str = digest_of(
             {
                 "stage": self.stage,
                 "key": self.key,
@@ -114,7 +114,7 @@ class StageTask(luigi.Task):
             made = {"identity": self.identity, "upstream": hashes, "code": code, "format": FORMAT}
             if said := self.said():
                 made["said"] = said
-            self.hash = _digest(made)
+            self.hash = digest_of(made)
 
     # What a stage declares
 
@@ -342,6 +342,7 @@ def set_aside(folder: Path) -> Path:
         return folder.replace(aside)
 
 
-def _digest(values: Mapping[str, Any]) -> str:
+def digest_of(values: Mapping[str, Any]) -> str:
+    """16 hexadecimal digits for values that JSON can hold, or that have a text."""
     text = json.dumps(values, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]

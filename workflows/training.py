@@ -109,6 +109,14 @@ def chosen_suite(build: BuildFile, plan: Evaluation, *keys: str) -> Suite:
     return suite
 
 
+def placed(recipe: Recipe, dataset: Path, base: Path | None, output: Path) -> Recipe:
+    """A recipe with the folders that it reads and writes."""
+    places = {"dataset": str(dataset), "output": str(output)}
+    if base:
+        places["backbone"] = str(base)
+    return recipe.of({**recipe.model_dump(mode="json"), **places})
+
+
 def train(
     build: BuildFile, name: str, dataset: Path, base: Path | None, output: Path, chosen: Chosen
 ) -> None:
@@ -117,12 +125,9 @@ def train(
     `base` is the folder of the model whose encoder it starts from. What a killed run left is taken
     up again. Raises `DiscorporaError` with what the recipe says, and the line of the setting.
     """
+    settings = placed(chosen.recipe, dataset, base, output).model_dump(mode="json")
     together = devices.processes(chosen.recipe, build.model(name).devices)
-    places = {"dataset": str(dataset), "output": str(output)}
-    if base:
-        places["backbone"] = str(base)
-    processes = {"processes": together} if together > 1 else {}
-    settings = {**chosen.recipe.model_dump(mode="json"), **places, **processes}
+    settings |= {"processes": together} if together > 1 else {}
     assignment = Assignment(reference=chosen.preset.place, settings=settings)
     (fault,) = _run("zoo.train", [assignment], chosen.recipe.threads, gpus=together)
     if fault:

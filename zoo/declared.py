@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -63,6 +64,15 @@ PERMUTED = Form(
 )
 INTRUDED = Form(("doc", "position", "pos", "neg"))
 
+
+class Mark(Enum):
+    """How a setting counts in the identity of a model: one without a mark by its value."""
+
+    NOT_COUNTED = "it does not change the weights, or counts in another form"
+    PLACE = "it may name a file or a folder, which counts by its name and its contents"
+    CLASS = "it names a class, which counts without the folders of its file"
+
+
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
 Above0 = Annotated[float, Field(gt=0)]
@@ -71,6 +81,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Dropout = Annotated[float, Field(ge=0, lt=1)]
 Words = Annotated[int, Field(ge=3)]
 """Minimum size of a vocabulary: padding, the unknown word, and one more."""
+Place = Annotated[str, Mark.PLACE]
 
 
 class Objective(Declared):
@@ -103,19 +114,12 @@ class Recipe(Declared):
     """The splits that must have rows."""
     differs: ClassVar[tuple[str, ...]] = ()
     """Differences from the paper, one sentence each, for the card and the page in docs/."""
-    not_identity: ClassVar[frozenset[str]] = frozenset(
-        {
-            *("dataset", "dataset_config", "output", "logging_steps", "report_to"),
-            *("keep_checkpoints", "processes", "workers", "recompute"),
-        }
-    )
-    """Settings that do not change the weights. The dataset counts by revision and configuration."""
 
-    dataset: str
+    dataset: Annotated[str, Mark.NOT_COUNTED]
     """A dataset folder or Hub id; `@CONFIG` at the end names the configuration."""
-    output: str
+    output: Annotated[str, Mark.NOT_COUNTED]
     """The model folder; it appears when it is complete."""
-    dataset_config: str = ""
+    dataset_config: Annotated[str, Mark.NOT_COUNTED] = ""
     """The dataset's configuration; default: the recipe's, else the dataset's."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Random seed of weights, order, dropout and samples."""
@@ -144,10 +148,29 @@ class Recipe(Declared):
         """Train into `job.folder`: data, model, objective, Trainer, evaluation, card."""
         raise NotImplementedError
 
+    @classmethod
+    def marked(cls, mark: Mark) -> list[str]:
+        """The settings with a mark; a class that declares one again need not repeat it."""
+        tables = [base.model_fields for base in cls.__mro__ if issubclass(base, Recipe)]
+        return [
+            name
+            for name in cls.model_fields
+            if any(mark in table[name].metadata for table in tables if name in table)
+        ]
+
+    @classmethod
+    def counted(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of `settings` that determine the weights, as they count in any folder."""
+        classes, others = cls.marked(Mark.CLASS), cls.marked(Mark.NOT_COUNTED)
+        return {
+            key: portable(value) if key in classes else value
+            for key, value in sorted(settings.items())
+            if key not in others
+        }
+
     def identity(self) -> dict[str, Any]:
         """The settings that determine the weights, as plain JSON values."""
-        values = self.model_dump(mode="json", exclude=set(self.not_identity))
-        return {key: values[key] for key in sorted(values)}
+        return self.counted(self.model_dump(mode="json"))
 
 
 class StepRecipe(Recipe):
@@ -169,13 +192,13 @@ class StepRecipe(Recipe):
     """Weight decay of AdamW."""
     max_grad_norm: AtLeast0 = 1.0
     """Maximum gradient norm; 0 disables clipping."""
-    processes: Positive = 1
+    processes: Annotated[Positive, Mark.NOT_COUNTED] = 1
     """Processes that train together, each on its own GPU (`accelerate launch`)."""
     bf16: bool | Literal["auto"] = "auto"
     """Use bfloat16 in the forward pass; `auto`: on a GPU that supports it."""
     compile: bool = False
     """Compile the model with `torch.compile`: faster on a GPU over many steps."""
-    workers: Annotated[int, Field(ge=-1)] = -1
+    workers: Annotated[int, Field(ge=-1), Mark.NOT_COUNTED] = -1
     """Processes that tokenise; -1: one for each core. In CONPONO also processes that sample
     examples for each training process; -1: 4 on a GPU, none on a CPU.
     """
@@ -183,11 +206,13 @@ class StepRecipe(Recipe):
     """Steps between checkpoints within an epoch (0: only at its end)."""
     eval_steps: Count = 0
     """Steps between validations, each with a checkpoint, within an epoch (0: only at its end)."""
-    keep_checkpoints: Positive = 2
+    keep_checkpoints: Annotated[Positive, Mark.NOT_COUNTED] = 2
     """Number of newest checkpoints to keep while training."""
-    logging_steps: Positive = 50
+    logging_steps: Annotated[Positive, Mark.NOT_COUNTED] = 50
     """Steps between log lines."""
-    report_to: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
+    report_to: Annotated[
+        tuple[Literal["tensorboard", "trackio", "wandb"], ...], Mark.NOT_COUNTED
+    ] = ()
     """Trackers of losses and validations; tensorboard writes to `OUTPUT.logs/`."""
 
     @model_validator(mode="after")
@@ -212,7 +237,7 @@ class StepRecipe(Recipe):
 class BackboneRecipe(StepRecipe):
     """A recipe with an encoder of transformers."""
 
-    backbone: str = ""
+    backbone: Place = ""
     """A pretrained encoder: a folder or a Hub id that `AutoModel` loads, or a model of this zoo."""
     backbone_config: dict[str, Any] = Field(default_factory=dict)
     """Instead of `backbone`: a configuration with its model_type; weights are random."""
@@ -226,7 +251,7 @@ class BackboneRecipe(StepRecipe):
     `auto`: `bf16` in training in bfloat16 on a CPU, where the backward pass of torch's fused kernel
     is slow (`eager` for other backbones), else the backbone's default.
     """
-    recompute: bool = False
+    recompute: Annotated[bool, Mark.NOT_COUNTED] = False
     """Gradient checkpointing: recompute activations in the backward pass, for a third more time and
     a fraction of the memory.
     """
@@ -273,7 +298,7 @@ class LabelledRecipe(ClassifierRecipe):
 class WordRecipe(Recipe):
     """A recipe with a vocabulary of whole words and word vectors."""
 
-    vectors: str = ""
+    vectors: Place = ""
     """A GloVe text file; default: embeddings are trained from scratch."""
     vocab_size: Words = 50000
     """Size of the vocabulary (the most frequent words)."""
@@ -288,7 +313,7 @@ class WordRecipe(Recipe):
 class RankingRecipe(Recipe):
     """A recipe that trains a scorer to rank a text above its negatives, by an objective."""
 
-    objective: str = "contrastive"
+    objective: Annotated[str, Mark.CLASS] = "contrastive"
     """The loss: a name (contrastive, pairwise), `package.module:Class` or `FILE.py:Class`."""
     margin: AtLeast0 = 0.1
     """The margin between a document and its negatives (equations 1 and 2)."""
@@ -331,9 +356,6 @@ class RankingRecipe(Recipe):
 
     def configuration(self) -> str:
         return self.dataset_config or self.loss.config or self.config
-
-    def identity(self) -> dict[str, Any]:
-        return {**super().identity(), "objective": portable(self.objective)}
 
 
 def _objective(name: str, margin: float, settings: Mapping[str, Any]) -> Objective:

@@ -6,6 +6,7 @@ A folder holds `README.md` (the card), `<config>/<split>-00000-of-0000N.parquet`
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -233,6 +234,7 @@ class DatasetFolder:
             "licences": self.licences,
             "languages": sorted(self.languages) or list(self.card.languages),
             "configs": configs,
+            "digest": rows_digest(configs),
             "groups": groups,
             "rejects": dict(sorted(self.rejects.items())),
             "extraction_rejects": self.extraction_rejects,
@@ -352,6 +354,20 @@ class DatasetFolder:
             path.unlink()
             return {}
         return {"documents": number, "first": pq.read_table(path).slice(0, SHOWN).to_pylist()}
+
+
+def rows_digest(configs: Mapping[str, Any]) -> str:
+    """The digest of a dataset's rows: schema, label names, configurations, splits, rows in order.
+
+    It is made from the sums of the shards: equal rows make equal files, which hold the schema.
+    """
+    lines = [
+        f"{config}\0{entry['default']}\0{split}\0{shard['sha256']}\n"
+        for config, entry in sorted(configs.items())
+        for split, body in sorted(entry["splits"].items())
+        for shard in body["shards"]
+    ]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def _overlap(engine: Engine, writers: Sequence[SplitWriter]) -> dict[str, int]:

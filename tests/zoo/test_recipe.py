@@ -13,7 +13,7 @@ import pytest
 
 from corpora.declared import described
 from corpora.errors import ConfigError, InputError
-from zoo.declared import OBJECTIVES, RECIPES, Recipe
+from zoo.declared import OBJECTIVES, RECIPES, BackboneRecipe, Mark, Recipe
 from zoo.options import parse_flags
 from zoo.presets import Preset, catalogue, read_preset, shipped
 
@@ -120,6 +120,16 @@ def test_a_list_of_one_number() -> None:
     recipe = read_preset("dissent/ngram")
     options = {**NEEDED, **parsed(recipe, "--grid", "0.5")}
     assert recipe.recipe(options).grid == (0.5,)
+
+
+def test_a_setting_that_is_declared_again_keeps_its_mark() -> None:
+    class Slow(BackboneRecipe):
+        logging_steps: int = 1
+        backbone: str = "x"
+
+    recipe = Slow(dataset="x", output="y")
+    assert "backbone" in recipe.marked(Mark.PLACE)
+    assert not {"logging_steps", "output", "dataset"} & recipe.identity().keys()
 
 
 def test_paths_and_logging_do_not_make_another_run() -> None:

@@ -33,7 +33,7 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
     """
     from corpora.licences import UNKNOWN
     from workflows import engines
-    from workflows.tasks import Train
+    from workflows.tasks import Evaluate, Train
     from workflows.tasks.build import missing_inputs
 
     task = planned(build_file(config), output)
@@ -63,6 +63,8 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
                 "reads": [each.title for each in stage.upstream],
             }
         )
+        if states[stage] == "to do" and isinstance(stage, Train | Evaluate) and stage.reusable:
+            stages[-1]["reused_if_rows_are_equal"] = True
         if isinstance(stage, Train) and (other := stage.other_code()):
             stages[-1]["built_by_other_code"] = other
     if as_json:
@@ -96,6 +98,8 @@ def _print_plan(stages: Sequence[Mapping[str, Any]]) -> None:
         typer.echo(f"{each['stage']:<{width}}  {each['state']:<16}  {each['hash']}")
         if other := each.get("built_by_other_code"):
             typer.echo(f"    built by other code ({', '.join(other)}): discorpora build --retrain")
+        if each.get("reused_if_rows_are_equal"):
+            typer.echo("    reused if the rows are equal")
         reads = each["reads"]
         if len(reads) > 5:
             reads = [*reads[:4], f"{len(reads) - 4} more stages"]

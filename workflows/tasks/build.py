@@ -354,7 +354,7 @@ def run_build(
     all that was made from them.
     `rehash` reads every source, also if its times say that it has not changed.
     """
-    with options(config, output, workers, rehash=rehash):
+    with options(config, output, workers, rehash=rehash, retrain=retrain):
         task = BuildAll(config=config)
         if retrain:
             hold(task.root)

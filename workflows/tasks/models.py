@@ -5,29 +5,56 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import luigi
+from pydantic import BaseModel
 
 from corpora.code import code_hash
-from corpora.declared import portable
 from corpora.errors import DiscorporaError
+from corpora.outside import read_record
 from corpora.processes import stop_with_build
 from corpora.readers import split_spec
-from corpora.store.atomic import MANIFEST, is_complete, staged, write_json
-from workflows import console, devices, fits, usage
+from corpora.store.atomic import MANIFEST, is_complete, sha256, staged, write_json
+from corpora.store.copies import COPIED
+from corpora.store.damage import damages
+from workflows import console, devices, fits, reuse, usage
+from workflows.settings import discorpora
 from workflows.sources import Seen, SourceRecord, check_unchanged, files_hash, files_in, seen
-from workflows.stage import StageTask, check_reads, reading, set_aside
+from workflows.stage import StageTask, check_reads, digest_of, reading, set_aside
 from workflows.tables import Evaluation, Model
 from workflows.tasks.datasets import Dataset, Divide
-from workflows.training import Chosen, Judged, chosen_recipe, chosen_suite, evaluate, train
+from workflows.training import (
+    Chosen,
+    Judged,
+    chosen_recipe,
+    chosen_suite,
+    evaluate,
+    placed,
+    train,
+)
+from zoo.declared import Mark
+from zoo.training.data import facts_of
+from zoo.training.job import Finished, data_of, identity_of, planned
 
 log = logging.getLogger("discorpora")
 
-PLACES = ("backbone", "vectors")
-"""Settings of recipes whose value is a file, a folder or a model of the Hub."""
+TEXTS = ("README.md", "results.json")
+"""The files of a model that no evaluation depends on: they name its dataset's hash."""
+
+
+class Evaluated(BaseModel):
+    """The manifest of a finished evaluation."""
+
+    settings: dict[str, Any]
+    version: int
+    counts: dict[str, Any]
+    inputs: str
+    data: list[dict[str, Any]]
+    made_by: str = ""
 
 
 class ModelStage(StageTask):
@@ -37,6 +64,10 @@ class ModelStage(StageTask):
     @property
     def entry(self) -> Model:
         return self.build.model(self.name)
+
+    @property
+    def upstream_is_built(self) -> bool:
+        return all(is_complete(stage.folder) for stage in self.upstream)
 
 
 class Train(ModelStage):
@@ -75,10 +106,8 @@ class Train(ModelStage):
         fits.check_training(build, self.name, recipe)
         if entry.base:
             fits.check_base(build, self.name, type(chosen_recipe(build, entry.base).recipe))
-        settings = {"version": recipe.version, **self.chosen.table}
-        if isinstance(settings.get("objective"), str):
-            settings["objective"] = portable(settings["objective"])
-        for key in PLACES:
+        settings = {"version": recipe.version, **recipe.counted(self.chosen.table)}
+        for key in recipe.marked(Mark.PLACE):
             if (place := str(settings.get(key, ""))) and (path := Path(place)).exists():
                 settings[key] = f"{path.name}@sha256:{files_hash(path, self.root)}"
                 self.files[path] = seen(files_in(path), self.root)
@@ -91,20 +120,89 @@ class Train(ModelStage):
         made = self.manifest()
         now = {
             "data": (made.get("settings", {}).get("dataset_revision"), self.upstream[0].hash),
-            "recipe": (made.get("code"), code_hash(type(self.chosen.recipe).__module__)),
+            "recipe": (made.get("code"), self.recipe_code()),
         }
         return [what for what, (then, today) in now.items() if then != today]
 
-    def produce(self) -> None:
+    def recipe_code(self) -> str:
+        return code_hash(type(self.chosen.recipe).__module__)
+
+    @cached_property
+    def reusable(self) -> bool:
+        """Whether it is not trained if its rows, and its base's weights, are those of another."""
+        return any(True for _ in self.equal_models())
+
+    @property
+    def places(self) -> tuple[Path, Path | None, Path]:
+        """The folders of its dataset, of the model that it starts from, if any, and its own."""
         dataset, *base = [stage.folder for stage in self.upstream]
-        start = base[0] if base else None
-        train(self.build, self.name, dataset, start, self.folder, self.chosen)
+        return dataset, base[0] if base else None, self.folder
+
+    def equal_models(self) -> Iterator[tuple[Path, Finished]]:
+        """The finished models of the same settings, and of equal rows if its data are built."""
+        recipe, preset, built = self.chosen.recipe, self.chosen.preset, self.upstream_is_built
+        own = {"recipe": preset.name, **recipe.identity()}
+        other = {"dataset_revision", *recipe.marked(Mark.PLACE)}
+        folders = (self.root / "stages" / self.stage).glob("*/*")
+        models = [
+            (folder, model)
+            for folder, model in reuse.finished(Finished, folders)
+            if model.data
+            and model.version == recipe.version
+            and reuse.agree(model.settings, own, own.keys() - other)
+        ]
+        if not models:  # before the files of a backbone are read
+            return
+        data = list[dict[str, Any]]()
+        if built:
+            recipe = placed(recipe, *self.places)
+            data = data_of(recipe)
+        own, other = identity_of(preset, recipe), {"dataset_revision"}
+        if self.entry.base:
+            other |= {"backbone"} if built else {"backbone", "backbone_files"}
+        code = self.recipe_code() if discorpora().retrain else ""
+        for folder, model in models:
+            keys = {*own, *model.settings} - other
+            same = reuse.agree(model.settings, own, keys) and code in ("", model.code)
+            if same and (not built or reuse.same_rows(model.data, data)):
+                yield folder, model
+
+    def produce(self) -> None:
+        for folder, model in self.equal_models():
+            if damage := next(damages(folder), None):
+                log.warning("%s: not reused: %s", self.title, damage)
+                continue
+            self.take_over(folder, model)
+            break
+        else:
+            train(self.build, self.name, *self.places, self.chosen)
         try:
             for place, files in self.files.items():
                 check_unchanged(files, files_in(place))
         except DiscorporaError:
             set_aside(self.folder)
             raise
+
+    def take_over(self, folder: Path, model: Finished) -> None:
+        """Become the finished model in `folder`, with this stage's own data in texts and manifest.
+
+        The manifest names the stage that was trained.
+        """
+        run = planned(self.chosen.preset, placed(self.chosen.recipe, *self.places))
+        hashes = reuse.revisions(model.data, run.data)
+        if self.entry.base:
+            hashes[model.settings["backbone"]] = run.identity["backbone"]
+        trained_by = model.trained_by or folder.relative_to(self.root / "stages").as_posix()
+        with staged(self.folder) as partial:
+            reuse.take_over(folder, partial, hashes)
+            sums = {
+                name: sha256(partial / name) if Path(name).suffix in COPIED else known
+                for name, known in model.files.items()
+            }
+            own = {"settings": dict(run.identity), "data": run.data, "files": sums}
+            made = model.model_copy(update={**own, "trained_by": trained_by})
+            write_json(partial / MANIFEST, made.model_dump(mode="json"))
+        log.info("  its rows are those of %s: not trained again", trained_by)
 
 
 class Evaluate(ModelStage):
@@ -200,6 +298,65 @@ class Evaluate(ModelStage):
             (shelf / name).symlink_to(folder, target_is_directory=True)
         return str(shelf)
 
+    def inputs(self) -> tuple[str, list[dict[str, Any]]]:
+        """A digest of all that results follow from but datasets; the facts of these, if known."""
+        train = Train(config=self.config, name=self.name)
+        model = read_record(Finished, train.folder / MANIFEST)
+        other = {"dataset_revision", "backbone"} if train.entry.base else {"dataset_revision"}
+        weights = {name: known for name, known in model.files.items() if name not in TEXTS}
+        values = {
+            "version": self.version,
+            "settings": self.chosen_settings,
+            "sources": [[source.name, source.fingerprint] for source in self.own_sources],
+            "run": [self.name, self.build.seed, self.build.threads],
+            "model": [{key: model.settings[key] for key in model.settings.keys() - other}, weights],
+        }
+        data = [facts_of(str(task.folder)) for task in self.judged_on()]
+        for facts, task in zip(data, self.judged_on(), strict=True):
+            facts |= {"rejects": task.manifest().get("rejects", {})} if facts else {}
+        return digest_of(values), [*data, *model.data] if model.data and all(data) else []
+
+    def equal_evaluations(self) -> Iterator[tuple[Path, Evaluated]]:
+        """The finished evaluations of this name and these settings, of equal weights and rows."""
+        built, train = self.upstream_is_built, Train(config=self.config, name=self.name)
+        if not (train.complete() or train.reusable):
+            return
+        inputs, data = self.inputs() if built else ("", [])
+        own = {"settings": self.chosen_settings, "version": self.version}
+        for folder, other in reuse.finished(Evaluated, self.folder.parent.glob("*")):
+            alike = other.data and reuse.agree(other.model_dump(), own, own)
+            same = other.inputs == inputs and reuse.same_rows(other.data, data)
+            if alike and (same or not built):
+                yield folder, other
+
+    @property
+    def reusable(self) -> bool:
+        """Whether it is not run if the rows that it reads are those of another."""
+        return any(True for _ in self.equal_evaluations())
+
+    def is_taken_over(self) -> bool:
+        """Become an equal finished evaluation; False if there is none."""
+        for folder, other in self.equal_evaluations():
+            if damage := next(damages(folder), None):
+                log.warning("%s: not reused: %s", self.title, damage)
+                continue
+            meter = usage.Meter()
+            with staged(self.folder) as partial, reading(self, partial):
+                reuse.take_over(folder, partial, reuse.revisions(other.data, self.inputs()[1]))
+                stage = folder.relative_to(self.root / "stages").as_posix()
+                self.conclude(partial, other.counts, other.made_by or stage)
+            write_json(self.run_file, meter.read())
+            log.info("  %s: rows and weights are as they were: not evaluated again", self.title)
+            return True
+        return False
+
+    def conclude(self, partial: Path, counts: Mapping[str, Any], made_by: str = "") -> None:
+        """Write the manifest; `made_by` names the stage whose results these are, if another's."""
+        inputs, data = self.inputs()
+        about = {"counts": {**counts, **self.seen()}, "inputs": inputs, "data": data}
+        about |= {"made_by": made_by} if made_by else {}
+        write_json(partial / MANIFEST, {**self.record().to_dict(), **about})
+
     def run(self) -> None:
         """Evaluate; a failed evaluation affects neither the model nor other evaluations."""
         stop_with_build()
@@ -207,6 +364,9 @@ class Evaluate(ModelStage):
         for part in waiting:
             log.info("%s", part.title)
             check_reads(part)
+        waiting = [part for part in waiting if not part.is_taken_over()]
+        if not waiting:
+            return
         meter, errors = usage.Meter(), dict[str, DiscorporaError]()
         self.root.mkdir(parents=True, exist_ok=True)
         with console.explained(self.root), tempfile.TemporaryDirectory(dir=self.root) as place:
@@ -225,8 +385,7 @@ class Evaluate(ModelStage):
                     continue
                 with staged(part.folder) as partial, reading(part, partial):
                     shutil.copytree(job.folder, partial, dirs_exist_ok=True)
-                    about = {**part.record().to_dict(), "counts": {**counts, **part.seen()}}
-                    write_json(partial / MANIFEST, about)
+                    part.conclude(partial, counts)
                 write_json(part.run_file, {**numbers, "evaluations": len(waiting)})
             if made := [part.title for part in waiting if part.title not in errors]:
                 log.info("%s: %.1f s", ", ".join(made), numbers["seconds"])

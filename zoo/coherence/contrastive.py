@@ -124,7 +124,7 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
         recipe.max_tokens,
         tokenizer.pad_token_id,
         recipe.vector,
-        quotes=dataset.setting("quotes", "keep"),
+        quotes=dataset.quotes,
     )
     set_attention(model.backbone, recipe.attention)
     limit, most = model.config.max_tokens, recipe.max_eval_rows

@@ -21,6 +21,7 @@ from zoo.declared import (
     BackboneRecipe,
     Count,
     Objective,
+    Place,
     Positive,
     RankingRecipe,
     Share,
@@ -212,7 +213,7 @@ class Unc(StepRecipe):
     """Weight of the language-model loss, added to the ranking loss."""
     patience: Count = 3
     """Validations without a new best accuracy after which training stops (0: never)."""
-    vectors: str = ""
+    vectors: Place = ""
     """A text file of word vectors in GloVe's format; default: trained from scratch."""
     embedding_size: Positive = 300
     """Width of the word vectors."""

@@ -119,8 +119,7 @@ def train(recipe: Unc, job: Job) -> None:
     torch.manual_seed(recipe.seed)
     names = {"embedding_size", "hidden_size", "bilinear_size", "kernel_size", "kernel_heads"}
     sizes = recipe.model_dump(include={*names, "max_words"}) | {"vocab_size": len(tokenizer)}
-    quotes = documents.setting("quotes", "keep")
-    config = UncConfig(**sizes, pad_token_id=tokenizer.pad_token_id, quotes=quotes)
+    config = UncConfig(**sizes, pad_token_id=tokenizer.pad_token_id, quotes=documents.quotes)
     model = UncModel(config, tokenizer)
     if recipe.vectors:
         # As torch draws them

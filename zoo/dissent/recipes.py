@@ -19,6 +19,7 @@ from zoo.declared import (
     Count,
     Dropout,
     LabelledRecipe,
+    Place,
     Positive,
     StepRecipe,
     WordRecipe,
@@ -140,7 +141,7 @@ class Sif(LogisticRecipe, WordRecipe):
         "of two vectors are those of equation 2, standardised. The paper says none of this.",
     )
 
-    vectors: str = ""
+    vectors: Place = ""
     """A GloVe text file; default: PMI and SVD vectors from the training pairs."""
     size: Positive = 300
     """Size of the PMI and SVD vectors."""

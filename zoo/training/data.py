@@ -132,9 +132,10 @@ class Dataset:
             check_rows(inside, split, f"a label that is none of its {len(names)}", self.where)
         return names
 
-    def setting(self, name: str, default: Any) -> Any:
-        """A setting that it was built with; the default where nothing is known of it."""
-        return self.manifest.get("details", {}).get("settings", {}).get(name, default)
+    @property
+    def quotes(self) -> str:
+        """The setting `quotes` that it was built with; `keep` where nothing is known of it."""
+        return quotes_of(self.manifest)
 
     def describe(self) -> dict[str, Any]:
         """What results.json and a card say of the data: no path, nothing that varies."""
@@ -251,6 +252,31 @@ def revision_of(spec: str) -> str:
         return _hub_revision(spec)
     manifest = read_manifest(Path(spec, MANIFEST), UNBUILT)
     return str(manifest.get("stage", {}).get("hash", ""))
+
+
+def quotes_of(manifest: Mapping[str, Any]) -> str:
+    return str(manifest.get("details", {}).get("settings", {}).get("quotes", "keep"))
+
+
+def facts_of(spec: str) -> dict[str, Any]:
+    """All that a model takes from a dataset folder, or says of it; its rows by their digest.
+
+    Empty for a dataset of the Hub, and for one without a digest, as earlier versions built it.
+    """
+    spec, _ = split_spec(spec)
+    manifest = read_manifest(Path(spec, MANIFEST), UNBUILT) if Path(spec).is_dir() else {}
+    if not manifest.get("digest"):
+        return {}
+    stage = manifest.get("stage", {})
+    return {
+        "revision": stage.get("hash", ""),
+        "name": manifest.get("name", ""),
+        "builder": stage.get("settings", {}).get("builder", ""),
+        "digest": manifest["digest"],
+        "languages": manifest.get("languages", []),
+        "licences": sorted(manifest.get("licences", ())),
+        "quotes": quotes_of(manifest),
+    }
 
 
 def check_columns(there: Sequence[str], wanted: Sequence[str], where: str) -> None:

@@ -14,7 +14,6 @@ from transformers import PreTrainedModel
 
 from corpora import licences
 from corpora.code import versions
-from corpora.declared import Declared
 from corpora.errors import InputError, amount
 from corpora.escape import markdown
 from corpora.escape import yaml as yaml_of
@@ -23,12 +22,13 @@ from corpora.outside import read_record
 from corpora.store.atomic import write_json, write_text
 from corpora.store.manifest import Results
 from zoo import file_of
+from zoo.declared import Mark, Recipe
 from zoo.evaluate.results import trained_on
 from zoo.evaluate.table import every_figure
 from zoo.folders import family_of, usage
 from zoo.modeling import parameter_count, save_model
 from zoo.training.data import Dataset
-from zoo.training.job import LIBRARIES, NAMES_FILES, RESULTS, Job
+from zoo.training.job import LIBRARIES, RESULTS, Job
 
 log = logging.getLogger("zoo")
 
@@ -199,7 +199,7 @@ def figures_of(metrics: Mapping[str, Any], dataset: Dataset, task: str | None) -
     ]
 
 
-def origins_of(recipe: Declared, dataset: Dataset) -> dict[str, list[str]]:
+def origins_of(recipe: Recipe, dataset: Dataset) -> dict[str, list[str]]:
     """What the weights come from, each with its licences: the data, the backbone, word vectors.
 
     A backbone of this zoo stands for all that it comes from itself. The licence of another, and of
@@ -209,7 +209,7 @@ def origins_of(recipe: Declared, dataset: Dataset) -> dict[str, list[str]]:
     own = manifest.get("licence") or {}
     known = manifest.get("licences") or [own.get("id") or licences.UNKNOWN]
     origins = {f"data {dataset.name}": sorted(known)}
-    for setting in NAMES_FILES:
+    for setting in recipe.marked(Mark.PLACE):
         if name := str(getattr(recipe, setting, "")):
             path = Path(name)
             place = str(path.parent) if path.is_file() else name

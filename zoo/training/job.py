@@ -12,13 +12,16 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from corpora.code import code_hash
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, InputError
+from corpora.outside import read_record
 from corpora.store.atomic import (
     MANIFEST,
     is_complete,
@@ -28,10 +31,11 @@ from corpora.store.atomic import (
     staged,
     write_json,
 )
-from zoo.declared import Recipe, StepRecipe
+from corpora.store.manifest import Inside
+from zoo.declared import Mark, Recipe, StepRecipe
 from zoo.presets import PLUGINS, About, Preset, plugins_of
 from zoo.training.checkpoints import newest
-from zoo.training.data import revision_of, split_spec
+from zoo.training.data import facts_of, revision_of, split_spec
 
 log = logging.getLogger("zoo")
 
@@ -39,8 +43,6 @@ RESULTS = "results.json"
 CLAIM = ".job.json"
 TOKENS = "tokens-"
 """How the folders of `zoo.training.mapped` begin: in the working folder, while the run lasts."""
-NAMES_FILES = ("backbone", "vectors")
-"""Settings that may name a file or a folder: it counts by its name and its contents."""
 LIBRARIES = ("discorpora", "torch", "transformers", "tokenizers", "accelerate", "numpy")
 
 
@@ -55,6 +57,8 @@ class Job:
     folder: Path
     identity: Mapping[str, Any] = field(default_factory=dict)
     """All that the weights depend on, as its manifest says."""
+    data: list[dict[str, Any]] = field(default_factory=list)
+    """The facts of its dataset, then of those of the model that it starts from, if known."""
     notes: list[str] = field(default_factory=list)
     """What the data made necessary (texts cut, classes empty): said, and kept in the results."""
     trained_on: int = 0
@@ -104,29 +108,58 @@ def is_main_process() -> bool:
     return int(os.environ.get("RANK", "0")) == 0
 
 
-def planned(preset: Preset, recipe: Recipe) -> Job:
-    """The run of a recipe, not begun.
+class Finished(BaseModel):
+    """The manifest of a finished model."""
 
-    Its identity is the settings, the data's revision, and the contents of the files that settings
-    name, by the files' last names: another folder changes nothing. The configuration of the data
-    counts if it is named, not if it is the recipe's own.
+    settings: dict[str, Any]
+    version: int = 0
+    """The recipe's; 0 in models of earlier versions."""
+    code: str
+    files: dict[Inside, str]
+    data: list[dict[str, Any]] = []
+    trained_by: str = ""
+    """The stage whose weights it has, where they were not trained for this one."""
+
+
+def planned(preset: Preset, recipe: Recipe) -> Job:
+    """The run of a recipe, not begun; its identity has the data's revision too."""
+    identity = identity_of(preset, recipe)
+    identity["dataset_revision"] = revision_of(recipe.dataset)
+    about = recipe.described(preset.about, preset.settings)
+    folder = partial_path(Path(recipe.output))
+    return Job(preset.name, about, recipe, folder, identity, data_of(recipe))
+
+
+def identity_of(preset: Preset, recipe: Recipe) -> dict[str, Any]:
+    """The settings, and the contents of the files that they name, by the files' last names.
+
+    So another folder changes nothing. The configuration of the data counts if it is named, not if
+    it is the recipe's own.
     """
     identity = {**recipe.identity(), "recipe": preset.name}
-    identity["dataset_revision"] = revision_of(recipe.dataset)
     _, config = split_spec(recipe.dataset, recipe.dataset_config)
     if config:
         identity["dataset_config"] = config
     if needed := plugins_of(preset, recipe):
         identity[PLUGINS] = [plugin.model_dump() for plugin in needed]
-    for key in NAMES_FILES:
+    for key in recipe.marked(Mark.PLACE):
         name = str(getattr(recipe, key, ""))
         if name and (files := _contents(Path(name))):
             identity |= {key: Path(name).absolute().name, f"{key}_files": files}
         elif name and key == "vectors":
             hint = "give the path of a text file of word vectors"
             raise ConfigError("vectors: no such file", where=name, hint=hint)
-    about = recipe.described(preset.about, preset.settings)
-    return Job(preset.name, about, recipe, partial_path(Path(recipe.output)), identity)
+    return identity
+
+
+def data_of(recipe: Recipe) -> list[dict[str, Any]]:
+    """The facts of the dataset, then those of the data of the model that it starts from."""
+    facts, base = facts_of(recipe.dataset), str(getattr(recipe, "backbone", ""))
+    before: list[dict[str, Any]] = []
+    if base and is_complete(Path(base)):
+        with suppress(InputError):  # it may be another project's file of that name
+            before = read_record(Finished, Path(base, MANIFEST)).data
+    return [facts, *before] if facts else []
 
 
 def already_made(job: Job) -> bool:
@@ -169,7 +202,8 @@ def working(job: Job) -> Iterator[None]:
         files = sorted(p for p in job.folder.rglob("*") if p.is_file() and p.name != MANIFEST)
         sums = {str(path.relative_to(job.folder)): sha256(path) for path in files}
         code = code_hash(type(job.recipe).__module__)
-        write_json(job.folder / MANIFEST, {"settings": job.identity, "code": code, "files": sums})
+        made = {"settings": job.identity, "version": job.recipe.version, "code": code}
+        write_json(job.folder / MANIFEST, {**made, "files": sums, "data": job.data})
 
 
 def _contents(path: Path) -> dict[str, str]:
