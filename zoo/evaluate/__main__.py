@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import Field
@@ -15,8 +16,9 @@ from corpora.errors import COMMAND_LINE, ConfigError
 from corpora.progress import reported
 from zoo import options
 from zoo.declared import Count, Positive, Suite
-from zoo.evaluate import SUITES, Request
+from zoo.evaluate import SUITES
 from zoo.evaluate.compare import measured, table_of
+from zoo.evaluate.opening import open_data, open_model
 from zoo.evaluate.results import Result, finished, save
 from zoo.evaluate.table import print_result
 from zoo.options import SWITCHES, Assignment
@@ -96,15 +98,16 @@ def _evaluate(suite: Suite, called: str, chosen: Options) -> Result:
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()
     torch.set_num_threads(chosen.threads)
-    model = chosen.model
-    if Path(model).name in ("", ".."):  # no name for the tables
-        model = str(Path(model).resolve())
-    data, split, size = chosen.data, chosen.split, chosen.batch_size
-    request = Request(model, data, split, chosen.seed, size, chosen.limit)
-    memory = within_memory(called, f"lower --batch_size (now {size})")
+    name, split, seed = Path(chosen.model).resolve().name, chosen.split, chosen.seed
+    memory = within_memory(called, f"lower --batch_size (now {chosen.batch_size})")
     products = float32_products(tf32=chosen.tf32)
-    with reported(f"evaluating {Path(model).name} with {called}"), memory, products:
-        result = finished(suite, suite.evaluate(request), request, chosen.name)
+    with reported(f"evaluating {name} with {called}"), memory, products:
+        data = open_data(suite, chosen.data, split)  # a wrong folder is said before a model loads
+        model = open_model(suite, chosen.model, seed=seed, batch_size=chosen.batch_size)
+        result = suite.evaluate(model, data, split=split, seed=seed, limit=chosen.limit)
+        result = finished(suite, result, model, split, seed)
+    if chosen.name:
+        result = replace(result, model={**result.model, "name": chosen.name})
     if file:
         save(suite, file, result)
     return result

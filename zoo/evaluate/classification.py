@@ -21,6 +21,7 @@ from corpora.errors import InputError
 from corpora.progress import track
 from zoo.evaluate import scores
 from zoo.evaluate.encoders import class_with
+from zoo.evaluate.in_hand import folder_of
 from zoo.evaluate.scores import accuracy, confusion_matrix, finite, macro_f1
 from zoo.labelled import Labelled
 from zoo.loading import load_tokenizer, model_type
@@ -45,7 +46,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class PairClassifier:
-    """A loaded model that predicts the label of two texts, with what turns texts into its input.
+    """A model in hand that predicts the label of two texts, with what turns texts into its input.
 
     `folder` is where it is from, a folder or a Hub id.
     """
@@ -53,9 +54,10 @@ class PairClassifier:
     model: Any
     tokenizer: Any
     folder: str = ""
+    batch_size: int = 64
 
     @classmethod
-    def load(cls, folder: str | Path) -> PairClassifier:
+    def load(cls, folder: str | Path, batch_size: int = 64) -> PairClassifier:
         """Load a model folder or a Hub id. Raises `InputError` for a model of another type."""
         kind = classifier_class(folder)
         if kind is None:
@@ -67,7 +69,7 @@ class PairClassifier:
             )
         model = kind.from_pretrained(str(folder)).to(best_device())
         read_tokenizer = getattr(kind, "read_tokenizer", load_tokenizer)
-        return cls(model, read_tokenizer(str(folder), model.config), str(folder))
+        return cls(model, read_tokenizer(str(folder), model.config), str(folder), batch_size)
 
     @property
     def model_type(self) -> str:
@@ -85,11 +87,30 @@ class PairClassifier:
         rows: Rows = self.model.encode_pairs(one, two, self.tokenizer, limit, labels=labels)
         return rows
 
-    def probabilities(self, pairs: Sequence[tuple[str, str]], batch_size: int = 64) -> np.ndarray:
+    def predict(self, rows: Rows) -> np.ndarray:
+        """The most probable label of each row, `[rows]`."""
+        return predict(self.model, rows, self.batch_size)
+
+    def probabilities(
+        self, pairs: Sequence[tuple[str, str]], batch_size: int | None = None
+    ) -> np.ndarray:
         """The probability of each label, `[pairs, labels]`; a row sums to 1."""
         one, two = [s1 for s1, _ in pairs], [s2 for _, s2 in pairs]
-        scores = logits(self.model, self.rows(one, two), batch_size)
+        scores = logits(self.model, self.rows(one, two), batch_size or self.batch_size)
         return torch.from_numpy(scores).double().softmax(-1).numpy()
+
+
+def as_classifier(model: Any) -> PairClassifier | None:
+    """A model in hand as a classifier of two texts; None for one that is none.
+
+    The tokenizer of a model of this zoo is that of the folder or Hub id that it was loaded from.
+    """
+    if isinstance(model, PairClassifier):
+        return model
+    if not hasattr(model, "encode_pairs"):
+        return None
+    read_tokenizer, folder = getattr(model, "read_tokenizer", load_tokenizer), folder_of(model)
+    return PairClassifier(model, read_tokenizer(folder, model.config), folder)
 
 
 def classifier_class(folder: str | Path) -> Any:

@@ -21,7 +21,7 @@ from corpora.store.manifest import About, Results
 from corpora.store.rows import write_parquet
 from zoo import file_of
 from zoo.declared import Suite
-from zoo.evaluate import Request
+from zoo.evaluate.in_hand import folder_of
 from zoo.evaluate.scores import Columns, Outcomes, notes_of
 from zoo.training.job import LIBRARIES, RESULTS
 
@@ -67,23 +67,22 @@ class Result:
 KEYS = [each.name for each in fields(Result) if each.name not in ("outcomes", "more")]
 
 
-def finished(suite: Suite, result: Result, request: Request, name: str = "") -> Result:
-    """The result with suite, split, seed, training data and notes.
+def finished(suite: Suite, result: Result, model: Any, split: str, seed: int) -> Result:
+    """The result with suite, split, seed, training data and notes; once, if called twice.
 
     Warns if the model was trained on another revision of the data.
-
-    `name` is what tables call the model; default: as the suite does.
     """
-    trained = trained_on(request.model)
+    if result.suite:
+        return result
+    trained = trained_on(folder_of(model))
     notes = other_revisions(trained, result.dataset)
     for note in notes:
         log.warning("%s", note)
     return replace(
         result,
-        model={**result.model, "name": name} if name else result.model,
         suite=suite.name or type(suite).__name__,
-        split=str(result.more.get("split", request.split)),  # superglue may take another one
-        seed=request.seed,
+        split=str(result.more.get("split", split)),  # superglue may take another one
+        seed=seed,
         trained_on=trained,
         notes=[*result.notes, *notes, *notes_of(result.metrics)],
     )
