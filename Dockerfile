@@ -4,7 +4,7 @@ FROM python:3.11-slim-bookworm
 WORKDIR /opt/discorpora
 COPY requirements.lock ./
 RUN pip install --no-cache-dir --require-hashes -r requirements.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE discorpora.py ./
 COPY corpora ./corpora
 COPY extract ./extract
 COPY zoo ./zoo

@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "installing the packages into $(VENV): this takes some minutes"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet -c constraints.txt torch
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dedup,dev,eval,report,stanza,wikipedia]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dedup,dev,eval,report,stanza,wikipedia,zoo]'
 	touch $(STAMP)
 
 run: $(STAMP)    ## build everything from the embedded sample, then show what was built
@@ -35,7 +35,7 @@ lint: $(STAMP)   ## ruff (lint, format), mypy, hadolint; codespell and proselint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/hadolint Dockerfile
-	$(BIN)/codespell $(PROSE) CHANGELOG.md corpora extract zoo workflows
+	$(BIN)/codespell $(PROSE) CHANGELOG.md discorpora.py corpora extract zoo workflows
 	$(BIN)/proselint check --config proselint.json $(filter %.md,$(PROSE)) $(shell find docs -name '*.md')
 
 bench: $(STAMP)  ## the benchmarks: ratios against a named baseline in the same run
@@ -121,7 +121,7 @@ lock: $(STAMP)   ## requirements.lock, with hashes, from pyproject.toml and cons
 	    '# pip install --require-hashes -r requirements.lock; `make lock` writes it again.' \
 	    '--extra-index-url https://download.pytorch.org/whl/cpu' > requirements.lock
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-annotate --no-header \
-	    --no-emit-index-url --no-emit-find-links -c constraints.txt --extra dedup,eval,report,wikipedia \
+	    --no-emit-index-url --no-emit-find-links -c constraints.txt --extra dedup,eval,report,wikipedia,zoo \
 	    --output-file build/requirements.lock pyproject.toml
 	cat build/requirements.lock >> requirements.lock
 

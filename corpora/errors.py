@@ -53,21 +53,18 @@ class DiscorporaError(ValueError):
 
     def __init__(self, message: str, *, where: str = "", hint: str = "", field: str = "") -> None:
         self.message, self.where, self.hint, self.field = message, where, hint, field
-        super().__init__(": ".join(part for part in (where, message) if part))
+        place = where or ("" if message.startswith(field) else field)
+        super().__init__(": ".join(part for part in (place, message) if part))
 
     def __str__(self) -> str:
         text = super().__str__()
-        hint = self.hint  # as the place writes settings: keys of TOML, or flags
-        if _TOML.search(self.where):
-            hint = as_toml(hint)
-        elif self.where == COMMAND_LINE:
-            hint = as_flags(hint)
+        hint = as_toml(self.hint) if _TOML.search(self.where) else self.hint
         return f"{text}\n  {hint}" if hint else text
 
     def with_flags(self) -> DiscorporaError:
         """The same error of a command whose settings are flags."""
         hint = self.hint if _TOML.search(self.where) else as_flags(self.hint)
-        return type(self)(self.message, where=self.where, hint=hint)
+        return type(self)(self.message, where=self.where, hint=hint, field=self.field)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle with keyword arguments, for pools of processes."""

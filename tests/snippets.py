@@ -193,13 +193,12 @@ def _of_own_options(command: str, words: list[str]) -> Iterator[str]:
     from zoo.declared import RECIPES
     from zoo.evaluate import SUITES
     from zoo.evaluate.__main__ import Options
-    from zoo.options import flags_of
     from zoo.presets import read_preset, shipped
 
     name = words[0] if words and not words[0].startswith("-") else ""
     known = {"help", "debug", "trust_remote_code", "key"}
     if command == "evaluate":
-        known |= flags_of(Options).keys()
+        known |= {"json", *Options.model_fields}
         kinds = [SUITES.find(each) for each in SUITES.own if name in {each, "SUITE", ""}]
     elif name in shipped():
         kinds = [read_preset(name).kind]

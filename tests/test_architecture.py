@@ -41,6 +41,12 @@ def test_imports_go_one_way(room: str) -> None:
         assert others <= ALLOWED[room], f"{path} imports {sorted(others - ALLOWED[room])}"
 
 
+def test_nothing_imports_the_functions_for_users() -> None:
+    for room in ROOMS:
+        for path in (ROOT / room).rglob("*.py"):
+            assert "discorpora" not in imported_modules(path), path
+
+
 def imported_modules(path: Path) -> set[str]:
     """The modules that a file imports from anywhere in it, lazily or not."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -92,6 +98,35 @@ def test_the_files_of_the_rooms_are_found() -> None:
         assert len(list((ROOT / room).rglob("*.py"))) > 3
 
 
+ABSENT = {"datasets", "duckdb", "luigi", "spacy"}
+"""Libraries of building and parsing, which a machine that trains and evaluates need not have."""
+NEED_THEM = ("zoo/parser/", "zoo/evaluate/mteb_tasks.py")
+
+
+def imported_at_once(node: ast.AST) -> set[str]:
+    """The packages that a module imports when it is imported itself."""
+    found: set[str] = set()
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            found |= {name.name.split(".")[0] for name in child.names}
+        elif isinstance(child, ast.ImportFrom) and child.module:
+            found.add(child.module.split(".")[0])
+        elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            found |= (
+                set()
+                if isinstance(child, ast.If) and is_type_checking(child.test)
+                else (imported_at_once(child))
+            )
+    return found
+
+
+def test_training_and_evaluation_load_no_library_of_building() -> None:
+    for path in [*(ROOT / "zoo").rglob("*.py"), *(ROOT / "corpora").rglob("*.py")]:
+        if not path.relative_to(ROOT).as_posix().startswith(NEED_THEM):
+            loaded = imported_at_once(ast.parse(path.read_text(encoding="utf-8"))) & ABSENT
+            assert not loaded, f"{path} imports {sorted(loaded)} outside a function"
+
+
 def loaded_after(code: str) -> set[str]:
     """The heavy libraries that are loaded after running `code` in a fresh interpreter."""
     script = f"{code}\nimport sys\nprint([n for n in {HEAVY!r} if n in sys.modules])"
@@ -103,7 +138,7 @@ def loaded_after(code: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "room",
-    [*ROOMS, "workflows.cli.app", "extract.embedded", "zoo.presets"],
+    [*ROOMS, "discorpora", "workflows.cli.app", "extract.embedded", "zoo.presets"],
 )
 def test_importing_a_room_loads_nothing_heavy(room: str) -> None:
     assert loaded_after(f"import {room}") == set()

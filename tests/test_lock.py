@@ -33,7 +33,8 @@ def test_every_line_is_a_requirement_with_hashes() -> None:
 
 def test_every_dependency_is_locked() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    names = {canonicalize_name(Requirement(each).name) for each in project["dependencies"]}
+    needed = project["dependencies"] + project["optional-dependencies"]["zoo"]
+    names = {canonicalize_name(Requirement(each).name) for each in needed}
     assert names <= {canonicalize_name(name) for name, _, _ in LOCKED}
 
 

@@ -11,16 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from zoo import EXTRA
+
 ROOT = Path(__file__).resolve().parent.parent
 
 CHECK = """
 import json, sys
 from pathlib import Path
-import corpora, extract, zoo, workflows
+import corpora, discorpora, extract, zoo, workflows
 from extract.embedded import trained_documents
 from workflows.config import load_build
 from workflows.report.page import ASSETS, TEMPLATES
 from zoo.presets import shipped
+assert Path(discorpora.__file__).parent == Path(sys.argv[1])
 for room in (corpora, extract, zoo, workflows):
     assert str(Path(room.__file__)).startswith(sys.argv[1]), room.__file__
     assert (Path(room.__file__).parent / "py.typed").is_file(), room
@@ -38,23 +41,43 @@ main()
 """
 
 
+PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
+CORE_BYTES = 900_000_000
+"""Maximum size of the core with all that it needs, unpacked, without byte code."""
+CORE_BUILD = """
+name = "mine"
+[[sources]]
+name = "stories"
+spec = "sample:stories"
+datasets = ["dissent", "bso"]
+[datasets.dissent]
+[datasets.bso]
+"""
+
+
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that holds the package as pip installs it from the wheel."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     # A copy, because setuptools works in `build/`, where our own output lies.
     source = folder / "source"
     source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "discorpora.py"):
         shutil.copy(ROOT / name, source)
     ignored = shutil.ignore_patterns("__pycache__")
     for room in ("extract", "corpora", "zoo", "workflows"):
         shutil.copytree(ROOT / room, source / room, ignore=ignored)
-    subprocess.run([*pip, "wheel", "--no-deps", "-w", folder, source], check=True, cwd=folder)
+    command = [sys.executable, *PIP, "wheel", "--no-deps", "-w", folder, source]
+    subprocess.run(command, check=True, cwd=folder)
     (wheel,) = folder.glob("*.whl")
-    target = folder / "site"
-    subprocess.run([*pip, "install", "--no-deps", "--target", target, wheel], check=True)
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path) -> Path:
+    """A folder that holds the package as pip installs it from the wheel."""
+    target = wheel.parent / "site"
+    install = [*PIP, "install", "--no-deps", "--target", target, wheel]
+    subprocess.run([sys.executable, *install], check=True)
     return target
 
 
@@ -101,3 +124,29 @@ def test_one_stage_of_the_sample_runs_without_a_checkout(installed: Path, tmp_pa
     command = ("-m", "luigi", "--module", "workflows", "Dataset", "--name", "sp")
     run(installed, tmp_path, *command, "--local-scheduler")
     assert list((tmp_path / "build").rglob("dataset/sp/*/manifest.json"))
+
+
+@pytest.mark.nightly
+def test_the_core_is_small_and_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "core"], check=True)
+    python = tmp_path / "core" / "bin" / "python"
+    constraints = ROOT / "constraints.txt"
+    install = [*PIP, "install", "--no-compile", "-c", constraints, wheel]
+    subprocess.run([python, *install], check=True)
+    (site,) = (tmp_path / "core" / "lib").glob("*/site-packages")
+    tools = {"pip", "setuptools", "pkg_resources", "__pycache__"}  # not of the core
+    files = (path for path in site.rglob("*") if not tools & {*path.relative_to(site).parts})
+    assert sum(path.stat().st_size for path in files if path.is_file()) <= CORE_BYTES
+    for name in (*EXTRA, "statsmodels"):
+        assert not (site / name).exists()
+    (tmp_path / "mine.toml").write_text(CORE_BUILD, encoding="utf-8")
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    for line in (
+        "extract sample:stories -o pairs.jsonl",
+        "build --config mine.toml",
+        "audit build/mine/datasets/bso",
+        "report build/mine",
+    ):
+        command = [python.with_name("discorpora"), *line.split()]
+        subprocess.run(command, check=True, cwd=tmp_path, env=environment)
+    assert (tmp_path / "build" / "mine" / "report" / "index.html").is_file()

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -19,12 +18,12 @@ from typing import Any
 from corpora.declared import Where, anchored, portable
 from corpora.errors import ConfigError, DiscorporaError, as_toml
 from corpora.processes import BUILD_VARIABLE
-from workflows import devices, usage
+from workflows import console, devices, usage
 from workflows.tables import BuildFile, Evaluation
 from zoo.declared import BackboneRecipe, Recipe, Suite
 from zoo.evaluate import SUITES
-from zoo.options import Assignment, Fault, assign, faults
-from zoo.presets import Preset, read_preset, shipped
+from zoo.options import Assignment, Fault, assigned, faults_in
+from zoo.presets import Preset, over, read_preset, shipped
 
 log = logging.getLogger("discorpora")
 
@@ -40,8 +39,6 @@ RESULTS = "results.json"
 
 LOG_LINE = re.compile(r"\d\d:\d\d:\d\d (.*)")
 """A line of the program's own log, which is passed on: what libraries print is not."""
-LAST_LINES = 5
-"""Of what a program prints, where it dies without a word."""
 ENVIRONMENT = {
     # Threads that wait for each other must not spin on cores that others use.
     "OMP_WAIT_POLICY": "PASSIVE",
@@ -92,16 +89,10 @@ def chosen_recipe(build: BuildFile, name: str) -> Chosen:
     if model.config:
         places["dataset_config"] = model.config
     recipe = preset.recipe({**usual, **own, **places}, build.where(*keys, "settings"))
-    # A table among the settings goes over the preset's key by key.
-    merged = {
-        key: getattr(recipe, key)
-        for key, value in own.items()
-        if isinstance(value, Mapping) and isinstance(preset.settings.get(key), Mapping)
-    }
     # Another class behind the same name, as in a user's file, is another model.
     module = {} if preset.name in shipped() else {"module": portable(preset.reference)}
-    over = {**preset.settings, **usual, **own, **merged}
-    return Chosen(preset, recipe, {"recipe": preset.name, **module, **over})
+    table = over({**preset.settings, **usual}, own)
+    return Chosen(preset, recipe, {"recipe": preset.name, **module, **table})
 
 
 def chosen_suite(build: BuildFile, plan: Evaluation, *keys: str) -> Suite:
@@ -132,34 +123,24 @@ def train(
         places["backbone"] = str(base)
     processes = {"processes": together} if together > 1 else {}
     settings = {**chosen.recipe.model_dump(mode="json"), **places, **processes}
-    file = kept_settings(output)
-    assign(file, Assignment(reference=chosen.preset.place, settings=settings))
-    fault, *_ = _run("zoo.train", file, chosen.recipe.threads, 1, gpus=together)
+    assignment = Assignment(reference=chosen.preset.place, settings=settings)
+    (fault,) = _run("zoo.train", [assignment], chosen.recipe.threads, gpus=together)
     if fault:
         inside = () if fault.field in OF_THE_BUILD else ("settings",)
-        raise _failure(fault, "zoo.train", file, build.whereabouts("models", name, *inside))
-    file.unlink()
-
-
-def kept_settings(folder: Path) -> Path:
-    """Where the settings of a stage that failed are kept, to run it again."""
-    return folder.with_name(f"{folder.name}.settings.json")
+        raise _failure(fault, build.whereabouts("models", name, *inside))
 
 
 @dataclass(frozen=True)
 class Judged:
     """One evaluation of a model: `plan` on `data`, its result in the folder `folder`.
 
-    `keys` lead to the table of the build file that names its suite; `settings` is where its
-    settings are kept if it fails.
+    `keys` lead to the table of the build file that names its suite.
     """
 
     plan: Evaluation
-    suite: Suite
     keys: tuple[str, ...]
     data: str
     folder: Path
-    settings: Path
 
 
 def evaluate(
@@ -181,21 +162,15 @@ def evaluate(
             "seed": build.seed,
             "limit": job.plan.limit,
         }
-        suite = anchored(job.plan.suite, build.folder)
-        options = job.suite.model_dump(mode="json")
-        asked.append(Assignment(reference=suite, settings=options, request=request))
-    file = jobs[0].folder.with_suffix(".json")
-    assign(file, *asked)
+        reference = anchored(job.plan.suite, build.folder)
+        settings = chosen_suite(build, job.plan, *job.keys).model_dump(mode="json")
+        asked.append(Assignment(reference=reference, settings=settings, request=request))
     results: list[dict[str, Any] | DiscorporaError] = []
-    answers = _run("zoo.evaluate", file, build.threads, len(jobs))
-    for job, assignment, fault in zip(jobs, asked, answers, strict=True):
-        job.settings.unlink(missing_ok=True)
+    faults = _run("zoo.evaluate", asked, build.threads)
+    for job, assignment, fault in zip(jobs, asked, faults, strict=True):
         if fault:
-            request = {**assignment.request, "json": ""}
-            assign(job.settings, assignment.model_copy(update={"request": request}))
             inside = ("settings",) if fault.field in assignment.settings else ()
-            where = build.whereabouts(*job.keys, *inside)
-            results.append(_failure(fault, "zoo.evaluate", job.settings, where))
+            results.append(_failure(fault, build.whereabouts(*job.keys, *inside)))
         else:
             metrics = json.loads((job.folder / RESULTS).read_text(encoding="utf-8"))
             results.append({"examples": metrics.get("examples")})
@@ -203,20 +178,19 @@ def evaluate(
 
 
 def _run(
-    module: str, file: Path, threads: int, assignments: int, gpus: int = 1
-) -> Sequence[Fault | None]:
-    """Run `python -m MODULE FILE` with `gpus` of the GPUs to itself; its log goes through.
+    module: str, assignments: Sequence[Assignment], threads: int, gpus: int = 1
+) -> list[Fault | None]:
+    """Run `python -m MODULE FILE.json` with `gpus` of the GPUs to itself; its log goes through.
 
-    Returns why each of the `assignments` in `file` failed, None for one that did not.
+    Returns why each assignment failed, None for one that did not.
     """
-    command = [sys.executable, "-m", module, str(file)]
-    log.debug("%s", " ".join(command))
     own = {BUILD_VARIABLE: str(os.getpid()), "OMP_NUM_THREADS": str(threads)}
-    tail = deque[str](maxlen=LAST_LINES)
+    tail = deque[str](maxlen=5)
     with (
+        assigned(assignments) as file,
         devices.held(gpus) as held,
         subprocess.Popen(
-            command,
+            [sys.executable, "-m", module, str(file)],
             env={**os.environ, **ENVIRONMENT, **own, **held},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -226,31 +200,29 @@ def _run(
         ) as process,
     ):
         assert process.stderr is not None
-        for line in process.stderr:
-            if line.strip():
-                tail.append(line.rstrip())
-            if message := LOG_LINE.match(line):
-                log.info("  %s", message[1].rstrip())
+        for line in map(str.rstrip, process.stderr):
+            tail.extend([line] if line else [])
+            match = LOG_LINE.match(line)
+            if match or console.debugging():
+                log.info("  %s", match[1] if match else line)
         _, status, used = os.wait4(process.pid, 0)  # `wait` does not tell its peak memory
         process.returncode = os.waitstatus_to_exitcode(status)
-    usage.note_child(used.ru_maxrss)
-    if not process.returncode:
-        return [None] * assignments
-    if answers := faults(file):
-        return answers
+        usage.note_child(used.ru_maxrss)
+        faults = faults_in(file)
+    if any(faults) or not process.returncode:
+        return faults
     lines = list(tail)
     if (killed_by := -process.returncode) > 0:
         often = " (often for too little memory)" if killed_by == signal.SIGKILL else ""
         lines.insert(0, f"the process was killed by signal {killed_by}{often}")
-    return [Fault(problem="\n".join(lines) or "the process was stopped")] * assignments
+    return [Fault(problem="\n".join(lines) or "the process was stopped")] * len(assignments)
 
 
-def _failure(fault: Fault, module: str, file: Path, where: Where) -> DiscorporaError:
-    """A fault with the line of the build file that sets the value; the command comes last."""
+def _failure(fault: Fault, where: Where) -> DiscorporaError:
+    """A fault with the line of the build file that sets the value."""
     problem, *more = fault.problem.splitlines()
-    if fault.field and not problem.startswith(fault.field):
-        problem = f"{fault.field} = {fault.value!r}: {problem}"
-    command = shlex.join(["python", "-m", module, str(file)])
-    advice = [as_toml(fault.hint)] if fault.hint else []
-    hint = "\n  ".join([*more, *advice, f"to see all that it prints: {command}"])
-    return DiscorporaError(problem, where=where((fault.field,)) if fault.field else "", hint=hint)
+    if fault.field and not problem.startswith(f"{fault.field} ="):
+        problem = f"{fault.field} = {fault.value!r}: {problem.removeprefix(f'{fault.field}: ')}"
+    advice = as_toml(fault.hint) or "to see all of its log: discorpora --debug build ..."
+    place = where((fault.field,)) if fault.field else ""
+    return DiscorporaError(problem, where=place, hint="\n  ".join([*more, advice]))

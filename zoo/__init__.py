@@ -11,9 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from corpora.errors import require
+
+EXTRA = ("torch", "transformers", "accelerate", "safetensors")
+"""The packages of the extra `zoo`: without them models are planned and compared, but not run."""
 MODELS = (
     "zoo.dissent.modeling",
     "zoo.dissent.student",
@@ -25,7 +30,18 @@ MODELS = (
 )
 """The modules of the model classes; each registers its own."""
 
-__all__ = ["MODELS", "file_of", "lazily", "register"]
+__all__ = ["MODELS", "file_of", "lacking", "lazily", "register", "require_extra"]
+
+
+def lacking() -> list[str]:
+    """The packages of the extra `zoo` that are not installed."""
+    return [name for name in EXTRA if find_spec(name) is None]
+
+
+def require_extra(purpose: str) -> None:
+    """Raise `DiscorporaError` without the extra `zoo`; `purpose` is "to train a model"."""
+    for name in lacking():
+        require(name, "zoo", purpose)
 
 
 def register(model: str | Path = "") -> None:

@@ -13,6 +13,7 @@ from huggingface_hub.dataclasses import strict
 from tokenizers.processors import Sequence, TemplateProcessing
 from torch import nn
 from transformers import (
+    CONFIG_MAPPING,
     AttentionInterface,
     AutoConfig,
     AutoModel,
@@ -21,7 +22,6 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.configuration_utils import SubConfigSpec
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
 
@@ -171,7 +171,6 @@ def load_backbone(
             said = " ".join(str(error).split())
             raise ConfigError(
                 f"no encoder can be made with these settings ({type(error).__name__}: {said})",
-                where="backbone_config",
                 hint="correct the setting; those of the encoders are in the documentation of "
                 "transformers",
                 field="backbone_config",
@@ -406,12 +405,17 @@ def padding_shows(backbone: PreTrainedModel) -> bool:
 class BackboneConfig(PretrainedConfig):
     """The configuration of a model around a backbone, with the backbone's inside it."""
 
-    sub_configs_defaults = {
-        "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
-    }
+    # From 5.20 on transformers has a table of defaults too; the older way works in all.
+    sub_configs = {"backbone_config": AutoConfig}
 
     backbone_config: PretrainedConfig | dict[str, Any] | None = None
     pad_token_id: int | None = 0
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        part = self.backbone_config or {}
+        if not isinstance(part, PretrainedConfig):
+            self.backbone_config = CONFIG_MAPPING[part.get("model_type", "bert")].from_dict(part)
+        super().__post_init__(**kwargs)
 
 
 class OverBackbone(ZooModel):

@@ -1,7 +1,7 @@
 """How `zoo.train` and `zoo.evaluate` are told what to do: by flags, or by the file of a build.
 
 The flags of a command line are the fields of classes. `python -m zoo.train FILE.json` reads the
-settings of such classes from a file, and leaves beside it why a job failed.
+settings of such classes from a file, and writes into it why a job failed.
 """
 
 from __future__ import annotations
@@ -9,20 +9,21 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import tempfile
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from corpora.declared import Table
 from corpora.errors import COMMAND_LINE, ConfigError, DiscorporaError, nearest
 from corpora.outside import read_record
 from corpora.processes import collect_rarely, stop_with_build
 from corpora.store.atomic import write_json
-from zoo.presets import trust_code
+from zoo.presets import over, trust_code
 
 log = logging.getLogger("zoo")
 
@@ -32,17 +33,6 @@ SWITCHES = f"""  {TRUST}
   {DEBUG}
       Show a traceback.
 """
-
-
-class Assignment(Table):
-    """A training or an evaluation for another process."""
-
-    reference: str
-    """The recipe or suite: its name, `package.module:Class`, `FILE.py:Class` or a recipe's file."""
-    settings: dict[str, Any]
-    """All settings of its class."""
-    request: dict[str, Any] = {}
-    """Of an evaluation: the options that all suites have."""
 
 
 class Fault(Table):
@@ -55,39 +45,42 @@ class Fault(Table):
     hint: str = ""
 
 
-class Assignments(Table):
-    """The file that a process reads."""
+class Assignment(Table):
+    """A training or an evaluation for another process."""
 
-    assignments: tuple[Assignment, ...]
-
-
-class Faults(Table):
-    """What it writes beside that file if one failed: of each its fault, or nothing."""
-
-    faults: tuple[Fault | None, ...]
-
-
-def assign(file: Path, *assignments: Assignment) -> None:
-    """Write the file of `python -m zoo.train FILE` and `python -m zoo.evaluate FILE`."""
-    _faults_of(file).unlink(missing_ok=True)
-    write_json(file, Assignments(assignments=assignments).model_dump(mode="json"))
+    reference: str
+    """The recipe or suite: its name, `package.module:Class`, `FILE.py:Class` or a recipe's file."""
+    settings: dict[str, Any]
+    """All settings of its class."""
+    request: dict[str, Any] = {}
+    """Of an evaluation: the options that all suites have."""
+    fault: Fault | None = None
+    """Written by the other process."""
 
 
-def faults(file: Path) -> tuple[Fault | None, ...]:
-    """Why assignments of `file` failed, in their order; empty if none did, or the process died."""
-    place = _faults_of(file)
-    return read_record(Faults, place).faults if place.is_file() else ()
+@contextmanager
+def assigned(assignments: Sequence[Assignment]) -> Iterator[Path]:
+    """A file for `python -m zoo.train FILE.json` or `python -m zoo.evaluate FILE.json`."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "assignments.json")
+        _write(file, assignments)
+        yield file
 
 
-def _faults_of(file: Path) -> Path:
-    return file.with_name(f"{file.name.partition('.')[0]}.faults.json")
+def faults_in(file: Path) -> list[Fault | None]:
+    """Why each assignment in a file failed, None for one that did not."""
+    return [each.fault for each in read_record(list[Assignment], file)]
+
+
+def _write(file: Path, assignments: Sequence[Assignment]) -> None:
+    write_json(file, [each.model_dump(mode="json") for each in assignments])
 
 
 def run(
     arguments: Sequence[str] | None,
     explain: Callable[[Sequence[str]], str],
     by_words: Callable[[Sequence[str]], None],
-    by_file: Callable[[Assignment], None],
+    work: Callable[[Assignment], object],
 ) -> int:
     """Run a command line, or what the file that it names asks for; returns the exit code.
 
@@ -101,14 +94,12 @@ def run(
             return 0
         stop_with_build()
         collect_rarely()
-        logging.basicConfig(
-            level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S"
-        )
+        logging.basicConfig(level="INFO", format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
         if TRUST in words:
             trust_code()
         words = [word for word in words if word not in (TRUST, DEBUG)]
         if len(words) == 1 and words[0].endswith(".json"):
-            return 2 * _run_file(Path(words[0]), by_file)
+            return 2 * _run_file(Path(words[0]), work)
         by_words(words)
     except (DiscorporaError, OSError) as error:
         if debug:
@@ -119,47 +110,39 @@ def run(
     return 0
 
 
-def _run_file(file: Path, by_file: Callable[[Assignment], None]) -> bool:
-    """Run what a file asks for, and write why some of it failed; whether any did."""
-    found = [_attempt(each, by_file) for each in read_record(Assignments, file).assignments]
+def _run_file(file: Path, work: Callable[[Assignment], object]) -> bool:
+    """Run what a file asks for, and write there why some of it failed; whether any did."""
+    done = []
+    for each in read_record(list[Assignment], file):
+        fault = None
+        try:
+            work(each)
+        except DiscorporaError as error:
+            sys.stderr.write(f"error: {error}\n")
+            value = {**each.request, **each.settings}.get(error.field)
+            fault = Fault(field=error.field, value=value, problem=error.args[0], hint=error.hint)
+        except Exception as error:
+            log.exception("%s", each.reference)
+            fault = Fault(problem=f"{type(error).__name__}: {error}")
+        done.append(each.model_copy(update={"fault": fault}))
+    failed = any(each.fault for each in done)
     # The processes of one training have the same file: the first that fails says why.
-    if any(found) and not _faults_of(file).exists():
-        write_json(_faults_of(file), Faults(faults=tuple(found)).model_dump(mode="json"))
-    return any(found)
-
-
-def _attempt(assignment: Assignment, by_file: Callable[[Assignment], None]) -> Fault | None:
-    try:
-        by_file(assignment)
-    except (DiscorporaError, OSError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        if not isinstance(error, DiscorporaError):
-            return Fault(problem=str(error))
-        value = {**assignment.request, **assignment.settings}.get(error.field)
-        return Fault(field=error.field, value=value, problem=error.args[0], hint=error.hint)
-    except Exception as error:
-        log.exception("%s", assignment.reference)
-        return Fault(problem=f"{type(error).__name__}: {error}")
-    return None
+    if failed and not any(faults_in(file)):
+        _write(file, done)
+    return failed
 
 
 # The flags of a command line.
 
 
-def flags_of(*kinds: type[BaseModel]) -> dict[str, FieldInfo]:
-    """The flags of a command, without `--`, and the fields that they set."""
-    fields = [pair for kind in kinds for pair in kind.model_fields.items()]
-    return {field.alias or name: field for name, field in fields}
+def parse_flags(words: Sequence[str], command: str, *kinds: type[BaseModel]) -> dict[str, Any]:
+    """The values that `--key value` and `--key=value` give the fields of `kinds`.
 
-
-def parse_flags(
-    words: Sequence[str], fields: Mapping[str, FieldInfo], command: str
-) -> dict[str, Any]:
-    """The values of `--key value` and `--key=value`; `--table.key value` sets one key of a table.
-
-    Raises `ConfigError` for a flag that is none of `fields`, with the nearest one, and for one
-    without a value.
+    `--table.key value` sets one key of a table. Raises `ConfigError` for a flag that is no field,
+    with the nearest one, and for one without a value.
     """
+    pairs = [pair for kind in kinds for pair in kind.model_fields.items()]
+    fields = {field.alias or name: field for name, field in pairs}
     values: dict[str, Any] = {}
     queue = list(words)
     while queue:
@@ -179,29 +162,17 @@ def parse_flags(
                 where=COMMAND_LINE,
                 hint=f"valid here: {', '.join(sorted(known))}\n  {command} --help explains them",
             )
-        table: Any = values
-        for key in (name, *keys)[:-1]:
-            table = table.setdefault(key, {}) if isinstance(table, dict) else None
-        last = (name, *keys)[-1]
-        if not isinstance(table, dict) or isinstance(table.get(last), dict):
-            raise ConfigError(
-                f"{flag} {text}: {name} is given as a value and as a table",
-                where=COMMAND_LINE,
-                hint="give one of them",
-            )
-        table[last] = text if not keys and _is_text(fields[name], text) else _value(text)
+        value = _value(text, dict if keys else fields[name].annotation)
+        for key in (*reversed(keys), name):
+            value = {key: value}
+        values = over(values, value)
     return values
 
 
-def _is_text(field: FieldInfo, text: str) -> bool:
-    """Whether a field takes `text` as it stands: a folder may be called `2026`."""
-    return field.annotation is str or (
-        field.annotation == tuple[str, ...] and not text.startswith("[")
-    )
-
-
-def _value(text: str) -> Any:
-    """The value that `text` is in TOML, else the text."""
+def _value(text: str, kind: Any) -> Any:
+    """The value that `text` is in TOML; the text, if it is none or is of `kind` as it stands."""
+    if kind is str or (kind == tuple[str, ...] and not text.startswith("[")):
+        return text  # a folder may be called `2026`
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):  # no TOML, too many digits or brackets

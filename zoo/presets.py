@@ -92,14 +92,12 @@ class Preset:
 
         Raises `ConfigError` with the place of an unknown key, a missing one, or a wrong value.
         """
-        old = self.settings
-        values = {**old, **{key: _over(old.get(key), value) for key, value in options.items()}}
 
         def place(keys: Loc) -> str:
             here = bool(keys) and keys[0] in self.settings and keys[0] not in options
             return self.file.where(("settings", *keys)) if here and self.file else where
 
-        return self.kind.of(values, place)
+        return self.kind.of(over(self.settings, options), place)
 
 
 def shipped() -> dict[str, Path]:
@@ -143,11 +141,13 @@ def read_preset(name: str | Path, folder: Path = Path()) -> Preset:
     return Preset(f"{family}/{path.stem}", tables.recipe, tables.about, own, file_)
 
 
-def _over(old: Any, new: Any) -> Any:
-    """`new` in place of `old`, a table key by key."""
-    if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
-        return new
-    return {**old, **{key: _over(old.get(key), value) for key, value in new.items()}}
+def over(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`table` with `changes`; a table in it changes key by key, and `{}` empties it."""
+    values = dict(table)
+    for key, new in changes.items():
+        nested = new and isinstance(new, Mapping) and isinstance(values.get(key), Mapping)
+        values[key] = over(values[key], new) if nested else new
+    return values
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,14 @@ import logging
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError, require
-from zoo import options
-from zoo.declared import RECIPES, BackboneRecipe, Recipe, StepRecipe
-from zoo.options import SWITCHES, Assignment, assign, faults
-from zoo.presets import Preset, read_preset, shipped
+from zoo import options, require_extra
+from zoo.declared import RECIPES, BackboneRecipe, StepRecipe
+from zoo.options import SWITCHES, Assignment, assigned, faults_in
+from zoo.presets import read_preset, shipped
 from zoo.training import job
 
 log = logging.getLogger("zoo")
@@ -32,7 +30,7 @@ USAGE = "discorpora train RECIPE --dataset FOLDER --output FOLDER [--key value .
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code. An expected error is one short message."""
-    return options.run(arguments, _help, train, train_assigned)
+    return options.run(arguments, _help, train, train_assignment)
 
 
 def train(words: Sequence[str]) -> None:
@@ -40,27 +38,25 @@ def train(words: Sequence[str]) -> None:
     if not words or words[0].startswith("-"):
         raise ConfigError("no recipe given", hint=USAGE)
     preset = read_preset(words[0])
-    fields = options.flags_of(preset.kind)
-    values = options.parse_flags(words[1:], fields, f"discorpora train {words[0]}")
-    _train(preset, preset.recipe(values))
+    values = options.parse_flags(words[1:], f"discorpora train {words[0]}", preset.kind)
+    settings = preset.recipe(values).model_dump(mode="json")
+    train_assignment(Assignment(reference=preset.place, settings=settings))
 
 
-def train_assigned(assignment: Assignment) -> None:
-    """Train what another process asks for."""
+def train_assignment(assignment: Assignment) -> None:
+    """Train what is asked for into its `output`; a finished model is left as it is."""
     preset = read_preset(assignment.reference)
-    _train(preset, preset.kind.of(assignment.settings))
-
-
-def _train(preset: Preset, recipe: Recipe) -> None:
+    recipe = preset.kind.of(assignment.settings)
     for name in recipe.report_to if isinstance(recipe, StepRecipe) else ():
         require(name, "report" if name == "tensorboard" else name, f"for report_to = {name}")
+    require_extra("to train a model")
     run = job.planned(preset, recipe)
     if job.already_made(run):
         log.info("%s is already made", recipe.output)
         return
     together = recipe.processes if isinstance(recipe, StepRecipe) else 1
     if together > 1 and not {"WORLD_SIZE", LAUNCHED} & os.environ.keys():
-        _launch(preset, recipe, together)
+        _launch(assignment, together, recipe.threads)
         return
     with job.working(run):
         if not run.finished:
@@ -84,7 +80,7 @@ def lower_memory(run: job.Job) -> str:
     return f"{'; or '.join(said)}; the same command then goes to another --output"
 
 
-def _launch(preset: Preset, recipe: Recipe, processes: int) -> None:
+def _launch(assignment: Assignment, processes: int, threads: int) -> None:
     """Train in several processes, a GPU each. Raises `DiscorporaError` if they fail."""
     import torch
 
@@ -98,27 +94,24 @@ def _launch(preset: Preset, recipe: Recipe, processes: int) -> None:
     launch = ["--multi_gpu", "--quiet", "--num_machines", "1", "--mixed_precision", "no"]
     launch += ["--dynamo_backend", "no", "--num_processes", str(processes)]
     # Port 0 is any that is free: a build starts several.
-    launch += ["--num_cpu_threads_per_process", str(recipe.threads), "--main_process_port", "0"]
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "recipe.json")
-        settings = recipe.model_dump(mode="json")
-        assign(file, Assignment(reference=preset.place, settings=settings))
+    launch += ["--num_cpu_threads_per_process", str(threads), "--main_process_port", "0"]
+    with assigned([assignment]) as file:
         command = ["-m", "accelerate.commands.launch", *launch, "-m", "zoo.train", str(file)]
         environment = {**os.environ, LAUNCHED: "1"}
         if subprocess.run([sys.executable, *command], env=environment, check=False).returncode:
-            for fault in filter(None, faults(file)):
+            for fault in filter(None, faults_in(file)):
                 raise DiscorporaError(fault.problem, hint=fault.hint, field=fault.field)
             raise DiscorporaError(f"one of the {processes} processes died; above is what it said")
 
 
 def _help(words: Sequence[str]) -> str:
     """The usage; with a recipe, its settings too."""
-    text = f"usage: {USAGE}\n\nrecipes: {', '.join([*shipped(), *RECIPES])}\n"
-    if words[0].startswith("-"):
-        return text + "for a recipe's settings: discorpora train RECIPE --help\n"
-    preset = read_preset(words[0])
-    text = f"usage: {USAGE}\n\n{preset.about.title}\n\nsettings:\n"
-    return text + described(preset.kind, preset.settings) + f"\noptions:\n{SWITCHES}"
+    about = f"recipes: {', '.join([*shipped(), *RECIPES])}\n"
+    about += "for a recipe's settings: discorpora train RECIPE --help\n"
+    if not words[0].startswith("-"):
+        preset = read_preset(words[0])
+        about = f"{preset.about.title}\n\nsettings:\n{described(preset.kind, preset.settings)}"
+    return f"usage: {USAGE}\n\n{about}\noptions:\n{SWITCHES}"
 
 
 def _prepare_torch(threads: int, deterministic: bool) -> None:

@@ -49,12 +49,15 @@ class Tokens:
         return np.concatenate([[101], *sentences, [102]]).astype(np.int32)
 
 
-def backbone(folder: str) -> Any:
+MINILM = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12}
+
+
+def backbone(folder: str, sizes: dict[str, int] = MINILM) -> Any:
     torch.manual_seed(0)
     if folder:
         return AutoModel.from_pretrained(folder)
-    sizes = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12}
-    return BertModel(BertConfig(vocab_size=30522, intermediate_size=1536, **sizes))
+    inner = 4 * sizes["hidden_size"]
+    return BertModel(BertConfig(vocab_size=30522, intermediate_size=inner, **sizes))
 
 
 def made_up(count: int) -> tuple[Documents, list[tuple[str, list[list[int]]]]]:

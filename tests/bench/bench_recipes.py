@@ -38,7 +38,6 @@ import torch
 from corpora import schemas
 from corpora.rng import stream
 from tests.bench.bench_conpono import LEXICON, documents
-from tests.zoo.conftest import orders_of, write_dataset
 from zoo.coherence import loop
 from zoo.coherence.data import pad
 from zoo.coherence.loop import FullTraining, slice_of
@@ -62,9 +61,11 @@ PAPER = {
     "dissent/bilstm": ("pairs", "dissent/bilstm_tiny", 20 * 4_706_292),
     "coherence/contrastive": ("permuted", "coherence/contrastive_tiny", 46_522),
     "coherence/full": ("permuted", "coherence/full_tiny", 46_522),
+    "coherence/unc": ("permuted", "coherence/unc_tiny", 46_522),
     "conpono/full": ("conpono", "conpono/tiny", 1_600_000),
     "criteria/bigru": ("criteria", "criteria/bigru_tiny", 0),
 }
+RECURRENT = ("dissent/bilstm", "criteria/bigru", "coherence/unc")
 
 
 def lines(random: np.random.Generator, number: int) -> list[str]:
@@ -96,6 +97,8 @@ def articles(number: int, random: np.random.Generator) -> Iterator[dict[str, Any
 
 def made(folder: Path, kind: str, size: int) -> Path:
     """A dataset of `kind` with about `size` examples to train on."""
+    from tests.zoo.conftest import orders_of, write_dataset  # a GPU machine lacks what they need
+
     parts: dict[tuple[str, str], Any] = {}
     for split, rows in {"train": size, "validation": 40, "test": 40}.items():
         random = stream(5, "bench.recipes", split)
@@ -145,6 +148,7 @@ def simulate(folder: Path, name: str, options: Any) -> str:
     backbone = {
         "dissent/bilstm": {"train_embeddings": "true", "hidden_size": 16},
         "criteria/bigru": {"hidden_size": 16, "embedding_size": 16, "decoder_size": 16},
+        "coherence/unc": {"hidden_size": 16, "embedding_size": 16},
     }.get(name, backbone)
     more = {"max_steps": options.steps, "logging_steps": 10_000, "workers": options.workers}
 
@@ -198,6 +202,8 @@ def simulate(folder: Path, name: str, options: Any) -> str:
 def tokens(folder: Path, name: str, options: Any) -> str:
     """Rows a second whose tokens one process makes, and several."""
     kind, tiny, _ = PAPER[name]
+    if name == "coherence/unc":
+        return f"{name:24} reads words, which no other process makes"
     data, rates = made(folder / "data", kind, options.rows), {}
     tokenized = mapped.tokenized
 
@@ -217,43 +223,54 @@ def tokens(folder: Path, name: str, options: Any) -> str:
     return f"{name:24} {one:9,.0f} rows/s in one process, {several / one:.2f} times in {workers}"
 
 
-def profile(folder: Path, name: str, options: Any) -> str:
-    """The speed of a recipe as it is and compiled, and its dearest operations."""
-    kind, tiny, examples = PAPER[name]
-    data = made(folder / "data", kind, options.rows)
-    more: dict[str, Any] = {"max_steps": options.steps, "logging_steps": 10_000}
-    full, recurrent = name == "coherence/full", name in ("dissent/bilstm", "criteria/bigru")
-    if not options.tiny and not recurrent:
+def sized(name: str, tiny: bool = False) -> tuple[str, dict[str, Any]]:
+    """The preset of a recipe and its options: random weights of the paper's size, or `tiny`."""
+    kind, small, _ = PAPER[name]
+    more: dict[str, Any] = {"logging_steps": 10_000}
+    if not tiny and name not in RECURRENT:
         more |= {**(XLNET if kind == "permuted" else BERT), "backbone": ""}
         if kind != "permuted":
             more["backbone_config.max_position_embeddings"] = 640
     if name == "dissent/bilstm":
         more["train_embeddings"] = "true"
-    if full:  # three rounds: the first is not mined
-        more |= {"mine_every": options.steps // 3, "eval_steps": 0}
+    return small if tiny else name, more
+
+
+def speed(name: str, preset: str, data: Path, output: Path, steps: int, **more: Any) -> dict:
+    """What the second half of a training's steps was measured at."""
+    if name == "coherence/full":  # three rounds: the first is not mined
+        more |= {"mine_every": steps // 3, "eval_steps": 0}
     on_step_end = Throughput.on_step_end
 
     def half(self: Throughput, *rest: Any, **named: Any) -> None:
         on_step_end(self, *rest, **named)
-        if self.steps == options.steps // 2:
+        if self.steps == steps // 2:
             self._add_time(wait=True)
             self.seconds, self.examples, self.tokens = 0.0, 0, 0
 
+    with replaced(Throughput, "on_step_end", half):
+        train(words(preset, data, output, max_steps=steps, **more))
+    found = json.loads(output.with_name(f"{output.name}.train.json").read_text())
+    if name == "coherence/full":
+        parts, candidates = found["seconds"], 50
+        each = parts["mining"] / max(found["texts_mined"] / candidates, 1)
+        found["examples_per_second"] = round(1 / (each + parts["training"] / steps), 2)
+    return found
+
+
+def profile(folder: Path, name: str, options: Any) -> str:
+    """The speed of a recipe as it is and compiled, and its dearest operations."""
+    kind, _, examples = PAPER[name]
+    data = made(folder / "data", kind, options.rows)
+    preset, more = sized(name, options.tiny)
+    full = name == "coherence/full"
     said, speeds = [], []
     # On a CPU it would be the compiler that is measured.
-    both = torch.cuda.is_available() and not full and not recurrent
+    both = torch.cuda.is_available() and not full and name not in RECURRENT
     for compiled in (False, True)[: 1 + both]:
-        output = folder / f"m{compiled}"
         given = {**more, "compile": "true"} if compiled else more
-        with replaced(Throughput, "on_step_end", half):
-            train(words(tiny if options.tiny else name, data, output, **given))
-        found = json.loads(output.with_name(f"{output.name}.train.json").read_text())
-        if full:
-            parts, candidates = found["seconds"], 50
-            each = parts["mining"] / max(found["texts_mined"] / candidates, 1)
-            speeds.append(1 / (each + parts["training"] / options.steps))
-        else:
-            speeds.append(found["examples_per_second"])
+        found = speed(name, preset, data, folder / f"m{compiled}", options.steps, **given)
+        speeds.append(found["examples_per_second"])
         share = found.get("share_of_peak_flops")
         hours = 0 if options.tiny else examples / speeds[-1] / 3600
         said.append(
@@ -268,21 +285,28 @@ def profile(folder: Path, name: str, options: Any) -> str:
         activities.append(torch.profiler.ProfilerActivity.CUDA)
     with torch.profiler.profile(activities=activities) as profiler:
         few = {**more, "max_steps": min(options.steps, 10)}
-        train(words(tiny if options.tiny else name, data, folder / "profiled", **few))
+        train(words(preset, data, folder / "profiled", **few))
     by = "self_device_time_total" if torch.cuda.is_available() else "self_cpu_time_total"
     table = profiler.key_averages().table(sort_by=by, row_limit=8, max_name_column_width=48)
     return "\n".join([*said, table])
 
 
-def figures(folder: Path, name: str, options: Any) -> str:
-    """The metrics of a tiny training, and their differences from those of other devices."""
-    kind, tiny, _ = PAPER[name]
-    data, output = made(folder / "data", kind, options.rows), folder / "model"
-    more: dict[str, Any] = {"max_steps": 60, "max_eval_rows": 0, "bf16": options.bf16}
+def trained_figures(
+    output: Path, name: str, data: Path, bf16: str = "false", steps: int = 60
+) -> dict[str, float]:
+    """The metrics of a tiny training."""
+    more: dict[str, Any] = {"max_steps": steps, "max_eval_rows": 0, "bf16": bf16}
     if name == "coherence/full":
         more |= {"mine_every": 40, "eval_steps": 0}
-    train(words(tiny, data, output, **more))
-    found = dict(numbers(json.loads((output / "results.json").read_text())["metrics"]))
+    train(words(PAPER[name][1], data, output, **more))
+    return dict(numbers(json.loads((output / "results.json").read_text())["metrics"]))
+
+
+def figures(folder: Path, name: str, options: Any) -> str:
+    """The metrics of a tiny training, and their differences from those of other devices."""
+    found = trained_figures(
+        folder / "model", name, made(folder / "data", PAPER[name][0], options.rows), options.bf16
+    )
     path = options.output
     known = json.loads(path.read_text()) if path.is_file() else {}
     device = "a GPU" if torch.cuda.is_available() else "a CPU"

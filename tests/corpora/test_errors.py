@@ -30,7 +30,6 @@ def test_a_hint_in_a_build_file_is_toml(hint: str, toml: str) -> None:
     ],
 )
 def test_a_hint_on_the_command_line_is_flags(hint: str, flags: str) -> None:
-    assert str(ConfigError("no", where="command line", hint=hint)).endswith(flags)
     assert str(ConfigError("no", where="data", hint=hint).with_flags()).endswith(flags)
     assert str(ConfigError("no", where="p.toml:1", hint=hint).with_flags()).endswith(hint)
 

@@ -19,6 +19,7 @@ from workflows import devices, training
 from workflows.settings import options
 from workflows.tasks.datasets import Dataset
 from workflows.tasks.models import Train
+from zoo.options import Assignment
 from zoo.presets import read_preset
 
 WANTED = {"a": 4, "b": 2, "c": 2, "d": 1}
@@ -76,12 +77,12 @@ def test_eight_devices_are_shared_out(tmp_path: Path, monkeypatch: pytest.Monkey
     log = tmp_path / "log"
     log.mkdir()
 
-    def run(module: str, file: Path, threads: int, assignments: int, gpus: int) -> Any:
+    def run(module: str, assignments: list[Assignment], threads: int, gpus: int) -> Any:
         with devices.held(gpus) as held:
             began = time.monotonic()
             time.sleep(0.7)
             mine, ended = held[devices.VISIBLE].split(","), time.monotonic()
-        settings = json.loads(file.read_text())["assignments"][0]["settings"]
+        settings = assignments[0].settings
         (log / str(os.getpid())).write_text(json.dumps([began, ended, mine, settings["processes"]]))
         with staged(Path(settings["output"])) as partial:
             write_json(partial / MANIFEST, {})

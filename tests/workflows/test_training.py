@@ -14,11 +14,12 @@ import pytest
 
 from corpora.errors import DiscorporaError
 from tests.workflows.conftest import living, until
-from workflows import training, usage
+from workflows import console, training, usage
 from workflows.config import load_build
 from workflows.tables import BuildFile, Evaluation
-from workflows.training import Judged, chosen_recipe, chosen_suite, evaluate, train
-from zoo.options import Fault
+from workflows.training import Judged, chosen_recipe, evaluate, train
+from zoo.options import Assignment, Fault, assigned
+from zoo.presets import read_preset
 from zoo.train import main
 
 
@@ -28,12 +29,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     text = """
         import json, os, sys
-        said = {"file": sys.argv[1:], "threads": os.environ["OMP_NUM_THREADS"]}
-        said |= {"text": sys.stdin.read(), "build": os.environ["DISCORPORA_BUILD_PID"]}
+        said = {"threads": os.environ["OMP_NUM_THREADS"], "text": sys.stdin.read()}
+        said |= {"build": os.environ["DISCORPORA_BUILD_PID"]}
         open("said.json", "w").write(json.dumps(said, sort_keys=True))
         print("12:34:56 a line of its log", file=sys.stderr)
         print("to nobody")
-        match open(sys.argv[1]).read():
+        (file,) = sys.argv[1:]
+        (assignment,) = json.load(open(file))
+        match assignment["reference"]:
             case "raise": raise ValueError("of the program")
             case "words": sys.exit("the last words")
             case "long": sys.exit("why\\n\\n" * 61)
@@ -41,7 +44,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             case "large": sys.exit(2**9 + 3)
             case "kill": os.kill(os.getpid(), 9)
             case "fault":
-                json.dump({"faults": [{"problem": "bad rows"}]}, open("x.faults.json", "w"))
+                json.dump([{**assignment, "fault": {"problem": "bad rows"}}], open(file, "w"))
                 sys.exit(2)
     """
     (tmp_path / "small_program.py").write_text(textwrap.dedent(text))
@@ -70,13 +73,21 @@ def test_a_program_says_why_it_failed(
 ) -> None:
     caplog.set_level("INFO", logger="discorpora")
     usage._forked_kib[0] = 0
-    Path("x.json").write_text(way)
-    (fault,) = training._run("small_program", Path("x.json"), 3, 1)
+    (fault,) = training._run("small_program", [Assignment(reference=way, settings={})], 3)
     assert (fault.problem if fault else "").endswith(reason) and bool(fault) == bool(reason)
-    assert "  a line of its log" in caplog.messages
+    assert caplog.messages == ["  a line of its log"]
     said = json.loads((place / "said.json").read_text())
-    assert said == {"file": ["x.json"], "text": "", "threads": "3", "build": str(os.getpid())}
+    assert said == {"text": "", "threads": "3", "build": str(os.getpid())}
     assert usage._forked_kib[0] > 5_000
+
+
+def test_all_of_a_log_is_shown_for_debugging(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="discorpora")
+    monkeypatch.setenv(console.DEBUG_VARIABLE, "1")
+    training._run("small_program", [Assignment(reference="raise", settings={})], 1)
+    assert "  Traceback (most recent call last):" in caplog.messages
 
 
 BUILD = """
@@ -115,14 +126,14 @@ def test_evaluations_of_a_model_share_a_process(
     """Each has its own folder; one that fails leaves the others, and names its setting's line."""
     (place / "zoo_evaluate.py").write_text(
         "import json, sys\n"
-        "faults = []\n"
-        "for one in json.load(open(sys.argv[1]))['assignments']:\n"
+        "assignments = json.load(open(sys.argv[1]))\n"
+        "for one in assignments:\n"
         "    json.dump({'examples': 7}, open(one['request']['json'], 'w'))\n"
-        "    value = one['settings'].get('encoder')\n"
-        "    fault = {'problem': 'no model', 'hint': 'set --encoder to another'}\n"
-        "    fault = {**fault, 'field': 'encoder', 'value': value}\n"
-        "    faults.append(fault if one['reference'] == 'pairwise' else None)\n"
-        "json.dump({'faults': faults}, open(sys.argv[1].replace('.json', '.faults.json'), 'w'))\n"
+        "    value, hint = one['settings'].get('encoder'), 'set --encoder to another'\n"
+        "    if one['reference'] == 'pairwise':\n"
+        "        one['fault'] = {'problem': 'no model', 'hint': hint}\n"
+        "        one['fault'] |= {'field': 'encoder', 'value': value}\n"
+        "json.dump(assignments, open(sys.argv[1], 'w'))\n"
         "sys.exit(2)\n"
     )
     run = training._run
@@ -132,19 +143,13 @@ def test_evaluations_of_a_model_share_a_process(
     jobs = []
     for keys, plan in plans.items():
         (place / plan.suite).mkdir()
-        suite = chosen_suite(build, plan, *keys)
-        kept = place / f"{plan.suite}.settings.json"
-        jobs.append(Judged(plan, suite, keys, "data", place / plan.suite, kept))
+        jobs.append(Judged(plan, keys, "data", place / plan.suite))
     good, bad = evaluate(jobs, "m", place / "model", build)
-    assert good == {"examples": 7} and not jobs[0].settings.exists()
-    assert isinstance(bad, DiscorporaError)
-    first, hint, last = str(bad).splitlines()
+    assert good == {"examples": 7} and isinstance(bad, DiscorporaError)
+    first, hint = str(bad).splitlines()
     where = f"{place}/{line('settings = { encoder')}evaluations.other.settings"
     assert first == f"{where}: encoder = 'random': no model"
     assert hint == "  set encoder to another"  # as a build file writes it
-    assert last.endswith(f"python -m zoo.evaluate {jobs[1].settings}")
-    (again,) = json.loads(jobs[1].settings.read_text())["assignments"]
-    assert again["settings"]["encoder"] == "random" and again["request"]["json"] == ""
 
 
 def test_a_fork_of_the_build_counts_anew() -> None:
@@ -165,9 +170,9 @@ def test_nothing_outlives_a_build(place: Path, way: int) -> None:
     mark = f"PROGRAMS_TEST={place.name}"
     # A test that runs in the background has Ctrl-C ignored, and so have its children.
     code = (
-        "import signal\nfrom pathlib import Path\nfrom workflows import training\n"
+        "import signal\nfrom workflows import training\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "training._run('waits', Path('x'), 1, 1)"
+        "training._run('waits', [], 1)"
     )
     environment = dict(os.environ, PROGRAMS_TEST=place.name, PYTHONPATH=os.pathsep.join(sys.path))
     build = subprocess.Popen(
@@ -206,9 +211,9 @@ def test_nothing_outlives_a_build(place: Path, way: int) -> None:
         (
             Fault(field="dataset", value="d", problem="has no rows"),
             f"{line('dataset = ')}models.m: dataset = 'd': has no rows",
-            "",
+            "to see all of its log: discorpora --debug build ...",
         ),
-        (Fault(field="seed", value=3, problem="odd"), "models.m.settings: seed = 3: odd", ""),
+        (Fault(field="seed", value=3, problem="seed: odd", hint="x"), "s: seed = 3: odd", "x"),
         (Fault(problem="a row is bad\nat its end"), "a row is bad", "at its end"),
     ],
 )
@@ -220,18 +225,11 @@ def test_a_failed_training_names_the_line_of_the_setting(
     first: str,
     hint: str,
 ) -> None:
-    """The cause comes first, the command that shows all of it last."""
     monkeypatch.setattr(training, "_run", lambda *_, **__: [fault])
-    output, chosen = place / "0123456789abcdef", chosen_recipe(build, "m")
     with pytest.raises(DiscorporaError) as caught:
-        train(build, "m", place / "data", None, output, chosen)
-    cause, *more, last = str(caught.value).splitlines()
-    assert cause.endswith(first) and [text.strip() for text in more] == [hint] * bool(hint)
-    file = place / "0123456789abcdef.settings.json"
-    assert last.endswith(f"python -m zoo.train {file}")
-    monkeypatch.setattr(training, "_run", lambda *_, **__: [None])
-    train(build, "m", place / "data", None, output, chosen)
-    assert not file.exists()
+        train(build, "m", place / "data", None, place / "out", chosen_recipe(build, "m"))
+    cause, *more = str(caught.value).splitlines()
+    assert cause.endswith(first) and more[0].strip() == hint
 
 
 @pytest.mark.parametrize(
@@ -252,10 +250,17 @@ def test_a_training_reads_the_settings_that_the_build_checked(
     old = 'settings = { max_tokens = 9, empty_classes = "error" }'
     (place / "b.toml").write_text(text.replace(old, f"settings = {settings}"))
     build = load_build(str(place / "b.toml"))
-    chosen, read = chosen_recipe(build, "m"), []
-    monkeypatch.setattr("zoo.train._train", lambda *both: read.append(both))
-    monkeypatch.setattr(training, "_run", lambda _, file, *__, **___: [main([str(file)]) or None])
+    chosen, read = chosen_recipe(build, "m"), list[Assignment]()
+
+    def run(_: str, assignments: list[Assignment], *__: int, **___: int) -> list[Fault | None]:
+        with assigned(assignments) as file:
+            return [None][: 1 - main([str(file)])]
+
+    monkeypatch.setattr("zoo.train.train_assignment", read.append)
+    monkeypatch.setattr(training, "_run", run)
     train(build, "m", place / "data", None, place / "out", chosen)
-    ((preset, recipe),) = read
+    (assignment,) = read
+    preset = read_preset(assignment.reference)
+    recipe = preset.kind.of(assignment.settings)
     assert preset == chosen.preset and recipe.identity() == chosen.recipe.identity()
     assert (recipe.dataset, recipe.output) == (str(place / "data"), str(place / "out"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from zoo.evaluate.__main__ import main
-from zoo.options import Assignment, Fault, assign, faults
+from zoo.options import Assignment, Fault, assigned, faults_in
 
 
 def test_an_assignment_that_fails_leaves_the_others(
@@ -24,17 +24,16 @@ def test_an_assignment_that_fails_leaves_the_others(
         request = {"model": model, "data": str(data), "json": str(place(name)), **more}
         return Assignment(reference=suite, settings={}, request=request)
 
-    file = tmp_path / "five.json"
-    assign(
-        file,
+    assignments = [
         job("one", pairs_folder),
         job("two", tmp_path / "nothing"),
         job("three", pairs_folder, "senteval"),
         job("four", pairs_folder, limit=6),
         job("five", pairs_folder, limit="six"),
-    )
-    assert main([str(file)]) == 2
-    one, two, three, four, five = faults(file)
+    ]
+    with assigned(assignments) as file:
+        assert main([str(file)]) == 2
+        one, two, three, four, five = faults_in(file)
     assert one is four is None and two and three and five
     assert "no such dataset folder" in two.problem and "give --data hub" in three.hint
     assert five == Fault(problem="limit = 'six': expected a whole number")
@@ -51,23 +50,25 @@ def test_a_fault_names_the_setting_and_its_value(
 ) -> None:
     from zoo.train import main as train
 
-    file = tmp_path / "recipe.json"
-    where = {"dataset": str(pairs_folder), "output": str(tmp_path / "model")}
-    assign(file, Assignment(reference="dissent/ngram", settings={**where, "min_texts": 9000}))
-    assert train([str(file)]) == 2 and "error: no n-gram" in capsys.readouterr().err
-    (fault,) = faults(file)
-    assert fault and (fault.field, fault.value) == ("min_texts", 9000)
-    assert "9000 texts or more" in fault.problem and fault.hint.startswith("lower --min_texts")
-    # Of the processes that train one model the first says why: others die of it.
-    file.write_text(file.read_text(encoding="utf-8").replace("9000", "8000"), encoding="utf-8")
-    assert train([str(file)]) == 2 and faults(file) == (fault,)
+    settings = {"dataset": str(pairs_folder), "output": str(tmp_path / "m"), "min_texts": 9000}
+    with assigned([Assignment(reference="dissent/ngram", settings=settings)]) as file:
+        assert train([str(file)]) == 2 and "error: min_texts: no n-gram" in capsys.readouterr().err
+        (fault,) = faults_in(file)
+        assert fault and (fault.field, fault.value) == ("min_texts", 9000)
+        assert "9000 texts or more" in fault.problem
+        assert fault.hint == "lower --min_texts, or add training pairs"
+        # Of the processes that train one model the first says why: others die of it.
+        text = file.read_text(encoding="utf-8").replace('min_texts": 9000', 'min_texts": 8000')
+        file.write_text(text, encoding="utf-8")
+        assert train([str(file)]) == 2 and "8000 texts" in capsys.readouterr().err
+        assert faults_in(file) == [fault]
 
 
 def test_a_file_of_another_kind_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "results.json"
-    for text, reason in (('{"metrics": {}}', "is no assignment"), ("{", "is not JSON")):
+    for text, reason in (('{"metrics": {}}', "is no list"), ("{", "is not JSON")):
         file.write_text(text, encoding="utf-8")
         assert main([str(file)]) == 2
         shown = capsys.readouterr().err

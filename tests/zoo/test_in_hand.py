@@ -12,11 +12,11 @@ import pytest
 import torch
 from transformers import AutoModel, AutoModelForSequenceClassification
 
+import discorpora
 from corpora.errors import ConfigError, InputError
 from tests.zoo.opened import evaluate
 from zoo.evaluate import SUITES, Scores, Vectors
 from zoo.evaluate.classification import PairClassifier
-from zoo.evaluate.compare import measured, table_of
 from zoo.evaluate.encoders import as_encoder, load_encoder
 from zoo.evaluate.relations import DisSent
 from zoo.loading import load_tokenizer
@@ -79,7 +79,10 @@ def test_a_function_that_scores_is_judged_as_the_rule_of_the_command_line(tmp_pa
         assert found.metrics["sets"]["endings"][key] == other.metrics["sets"]["endings"][key]
     assert dict(found.model) == {"name": "shortness", "type": "function"}
     assert (found.suite, found.seed, found.split) == ("pairwise", 0, "test")
-    assert "shortness" in [row.name for row in table_of([measured(found)]).rows]
+    named = discorpora.evaluate("pairwise", Scores(shortness), {"endings": rows}, name="mine")
+    assert named.metrics == found.metrics
+    assert "| mine |" in discorpora.compare(named, found).render("markdown")
+    assert discorpora.score(["One.", "Two, three."], Scores(shortness)) == [-4, -11]
 
 
 def test_a_sentence_transformer_is_judged_as_its_function(sentences: Any) -> None:

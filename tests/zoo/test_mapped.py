@@ -45,7 +45,7 @@ def test_processes_change_no_byte(
         for row in range(len(plain)):
             mine, theirs = pairs.collate([pairs[row]]), plain.collate([plain[row]])
             assert mine.keys() == theirs.keys()
-            assert all(mine[name].equal(theirs[name]) for name in theirs)
+            assert all(np.array_equal(mine[name], theirs[name]) for name in theirs)
     data.free_texts()
     assert data.tables["train"].column_names == ["label"] and data.data.describe()["rows"]
 

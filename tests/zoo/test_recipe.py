@@ -14,7 +14,7 @@ import pytest
 from corpora.declared import described
 from corpora.errors import ConfigError, InputError
 from zoo.declared import OBJECTIVES, RECIPES, Recipe
-from zoo.options import flags_of, parse_flags
+from zoo.options import parse_flags
 from zoo.presets import Preset, catalogue, read_preset, shipped
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,7 +76,7 @@ def test_the_catalogue_shows_what_was_measured(tmp_path: Path) -> None:
 
 
 def parsed(preset: Preset, *words: str) -> dict[str, Any]:
-    return parse_flags(words, flags_of(preset.kind), "train")
+    return parse_flags(words, "train", preset.kind)
 
 
 def test_options_on_top_of_the_file() -> None:
@@ -91,6 +91,8 @@ def test_options_on_top_of_the_file() -> None:
     )
     assert settings.backbone_config["hidden_size"] == 32
     assert settings.backbone_config["model_type"] == "bert"
+    words += ["--backbone_config", "{}", "--backbone", "x"]
+    assert recipe.recipe(parsed(recipe, *words)).backbone_config == {}
 
 
 @pytest.mark.parametrize(
@@ -204,14 +206,6 @@ def test_options_that_do_not_exist() -> None:
     assert given == {"max_steps": -1, "vectors": "--x"}
     with pytest.raises(ConfigError, match="did you mean"):
         read_preset("dissent/bilstm_tinny")
-
-
-@pytest.mark.parametrize(
-    "words", ["--epochs 1 --epochs.b 2", "--epochs.b 2 --epochs 1", "--epochs.b 1 --epochs.b.c 2"]
-)
-def test_a_value_is_no_table(words: str) -> None:
-    with pytest.raises(ConfigError, match="epochs is given as a value and as a table"):
-        parsed(read_preset("dissent/bilstm_tiny"), *words.split())
 
 
 @pytest.mark.parametrize(

@@ -327,11 +327,11 @@ def test_several_processes_are_started_once(
         started.append(command)
         assert more["env"]["DISCORPORA_LAUNCHED"] == "1"  # they start none themselves
         file = Path(command[-1])
-        (assigned,) = json.loads(file.read_text())["assignments"]
+        (assigned,) = json.loads(file.read_text())
         assert assigned["settings"]["processes"] == 2 and assigned["settings"]["epochs"] == 3
         if len(started) == 3:
-            fault = {"problem": "a row is bad", "hint": "leave it out", "field": "seed"}
-            file.with_suffix(".faults.json").write_text(json.dumps({"faults": [fault]}))
+            assigned["fault"] = {"problem": "a row is bad", "hint": "leave it out"}
+            file.write_text(json.dumps([assigned]))
         return SimpleNamespace(returncode=len(started) - 1)
 
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)

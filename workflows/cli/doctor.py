@@ -15,8 +15,10 @@ import typer
 
 from corpora.terminal import plain, wide_console
 from workflows.cli.common import Json, Output, print_json
+from zoo import lacking
 
 FOR = {
+    "zoo": "training, evaluating and running models",
     "stanza": "the parsers stanza:LANG, also for other languages than English",
     "wikipedia": "reading Wikipedia dumps",
     "slurm": "builds on a Slurm cluster",
@@ -61,8 +63,9 @@ def doctor(output: Output = "build", as_json: Json = False) -> None:
             typer.echo(f"not ready: mend {', '.join(broken)}")
         else:
             device = "a GPU" if states["GPU"] == "ok" else "the CPU"
+            work = "extract and build" if lacking() else f"extract, build, and train on {device}"
             publish = "" if states["token"] == "ok" else "; to publish, log in with: hf auth login"
-            typer.echo(f"ready to extract, build, and train on {device}{publish}")
+            typer.echo(f"ready to {work}{publish}")
     if broken:
         raise typer.Exit(1)
 
@@ -128,6 +131,8 @@ def _gpu() -> Found:
     if not names:
         why = f" ({VISIBLE} is {os.environ[VISIBLE]!r})" if VISIBLE in os.environ else ""
         return Found("absent", "GPU", f"none{why}: models train on the CPU")
+    if lacking():
+        return Found("absent", "GPU", f"{len(names)}, used by models only: see the extra zoo")
     import torch
 
     if not torch.cuda.is_available():

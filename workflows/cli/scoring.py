@@ -15,6 +15,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.terminal import print_table
 from workflows.cli.common import print_json_lines
 from workflows.cli.foreign import ForeignTexts
+from zoo import require_extra
 
 ON_CPU = (
     "end other programs, or if it is a GPU's memory, run it on the CPU: put CUDA_VISIBLE_DEVICES= "
@@ -59,6 +60,7 @@ def score(
     trust_remote_code: TrustCode = False,
 ) -> None:
     """Print a coherence score for each text (higher is more coherent)."""
+    require_extra("to score texts")
     from zoo.modeling import within_memory
     from zoo.presets import trust_code
 
@@ -215,6 +217,7 @@ def predict_marker(
     A file is TSV (two columns) or JSONL (`s1`, `s2`); the output is JSON Lines. The output names
     the prior.
     """
+    require_extra("to predict markers")
     from transformers.utils import logging
 
     from zoo.dissent import SHIPPED

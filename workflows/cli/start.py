@@ -137,8 +137,10 @@ def _write(path: Path, guesses: list[Guess], language: str) -> None:
     from corpora.toml import toml_value
     from extract.patterns import resolve_markers, table_languages
     from workflows.tables import NO_BUILDS
+    from zoo import lacking
 
-    top, source, settings, model, too_few = map(Template, TEMPLATE.read_text().split("#---"))
+    parts = map(Template, TEMPLATE.read_text().split("#---"))
+    top, source, settings, model, too_few, no_extra = parts
     names: list[str] = []
     for guess in guesses:
         place = re.split(r"[*?\[]", split_spec(guess.spec)[1])[0]
@@ -168,8 +170,10 @@ def _write(path: Path, guesses: list[Guess], language: str) -> None:
         text += '# title = ""  # the heading of its card; `description`: a text under it\n'
         if name == "dissent" and not english:
             text += f"markers = {toml_value(resolve_markers('all', language))}  # its labels\n"
-    if "dissent" in datasets and sum(guess.documents for guess in guesses) < 3:
-        text += too_few.template + re.sub("^(?=.)", "# ", model.template.strip(), flags=re.M) + "\n"
+    few = sum(guess.documents for guess in guesses) < 3
+    if "dissent" in datasets and (few or lacking()):
+        text += (too_few if few else no_extra).template
+        text += re.sub("^(?=.)", "# ", model.template.strip(), flags=re.M) + "\n"
     elif "dissent" in datasets:
         text += model.template
     with replacing(path) as partial:

@@ -10,6 +10,7 @@ import typer
 from corpora.terminal import print_table
 from workflows.cli.common import Command, Json
 from workflows.cli.scoring import predict_marker, score
+from zoo import require_extra
 
 commands = typer.Typer()
 converters = typer.Typer(
@@ -137,6 +138,7 @@ def convert_coherence(
     ] = 600,
 ) -> None:
     """Convert a coherence model: state dicts with main_encoder.* or model.*, and conlinear.*."""
+    require_extra("to convert a model")
     from zoo.coherence.convert import convert
 
     left_out = convert(checkpoint, output, backbone, max_tokens)
@@ -159,6 +161,7 @@ def convert_conpono(
     lower: Annotated[bool, typer.Option("--lower/--no-lower", help="Lower-case texts.")] = True,
 ) -> None:
     """Convert the released CONPONO checkpoint (needs TensorFlow: the extra `tensorflow`)."""
+    require_extra("to convert a model")
     from zoo.conpono.convert import convert
 
     convert(checkpoint, output, encoder=encoder, vocabulary=vocabulary, config=config, lower=lower)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import luigi
 from luigi.interface import core
 
+import zoo
 from corpora.errors import InputError
 from corpora.store.atomic import is_complete, locked, partial_path, remove_unfinished
 from corpora.store.copies import is_linked, mend
@@ -26,7 +27,7 @@ from workflows.sources import FROM_NETWORK
 from workflows.stage import StageTask, begin_checks, damage_of, set_aside
 from workflows.tables import NO_BUILDS
 from workflows.tasks.datasets import Dataset, Validate
-from workflows.tasks.models import Evaluate, Train
+from workflows.tasks.models import Evaluate, ModelStage, Train
 from workflows.tasks.sources import Parse, Sentences, lacking
 
 if TYPE_CHECKING:
@@ -263,6 +264,10 @@ def missing_inputs(stage: StageTask) -> list[Missing]:
         problem, get = lacking(stage.parser_name)
         if problem:
             missing.append(Missing(f"parser {stage.parser_name}", problem, where, get))
+    if isinstance(stage, ModelStage) and not stage.complete() and (packages := zoo.lacking()):
+        problem = f"{', '.join(packages)} not installed: models are trained with the extra zoo"
+        get = "pip install 'discorpora[zoo]', or remove the models from the build file"
+        missing.append(Missing("models", problem, build.path, get))
     if isinstance(stage, Train):
         recipe, where = stage.chosen.recipe, build.where("models", stage.name, "recipe")
         backbone, vectors = getattr(recipe, "backbone", ""), getattr(recipe, "vectors", "")

@@ -22,16 +22,7 @@ from workflows.sources import Seen, SourceRecord, check_unchanged, files_hash, f
 from workflows.stage import StageTask, check_reads, reading, set_aside
 from workflows.tables import Evaluation, Model
 from workflows.tasks.datasets import Dataset, Divide
-from workflows.training import (
-    Chosen,
-    Judged,
-    chosen_recipe,
-    chosen_suite,
-    evaluate,
-    kept_settings,
-    train,
-)
-from zoo.declared import Suite
+from workflows.training import Chosen, Judged, chosen_recipe, chosen_suite, evaluate, train
 
 log = logging.getLogger("discorpora")
 
@@ -159,10 +150,6 @@ class Evaluate(ModelStage):
         """They lead to the table of the build file that names its suite."""
         return ("evaluations", self.on) if self.on else ("models", self.name)
 
-    @cached_property
-    def suite(self) -> Suite:
-        return chosen_suite(self.build, self.judged, *self.keys)
-
     def judged_on(self) -> list[Dataset]:
         return [Dataset(config=self.config, name=name) for name in self.judged.datasets]
 
@@ -182,7 +169,8 @@ class Evaluate(ModelStage):
     def settings(self) -> dict[str, Any]:
         if self.parts:
             return {}
-        build, judged, suite, keys = self.build, self.judged, self.suite, self.keys
+        build, judged, keys = self.build, self.judged, self.keys
+        suite = chosen_suite(build, judged, *keys)
         models, data = ("models", "dataset") if self.on else ("suite", "suite")
         recipe = type(chosen_recipe(build, self.name).recipe)
         fits.check_model(build, suite, self.name, recipe, (*keys, models))
@@ -226,8 +214,8 @@ class Evaluate(ModelStage):
             for number, part in enumerate(waiting):
                 folder = Path(place) / str(number)
                 folder.mkdir()
-                data, kept = part.data(folder.with_suffix(".data")), kept_settings(part.folder)
-                jobs.append(Judged(part.judged, part.suite, part.keys, data, folder, kept))
+                data = part.data(folder.with_suffix(".data"))
+                jobs.append(Judged(part.judged, part.keys, data, folder))
             model = Train(config=self.config, name=self.name).folder
             results = evaluate(jobs, self.name, model, self.build)
             numbers = meter.read()

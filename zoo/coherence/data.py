@@ -286,7 +286,6 @@ def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int
     if fewest is not None and fewest < negatives:
         raise ConfigError(
             f"a row has {fewest} negatives, the recipe needs {negatives}",
-            where="negatives",
             hint=f"set negatives = {fewest}, or build the dataset with more",
             field="negatives",
         )

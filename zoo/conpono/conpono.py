@@ -49,7 +49,6 @@ def train(recipe: Conpono, job: Job) -> None:
     if recipe.vector == "cls" and pooling_of(backbone.config, tokenizer) != "first":
         raise ConfigError(
             f"texts of {backbone.config.model_type} do not begin with [CLS]",
-            where="vector",
             hint='set vector = "mean", or use a backbone such as BERT',
             field="vector",
         )

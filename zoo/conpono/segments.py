@@ -143,7 +143,6 @@ class Masking:
         if rate and mask_id is None:
             raise ConfigError(
                 "this backbone's tokenizer has no mask token",
-                where="mlm",
                 hint="set mlm = false, or choose another backbone",
                 field="mlm",
             )

@@ -8,15 +8,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
 from corpora.declared import Table, described
 from corpora.errors import COMMAND_LINE, ConfigError
 from corpora.progress import reported
-from zoo import options
+from zoo import options, require_extra
 from zoo.declared import Count, Positive, Suite
-from zoo.evaluate import SUITES
+from zoo.evaluate import SUITES, in_hand
 from zoo.evaluate.compare import measured, table_of
 from zoo.evaluate.opening import open_data, open_model
 from zoo.evaluate.results import Result, finished, save
@@ -54,7 +55,7 @@ class Options(Table):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Evaluate and print a table; returns the exit code. An expected error is one short message."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    return options.run(arguments, _help, evaluate, evaluate_assigned)
+    return options.run(arguments, _help, evaluate, evaluate_assignment)
 
 
 def evaluate(words: Sequence[str]) -> None:
@@ -62,29 +63,32 @@ def evaluate(words: Sequence[str]) -> None:
     if not words or words[0].startswith("-"):
         raise ConfigError("no suite given", hint=f"{USAGE}\n  suites: {', '.join(SUITES)}")
     kind = SUITES.find(words[0])
-    shared, fields = options.flags_of(Options), options.flags_of(kind, Options)
-    values = options.parse_flags(words[1:], fields, f"discorpora evaluate {words[0]}")
-    own = {key: values.pop(key) for key in values.keys() - shared.keys()}
-    chosen = Options.of(values, COMMAND_LINE)
-    result = _evaluate(kind.of(own, COMMAND_LINE), words[0], chosen)
-    if chosen.place == "-":
+    values = options.parse_flags(words[1:], f"discorpora evaluate {words[0]}", kind, Options)
+    own = {key: values.pop(key) for key in values.keys() & kind.model_fields.keys()}
+    settings = kind.of(own, COMMAND_LINE).model_dump(mode="json")
+    asked = Options.of(values, COMMAND_LINE).model_dump(mode="json", by_alias=True)
+    result = evaluate_assignment(Assignment(reference=words[0], settings=settings, request=asked))
+    if asked["json"] == "-":
         text = json.dumps(result.as_json(), indent=2, sort_keys=True, ensure_ascii=False)
         sys.stdout.write(f"{text}\n")
     else:
         print_result(table_of([measured(result)]))
 
 
-def evaluate_assigned(assignment: Assignment) -> None:
-    """Evaluate what another process asks for."""
+def evaluate_assignment(assignment: Assignment) -> Result:
+    """The result, which is written where it is asked for."""
     suite = SUITES.find(assignment.reference).of(assignment.settings)
-    _evaluate(suite, assignment.reference, Options.of(assignment.request))
+    asked = Options.of(assignment.request)
+    return judge(suite, asked.model, asked.data, asked, assignment.reference)
 
 
-def _evaluate(suite: Suite, called: str, chosen: Options) -> Result:
-    """The result, which is written where it is asked for. `called` is what the user calls the
-    suite.
+def judge(suite: Suite, model: Any, data: Any, asked: Options, called: str) -> Result:
+    """The same of a model and data that are in hand, or named and opened here.
+
+    `called` is what the user calls the suite.
     """
-    file = Path(chosen.place) if chosen.place not in ("", "-") else None
+    require_extra("to evaluate a model")
+    file = Path(asked.place) if asked.place not in ("", "-") else None
     if file:  # what is in the way is said before the work is done
         if file.is_dir():
             problem = "a folder, where the result should be written"
@@ -97,17 +101,20 @@ def _evaluate(suite: Suite, called: str, chosen: Options) -> Result:
 
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()
-    torch.set_num_threads(chosen.threads)
-    name, split, seed = Path(chosen.model).resolve().name, chosen.split, chosen.seed
-    memory = within_memory(called, f"lower --batch_size (now {chosen.batch_size})")
-    products = float32_products(tf32=chosen.tf32)
-    with reported(f"evaluating {name} with {called}"), memory, products:
-        data = open_data(suite, chosen.data, split)  # a wrong folder is said before a model loads
-        model = open_model(suite, chosen.model, seed=seed, batch_size=chosen.batch_size)
-        result = suite.evaluate(model, data, split=split, seed=seed, limit=chosen.limit)
+    torch.set_num_threads(asked.threads)
+    named, split, seed = isinstance(model, str | Path), asked.split, asked.seed
+    shown = Path(model).resolve().name if named else in_hand.name_of(model)
+    memory = within_memory(called, f"lower --batch_size (now {asked.batch_size})")
+    products = float32_products(tf32=asked.tf32)
+    with reported(f"evaluating {shown} with {called}"), memory, products:
+        if isinstance(data, str | Path):  # a wrong folder is said before a model is loaded
+            data = open_data(suite, str(data), split)
+        if named:
+            model = open_model(suite, str(model), seed=seed, batch_size=asked.batch_size)
+        result = suite.evaluate(model, data, split=split, seed=seed, limit=asked.limit)
         result = finished(suite, result, model, split, seed)
-    if chosen.name:
-        result = replace(result, model={**result.model, "name": chosen.name})
+    if asked.name:
+        result = replace(result, model={**result.model, "name": asked.name})
     if file:
         save(suite, file, result)
     return result
@@ -115,16 +122,14 @@ def _evaluate(suite: Suite, called: str, chosen: Options) -> Result:
 
 def _help(words: Sequence[str]) -> str:
     """The usage; with a suite, its own options too."""
-    text = f"usage: {USAGE}\n\n"
-    if words[0].startswith("-"):
-        text += (
-            f"suites: {', '.join(SUITES)}\nfor their options: discorpora evaluate SUITE --help\n"
-        )
-    else:
+    about = (
+        f"suites: {', '.join(SUITES)}\nfor a suite's options: discorpora evaluate SUITE --help\n"
+    )
+    if not words[0].startswith("-"):
         kind = SUITES.find(words[0])
         own = described(kind) if kind.model_fields else "  none\n"
-        text += f"{kind.summary()}\n\noptions of the suite {words[0]}:\n{own}"
-    return f"{text}\noptions:\n{described(Options)}{SWITCHES}"
+        about = f"{kind.summary()}\n\noptions of the suite {words[0]}:\n{own}"
+    return f"usage: {USAGE}\n\n{about}\noptions:\n{described(Options)}{SWITCHES}"
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Results are read from files and folders. Two data or two protocols are never put
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ from corpora.outside import read_json, record_of
 from corpora.store.manifest import Results
 from zoo.declared import Suite
 from zoo.evaluate import SUITES
-from zoo.evaluate.results import Result, datasets_of, outcomes_of, place_of
+from zoo.evaluate.results import Result, by_rule, datasets_of, outcomes_of, place_of
 from zoo.evaluate.scores import (
     Columns,
     Difference,
@@ -41,16 +42,18 @@ TOLERANCE = 1e-3
 
 
 def compare(
-    paths: Iterable[str | Path], *, published: bool = True, seeds: bool = False
+    results: Iterable[Result | str | Path], *, published: bool = True, seeds: bool = False
 ) -> Comparison:
-    """Tables of the results at `paths`: JSON files, model folders, folders of evaluations.
+    """Tables of results: in hand, or in JSON files, model folders and folders of evaluations.
 
     Results of one model that fill different columns share a row. With `seeds` those of one name
     that fill the same columns are trainings with several seeds: one row has their mean and standard
     deviation. Raises `InputError` for a path without a result, and for results that differ in the
     data's revision or in the protocol.
     """
-    found = [one for path in paths for one in read_results(Path(path))]
+    found = []
+    for each in results:
+        found += [_in_hand(each)] if isinstance(each, Result) else read_results(Path(each))
     for pair in combinations(found, 2):
         if reason := conflict(*pair):
             raise reason
@@ -179,6 +182,15 @@ def measured(result: Result, path: Path = Path()) -> Measured:
     return Measured(result, path, rows[""], rules)
 
 
+def _in_hand(result: Result) -> Measured:
+    """A result that was not written, with its outcomes."""
+    rules = by_rule(result.outcomes)
+    outcomes = rules.pop("", {})
+    # As it reads from a file: with other results it shares the order of keys, and has no tuples.
+    read = Result.of(json.loads(json.dumps(result.as_json(), sort_keys=True)))
+    return replace(measured(read), outcomes=outcomes, rule_outcomes=rules)
+
+
 def _of_training(found: Mapping[str, Any], path: Path) -> Result:
     """The results.json of a model folder as the result of the suite that training ends with.
 
@@ -241,12 +253,13 @@ def conflict(one: Measured, two: Measured) -> InputError | None:
         checks = checks or [(on, ["; ".join(each.data.values()) for each in pair])]
         for column in shared:
             checks.append((on, [f"{column} ({', '.join(m.cells[column].of)})" for m in pair]))
-            rows = [m.cells[column].n for m in pair]
-            if None not in rows and not all(column in m.outcomes for m in pair):
-                checks.append((on, [f"{n} examples of {column}" for n in rows]))
         # A key that only one has is no difference: a model folder says less than a suite.
         for key in sorted(one.result.protocol.keys() & two.result.protocol.keys()):
             checks.append((by, [f"{key} = {each.result.protocol[key]}" for each in pair]))
+        for column in shared:
+            rows = [m.cells[column].n for m in pair]
+            if None not in rows and not all(column in m.outcomes for m in pair):
+                checks.append((on, [f"{n} examples of {column}" for n in rows]))
         counts = [each.result.examples for each in pair]
         if one.cells.keys() == two.cells.keys() and None not in counts:
             checks.append((on, [f"{count} examples" for count in counts]))

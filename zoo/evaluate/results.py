@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -144,6 +144,14 @@ def read_outcomes(result: Path) -> Columns:
     return outcomes_of(result).get("", {})
 
 
+def by_rule(outcomes: Iterable[Outcomes]) -> dict[str, Columns]:
+    """The outcomes of the model ("") and of each rule, by column and part."""
+    rules: dict[str, dict[str, dict[str, Outcomes]]] = {}
+    for one in outcomes:
+        rules.setdefault(one.rule, {}).setdefault(one.column, {})[one.part] = one
+    return {**rules}
+
+
 def outcomes_of(result: Path) -> dict[str, Columns]:
     """The outcomes beside a result, of the model ("") and of rules; none where there is no file.
 
@@ -164,7 +172,7 @@ def outcomes_of(result: Path) -> dict[str, Columns]:
             hint="evaluate the model again, or remove the file",
         ) from error
     values = {name: table[name].to_numpy(zero_copy_only=False) for name in SCHEMA.names}
-    by_rule: dict[str, dict[str, dict[str, Outcomes]]] = {}
+    outcomes = []
     keys = [values[name] for name in ("rule", "column", "part")]
     for key in dict.fromkeys(zip(*keys, strict=True)):
         rows = np.all([own == one for own, one in zip(keys, key, strict=True)], axis=0)
@@ -172,11 +180,11 @@ def outcomes_of(result: Path) -> dict[str, Columns]:
         units, right = values["unit"][rows].tolist(), values["right"][rows]
         if np.isnan(right).all():
             gold, predicted = (values[name][rows].astype(int) for name in ("gold", "predicted"))
-            one = Outcomes(column, units, gold=gold, predicted=predicted, part=part)
+            one = Outcomes(column, units, gold=gold, predicted=predicted, part=part, rule=rule)
         else:
             one = Outcomes(column, units, right.astype(np.float64), part=part, rule=rule)
-        by_rule.setdefault(rule, {}).setdefault(column, {})[part] = one
-    return {**by_rule}
+        outcomes.append(one)
+    return by_rule(outcomes)
 
 
 # What a model was trained on, and whether it is judged on another cut of it: what one revision of a

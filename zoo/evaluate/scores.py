@@ -298,13 +298,14 @@ def mcnemar(one: str, two: str, ties: Ties = "half") -> McNemar:
     than an error and worse than a hit (which makes it the sign test), or is an error like others.
     Pairs of one document are taken as independent, so p is too small where a document has many.
     """
-    from statsmodels.stats import contingency_tables
+    from scipy.stats import binomtest
 
     worth = {WRONG: 0, TIE: int(ties == "half"), RIGHT: 2}
     both = [(worth[a], worth[b]) for a, b in zip(one, two, strict=True) if LEFT_OUT not in (a, b)]
     only_this, only_other = sum(a > b for a, b in both), sum(a < b for a, b in both)
-    test = contingency_tables.mcnemar([[0, only_this], [only_other, 0]], exact=True)
-    return McNemar(only_this, only_other, float(test.pvalue))
+    differ = only_this + only_other
+    p = float(binomtest(only_this, differ).pvalue) if differ else 1.0
+    return McNemar(only_this, only_other, p)
 
 
 # Differences between two models, from what each has right example by example.

@@ -22,7 +22,7 @@ from zoo.conpono import ConponoModel
 from zoo.conpono.training import ConponoTrainer
 from zoo.evaluate.results import write_outcomes
 from zoo.evaluate.scores import Outcomes, numbered
-from zoo.options import flags_of, parse_flags
+from zoo.options import parse_flags
 from zoo.presets import catalogue, read_preset
 from zoo.train import train
 
@@ -248,7 +248,7 @@ def test_cut_texts_and_a_step_that_teaches_nothing_are_said(
 def test_settings_out_of_bounds_are_said(options: str, said: str) -> None:
     found = read_preset("conpono/tiny")
     words = ["--dataset", "d", "--output", "o", *options.split()]
-    given = parse_flags(words, flags_of(found.kind), "train")
+    given = parse_flags(words, "train", found.kind)
     with pytest.raises(ConfigError) as caught:
         found.recipe(given)
     assert said in str(caught.value)
@@ -259,7 +259,7 @@ def test_settings_at_their_bounds_are_taken() -> None:
     words = "--objective bso --candidates 1 --targets 0 --mask_rate 0 --k 1 --workers -1"
     words += " --attention flash_attention_2"
     words += " --dataset d --output o"
-    s = found.recipe(parse_flags(words.split(), flags_of(found.kind), "train"))
+    s = found.recipe(parse_flags(words.split(), "train", found.kind))
     assert (s.candidates, s.targets, s.workers) == (1, 0, -1)
 
 

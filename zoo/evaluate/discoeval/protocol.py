@@ -213,7 +213,6 @@ def evaluate_all(
     if options.layers and not encoder.layers:
         raise ConfigError(
             "this encoder has no layers to look at",
-            where="layers",
             hint="set layers = false",
             field="layers",
         )
