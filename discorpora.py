@@ -183,8 +183,8 @@ def score(texts: Text | Iterable[Text], model: str | Path | Scorer = "") -> list
     """The coherence of each text: the higher, the more coherent.
 
     A text is a string, or a list of its sentences. `model` is a scorer in hand, its folder or its
-    Hub id, or a function as `zoo.evaluate.Scores(f)`; by default the one that comes with the package. Raises `InputError` for a text without
-    words, and for a model that scores no texts.
+    Hub id, or a function as `zoo.evaluate.Scores(f)`; by default the one that comes with the
+    package. Raises `InputError` for a text without words, and for a model that scores no texts.
     """
     from zoo import require_extra
 
