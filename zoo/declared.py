@@ -402,9 +402,9 @@ class Suite(Declared):
         """The table rows of a result: the model's, named "", and those of its baselines. By
         default every figure in per cent, named by its path of keys.
         """
-        from zoo.evaluate.table import every_figure
+        from zoo.evaluate.table import every_cell
 
-        return {"": dict(every_figure(result.metrics))}
+        return {"": every_cell(result.metrics)}
 
     @classmethod
     def tests(cls, one: Result, two: Result) -> Mapping[str, McNemar]:

@@ -1,4 +1,4 @@
-"""Models that predict the label of two texts, their figures, and the end of their training.
+"""Models that predict the label of two texts, and their figures.
 
 Such a model's class is registered with `AutoModelForSequenceClassification` and has
 `encode_pairs(one, two, tokenizer, limit, labels) -> Rows`; where `AutoTokenizer` does not read its
@@ -7,7 +7,7 @@ vocabulary, also `read_tokenizer(folder, config)`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,11 +23,8 @@ from zoo.evaluate import scores
 from zoo.evaluate.encoders import class_with
 from zoo.evaluate.in_hand import folder_of
 from zoo.evaluate.scores import accuracy, confusion_matrix, finite, macro_f1
-from zoo.labelled import Labelled
 from zoo.loading import load_tokenizer, model_type
 from zoo.modeling import best_device, label_count
-from zoo.training.finishing import finish
-from zoo.training.job import Job
 
 
 class Rows(Protocol):
@@ -175,47 +172,3 @@ def report(
         "confusion": {"classes": list(names), "gold_by_predicted": confusion.tolist()},
         "resampled": "rows",
     }
-
-
-# The end of a training.
-
-
-def leave(
-    job: Job,
-    data: Labelled,
-    model: PreTrainedModel,
-    tokenizer: Any,
-    rows: Mapping[str, Any],
-    *,
-    details: Mapping[str, Any],
-    training: Mapping[str, Any],
-    batch_size: int = 256,
-    splits: Sequence[str] = (),
-) -> None:
-    """Evaluate the trained model; write it with its card and results.json.
-
-    It is judged on the encoded rows of `splits`, the main one last. By default that is the test
-    split, or the validation split where the test split has no labels.
-    """
-    splits = splits or ["test" if "test" in rows else "validation"]
-    metrics = {}
-    for split in splits:
-        predicted = predict(model, rows[split], batch_size)
-        metrics[split] = report(rows[split].labels, predicted, data.labels, job.recipe.seed)
-    main = splits[-1]
-    figures = [f"{metrics[main][name]['value']:.3f}" for name in ("accuracy", "f1")]
-    finish(
-        job,
-        model,
-        tokenizer,
-        data.data,
-        headline=(f"{main} accuracy, unweighted F1", ", ".join(figures)),
-        labels=data.labels,
-        metrics=metrics,
-        data={
-            **details,
-            "empty_classes": data.empty_classes,
-            "train_labels": data.label_counts("train"),
-        },
-        training=training,
-    )
