@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from operator import attrgetter, itemgetter
-from typing import Any
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -217,10 +215,3 @@ PERMUTED_ORDERS = schema(
 """One positive (`document`) with its negatives: `sentences[i] for i in order` each."""
 
 PERMUTED_PAIRWISE = PERMUTED_ORDERS.with_metadata({AUDIT: "permuted"})
-
-
-def pairs_to_batch(pairs: Sequence[Any]) -> pa.RecordBatch:
-    """`Pair` objects, or dictionaries with their fields, as one record batch of `PAIRS`."""
-    get = itemgetter if pairs and isinstance(pairs[0], Mapping) else attrgetter
-    columns = [pa.array(map(get(field.name), pairs), field.type) for field in PAIRS]
-    return pa.RecordBatch.from_arrays(columns, schema=PAIRS)

@@ -64,7 +64,7 @@ Array = NDArray[np.float64]
 
 
 def write_folds(options: argparse.Namespace) -> None:
-    """`train-N.conllu` and `held-N.conllu`: each document is held out of one fold."""
+    """Write `train-N.conllu` and `held-N.conllu`: each document is held out of one fold."""
     parts: list[list[str]] = [[] for _ in range(FOLDS)]
     for path in options.treebank:
         for text in re.split(r"(?m)^(?=# newdoc id)", path.read_text(encoding="utf-8")):
@@ -75,10 +75,10 @@ def write_folds(options: argparse.Namespace) -> None:
                 expected = "expected '# newdoc id = NAME' before the first sentence"
                 raise InputError(expected, where=str(path), hint="a fold holds whole documents")
     options.output.mkdir(parents=True, exist_ok=True)
-    for number, held in enumerate(parts):
-        others = [text for other, part in enumerate(parts) if other != number for text in part]
-        write_text(options.output / f"held-{number}.conllu", "".join(held))
-        write_text(options.output / f"train-{number}.conllu", "".join(others))
+    for number, fold in enumerate(parts):
+        training = [text for other, part in enumerate(parts) if other != number for text in part]
+        write_text(options.output / f"held-{number}.conllu", "".join(fold))
+        write_text(options.output / f"train-{number}.conllu", "".join(training))
 
 
 class Modes(BaseModel):
@@ -92,8 +92,8 @@ class Confidences(BaseModel):
     en: Modes
 
 
-class Row(NamedTuple):
-    """A pair with its features and whether it is right: the model's input and label."""
+class Observation(NamedTuple):
+    """A pair, its features (the model's input), and whether it is right (its label)."""
 
     pair: Pair
     values: dict[str, float]
@@ -104,13 +104,14 @@ def observed(
     documents: Iterable[Document], mode: str, model: Model | None = None, **settings: Any
 ) -> Iterator[tuple[Pair, dict[str, float]]]:
     """All pairs of some documents with their features; `model` gives their confidence."""
-    extractor = Extractor(mode=mode, min_confidence=0, **settings)
-    extractor.model = model or extractor.model
-    for found in extractor.columns(documents):
-        columns = features(found.batch, found.matches, found.sides.spans)
-        table = np.stack(list(columns.values()), axis=1).tolist()
-        for pair, row in zip(found.pairs(), table, strict=True):
-            yield pair, dict(zip(columns, row, strict=True))
+    for columns in Extractor(mode=mode, min_confidence=0, **settings).columns(documents):
+        evidence = columns.batch, columns.matches, columns.sides.spans
+        if model is not None:
+            columns.confidence = model.confidences(*evidence)
+        values = features(*evidence)
+        table = np.stack(list(values.values()), axis=1).tolist()
+        for pair, row in zip(columns.pairs(), table, strict=True):
+            yield pair, dict(zip(values, row, strict=True))
 
 
 def against_gold(
@@ -119,23 +120,23 @@ def against_gold(
     parser: SpacyParser,
     model: Model | None = None,
     votes: Mapping[tuple[str, str], bool] = EMPTY,
-) -> list[Row]:
+) -> list[Observation]:
     """The pairs of a parser from the raw text of a treebank.
 
-    A pair is right if a reader called it good (`votes`), or unread, if gold trees agree.
+    A pair is right if its readers called it good (`votes`). Without readers the gold trees decide.
     """
     documents = list(open_source(f"conllu:{path}"))
     gold = Extractor("gold", mode=mode, min_confidence=0).pairs(documents)
-    there = {(pair.doc, pair.marker_spans): pair for pair in gold}
-    rows: list[Row] = []
+    gold_by_place = {(pair.doc, pair.marker_spans): pair for pair in gold}
+    rows: list[Observation] = []
     for pair, values in observed(documents, mode, model, parser=parser):
-        agreed = agrees(pair, there.get((pair.doc, pair.marker_spans)))
-        rows.append(Row(pair, values, votes.get(_key(pair), agreed)))
+        agreed = agrees(pair, gold_by_place.get((pair.doc, pair.marker_spans)))
+        rows.append(Observation(pair, values, votes.get(_key(pair), agreed)))
     return rows
 
 
 def _key(pair: Pair) -> tuple[str, str]:
-    """The document and the digest of the texts, by which ratings name a pair."""
+    """The key by which ratings name a pair: its document and the digest of its texts."""
     return pair.doc, hashlib.sha256(f"{pair.s1}\n{pair.s2}".encode()).hexdigest()[:12]
 
 
@@ -146,49 +147,49 @@ class _Rated(Fields):
 
 
 def read_votes(ratings: Path) -> dict[tuple[str, str], bool]:
-    """By document and digest of the texts, whether most readers called a pair good."""
-    given: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
+    """Whether most readers called a pair good, by the pair's key (`_key`)."""
+    votes: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
     for where, record in json_rows(ratings):
         with refusing(fail, where):
-            of = _Rated.of(taken(record))
-            given[of.doc, of.texts] += [rating == "good" for rating in of.ratings]
-    return {key: sum(good) * 2 > len(good) for key, good in given.items()}
+            entry = _Rated.of(taken(record))
+            votes[entry.doc, entry.texts] += [rating == "good" for rating in entry.ratings]
+    return {key: sum(good) * 2 > len(good) for key, good in votes.items()}
 
 
 def agrees(pair: Pair, gold: Pair | None) -> bool:
     """Whether both sides have a word Dice of at least `DICE` with the gold pair's."""
     if gold is None:
         return False
-    for mine, theirs in ((pair.s1, gold.s1), (pair.s2, gold.s2)):
-        one, other = (Counter(re.findall(r"\w+", side.lower())) for side in (mine, theirs))
+    for sides in ((pair.s1, gold.s1), (pair.s2, gold.s2)):
+        one, other = (Counter(re.findall(r"\w+", side.lower())) for side in sides)
         if 2 * (one & other).total() < DICE * (one.total() + other.total()):
             return False
     return True
 
 
-def rated(votes: Mapping[tuple[str, str], bool], novels: Sequence[str]) -> list[Row]:
-    """The rated pairs of the documents of `novels` whose texts are still the rated ones."""
+def rated(votes: Mapping[tuple[str, str], bool], novels: Sequence[str]) -> list[Observation]:
+    """The rated pairs of `novels`, without those whose texts have changed since the rating."""
     names = {doc for doc, _ in votes}
     options = {"layout": "paragraph", "group": "book", "id": "chapter_id", "title": "chapter"}
     documents = [d for spec in novels for d in open_source(spec, options) if d.id in names]
     return [
-        Row(pair, values, votes[_key(pair)])
+        Observation(pair, values, votes[_key(pair)])
         for pair, values in observed(documents, "standalone")
         if _key(pair) in votes
     ]
 
 
-def fitted(rows: Sequence[Row]) -> tuple[dict[str, Any], dict[str, float]]:
+def fitted(rows: Sequence[Observation]) -> tuple[dict[str, Any], dict[str, float]]:
     """The weights of a model, and its scores in cross-validation over documents.
 
-    Raises `InputError` for rows of fewer documents than folds, or without right or wrong ones.
+    Raises `InputError` for fewer than `FOLDS` documents, right pairs or wrong pairs.
     """
     right = np.array([row.right for row in rows], dtype=bool)
     groups = [row.pair.doc for row in rows]
-    few = {"document": len({*groups}), "right pair": right.sum(), "wrong pair": (~right).sum()}
-    if min(few.values()) < FOLDS:
-        said = ", ".join(amount(int(number), noun) for noun, number in few.items())
-        raise InputError(f"{said}: expected {FOLDS} of each at least", hint="give more documents")
+    counts = {"document": len({*groups}), "right pair": right.sum(), "wrong pair": (~right).sum()}
+    if min(counts.values()) < FOLDS:
+        sums = ", ".join(amount(int(number), noun) for noun, number in counts.items())
+        raise InputError(f"{sums}: expected {FOLDS} of each at least", hint="give more documents")
     columns = [
         {**values, f"markers {pair.marker}": 1.0, f"patterns {pair.pattern}": 1.0}
         for pair, values, _ in rows
@@ -209,7 +210,7 @@ def fitted(rows: Sequence[Row]) -> tuple[dict[str, Any], dict[str, float]]:
             use_legacy_attributes=False,
         ),
     )
-    sure = cross_val_predict(model, table, right, cv=folds, method="predict_proba")[:, 1]
+    confidence = cross_val_predict(model, table, right, cv=folds, method="predict_proba")[:, 1]
     model.fit(table, right)
     scale, logistic = model[0], model[-1]
     weights = logistic.coef_[0] / scale.scale_
@@ -218,22 +219,22 @@ def fitted(rows: Sequence[Row]) -> tuple[dict[str, Any], dict[str, float]]:
     for name, weight in zip(names, weights.tolist(), strict=True):
         part, item = name.split(" ", 1) if " " in name else ("numbers", name)
         parts[part][item] = round(weight, 4)
-    return {"bias": round(bias, 4), **parts}, measures(right, sure)
+    return {"bias": round(bias, 4), **parts}, measures(right, confidence)
 
 
 def share_of(right: NDArray[np.bool_]) -> dict[str, float]:
     return {"right": round(float(right.mean()), 3), "pairs": len(right)}
 
 
-def measures(right: NDArray[np.bool_], sure: Array) -> dict[str, float]:
+def measures(right: NDArray[np.bool_], confidence: Array) -> dict[str, float]:
     share = right.mean()
     return {
         **share_of(right),
-        "mean confidence": round(float(sure.mean()), 3),
-        "Brier": round(float(brier_score_loss(right, sure)), 4),
+        "mean confidence": round(float(confidence.mean()), 3),
+        "Brier": round(float(brier_score_loss(right, confidence)), 4),
         "Brier of the share": round(float(share * (1 - share)), 4),
-        "log loss": round(float(log_loss(right, sure)), 4),
-        "AUC": round(float(roc_auc_score(right, sure)), 3),
+        "log loss": round(float(log_loss(right, confidence)), 4),
+        "AUC": round(float(roc_auc_score(right, confidence)), 3),
     }
 
 
@@ -241,7 +242,7 @@ def fit(options: argparse.Namespace) -> None:
     models: dict[str, Any] = {}
     votes = read_votes(options.ratings)
     for mode in MODES:
-        rows: list[Row] = []
+        rows: list[Observation] = []
         read = votes if mode == "standalone" else EMPTY
         for number in range(FOLDS):
             parser = SpacyParser()
@@ -260,23 +261,23 @@ def fit(options: argparse.Namespace) -> None:
 
 
 def score(options: argparse.Namespace) -> None:
-    """By mode: calibration in ten bins, Brier score, and precision against yield."""
+    """Write for each mode the calibration in ten bins, the Brier score, and precision by yield."""
     models = read_record(Confidences, options.model).en
     report: dict[str, Any] = {}
     for mode in MODES:
-        rows: list[Row] = []
+        rows: list[Observation] = []
         for path in options.treebank:
             rows += against_gold(path, mode, SpacyParser(), getattr(models, mode))
-        sure = np.array([row.pair.confidence for row in rows])
+        confidence = np.array([row.pair.confidence for row in rows])
         right = np.array([row.right for row in rows])
-        bins = np.minimum((sure * 10).astype(int), 9)
+        bins = np.minimum((confidence * 10).astype(int), 9)
         reliability, curve = [], []
         for b in np.unique(bins):
-            mean = round(float(sure[bins == b].mean()), 3)
+            mean = round(float(confidence[bins == b].mean()), 3)
             reliability.append({"confidence": mean, **share_of(right[bins == b])})
-        for least in (t / 20 for t in range(20) if (sure >= t / 20).any()):
-            curve.append({"min_confidence": least, **share_of(right[sure >= least])})
-        report[mode] = {**measures(right, sure), "reliability": reliability, "curve": curve}
+        for least in (t / 20 for t in range(20) if (confidence >= t / 20).any()):
+            curve.append({"min_confidence": least, **share_of(right[confidence >= least])})
+        report[mode] = {**measures(right, confidence), "reliability": reliability, "curve": curve}
     write_json(options.output, report)
 
 

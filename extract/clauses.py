@@ -53,7 +53,7 @@ WORDS_AT_ONCE = 1 << 20
 Marks = NDArray[np.int8]
 """A token's side: S1 or S2, 0 for neither. `S1 + MUTED` belongs to S1 but not to its text; `S1 +
 MODIFIER` is muted only where the side begins with it and its subordinator comes next ("only
-because"). So what is above S2 is muted, or may be."""
+because"). Marks above S2 are muted, or may be."""
 S1, S2, MUTED, MODIFIER = 1, 2, 2, 4
 Runs = tuple[Ints, Marks, Ints, Ints]
 """Runs of tokens, one a row: which match, which side (1 or 2), first and last token."""
@@ -63,8 +63,8 @@ Runs = tuple[Ints, Marks, Ints, Ints]
 class Sides:
     """S1 and S2 of matches: their full `spans`, and the spans of their texts.
 
-    `refused` indexes `REFUSALS`. `asks` marks the sides that are questions, `added` is what S2's
-    text got from S1's clause.
+    `refused` indexes `REFUSALS`. `asks` marks the sides that are questions, `added` has the words
+    that S2's text takes from S1's clause.
     """
 
     spans: tuple[SpanColumn, SpanColumn]
@@ -98,16 +98,16 @@ def sides_of(
     size = batch.offsets[rows + 1] - batch.offsets[rows]
     number = np.cumsum(size, dtype=np.int64) // WORDS_AT_ONCE
     bounds = [*np.flatnonzero(np.diff(number, prepend=-1)).tolist(), n]
-    whole: list[Runs] = []
-    spoken: list[Runs] = []
+    full_runs: list[Runs] = []
+    text_runs: list[Runs] = []
     judged, asks = np.zeros(n, dtype=np.int8), np.zeros((2, n), dtype=bool)
     for first, last in pairwise(bounds):
         block = Block(batch, matches.take(slice(first, last)), first)
         side = block.sides()
-        whole.append(block.runs(np.where(side > S2, side - MUTED, side)))
+        full_runs.append(block.runs(np.where(side > S2, side - MUTED, side)))
         if judge is not None:
             judged[first:last], asks[:, first:last] = judge.judge(block, side)
-        spoken.append(block.runs(np.where(side > S2, 0, side)))
+        text_runs.append(block.runs(np.where(side > S2, 0, side)))
     sentences: dict[int, Sequence[Span]] = {}
     for i in np.flatnonzero(matches.s1 == PREVIOUS).tolist():
         layer = batch.document(matches.first[i]).sentences
@@ -115,14 +115,14 @@ def sides_of(
         start, end = layer[int(batch.row_sentence[rows[i]]) - 1]
         label = LABEL.match(batch.document(matches.first[i]).text, start, end)
         sentences[i] = [(label.end() if label else start, end)]
-    spans = _columns(batch, n, whole, _trimmed(batch, matches, sentences))
+    spans = _columns(batch, n, full_runs, _trimmed(batch, matches, sentences))
     copies: dict[int, list[Span]] = {}
     s1_whole, s2_whole = _clauses(batch, matches, batch.tagged("statement"))
     has_clauses = s1_whole & s2_whole
     if judge is not None:
         statements = judge.previous(matches, sentences)
-        lost = [i for i in sentences if i not in statements and not judged[i]]
-        judged[lost] = REFUSALS.index("previous")
+        fragments = [i for i in sentences if i not in statements and not judged[i]]
+        judged[fragments] = REFUSALS.index("previous")
         sentences = statements
         copies = judge.restored(matches) if restore else {}
         s1_whole, s2_whole = _clauses(batch, matches, judge.whole)
@@ -132,7 +132,7 @@ def sides_of(
         s1_whole = s2_whole = np.ones(n, dtype=bool)
     added = _column(n, [(i, *span) for i, pieces in copies.items() for span in pieces])
     s2_whole = s2_whole | (added.counts > 0)
-    texts = _columns(batch, n, spoken, _trimmed(batch, matches, sentences))
+    texts = _columns(batch, n, text_runs, _trimmed(batch, matches, sentences))
     texts = texts[0], added.followed_by(texts[1])
     # The first that holds, as indices into `REFUSALS`: 1 and 2 are an empty S1 and S2.
     why = [spans[0].counts == 0, spans[1].counts == 0, ~s1_whole, ~s2_whole, judged > 0]
@@ -151,8 +151,8 @@ def _columns(
     )
     start, end = batch.start[first], batch.end[last]
     s1, s2 = (
-        SpanColumn.of(np.bincount(match[ours], minlength=n), start[ours], end[ours])
-        for ours in (side == S1, side == S2)
+        SpanColumn.of(np.bincount(match[of_side], minlength=n), start[of_side], end[of_side])
+        for of_side in (side == S1, side == S2)
     )
     return s1.followed_by(before), s2
 
@@ -171,17 +171,17 @@ def _trimmed(batch: Batch, matches: Matches, spans: Mapping[int, Sequence[Span]]
         for start, end in pieces:
             piece = text[start:end]
             opening = LEADING.match(piece)
-            left = start + (opening.end() if opening else 0)
-            right = start + len(piece.rstrip(SEPARATING))
-            if right > left:
-                trimmed.append((i, left, right))
+            begin = start + (opening.end() if opening else 0)
+            finish = start + len(piece.rstrip(SEPARATING))
+            if finish > begin:
+                trimmed.append((i, begin, finish))
     return _column(len(matches), trimmed)
 
 
 def _clauses(batch: Batch, matches: Matches, whole: BoolArray) -> tuple[BoolArray, BoolArray]:
     """Whether the heads of S1 and S2 are `whole`.
 
-    Of an S1 in the previous sentence the root counts; a sentence that was not parsed is not whole.
+    If S1 is the previous sentence, its root counts; a sentence without a parse is not whole.
     """
     row = batch.row[matches.first]
     row_is_clause = batch.rows_with((batch.head < 0) & whole)
@@ -190,10 +190,10 @@ def _clauses(batch: Batch, matches: Matches, whole: BoolArray) -> tuple[BoolArra
 
 
 class Block:
-    """Some matches with the tokens of their sentences: columns [t], a sentence once a match.
+    """Some matches with the tokens of their sentences, as columns [t].
 
-    `match` and `token` are the match and token at a position; `shift` [matches] maps a token of a
-    match's sentence to its position.
+    A sentence with two matches comes twice. `match` and `token` are the match and token at a
+    position; `shift` [matches] maps a token of a match's sentence to its position.
     """
 
     def __init__(self, batch: Batch, matches: Matches, number: int) -> None:
@@ -249,8 +249,8 @@ class Block:
         side[s1] = S1
         side[s2] = S2
         marker = self.marker
-        own = marker[(side[marker] == 0) | (side[marker] > S2)]
-        marked[own], side[own] = True, 0
+        unclaimed = marker[(side[marker] == 0) | (side[marker] > S2)]
+        marked[unclaimed], side[unclaimed] = True, 0
         pointer[marked] = here[marked]
         stray = self.batch.labelled("stray")[self.token] & ~marked
         stray &= (self.head == matches.token[self.match]) & (self.token > self.head)
@@ -268,9 +268,9 @@ class Block:
     def special_children(self) -> Iterator[tuple[Ints, Ints | int, Ints | int]]:
         """Some children of the two heads, their mark, and the side that they open (0: none).
 
-        First the modifiers, of which `with_modifiers_muted` mutes those of a subordinator; then the
-        children that the row of the table mutes, and those that it drops: later marks hold. A muted
-        subordinator opens its side.
+        First come the modifiers (`with_modifiers_muted` mutes those of a subordinator), then the
+        children that the row of the table mutes, then those that it drops. A later mark replaces an
+        earlier one. A muted subordinator opens its side.
         """
         batch = self.batch
         s1, s2 = self.matches.s1[self.match], self.matches.s2[self.match]
@@ -321,8 +321,7 @@ class Block:
         side[marks[~asks]] = S2
 
     def with_modifiers_muted(self, side: Marks, opener: Marks) -> Marks:
-        """The sides with their modifiers, muted if the side begins with them and its `opener` is
-        next."""
+        """Each modifier on its side, or muted where the side begins with it before its `opener`."""
         modifier = side > MODIFIER
         plain = np.where(modifier, side - MODIFIER, side).astype(np.int8)
         before = np.zeros(len(side), dtype=bool)

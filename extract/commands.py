@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from corpora.document import Document
 from corpora.errors import (
@@ -36,18 +37,17 @@ from corpora.readers import (
     split_spec,
 )
 from corpora.readers.pdtb import read_gold
-from corpora.schemas import PAIRS, pairs_to_batch
+from corpora.schemas import PAIRS
 from corpora.store.atomic import replacing, write_json, write_text
 from corpora.store.rows import write_parquet
 from extract.embedded import trained_documents
 from extract.extractor import Extractor
-from extract.pairs import Pair, Reject
+from extract.pairs import Pair
 from extract.patterns import resolve_markers
 from extract.shards import iter_pairs
 from extract.validate import Validation, plot, to_markdown, tree_source, validate
 
 FORMATS = (".jsonl", ".parquet")
-PAIRS_A_BATCH = 8192
 log = logging.getLogger("discorpora")
 
 
@@ -109,25 +109,25 @@ def extract_to_file(
                 yield document
             check_bad_share(spec, source, max_bad_share)
 
-    def pairs() -> Iterator[Pair]:
-        for pair in extractor.pairs(track(documents(), f"extracting from {', '.join(sources)}")):
-            markers[pair.marker] += 1
-            yield pair
+    def rows() -> Iterator[pa.RecordBatch]:
+        for batch in extractor.rows(track(documents(), f"extracting from {', '.join(sources)}")):
+            markers.update(batch["marker"].to_pylist())
+            yield batch
 
     with ExitStack() as stack:
         specs = [_stored(source, stack) if source.endswith("-") else source for source in sources]
         readers = [opened(*named, on_bad=on_bad) for named in _named(specs, reader_options)]
         read_by: dict[Path, str] = {}
-        for spec, given, (_, source) in zip(specs, sources, readers, strict=True):
-            stands_for = source.target if spec == given else "standard input"
-            files = source.files if spec == given else []
+        for spec, source_name, (_, source) in zip(specs, sources, readers, strict=True):
+            stands_for = source.target if spec == source_name else "standard input"
+            files = source.files if spec == source_name else []
             for file in {path.resolve() for path in files} or {Path(stands_for)}:
                 if file in read_by:
                     raise ConfigError(
-                        f"{file} is named twice, by the sources {read_by[file]} and {given}",
+                        f"{file} is named twice, by the sources {read_by[file]} and {source_name}",
                         hint="leave one of them out",
                     )
-                read_by[file] = given
+                read_by[file] = source_name
         for target in filter(None, (output, rejects)):
             if target.exists() and target.resolve() in read_by:
                 raise ConfigError(
@@ -136,20 +136,19 @@ def extract_to_file(
         on_reject = stack.enter_context(_json_lines(rejects)) if rejects else None
         extractor = Extractor(on_reject=on_reject, **settings)
         if output.suffix == ".parquet":
-            made = pairs()
-            chunks = iter(lambda: list(islice(made, PAIRS_A_BATCH)), [])
-            write_parquet(output, map(pairs_to_batch, chunks), PAIRS)
+            write_parquet(output, rows(), PAIRS)
         else:
             write = stack.enter_context(_json_lines(output))
-            for pair in pairs():
-                write(pair)
+            for batch in rows():
+                for row in batch.to_pylist():
+                    write(row)
     return Extracted(seen, sum(markers.values()), dict(markers), dict(extractor.reject_counts))
 
 
 def _named(
     specs: Sequence[str], options: Mapping[str, Any]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each source with its options; two whose files have one name are named by their paths."""
+    """Each source with its options; if two files have the same name, their paths are the names."""
     names = [Path(spec.partition(":")[2] or spec).name for spec in specs]
     for spec, name in zip(specs, names, strict=True):
         clash = names.count(name) > 1 and "name" not in options
@@ -157,9 +156,9 @@ def _named(
 
 
 def _stored(source: str, stack: ExitStack) -> str:
-    """The source `-` or `KIND:-`: a file with what comes in on standard input.
+    """The source itself, or for `-` and `KIND:-` a file with the text from standard input.
 
-    A file's end cannot be told from a pipe, so the file is there until `stack` is closed.
+    Readers need a file, not a pipe; it exists until `stack` is closed.
     """
     kind, target = split_spec("text:-" if source == "-" else source)
     if target != "-":
@@ -174,7 +173,7 @@ def _stored(source: str, stack: ExitStack) -> str:
 
 @contextmanager
 def _as_standard_input(path: Path) -> Iterator[None]:
-    """Errors name standard input, not the file that keeps it for a while."""
+    """Let errors name standard input instead of the file that holds it."""
     try:
         yield
     except DiscorporaError as error:
@@ -183,10 +182,11 @@ def _as_standard_input(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _json_lines(path: Path) -> Iterator[Callable[[Pair | Reject], object]]:
+def _json_lines(path: Path) -> Iterator[Callable[[object], object]]:
     """Writes records to a file that takes its name when it is complete."""
+    to_json = json.JSONEncoder(ensure_ascii=False, default=asdict).encode
     with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
-        yield lambda record: file.write(json.dumps(asdict(record), ensure_ascii=False) + "\n")
+        yield lambda record: file.write(f"{to_json(record)}\n")
 
 
 def validate_source(
@@ -204,7 +204,7 @@ def validate_source(
     """
     if figures:
         figures.mkdir(parents=True, exist_ok=True)  # fails before the work, not after it
-    wanted = None
+    ids = None
     if document_list:
         try:
             lines = document_list.read_text(encoding="utf-8-sig").splitlines()
@@ -212,18 +212,18 @@ def validate_source(
             hint = "write one document id a line, in UTF-8"
             raise unreadable(error, document_list, hint) from error
         # The id is the last column of each line, as in a table of splits; it may have blanks.
-        wanted = {line.strip().rpartition("\t")[2] for line in lines if line.strip()}
-        if not wanted:
+        ids = {line.strip().rpartition("\t")[2] for line in lines if line.strip()}
+        if not ids:
             hint = "write one document id a line, or leave out --documents"
             raise InputError("lists no document", where=str(document_list), hint=hint)
     documents = [
         document
         for document in track(open_source(source, reader_options), f"reading {source}")
-        if wanted is None or document.id in wanted
+        if ids is None or document.id in ids
     ]
-    if wanted is not None and (lost := wanted - {document.id for document in documents}):
+    if ids is not None and (missing := ids - {document.id for document in documents}):
         raise InputError(
-            f"{source} lacks {amount(len(lost), 'listed document')}, such as {min(lost)!r}",
+            f"{source} lacks {amount(len(missing), 'listed document')}, such as {min(missing)!r}",
             where=str(document_list),
         )
     extractor = Extractor(**settings)
@@ -256,19 +256,19 @@ def validate_stage(
 def score(
     pairs: Iterable[Pair], documents: Sequence[Document], gold: str, settings: Mapping[str, Any]
 ) -> Validation:
-    """Run `extract.validate.validate` on pairs made with `settings`.
+    """Run `extract.validate.validate` on pairs that were extracted with `settings`.
 
-    `gold` is `pdtb:DIR`. Documents that the embedded parser was trained on count as seen; for gold
-    trees and other parsers none are known.
+    `gold` is `pdtb:DIR`. Documents that the embedded parser was trained on count as seen; with gold
+    trees or another parser no document does.
     """
     reader, target = parse_spec(gold)
     if reader.name != "pdtb":
         raise ConfigError(f"cannot read gold relations from {gold!r}", hint="write pdtb:DIR")
     parser = settings.get("parser", "embedded")
-    given = {key: settings.get(key, False) for key in ("gold_tokens", "gold_sentences")}
+    layers = {key: settings.get(key, False) for key in ("gold_tokens", "gold_sentences")}
     spec, language = settings.get("markers", "all15"), settings.get("language", "en")
     markers = resolve_markers(spec, language, settings.get("patterns", ()))
     relations = read_gold(expanded(target), ids={document.id for document in documents})
-    said = {**settings, "gold": Path(target).name, "trees": tree_source(parser, **given)}
+    facts = {**settings, "gold": Path(target).name, "trees": tree_source(parser, **layers)}
     seen = trained_documents() if parser == "embedded" else frozenset()
-    return validate(pairs, relations, documents, markers, seen=seen, settings=said)
+    return validate(pairs, relations, documents, markers, seen=seen, settings=facts)

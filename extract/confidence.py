@@ -67,21 +67,21 @@ def load_model(language: str, mode: str) -> Model | None:
     return None if weights is None else Model.of(weights, str(MODEL))
 
 
-def threshold(language: str, mode: str, asked: float | None) -> float:
-    """The minimum confidence of a kept pair: `asked`, or the mode's default.
+def threshold(language: str, mode: str, minimum: float | None) -> float:
+    """The minimum confidence of a pair: `minimum`, or the mode's default.
 
     The default is .55 in `standalone` if the language has a model, else 0. Raises `ConfigError`
     for a threshold above 0 without a model.
     """
     model = load_model(language, mode)
-    if asked is None:
+    if minimum is None:
         return DEFAULT_THRESHOLD if model is not None and mode == "standalone" else 0.0
-    if asked > 0 and model is None:
+    if minimum > 0 and model is None:
         raise ConfigError(
-            f"min_confidence = {asked}: there is no confidence model for the language {language!r}",
+            f"min_confidence = {minimum}: no confidence model for the language {language!r}",
             hint="leave min_confidence out",
         )
-    return asked
+    return minimum
 
 
 def features(
@@ -173,9 +173,9 @@ def features(
 
 
 def _oddities(batch: Batch) -> BoolArray:
-    """Tokens whose labels no English tree combines, so that a parser must be wrong.
+    """Tokens that no correct English tree has.
 
-    These are a second subject of a word, a preposition or an auxiliary of a subject, and a
+    They are a second subject of a word, a preposition or an auxiliary of a subject, and a
     subordinator of the root.
     """
     subject, below = batch.labelled("plain_subject"), np.maximum(batch.head, 0)

@@ -8,25 +8,27 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpora.document import Document, Spans, paragraph_spans
 from corpora.errors import ConfigError
 from corpora.languages import is_foreign
 from corpora.processes import in_order
+from corpora.schemas import PAIRS
 from corpora.sentences import split
 from extract.clauses import REFUSALS, Sides, sides_of
 from extract.confidence import load_model, threshold
 from extract.match import PREVIOUS, REASONS, Matches, find_candidates, match_rows
-from extract.pairs import ORDERS, POSITIONS, Pair, Reject, SpanColumn
-from extract.parse import BoolArray, ParsedDocument, Parser, by_words, grouped
+from extract.pairs import ORDERS, POSITIONS, Pair, Reject, SpanColumn, pairs_of
+from extract.parse import BoolArray, Ints, ParsedDocument, Parser, by_words, grouped
 from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
 from extract.prefilter import Prefilter
@@ -37,14 +39,12 @@ from extract.trees import Batch, CompiledPatterns
 
 BATCH_TOKENS = 120_000
 CHUNK_WORDS = 20_000
-OnReject = Callable[[Reject], object]
-Rejected = list[tuple[Matches, list[str]]]
-"""Rejected candidates with a reason for each."""
+_compiled = lru_cache(maxsize=4)(CompiledPatterns)
 
 
 @dataclass(slots=True)
 class PairColumns:
-    """The pairs of one batch as columns: their matches, sides, texts and confidences."""
+    """The pairs of one batch as columns (matches, sides, texts, confidences), and the rejects."""
 
     batch: Batch
     matches: Matches
@@ -53,14 +53,18 @@ class PairColumns:
     s2: list[str]
     confidence: NDArray[np.float32] | None
     """None for a language without a model."""
+    rejected: list[tuple[Matches, list[str]]]
+    """Rejected candidates with a reason for each."""
 
     def __len__(self) -> int:
         return len(self.matches)
 
-    def pairs(self) -> Iterator[Pair]:
-        """The pairs as objects, in the order of the text."""
+    def to_arrow(self) -> pa.RecordBatch:
+        """The pairs as rows of `corpora.schemas.PAIRS`, in the order of the text."""
         batch, matches, sides = self.batch, self.matches, self.sides
-        patterns = batch.patterns
+        table, documents = batch.patterns.table, batch.documents
+        row = batch.row[matches.first]
+        document = batch.row_doc[row]
         # The marker's spans: one, or two for a correlative.
         first = np.stack([matches.first, matches.second], axis=1).ravel()
         length = np.stack([matches.length, matches.second_length], axis=1).ravel()
@@ -69,31 +73,120 @@ class PairColumns:
         # "but if he sings, we stay": the "but" is in S1's span, its text begins after S2.
         begin, s2 = sides.spoken[0], sides.spans[1]
         s1_first = begin.start[begin.offsets[:-1]] < s2.start[s2.offsets[:-1]]
-        columns = (markers, *sides.spans, sides.added)
-        for i, spans in enumerate(zip(*(column.lists() for column in columns), strict=True)):
-            row = batch.row[matches.first[i]]
-            document = batch.documents[batch.row_doc[row]]
-            marker_spans, s1_spans, s2_spans, added = spans
-            yield Pair(
-                doc=document.id,
-                group=document.group,
-                source=document.source,
-                licence=document.licence,
-                language=patterns.table.language,
-                sentence=int(batch.row_sentence[row]),
-                marker=patterns.names[matches.sequence[i]],
-                marker_spans=tuple(marker_spans),
-                s1_spans=tuple(s1_spans),
-                s2_spans=tuple(s2_spans),
-                s1=self.s1[i],
-                s2=self.s2[i],
-                position=POSITIONS[int(matches.s1[i] == PREVIOUS)],
-                order=ORDERS[int(s1_first[i])],
-                has_clauses=bool(sides.has_clauses[i]),
-                pattern=patterns.table.patterns[matches.row[i]].id,
-                s2_added=" ".join(document.text[a:b] for a, b in added),
-                confidence=None if self.confidence is None else float(self.confidence[i]),
-            )
+
+        def chosen(strings: Iterable[str], index: Ints | BoolArray) -> pa.Array:
+            return pa.array(strings, pa.string()).take(pa.array(index, pa.int32()))
+
+        added = zip(document, sides.added.lists(), strict=True)
+        columns = {
+            "doc": chosen([d.id for d in documents], document),
+            "group": chosen([d.group for d in documents], document),
+            "source": chosen([d.source for d in documents], document),
+            "licence": chosen([d.licence for d in documents], document),
+            "language": pa.repeat(table.language, len(self)),
+            "sentence": batch.row_sentence[row],
+            "marker": chosen(batch.patterns.names, matches.sequence),
+            "marker_spans": markers.to_arrow(),
+            "s1_spans": sides.spans[0].to_arrow(),
+            "s2_spans": s2.to_arrow(),
+            "s1": self.s1,
+            "s2": self.s2,
+            "position": chosen(POSITIONS, matches.s1 == PREVIOUS),
+            "order": chosen(ORDERS, s1_first),
+            "has_clauses": sides.has_clauses,
+            "pattern": chosen([pattern.id for pattern in table.patterns], matches.row),
+            "s2_added": [" ".join(documents[d].text[a:b] for a, b in spans) for d, spans in added],
+            "confidence": [None] * len(self) if self.confidence is None else self.confidence,
+        }
+        return pa.RecordBatch.from_pydict(columns, schema=PAIRS)
+
+    def pairs(self) -> Iterator[Pair]:
+        """The pairs as objects, in the order of the text."""
+        return pairs_of(self.to_arrow())
+
+    def rejects(self) -> Iterator[Reject]:
+        """The rejected candidates as objects."""
+        batch = self.batch
+        ids = [*(row.id for row in batch.patterns.table.patterns), ""]  # the row of no match is -1
+        for matches, reasons in self.rejected:
+            starts, ends = batch.start[matches.first], batch.end[matches.first + matches.length - 1]
+            spans = zip(starts.tolist(), ends.tolist(), strict=True)
+            rows = batch.row[matches.first].tolist()
+            columns = (rows, matches.sequence, matches.row, reasons, spans)
+            for row, marker, pattern, reason, span in zip(*columns, strict=True):
+                name, document = batch.patterns.names[marker], batch.documents[batch.row_doc[row]]
+                number = int(batch.row_sentence[row])
+                yield Reject(reason, name, span, document.id, number, ids[pattern])
+
+
+def extract(
+    documents: Iterable[Document],
+    parses: Iterable[ParsedDocument],
+    settings: PairSettings,
+    scheme: str = "ud",
+) -> Iterator[PairColumns]:
+    """The pairs and rejected candidates of parsed documents, as columns for each batch.
+
+    A batch has about `BATCH_TOKENS` tokens with one string table. `documents` have the sentence
+    layer that `parses` were made from, in the same order; `scheme` is that of their labels
+    (`Parser.scheme`).
+    """
+    table = load_patterns(settings.language, scheme, settings.patterns)
+    markers = resolve_markers(settings.markers, settings.language, settings.patterns)
+    modified = settings.mode == "standalone"
+    parsed = zip(documents, parses, strict=True)
+    for strings, same in itertools.groupby(parsed, key=lambda item: item[1].strings):
+        patterns = _compiled(table, markers, strings, modified=modified)
+        for group in grouped(same, lambda item: len(item[1].head), BATCH_TOKENS):
+            of_group, their_parses = zip(*group, strict=True)
+            yield _columns(Batch(of_group, their_parses, patterns), settings)
+
+
+def _columns(batch: Batch, settings: PairSettings) -> PairColumns:
+    """The steps of extraction, each for all candidates of a batch."""
+    patterns = batch.patterns
+    rejected: list[tuple[Matches, list[str]]] = []
+    matches = find_candidates(batch)
+
+    def without(failed: BoolArray, reasons: NDArray[np.str_]) -> Matches:
+        """Keep the failed candidates with their reasons; returns the others."""
+        rejected.append((matches.take(failed), reasons[failed].tolist()))
+        return matches.take(~failed)
+
+    foreign = _foreign(batch)[batch.row_doc[batch.row[matches.first]]]
+    unasked = ~patterns.wanted[matches.sequence]
+    matches = without(foreign | unasked, np.where(foreign, "language", "multiword"))
+    match_rows(batch, matches, whole_clauses=settings.mode != "recall")
+    matches = without(matches.row < 0, np.array(REASONS)[matches.stage])
+    judge = None
+    if settings.mode == "standalone":
+        needs = ["finite"] if patterns.table.pro_drop else ["finite", "subject"]
+        judge = Judge(batch, ["statement"] if settings.subjects == "shared" else needs)
+    sides = sides_of(batch, matches, judge, restore=settings.subjects == "restored")
+    failed = sides.refused > 0
+    matches, sides = without(failed, np.array(REFUSALS)[sides.refused]), sides.take(~failed)
+    confidence = None
+    if model := load_model(settings.language, settings.mode):
+        confidence = model.confidences(batch, matches, sides.spans)
+        failed = confidence < threshold(settings.language, settings.mode, settings.min_confidence)
+        matches = without(failed, np.full(len(failed), "confidence"))
+        sides, confidence = sides.take(~failed), confidence[~failed]
+    doc = batch.row_doc[batch.row[matches.first]]
+    s1, s2 = (
+        texts_of(batch, doc, spans, settings.text, asks)
+        for spans, asks in zip(sides.spoken, sides.asks, strict=True)
+    )
+    return PairColumns(batch, matches, sides, s1, s2, confidence, rejected)
+
+
+def _foreign(batch: Batch) -> BoolArray:
+    """Which documents are clearly not in the table's language."""
+    n = len(batch.documents)
+    document = batch.row_doc[batch.row]
+    words = np.bincount(document[batch.listed("spelled")], minlength=n)
+    frequent = np.bincount(document[batch.listed("frequent")], minlength=n)
+    foreign: BoolArray = is_foreign(words, frequent) & bool(batch.patterns.table.frequent)
+    return foreign
 
 
 class Extractor:
@@ -102,7 +195,7 @@ class Extractor:
     `mode`, `subjects`, `min_confidence`, `text` and `language` are those of `PairSettings`;
     `patterns` is a pattern file, or several. `gold_sentences` keeps the sentences of the
     source if it has any (else rules split it), `gold_tokens` its tokens too. `reject_counts` counts
-    rejected candidates by reason; `on_reject` is called with each.
+    rejected candidates by reason; `on_reject` is called with each, in the order of the text.
     """
 
     def __init__(
@@ -117,82 +210,65 @@ class Extractor:
         gold_sentences: bool = False,
         gold_tokens: bool = False,
         workers: int = 1,
-        on_reject: OnReject | None = None,
+        on_reject: Callable[[Reject], object] | None = None,
         patterns: str | Path | Iterable[str | Path] = (),
         **parser_settings: Any,
     ) -> None:
         files = [patterns] if isinstance(patterns, str | Path) else patterns
+        shape = {"mode": mode, "language": language, "text": text, "subjects": subjects}
+        shape |= {"markers": markers if isinstance(markers, str) else ",".join(markers)}
         self.settings = PairSettings.of(
-            {
-                "markers": markers if isinstance(markers, str) else ",".join(markers),
-                "language": language,
-                "mode": mode,
-                "subjects": subjects,
-                "min_confidence": min_confidence,
-                "text": text,
-                "patterns": tuple(map(str, files)),
-            }
+            {**shape, "min_confidence": min_confidence, "patterns": tuple(map(str, files))}
         )
         if not isinstance(parser, str) and workers > 1:
             raise ConfigError("several workers need a parser by its name, not an object")
         self.workers, self.gold_tokens = workers, gold_tokens
         name = parser if isinstance(parser, str) else parser.name
         self.gold_sentences = gold_sentences or gold_tokens or name == "gold"
-        again = {"parser": parser, "gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
-        self._again = {**self.settings.model_dump(), **again, **parser_settings}
+        layers = {"gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
+        self._keywords = {
+            **self.settings.model_dump(),
+            "parser": parser,
+            **layers,
+            **parser_settings,
+        }
         self.markers = resolve_markers(self.settings.markers, language, self.settings.patterns)
-        self.model = load_model(language, mode)
-        self.threshold = threshold(language, mode, min_confidence)
-        self.on_reject = on_reject
+        threshold(language, mode, min_confidence)  # raises for a language without a model
+        self.on_reject = on_reject or (lambda reject: None)
         self.reject_counts: Counter[str] = Counter()
         self._waiting: defaultdict[str, list[Reject]] = defaultdict(list)
         self.parser = self._parser(parser, dict(parser_settings))
-        self._patterns: CompiledPatterns | None = None
 
     def pairs(self, documents: Iterable[Document]) -> Iterator[Pair]:
-        """The pairs of all documents, in order; counts are complete when it is exhausted.
+        """The pairs of all documents, in order; `reject_counts` is complete after the last pair."""
+        for rows in self.rows(documents):
+            yield from pairs_of(rows)
+
+    def rows(self, documents: Iterable[Document]) -> Iterator[pa.RecordBatch]:
+        """The same pairs as rows of `corpora.schemas.PAIRS`.
 
         With several `workers`, each process loads the parser and takes chunks of documents; the
         order of pairs and rejects stays the same.
         """
         if self.workers <= 1:
             for columns in self.columns(documents):
-                yield from columns.pairs()
+                yield columns.to_arrow()
             return
-        again = pickle.dumps(self._again)
-        jobs = ((again, chunk) for chunk in by_words(documents, CHUNK_WORDS))
-        for pairs, rejects in in_order(_extract_chunk, jobs, self.workers):
-            for reject in rejects:
-                self.reject_counts[reject.reason] += 1
-                if self.on_reject is not None:
-                    self.on_reject(reject)
-            yield from pairs
+        keywords = pickle.dumps(self._keywords)
+        jobs = ((keywords, chunk) for chunk in by_words(documents, CHUNK_WORDS))
+        for rows, rejects in in_order(_extract_chunk, jobs, self.workers):
+            self._report(rejects)
+            yield from rows
 
     def columns(self, documents: Iterable[Document]) -> Iterator[PairColumns]:
-        """The same pairs as columns, one set for each batch of documents."""
-        ready, to_parse = itertools.tee(self._with_sentences(d) for d in documents)
-        parsed = self.parser.parse(to_parse)
-        for batch in batches(zip(ready, parsed, strict=True)):
-            yield self.extract([d for d, _ in batch], [p for _, p in batch])
-
-    def extract(
-        self, documents: Sequence[Document], parses: Sequence[ParsedDocument]
-    ) -> PairColumns:
-        """The pairs of parsed documents, whose parses share one string table.
-
-        Rejects come document by document in the order of the text.
-        """
-        columns, rejected = self._extract(documents, parses)
-        for _, reasons in rejected:
-            self.reject_counts.update(reasons)
-        if self.on_reject is not None:
-            for reject in _rejects(columns.batch, rejected):
-                self._waiting[reject.doc].append(reject)
-            for document in documents:
-                mine = self._waiting.pop(document.id, [])
-                for reject in sorted(mine, key=lambda r: (r.span, r.marker, r.reason)):
-                    self.on_reject(reject)
-        return columns
+        """The pairs and rejected candidates as columns, one set for each batch of documents."""
+        for columns in self._extract(map(self._with_sentences, documents)):
+            for reject in columns.rejects():
+                self._wait(reject)
+            for document in columns.batch.documents:
+                rejects = self._waiting.pop(document.id, [])
+                self._report(sorted(rejects, key=lambda r: (r.span, r.marker, r.reason)))
+            yield columns
 
     def pairs_in(self, text: str, previous: str = "", marker: str | None = None) -> list[Pair]:
         """The pairs of a text in order; with `marker`, only those of this marker.
@@ -208,7 +284,7 @@ class Extractor:
     def results_in(self, sentence: str, previous: str = "") -> list[Pair | Reject]:
         """The pairs and rejects of one sentence, in order.
 
-        Nothing is split, whatever stops it has; `previous` is the previous sentence.
+        The text stays one sentence, even with full stops inside; `previous` is the sentence before.
         """
         return self._results(sentence, Spans([0], [len(sentence)]), previous)
 
@@ -220,54 +296,13 @@ class Extractor:
             spans.add(len(before) + start, len(before) + end)
         language = self.settings.language
         document = Document(id="", text=before + text, language=language, sentences=spans)
-        columns, rejected = self._extract([document], list(self.parser.parse([document])))
-        results: list[Pair | Reject] = [*_rejects(columns.batch, rejected), *columns.pairs()]
+        (columns,) = self._extract([document])
+        results: list[Pair | Reject] = [*columns.rejects(), *columns.pairs()]
         return sorted((r for r in results if _begin(r) >= len(before)), key=_begin)
 
-    def _extract(
-        self, documents: Sequence[Document], parses: Sequence[ParsedDocument]
-    ) -> tuple[PairColumns, Rejected]:
-        """The pairs of some documents, and the rejected candidates with a reason for each."""
-        settings = self.settings
-        if self._patterns is None or self._patterns.strings is not parses[0].strings:
-            table = load_patterns(settings.language, self.parser.scheme, settings.patterns)
-            self._patterns = CompiledPatterns(
-                table, self.markers, parses[0].strings, modified=settings.mode == "standalone"
-            )
-        patterns = self._patterns
-        batch = Batch(documents, parses, patterns)
-        rejected: Rejected = []
-        matches = find_candidates(batch)
-
-        def without(failed: BoolArray, reasons: NDArray[np.str_]) -> Matches:
-            """Keep the failed candidates with their reasons; returns the others."""
-            rejected.append((matches.take(failed), reasons[failed].tolist()))
-            return matches.take(~failed)
-
-        foreign = _foreign(batch)[batch.row_doc[batch.row[matches.first]]]
-        unasked = ~patterns.wanted[matches.sequence]
-        matches = without(foreign | unasked, np.where(foreign, "language", "multiword"))
-        match_rows(batch, matches, whole_clauses=settings.mode != "recall")
-        matches = without(matches.row < 0, np.array(REASONS)[matches.stage])
-        judge = None
-        if settings.mode == "standalone":
-            needs = ["finite"] if patterns.table.pro_drop else ["finite", "subject"]
-            judge = Judge(batch, ["statement"] if settings.subjects == "shared" else needs)
-        sides = sides_of(batch, matches, judge, restore=settings.subjects == "restored")
-        failed = sides.refused > 0
-        matches, sides = without(failed, np.array(REFUSALS)[sides.refused]), sides.take(~failed)
-        confidence = None
-        if self.model is not None:
-            confidence = self.model.confidences(batch, matches, sides.spans)
-            failed = confidence < self.threshold
-            matches = without(failed, np.full(len(failed), "confidence"))
-            sides, confidence = sides.take(~failed), confidence[~failed]
-        doc = batch.row_doc[batch.row[matches.first]]
-        s1, s2 = (
-            texts_of(batch, doc, spans, settings.text, asks)
-            for spans, asks in zip(sides.spoken, sides.asks, strict=True)
-        )
-        return PairColumns(batch, matches, sides, s1, s2, confidence), rejected
+    def _extract(self, documents: Iterable[Document]) -> Iterator[PairColumns]:
+        ready, to_parse = itertools.tee(documents)
+        return extract(ready, self.parser.parse(to_parse), self.settings, self.parser.scheme)
 
     def _with_sentences(self, document: Document) -> Document:
         if self.gold_sentences and document.sentences is not None:
@@ -288,59 +323,31 @@ class Extractor:
         table = load_patterns(self.settings.language, "ud", self.settings.patterns)
         settings.setdefault("prefilter", Prefilter(self.markers, table, self.settings.looks_back))
         settings.setdefault("gold_tokens", self.gold_tokens)
-        return get_parser(parser, on_skip=self._skipped, **settings)
+        return get_parser(parser, on_skip=self._wait, **settings)
 
-    def _skipped(self, reject: Reject) -> None:
-        """A sentence that the parser skipped, to be reported with its document's rejects."""
-        self.reject_counts[reject.reason] += 1
-        if self.on_reject is not None:
-            self._waiting[reject.doc].append(reject)
+    def _wait(self, reject: Reject) -> None:
+        """Keep a reject until those of its document are reported."""
+        self._waiting[reject.doc].append(reject)
 
-
-def _foreign(batch: Batch) -> BoolArray:
-    """Which documents are clearly not in the table's language."""
-    n = len(batch.documents)
-    document = batch.row_doc[batch.row]
-    words = np.bincount(document[batch.listed("spelled")], minlength=n)
-    frequent = np.bincount(document[batch.listed("frequent")], minlength=n)
-    known = bool(batch.patterns.table.frequent)
-    foreign: BoolArray = known & is_foreign(words, frequent)
-    return foreign
-
-
-def batches(
-    items: Iterable[tuple[Document, ParsedDocument]], tokens: int = BATCH_TOKENS
-) -> Iterator[list[tuple[Document, ParsedDocument]]]:
-    """Documents with their parses, in groups of about `tokens` tokens that share a string table."""
-    for _, same in itertools.groupby(items, key=lambda item: item[1].strings):
-        yield from grouped(same, lambda item: len(item[1].head), tokens)
-
-
-def _rejects(batch: Batch, rejected: Rejected) -> Iterator[Reject]:
-    """The rejected candidates as objects."""
-    ids = [*(row.id for row in batch.patterns.table.patterns), ""]  # the row of no match is -1
-    for matches, reasons in rejected:
-        starts, ends = batch.start[matches.first], batch.end[matches.first + matches.length - 1]
-        spans = zip(starts.tolist(), ends.tolist(), strict=True)
-        rows = batch.row[matches.first].tolist()
-        columns = (rows, matches.sequence, matches.row, reasons, spans)
-        for row, marker, pattern, reason, span in zip(*columns, strict=True):
-            name, document = batch.patterns.names[marker], batch.documents[batch.row_doc[row]]
-            sentence = int(batch.row_sentence[row])
-            yield Reject(reason, name, span, document.id, sentence, ids[pattern])
+    def _report(self, rejects: Iterable[Reject]) -> None:
+        for reject in rejects:
+            self.reject_counts[reject.reason] += 1
+            self.on_reject(reject)
 
 
 @cache
-def _extractor(settings: bytes) -> Extractor:
-    """A worker's extractor, made once; pickled settings may be a key, a dict among them may not."""
-    return Extractor(**pickle.loads(settings))
+def _extractor(keywords: bytes) -> Extractor:
+    """A worker's extractor, made once: pickled keywords can be a cache's key, a dict cannot."""
+    return Extractor(**pickle.loads(keywords))
 
 
-def _extract_chunk(settings: bytes, documents: list[Document]) -> tuple[list[Pair], list[Reject]]:
+def _extract_chunk(
+    keywords: bytes, documents: list[Document]
+) -> tuple[list[pa.RecordBatch], list[Reject]]:
     rejects: list[Reject] = []
-    extractor = _extractor(settings)
+    extractor = _extractor(keywords)
     extractor.on_reject = rejects.append
-    return list(extractor.pairs(documents)), rejects
+    return list(extractor.rows(documents)), rejects
 
 
 def _begin(result: Pair | Reject) -> int:

@@ -66,7 +66,7 @@ class Matches:
 
 
 def find_candidates(batch: Batch) -> Matches:
-    """Every occurrence; a token belongs to at most one (correlatives first, then the longest)."""
+    """The occurrences of markers, without overlap: correlatives come first, then the longest."""
     hits = np.flatnonzero(batch.word)
     hits = hits[np.argsort(batch.word[hits], kind="stable")]
     present, begin = np.unique(batch.word[hits], return_index=True)
@@ -74,7 +74,7 @@ def find_candidates(batch: Batch) -> Matches:
     free = np.ones(len(batch), dtype=bool)
 
     def places(words: Sequence[int]) -> Ints:
-        """Where the words are adjacent in one sentence and no other candidate has one of them."""
+        """The tokens where the words begin, adjacent in a sentence and free of other candidates."""
         starts = tokens_of.get(words[0], np.empty(0, dtype=np.intp))
         for k, word in enumerate(words):
             starts = starts[starts + k < len(batch)]
@@ -82,7 +82,7 @@ def find_candidates(batch: Batch) -> Matches:
             starts = starts[here & (batch.row[starts + k] == batch.row[starts])]
         return starts
 
-    found: list[Ints] = []
+    columns: list[Ints] = []
     for number, sequence in enumerate(batch.patterns.sequences):
         words = batch.patterns.numbers(sequence.words.split())
         later = batch.patterns.numbers(sequence.second.split())
@@ -97,8 +97,8 @@ def find_candidates(batch: Batch) -> Matches:
             free[start[:, None] + np.arange(len(part))] = False
         second_is_lead = bool(later) and sequence.second == sequence.like
         shape = (number, len(words), len(later), second_is_lead)
-        found.append(np.stack([first, second, *(np.full(len(first), n) for n in shape)]))
-    table = np.concatenate(found, axis=1).astype(np.int32)
+        columns.append(np.stack([first, second, *(np.full(len(first), n) for n in shape)]))
+    table = np.concatenate(columns, axis=1).astype(np.int32)
     table = table[:, np.argsort(table[0], kind="stable")]
     first, second, number, length, second_length, second_is_lead = table
     lead = np.where(second_is_lead, second, first)
@@ -147,7 +147,7 @@ def _head_token(batch: Batch, first: Ints, length: Ints) -> Ints:
 
 
 def match_rows(batch: Batch, matches: Matches, whole_clauses: bool = False) -> None:
-    """Fill in row, heads and stage: rows in the order of the table, the first that holds wins.
+    """Fill in `row`, `s2`, `s1` and `stage`: the first row of the table that matches wins.
 
     With `whole_clauses`, S1 of a subordinate clause is the nearest clause above that is finite or
     has a subject, whatever the row says: clauses in between could not stand alone.
@@ -186,7 +186,7 @@ def _reached(matches: Matches, which: Ints, stage: int) -> None:
 
 
 class _Heads:
-    """The heads of both clauses by the rules of a row, and whether these have what it asks for."""
+    """Finds the heads of both clauses by a row's rules, and checks the row's conditions on them."""
 
     def __init__(self, batch: Batch, whole_clauses: bool) -> None:
         self.batch, self.whole_clauses = batch, whole_clauses
@@ -271,9 +271,9 @@ class _Heads:
         if row.compared:
             # The words, the tokens that these modify from the left, and their heads: the clause of
             # "as tall as he is" depends on "tall", or in a parse on the verb above it.
-            named = self.worded(row.compared, batch.tokens) & ~batch.labelled("subordinator")
-            modified = batch.with_child(named & (batch.head > batch.tokens))
-            compares = named | modified | batch.with_child(modified)
+            comparatives = self.worded(row.compared, batch.tokens) & ~batch.labelled("subordinator")
+            modified = batch.with_child(comparatives & (batch.head > batch.tokens))
+            compares = comparatives | modified | batch.with_child(modified)
             fits &= compares[batch.head[s2]] & (batch.head[s2] >= 0)
         return fits
 
@@ -357,7 +357,7 @@ class _Heads:
         return fits
 
 
-def _last_before(wanted: BoolArray) -> Ints:
-    """For each token the last wanted one before it; -1 if there is none."""
-    running = np.maximum.accumulate(np.where(wanted, np.arange(len(wanted), dtype=np.int32), -1))
+def _last_before(marked: BoolArray) -> Ints:
+    """For each token the last marked token before it; -1 if there is none."""
+    running = np.maximum.accumulate(np.where(marked, np.arange(len(marked), dtype=np.int32), -1))
     return np.concatenate([np.array([-1], dtype=running.dtype), running[:-1]])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 
 from corpora.document import Span
+from corpora.schemas import SPAN, SPANS
 from extract.parse import BoolArray, Ints
 
 POSITIONS = ("same_sentence", "previous_sentence")
@@ -48,6 +51,14 @@ class Pair:
     pattern: str
     s2_added: str = ""
     confidence: float | None = None
+
+
+def pairs_of(rows: pa.RecordBatch) -> Iterator[Pair]:
+    """Rows of `corpora.schemas.PAIRS` as objects."""
+    for row in rows.to_pylist():
+        for key in ("marker_spans", "s1_spans", "s2_spans"):
+            row[key] = tuple(map(tuple, row[key]))
+        yield Pair(**row)
 
 
 MEANINGS = {
@@ -129,3 +140,9 @@ class SpanColumn:
         """The rows as Python lists of `(start, end)`."""
         flat = list(zip(self.start.tolist(), self.end.tolist(), strict=True))
         return [flat[a:b] for a, b in pairwise(self.offsets.tolist())]
+
+    def to_arrow(self) -> pa.ListArray:
+        """The rows as an Arrow column of lists of `[start, end]`."""
+        flat = np.stack([self.start, self.end], axis=1).ravel()
+        spans = pa.FixedSizeListArray.from_arrays(pa.array(flat, pa.int32()), type=SPAN)
+        return pa.ListArray.from_arrays(self.offsets, spans, type=SPANS)

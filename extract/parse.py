@@ -15,7 +15,7 @@ STRINGS_LIMIT = 200_000
 """A parser starts a new table after this many strings, so memory does not grow with the corpus."""
 
 LETTERS_A_WORD = 10
-"""Characters that count as a word if spaces are rarer; English prose has 5 to 8 for each space."""
+"""Characters that count as a word in a text with fewer spaces; English has 5 to 8 for a space."""
 
 NAMES = ("form", "upos", "xpos", "feats", "deprel")
 """The columns of `ParsedDocument` that are codes of `strings`."""
@@ -47,10 +47,10 @@ class StringTable:
         return number
 
     def codes(self, strings: Iterable[str]) -> IntArray:
-        given = list(strings)
-        for string in dict.fromkeys(given):
+        names = list(strings)
+        for string in dict.fromkeys(names):
             self.code(string)
-        return np.fromiter(map(self._codes.__getitem__, given), np.int32, len(given))
+        return np.fromiter(map(self._codes.__getitem__, names), np.int32, len(names))
 
 
 @dataclass(slots=True)
@@ -108,14 +108,14 @@ def by_words(documents: Iterable[Document], words: int) -> Iterator[list[Documen
 
 
 def grouped(items: Iterable[Item], size: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
-    """Items in order in groups, each closed when its sizes sum up to `least`."""
+    """Consecutive items in groups; a group is complete when its sizes sum up to `least`."""
     group: list[Item] = []
-    filled = 0
+    total = 0
     for item in items:
         group.append(item)
-        filled += size(item)
-        if filled >= least:
+        total += size(item)
+        if total >= least:
             yield group
-            group, filled = [], 0
+            group, total = [], 0
     if group:
         yield group

@@ -41,7 +41,7 @@ class Prefilter:
     def choose(self, document: Document) -> IntArray:
         """The numbers of the sentences to parse, increasing.
 
-        Of one or two sentences, all are chosen: there is little to save.
+        A text of one or two sentences is parsed whole: there is little to save.
         """
         layer = document.sentences
         if layer is None:
@@ -52,13 +52,13 @@ class Prefilter:
         hits = [m.start() for m in self._any.finditer(document.text.replace("ſ", "s"))]
         # "be-cause" with a soft hyphen: whether it is a marker, the parser's tokens will show.
         hits += [m.start() for m in INVISIBLY_PARTED.finditer(document.text)]
-        chosen = np.unique(np.searchsorted(starts, hits, side="right") - 1)
-        chosen = chosen[chosen >= 0]
-        if self.previous and len(chosen):
-            text, numbers = document.text, chosen.tolist()
+        sentences = np.unique(np.searchsorted(starts, hits, side="right") - 1)
+        sentences = sentences[sentences >= 0]
+        if self.previous and len(sentences):
+            text, numbers = document.text, sentences.tolist()
             back = [s - 1 for s in numbers if s > 0 and self._looks_back(text[slice(*layer[s])])]
-            chosen = np.union1d(chosen, np.array(back, dtype=np.int64))
-        return chosen.astype(np.int32)
+            sentences = np.union1d(sentences, np.array(back, dtype=np.int64))
+        return sentences.astype(np.int32)
 
     def _looks_back(self, sentence: str) -> bool:
         sentence = seen(sentence)[0]

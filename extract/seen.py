@@ -22,7 +22,7 @@ LABEL = re.compile(
     r"|(?:(?:[A-Z][\w.'’-]*,?\s){1,6}(?:\d{1,2}\s)?)?\([A-Z]\w{1,9}(?:\s[A-Z]\w+)?\)" + _DASH +
     r"|[A-Z]{3,}(?:\s[A-Z]{2,})*(?:,\s[A-Z][a-z]{2,8}\.?\s\d{1,2})?" + _DASH
 )  # fmt: skip
-"""What stands before a sentence and is no word of it."""
+"""A label before a sentence, not one of its words."""
 _FLAG = "[\U0001f1e6-\U0001f1ff]"
 _PRINTED = "[ﬀ-ﬆſ]"
 _LEFT_OUT = re.compile(
@@ -50,17 +50,17 @@ def seen(text: str) -> tuple[str, NDArray[np.int64]]:
     """
     if not _LEFT_OUT.search(text):
         return text, np.arange(len(text) + 1)
-    kept = np.ones(len(text) + 1, dtype=np.int64)
+    widths = np.ones(len(text) + 1, dtype=np.int64)
 
     def shown(match: re.Match[str]) -> str:
         if match[0] == "." and not _shortens(text, match.start()):
             return "."
         letters = unicodedata.normalize("NFKC", match[0]) if re.match(_PRINTED, match[0]) else ""
-        kept[match.start() : match.end()] = 0
-        kept[match.start()] = len(letters)
+        widths[match.start() : match.end()] = 0
+        widths[match.start()] = len(letters)
         return letters
 
-    return _LEFT_OUT.sub(shown, text), np.repeat(np.arange(len(text) + 1), kept)
+    return _LEFT_OUT.sub(shown, text), np.repeat(np.arange(len(text) + 1), widths)
 
 
 def _shortens(text: str, at: int) -> bool:

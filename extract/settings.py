@@ -57,13 +57,3 @@ class ParseSettings(Table):
     words_per_shard: int = WORDS_PER_SHARD
     patterns: tuple[str, ...] = ()
     """The user's pattern files; a stage's hash contains their contents (`patterns_hash`)."""
-
-
-class ExtractSettings(PairSettings):
-    """Settings of the stored pairs."""
-
-    scheme: str = "ud"
-    """The label scheme of the parses (`scheme_of(folder)`)."""
-    parsed: tuple[str, ...] | None = None
-    """The markers that the parses were made for (`markers_of(folder)`), None for all."""
-    words_per_shard: int = WORDS_PER_SHARD

@@ -16,7 +16,7 @@ from pydantic import Field
 from corpora.declared import Table
 from corpora.store.documents import shards_of
 from corpora.store.rows import parquet_batches, write_parquet
-from extract.pairs import Pair
+from extract.pairs import Pair, pairs_of
 from extract.parse import NAMES, STRINGS_LIMIT, Ints, ParsedDocument, StringTable
 
 NUMBERS = ("start", "end", "head")
@@ -81,7 +81,7 @@ class PairCounts(Facts):
 
 
 def write_parses(path: Path, parses: Sequence[ParsedDocument], facts: ParseFacts) -> None:
-    """One shard of parses."""
+    """Write one shard of parses."""
 
     def names(parse: ParsedDocument, column: str) -> list[str]:
         strings = parse.strings.strings
@@ -131,7 +131,4 @@ def iter_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
     """The pairs of some folders, in the order in which they were written."""
     for path in shards_of(folders, "pairs"):
         for batch in parquet_batches(path):
-            for row in batch.to_pylist():
-                for key in ("marker_spans", "s1_spans", "s2_spans"):
-                    row[key] = tuple((start, end) for start, end in row[key])
-                yield Pair(**row)
+            yield from pairs_of(batch)

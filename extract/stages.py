@@ -10,24 +10,34 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice, zip_longest
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
+
+import pyarrow as pa
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.processes import in_order
-from corpora.schemas import PAIRS, pairs_to_batch
+from corpora.schemas import PAIRS
 from corpora.store.atomic import write_json
+from corpora.store.documents import shards_of
 from corpora.store.rows import write_parquet
-from extract.extractor import Extractor, batches
-from extract.pairs import Reject
-from extract.parse import ParsedDocument, Parser, by_words
+from extract import extractor
+from extract.extractor import PairColumns
+from extract.parse import by_words
 from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
 from extract.prefilter import Prefilter
-from extract.settings import ExtractSettings, PairSettings, ParseSettings
-from extract.shards import PairCounts, ParseCounts, ParseFacts, Rejects, write_parses
+from extract.settings import WORDS_PER_SHARD, PairSettings, ParseSettings
+from extract.shards import (
+    PairCounts,
+    ParseCounts,
+    ParseFacts,
+    Rejects,
+    iter_parses,
+    write_parses,
+)
 
 PARSE_VERSION = 7
 EXTRACT_VERSION = 18
@@ -35,7 +45,7 @@ EXTRACT_VERSION = 18
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which shards a worker of several makes: number `rank`, `rank + of`, `rank + 2 of`, ..."""
+    """The shards of one of several workers: number `rank`, `rank + of`, `rank + 2 of`, ..."""
 
     rank: int = 0
     of: int = 1
@@ -78,63 +88,53 @@ def parse(
     return ParseCounts.of(_summed(ParseFacts.read(path).counts.model_dump() for path in paths))
 
 
-def scheme_of(folder: Path) -> str:
-    """The label scheme of the parses in `folder`."""
-    return ParseFacts.read(folder / "parses-00000.parquet").scheme
-
-
-def markers_of(folder: Path) -> tuple[str, ...] | None:
-    """The markers whose sentences are parsed in `folder`; None if all sentences are."""
-    return ParseFacts.read(folder / "parses-00000.parquet").markers
-
-
 def extract(
     documents: Iterable[Document],
-    parses: Iterable[ParsedDocument],
+    parses: Path,
     folder: Path,
-    settings: ExtractSettings | None = None,
+    settings: PairSettings | None = None,
     *,
+    words_per_shard: int = WORDS_PER_SHARD,
     part: Part = WHOLE,
 ) -> PairCounts:
     """Extract pairs into `folder/pairs-00000.parquet` and on, and `folder/rejects.json`.
 
-    `documents` have the sentence layer that `parses` were made from, in the same order.
-    With `part`, only its shards are made and counted, and `rejects.json` is not written. Raises
-    `ConfigError` for a marker that the parses were not made for, `InputError` if the parses are
-    those of other documents.
+    `documents` have the sentence layer that the parses in the folder `parses` were made from, in
+    the same order. With `part`, only its shards are made and counted, and `rejects.json` is not
+    written. Raises `ConfigError` for a marker that the parses were not made for, `InputError` if
+    the parses are those of other documents.
     """
-    settings = settings or ExtractSettings()
-    if settings.parsed is not None:
-        asked = resolve_markers(settings.markers, settings.language, settings.patterns)
-        if lost := [marker for marker in asked if marker not in settings.parsed]:
+    settings = settings or PairSettings()
+    facts = ParseFacts.read(shards_of(parses, "parses")[0])
+    if facts.markers is not None:
+        markers = resolve_markers(settings.markers, settings.language, settings.patterns)
+        if missing := [marker for marker in markers if marker not in facts.markers]:
             raise ConfigError(
-                f"the parses were not made for the markers {', '.join(lost)}: "
+                f"the parses were not made for the markers {', '.join(missing)}: "
                 "sentences with only these were not parsed",
                 hint="run the parse stage again with all these markers",
             )
     folder.mkdir(parents=True, exist_ok=True)
     shards: list[dict[str, Any]] = []
-    parsed = iter(parses)
+    stored = iter_parses(parses)
     hint = "the parses were made from other documents: run the parse stage again"
-    for number, group in enumerate(by_words(documents, settings.words_per_shard)):
-        pairs: list[tuple[Document, ParsedDocument]] = []
-        for document in group:
-            one = next(parsed, None)
-            if one is None or one.doc != document.id:
-                found = "nothing" if one is None else repr(one.doc)
+    for number, group in enumerate(by_words(documents, words_per_shard)):
+        group_parses = list(islice(stored, len(group)))
+        for document, parse in zip_longest(group, group_parses):
+            if parse is None or parse.doc != document.id:
+                instead = "nothing" if parse is None else repr(parse.doc)
                 raise InputError(
-                    f"expected the parse of document {document.id!r}, found {found}", hint=hint
+                    f"expected the parse of document {document.id!r}, found {instead}", hint=hint
                 )
-            pairs.append((document, one))
         path = folder / f"pairs-{number:05d}.parquet"
         if not part.has(number):
             continue
         if not path.is_file():
-            _extract_shard(settings, pairs, path)
+            _extract_shard(extractor.extract(group, group_parses, settings, facts.scheme), path)
         shards.append(PairCounts.read(path).model_dump())
-    for left in parsed:
+    for parse in stored:
         raise InputError(
-            f"there is a parse of document {left.doc!r}, but no such document", hint=hint
+            f"there is a parse of document {parse.doc!r}, but no such document", hint=hint
         )
     counts = PairCounts.of(_summed(shards))
     if part == WHOLE:
@@ -172,24 +172,24 @@ def _parse_shard(settings: ParseSettings, documents: list[Document], path: Path)
     write_parses(path, parses, ParseFacts(counts=counts, scheme=parser.scheme, markers=markers))
 
 
-def _extract_shard(
-    settings: ExtractSettings, parsed: list[tuple[Document, ParsedDocument]], path: Path
-) -> None:
-    rejects: list[Reject] = []
-    parser = cast("Parser", SimpleNamespace(name="stored", scheme=settings.scheme))
-    shaping = settings.model_dump(include=set(PairSettings.model_fields))
-    extractor = Extractor(parser=parser, on_reject=rejects.append, **shaping)
-    columns = (extractor.extract([d for d, _ in b], [p for _, p in b]) for b in batches(parsed))
-    pairs = [pair for batch in columns for pair in batch.pairs()]
-    markers = Counter(reject.marker for reject in rejects)
+def _extract_shard(columns: Iterable[PairColumns], path: Path) -> None:
+    rows: list[pa.RecordBatch] = []
+    documents, markers, reasons = 0, Counter[str](), Counter[str]()
+    for of_batch in columns:
+        rows.append(of_batch.to_arrow())
+        documents += len(of_batch.batch.documents)
+        for reject in of_batch.rejects():
+            markers[reject.marker] += 1
+            reasons[reject.reason] += 1
+    table = pa.Table.from_batches(rows, PAIRS)
     counts = PairCounts(
-        documents=len(parsed),
-        markers=Counter(pair.marker for pair in pairs),
-        pairs=len(pairs),
-        positions=Counter(pair.position for pair in pairs),
-        rejects=Rejects(markers=markers, reasons=extractor.reject_counts),
+        documents=documents,
+        markers=Counter(table["marker"].to_pylist()),
+        pairs=len(table),
+        positions=Counter(table["position"].to_pylist()),
+        rejects=Rejects(markers=markers, reasons=reasons),
     )
-    write_parquet(path, [pairs_to_batch(pairs)], PAIRS, counts.metadata())
+    write_parquet(path, rows, PAIRS, counts.metadata())
 
 
 def _summed(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -55,7 +55,7 @@ MARKUP = re.compile(
     r"|\[(?:Illustration|Sidenote)\b[^\]]{0,600}\]|\[P(?:g|age) \d+\]|\{\d{1,3}\}"  # Gutenberg
     r"|â€|Ã[\x80-\xbf]"  # UTF-8 read as another encoding
 )
-"""What no clause has: its place shows that the text was not converted."""
+"""Markup, which no clause has: the text was not converted there."""
 PAGE = re.compile(r"\n\n(?<=[\w,;-]\n\n)[^a-z\n]{1,60}\n\n(?=[a-z])")
 """The head or number of a page within a sentence."""
 LONGEST_SUBJECT = 8
@@ -68,9 +68,9 @@ GOVERNORS = 3
 class Speech:
     """The quotations of a document: stretches `[start, end)` and whose speech each is.
 
-    A stretch ends behind its closing mark, or where that is left out, behind its place.
+    A stretch ends behind its closing mark, or where a missing mark would stand.
     Speeches are numbered from 1: the quotations of a paragraph, and those of the next paragraph
-    if the last quotation is not closed. Quoted words in the narrator's own sentence are no speech:
+    if the last quotation is not closed. Quoted words in the narrator's sentence are not speech:
     “he called it “home””, without a comma or colon before them and with no sentence inside.
     """
 
@@ -133,7 +133,7 @@ class Speech:
         return [(start, end) for start, end in inside if end > start]
 
     def quotes_all(self, text: str, span: Span) -> bool:
-        """Whether no word of the span is narration."""
+        """Whether all words of the span are in quotations."""
         at = span[0]
         for start, end, _ in self._touching(span):
             if any(map(str.isalnum, text[at : max(start, at)])):
@@ -149,9 +149,9 @@ class Speech:
 
 
 class Judge:
-    """What the trees of a batch say about clauses that stand alone; `judge` decides for a block.
+    """Facts about a batch's trees that decide whether clauses stand alone; `judge` applies them.
 
-    `needs` are the properties of a clause that is whole.
+    `needs` are the properties of a complete clause.
     """
 
     def __init__(self, batch: Batch, needs: Sequence[str]) -> None:
@@ -182,14 +182,14 @@ class Judge:
         opens = (head > tokens) & (tokens < batch.leftmost_child("core")[head])
         subordinator, that = labelled("subordinator") & opens, listed("complementizer")
         adverbial = labelled("adverbial_clause")
-        lost = subordinator & that & adverbial[head]  # "so that he may stay" is wanted, not stated
+        supposed = subordinator & that & adverbial[head]  # "so that he may stay": a wish
         if batch.patterns.table.standalone.asserted:
-            lost |= subordinator & ~listed("asserted")
+            supposed |= subordinator & ~listed("asserted")
         correlative = listed("correlative") & (head > tokens)
         correlative &= ~subordinator & ~labelled("modifier")
         self.inner = correlative & ~opens
         """Correlatives that a clause keeps: "it was neither deep nor wide"."""
-        self.lost = batch.with_child(lost | (correlative & opens))
+        self.supposed = batch.with_child(supposed | (correlative & opens))
         self.complement = batch.with_child(subordinator & that)
         self.clause_before = batch.leftmost(adverbial & tagged("finite"))
         """The first finite adverbial clause of each token."""
@@ -199,11 +199,11 @@ class Judge:
         self.inverted = (batch.leftmost_child("auxiliary") < subject) & (subject < len(batch))
         interrogative = tagged("interrogative")
         by_subject = interrogative[np.minimum(subject, len(batch) - 1)]
-        self.told_when = adverbial & ~self.inverted & ~by_subject
+        self.adverbial_statement = adverbial & ~self.inverted & ~by_subject
         """Adverbial clauses without the form of a question."""
-        told = labelled("reported_clause") & (head >= 0)
-        self.indirect = told & (self.speech[head] == self.speech)
-        """Reported clauses that are no quotations."""
+        reported = labelled("reported_clause") & (head >= 0)
+        self.indirect = reported & (self.speech[head] == self.speech)
+        """Reported clauses that are not quotations."""
         self.doubtful = self._doubtful()
         commands = tagged("imperative") & ~self.indirect[self.top]
         complete = batch.has(tokens, needs)
@@ -217,13 +217,13 @@ class Judge:
         """Words with a relative clause of their own: "what" in "what I fear is torture"."""
         self.open_end = self._open_ends()
         self.argument = labelled("object") | labelled("subject")
-        asked = interrogative & ~self.free
-        asking = np.flatnonzero(asked & (tokens < subject[head]) & (head > tokens))
+        question_words = interrogative & ~self.free
+        fronted = np.flatnonzero(question_words & (tokens < subject[head]) & (head > tokens))
         # "Three of which were dirty": the relative word is in the subject.
-        top = self._phrase_top(np.flatnonzero(asked & ~self.argument & (head >= 0)))
+        top = self._phrase_top(np.flatnonzero(question_words & ~self.argument & (head >= 0)))
         within = top[labelled("plain_subject")[top] & (head[top] > top)]
-        self.asked_inside = np.zeros(len(batch), dtype=bool)
-        self.asked_inside[head[asking]] = self.asked_inside[head[within]] = True
+        self.question_inside = np.zeros(len(batch), dtype=bool)
+        self.question_inside[head[fronted]] = self.question_inside[head[within]] = True
         opening, closing = listed("opening_bracket"), listed("closing_bracket")
         self.brackets = np.append(0, np.cumsum(opening.astype(np.int32) - closing))
         """How many brackets are open in front of each token."""
@@ -269,9 +269,9 @@ class Judge:
         return open_end
 
     def _doubtful(self) -> BoolArray:
-        """Whether a clause is the complement of what denies, doubts or asks, or of its complement.
+        """Whether a clause is, or is inside, the complement of a verb that denies, doubts or asks.
 
-        Such a verb is negated, an `unreal` one, or that of a question.
+        Such a verb is negated, `unreal`, or that of a question.
         """
         batch = self.batch
         governs = batch.with_child(batch.listed("denying")) | batch.listed("unreal")
@@ -285,10 +285,10 @@ class Judge:
         return doubtful
 
     def judge(self, block: Block, side: Marks) -> tuple[Marks, list[BoolArray]]:
-        """Mute in `side` what interrupts a quotation, and the like; then judge the two sides.
+        """Mute the words of a side that interrupt its speech or its clause; then judge both sides.
 
-        Returns why a match is refused, an index into `REFUSALS` (of several reasons the last one
-        below), and whether S1 and S2 are questions.
+        Returns for each match the reason to refuse it, an index into `REFUSALS` (the last reason
+        below, if there are several), and whether S1 and S2 are questions.
         """
         batch, matches, token, listed = block.batch, block.matches, block.token, block.batch.listed
         reason = np.zeros(len(matches), dtype=np.int8)
@@ -311,53 +311,56 @@ class Judge:
         questions = []
         s1_last = block.ends(side == S1)[1]
         for number, head in ((S1, matches.s1), (S2, matches.s2)):
-            here, top = head >= 0, self.top[head]
+            has_head, top = head >= 0, self.top[head]
             first, last = block.ends(side == number)
             # A "?" or "!" in front of the first word ends what was before it.
             side[(side == number) & listed("terminal")[token] & (token < first[block.match])] += (
                 MUTED
             )
             # S2 of a subordinator is introduced by the marker itself.
-            own = here & ~(block.subordinate & (number == S2))
+            unmarked = has_head & ~(block.subordinate & (number == S2))
             asks = self.asks[head] & ~self.indirect[top]
-            asks &= ~(own & self.told_when[top])  # "Remember when he came?"
+            asks &= ~(unmarked & self.adverbial_statement[top])  # "Remember when he came?"
             opening = block.ends((side == number) & ~batch.labelled("opener")[token])[0]
-            fragment = own & batch.labelled("dependent_clause")[top]
-            fragment |= here & (opening >= 0) & self._breaks_off(head, opening, last, asks)
+            fragment = unmarked & batch.labelled("dependent_clause")[top]
+            fragment |= has_head & (opening >= 0) & self._breaks_off(head, opening, last, asks)
             fragment |= block.any((side == number) & self.gap[token])
-            fragment |= here & self._no_command(matches, head, opening)
-            fragment |= own & self.asked_inside[head] & ~asks  # "at first when you try"
+            fragment |= has_head & self._no_command(matches, head, opening)
+            fragment |= unmarked & self.question_inside[head] & ~asks  # "at first when you try"
             # "(It is slow) of late": the bracket in front of the side ends inside it.
-            fragment |= here & (self.brackets[last + 1] < self.brackets[np.maximum(first, 0)])
-            fragment |= here & self._broken(block, side, number, first, last)
+            fragment |= has_head & (self.brackets[last + 1] < self.brackets[np.maximum(first, 0)])
+            fragment |= has_head & self._broken(block, side, number, first, last)
             # Without the words that introduce or govern it, a clause changes its meaning.
             # A main clause that "that" introduces is a part of what the parse did not find.
             part = self.complement[top] & batch.labelled("main_clause")[top]
-            lost = own & (self.lost[head] | self.lost[top] | self.doubtful[head] | part)
+            unstated = self.supposed[head] | self.supposed[top] | self.doubtful[head] | part
+            sense_changed = unmarked & unstated
             other = top if number == S1 else self.top[matches.s1]
             # One of two conjuncts has a "that" which the other lacks.
             unlike = (head != other) & self.complement[head] & ~self.complement[other]
-            fragment |= own & (matches.s1 >= 0) & unlike
+            fragment |= unmarked & (matches.s1 >= 0) & unlike
             if number == S2:
-                lost |= own & self.introduced[head]
+                sense_changed |= unmarked & self.introduced[head]
                 # "But, in a talk we gave, he said ...": the parse lost the clause that follows.
-                fragment |= own & (matches.s1 == PREVIOUS) & self.told_when[head]
+                fragment |= unmarked & (matches.s1 == PREVIOUS) & self.adverbial_statement[head]
             refuse(fragment, f"s{number}_fragment")
-            refuse(lost, f"s{number}_lost_word")
-            mixed |= here & (self.speech[head] != speaker)
-            questions.append(here & asks & (self._opens(head, first) | self.inverted[head]))
+            refuse(sense_changed, f"s{number}_lost_word")
+            mixed |= has_head & (self.speech[head] != speaker)
+            questions.append(has_head & asks & (self._opens(head, first) | self.inverted[head]))
         refuse(afterwards, "s1_fragment")
         between = self._neither(block, side) & ~batch.labelled("opener")[token]
         between &= (token > s1_last[block.match]) & (token < matches.first[block.match])
         refuse(block.any(between) & (matches.s1 >= 0) & (matches.s1 < matches.first), "apart")
         # "Even though he has any" is stated: the last word of a connective says so.
-        stated = listed("asserted")[matches.first + matches.length - 1]
+        asserted = listed("asserted")[matches.first + matches.length - 1]
         supposed = (side == S2) & listed("hypothetical")[token]
-        refuse(block.any(supposed) & block.subordinate & ~stated, "s2_lost_word")
+        refuse(block.any(supposed) & block.subordinate & ~asserted, "s2_lost_word")
         before = np.maximum(matches.first - 1, 0)
-        lost = block.subordinate & (batch.row[before] == batch.row[matches.first])
-        lost &= listed("denying")[before] | listed("comparing")[before]  # "not because", "than if"
-        refuse(lost, "s1_lost_word")
+        denied = block.subordinate & (batch.row[before] == batch.row[matches.first])
+        denied &= (
+            listed("denying")[before] | listed("comparing")[before]
+        )  # "not because", "than if"
+        refuse(denied, "s1_lost_word")
         refuse(mixed, "speech")
         constructions = np.array([not row.standalone for row in batch.patterns.table.patterns])
         refuse(constructions[matches.row], "construction")
@@ -367,8 +370,8 @@ class Judge:
     def _mute_coordinators(self, block: Block, side: Marks) -> None:
         """Mute a coordinator at the start of a side: it joins the side to something else.
 
-        Behind a word of the side it joins what the side has ("the towers and walls came back"), as
-        does a correlative of conjuncts that are not the clause ("neither the king nor I slept").
+        A coordinator behind the side's first word joins parts of the side and stays ("the towers
+        and walls came back"). So does a correlative of parts ("neither the king nor I slept").
         """
         batch, matches, token = self.batch, block.matches, block.token
         head = batch.head[token]
@@ -387,8 +390,8 @@ class Judge:
     def _mute_afterthought(self, block: Block, side: Marks) -> BoolArray:
         """Mute words of S1 behind S2: conjuncts are adjacent, so they belong to neither.
 
-        Returns the matches where they are no afterthought: where no mark or coordinator separates
-        them from S2, which may have lost them, or where they are the object of S1.
+        Returns the matches where they are not an afterthought: no mark or coordinator separates
+        them from S2, which may have lost them, or they are the object of S1.
         """
         batch, matches = block.batch, block.matches
         s1_first, s2_last = block.ends(side == S1)[0], block.ends(side == S2)[1]
@@ -413,8 +416,7 @@ class Judge:
         return refused
 
     def _no_command(self, matches: Matches, head: Ints, first: Ints) -> BoolArray:
-        """Whether an imperative begins with another word than its verb, which no mark separates
-        from the word before.
+        """Whether an imperative begins with a word that is not its verb, without a mark before it.
 
         In "if you do the walk alone be careful" it may be wrong which clause "alone" belongs to.
         """
@@ -458,7 +460,7 @@ class Judge:
         # What "will", "the" or "that" belongs to is lost, or there is nothing but "he will".
         cut = (operator | batch.tagged("opening") | interrogative)[last] & (batch.head[last] > last)
         cut |= operator[last] & (last == head)
-        # Before a pronoun or determiner "that" is no demonstrative: "that we came", "that the war".
+        # Before a pronoun or determiner "that" is a conjunction: "that we came", "that the war".
         behind = np.minimum(first + 1, final)
         that = batch.listed("complementizer")[first] & batch.tagged("nominal")[behind]
         that &= batch.row[behind] == row
@@ -484,24 +486,24 @@ class Judge:
         """Whether a side lacks inner words, or the subject or object of one of its verbs."""
         neither, token, match = self._neither(block, side), block.token, block.match
         broken = block.any(neither & (token > first[match]) & (token < last[match]))
-        lost = np.flatnonzero(neither & self.argument[token] & (block.head >= 0))
-        governor = block.head[lost] + block.shift[match[lost]]
-        broken |= block.any(lost[side[governor] == number])
+        arguments = np.flatnonzero(neither & self.argument[token] & (block.head >= 0))
+        governor = block.head[arguments] + block.shift[match[arguments]]
+        broken |= block.any(arguments[side[governor] == number])
         if number == S2:
             # An object behind S2 whose verb stands before S2 and the marker was S2's: the parser
             # attached it to the wrong verb.
-            owner = match[lost]
-            beyond = token[lost] > last[owner]
-            beyond &= block.head[lost] < np.minimum(first[owner], block.matches.first[owner])
-            broken |= block.any(lost[beyond]) & ~block.subordinate
+            owner = match[arguments]
+            beyond = token[arguments] > last[owner]
+            beyond &= block.head[arguments] < np.minimum(first[owner], block.matches.first[owner])
+            broken |= block.any(arguments[beyond]) & ~block.subordinate
         return broken
 
     def previous(
         self, matches: Matches, sentences: Mapping[int, Sequence[Span]]
     ) -> dict[int, Sequence[Span]]:
-        """By match, S1 in the previous sentence, as far as it can stand alone.
+        """The spans, by match, of an S1 in the previous sentence that can stand alone.
 
-        That is a complete statement or question of the same speaker.
+        Such an S1 is a complete statement or question of the same speaker.
         """
         batch, spans = self.batch, dict[int, Sequence[Span]]()
         for i, (span,) in sentences.items():
@@ -535,7 +537,7 @@ class Judge:
     def _stands(self, tokens: slice, speaker: int) -> bool:
         """Whether a sentence has a clause that says or asks something, and is not relative."""
         batch = self.batch
-        clause = self.whole[tokens] & (self.speech[tokens] == speaker) & ~self.lost[tokens]
+        clause = self.whole[tokens] & (self.speech[tokens] == speaker) & ~self.supposed[tokens]
         main = batch.labelled("main_clause")[tokens]
         if speaker:
             # What is reported within the speech is not what was said: You must "say that it is
@@ -551,7 +553,7 @@ class Judge:
         return bool(states and (not relative or self.asks[first]))
 
     def restored(self, matches: Matches) -> dict[int, list[Span]]:
-        """By match, the subject and auxiliaries that S2 shares with an earlier conjunct.
+        """The subject and auxiliaries that S2 shares with an earlier conjunct, as spans by match.
 
         Only in clear cases: one plain noun phrase before its verb, no question, and no negation
         that might also apply to S2 ("he did not come and stay").
@@ -596,8 +598,8 @@ class Judge:
             if batch.head[token] in tokens:
                 tokens.append(token)
         first, last = min(tokens), max(tokens)
-        whole = last - first + 1 == len(tokens) <= LONGEST_SUBJECT and last < verb
+        in_one_piece = last - first + 1 == len(tokens) <= LONGEST_SUBJECT and last < verb
         odd = batch.tagged("clause") | batch.tagged("interrogative") | batch.listed("quote")
-        if not whole or not batch.labelled("plain_subject")[noun] or odd[tokens].any():
+        if not in_one_piece or not batch.labelled("plain_subject")[noun] or odd[tokens].any():
             return None
         return int(batch.start[first]), int(batch.end[last])

@@ -153,7 +153,7 @@ def _whole_emphasis(text: str, spans: Sequence[Span]) -> list[list[Span]]:
     begin = max(text.rfind("\n\n", 0, first) + 1, first - _LONGEST_EMPHASIS)
     behind = text.find("\n\n", last)
     behind = min(len(text) if behind < 0 else behind, last + _LONGEST_EMPHASIS)
-    whole, lost = list(spans), list[Span]()
+    widened, unpaired = list(spans), list[Span]()
     opened: dict[str, Span] = {}
     for mark in _EMPHASIS.finditer(text, begin, behind):
         before, after = (
@@ -167,14 +167,14 @@ def _whole_emphasis(text: str, spans: Sequence[Span]) -> list[list[Span]]:
                 start, end = outside[0]
                 beside = [n for n, (a, b) in enumerate(spans) if end == a or start == b]
                 for n in beside[:1]:
-                    whole[n] = min(start, whole[n][0]), max(end, whole[n][1])
+                    widened[n] = min(start, widened[n][0]), max(end, widened[n][1])
                 if not beside:
-                    lost += [m for m in pair if m not in outside]
+                    unpaired += [m for m in pair if m not in outside]
         elif after.strip() and not before.isalnum():
             opened[mark[0]] = mark.span()
     pieces = []
-    for start, end in whole:
-        edges = sorted(edge for mark in lost if start <= mark[0] < end for edge in mark)
+    for start, end in widened:
+        edges = sorted(edge for mark in unpaired if start <= mark[0] < end for edge in mark)
         pieces.append([*zip([start, *edges[1::2]], [*edges[::2], end], strict=True)])
     return pieces
 
@@ -238,7 +238,7 @@ def _paired(text: str) -> tuple[str, str]:
     Unpaired marks stay in "12\" pipe", "1) this" and ":)".
     """
     opened: list[str] = []
-    kept, done = "", 0
+    result, position = "", 0
     for match in PAIRED.finditer(text):
         mark, at = match[0], match.start()
         before, after = text[max(at - 1, 0) : at], text[at + 1 : at + 2]
@@ -258,8 +258,8 @@ def _paired(text: str) -> tuple[str, str]:
             while opened.pop() != mark:
                 pass
         elif removable and mark not in "’'" and not (mark == '"' and before.isdigit()):
-            kept, done = (kept + text[done:at]).rstrip(" "), at + 1
-    return kept + text[done:], "".join(reversed(opened))
+            result, position = (result + text[position:at]).rstrip(" "), at + 1
+    return result + text[position:], "".join(reversed(opened))
 
 
 def _raised(text: str, opening: str = OPENERS + EMPHASIS) -> str:

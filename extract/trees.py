@@ -33,15 +33,15 @@ MARKS = {
 
 
 def once(method: Method) -> Method:
-    """A method whose results are kept, by its arguments, in `self.made`; they are read-only."""
+    """A method that keeps its results, by arguments, in `self.cache`; the arrays are read-only."""
 
     @wraps(method)
     def kept(self: Any, *arguments: Any) -> NDArray[Any]:
         key = (method.__name__, *arguments)
-        if key not in self.made:
-            self.made[key] = method(self, *arguments)
-            self.made[key].flags.writeable = False
-        column: NDArray[Any] = self.made[key]
+        if key not in self.cache:
+            self.cache[key] = method(self, *arguments)
+            self.cache[key].flags.writeable = False
+        column: NDArray[Any] = self.cache[key]
         return column
 
     return cast("Method", kept)
@@ -58,9 +58,9 @@ class Lookup:
 
     def __getitem__(self, codes: Ints) -> NDArray[Any]:
         """The values of the strings with these codes."""
-        known = len(self._values)
-        if known < len(self._strings):
-            new = [self._value(string) for string in self._strings.strings[known:]]
+        size = len(self._values)
+        if size < len(self._strings):
+            new = [self._value(string) for string in self._strings.strings[size:]]
             self._values = np.concatenate([self._values, np.array(new, dtype=self._values.dtype)])
         return self._values.take(codes)
 
@@ -117,7 +117,7 @@ class CompiledPatterns:
             for name, tags in table.properties.items()
         }
         self._labels: dict[str, int] = {}
-        self.made: dict[Any, Any] = {}
+        self.cache: dict[Any, Any] = {}
 
     def label_of(self, deprels: Ints) -> NDArray[np.int16]:
         """The label numbers of deprel codes."""
@@ -126,23 +126,23 @@ class CompiledPatterns:
         for name in names:
             if name not in self._labels:
                 self._labels[name] = len(self._labels)
-                self.made.clear()  # what was made for the labels known before
+                self.cache.clear()  # arrays for fewer labels
         number = np.zeros(len(self.strings), dtype=np.int16)
         number[codes] = [self._labels[name] for name in names]
         return number[deprels]
 
     @once
     def labels(self, specs: tuple[str, ...]) -> BoolArray:
-        """The labels named: `acl` with its subtypes, `=acl` alone, `@x` the class x."""
-        chosen = np.zeros(max(len(self._labels), 1), dtype=bool)
+        """Flags of labels: `acl` means it and its subtypes, `=acl` it alone, `@x` a class."""
+        flags = np.zeros(max(len(self._labels), 1), dtype=bool)
         for spec in specs:
             if spec.startswith("@"):
-                chosen |= self.labels(getattr(self.table.classes, spec[1:]))
+                flags |= self.labels(getattr(self.table.classes, spec[1:]))
                 continue
             for name, number in self._labels.items():
                 if name == spec.removeprefix("=") or name.startswith(f"{spec}:"):
-                    chosen[number] = True
-        return chosen
+                    flags[number] = True
+        return flags
 
     def numbers(self, words: Iterable[str]) -> list[int]:
         """The numbers of words of markers and rows."""
@@ -150,10 +150,10 @@ class CompiledPatterns:
 
     @once
     def words(self, words: tuple[str, ...]) -> BoolArray:
-        """Which words, by their numbers, `words` are."""
-        chosen = np.zeros(len(self._number) + 1, dtype=bool)
-        chosen[self.numbers(words)] = True
-        return chosen
+        """Flags of words, by number: whether each is one of `words`."""
+        flags = np.zeros(len(self._number) + 1, dtype=bool)
+        flags[self.numbers(words)] = True
+        return flags
 
     @once
     def lost(self, how: str) -> BoolArray:
@@ -169,12 +169,12 @@ class CompiledPatterns:
         places = {"": (0, 1, 2), "<": (0,), ">": (1, 2), ">>": (2,)}
         for index, pattern in enumerate(patterns):
             for side, key in enumerate((f"s1_{how}", f"s2_{how}")):
-                own = getattr(pattern, key)
-                for spec in getattr(self.table.spans, key) if own is None else own:
-                    rest = spec.lstrip("<>")
-                    label, _, kind = rest.partition("+")
+                specs = getattr(pattern, key)
+                for spec in getattr(self.table.spans, key) if specs is None else specs:
+                    label_spec = spec.lstrip("<>")
+                    label, _, kind = label_spec.partition("+")
                     kinds = slice({"": 0, "clause": 1, "subject": 2}[kind], None)
-                    for place in places[spec.removesuffix(rest)]:
+                    for place in places[spec.removesuffix(label_spec)]:
                         lost[index, side, place, kinds] |= self.labels((label,))
         return lost
 
@@ -195,7 +195,7 @@ class Batch:
     ) -> None:
         """Join the parses of `documents`, which must share `patterns.strings`."""
         self.documents, self.parses, self.patterns = documents, parses, patterns
-        self.made: dict[Any, Any] = {}
+        self.cache: dict[Any, Any] = {}
         sizes = np.array([len(parse.head) for parse in parses], dtype=np.int32)
         shift = np.cumsum(sizes, dtype=np.int32) - sizes
         begins = [p.offsets[:-1] + s for p, s in zip(parses, shift, strict=True)]
@@ -280,10 +280,10 @@ class Batch:
         """For every token its leftmost child of the class `name`; `len(batch)` if there is none."""
         return self.leftmost(self.labelled(name))
 
-    def leftmost(self, wanted: BoolArray) -> Ints:
-        """For every token its leftmost `wanted` child; `len(batch)` if there is none."""
+    def leftmost(self, marked: BoolArray) -> Ints:
+        """For every token its leftmost `marked` child; `len(batch)` if there is none."""
         leftmost = np.full(len(self), len(self), dtype=np.int32)
-        children = np.flatnonzero(wanted & (self.head >= 0))[::-1]
+        children = np.flatnonzero(marked & (self.head >= 0))[::-1]
         leftmost[self.head[children]] = children
         return leftmost
 
@@ -298,12 +298,12 @@ class Batch:
             tokens[passing] = self.head[tokens[passing]]
         return tokens
 
-    def child_beside(self, token: Ints, head: Ints, wanted: BoolArray, *, after: bool) -> Ints:
-        """The nearest wanted child of each `head` before or after each token; -1 if none.
+    def child_beside(self, token: Ints, head: Ints, marked: BoolArray, *, after: bool) -> Ints:
+        """The nearest marked child of each `head` before or after each token; -1 if none.
 
         Before: the last one to the left of the token; after: the first one to its right.
         """
-        children = np.flatnonzero(wanted & (self.head >= 0))
+        children = np.flatnonzero(marked & (self.head >= 0))
         if len(children) == 0:
             return np.full(len(token), -1, dtype=np.int32)
         width = len(self) + 1
@@ -311,9 +311,9 @@ class Batch:
         order = np.argsort(keys)
         keys, children = keys[order], children[order]
         at = np.searchsorted(keys, head.astype(np.int64) * width + token) - (not after)
-        found = children[np.clip(at, 0, len(children) - 1)]
-        fits = (at >= 0) & (at < len(children)) & (head >= 0) & (self.head[found] == head)
-        return np.where(fits, found, -1).astype(np.int32)
+        child = children[np.clip(at, 0, len(children) - 1)]
+        fits = (at >= 0) & (at < len(children)) & (head >= 0) & (self.head[child] == head)
+        return np.where(fits, child, -1).astype(np.int32)
 
     @once
     def previous_conjunct(self) -> Ints:
@@ -333,15 +333,14 @@ class Batch:
 
     @cached_property
     def row_follows(self) -> BoolArray:
-        """Whether the row above each one is the sentence before, which may not be parsed."""
+        """Whether the row above each row is the sentence before it: that one may have no parse."""
         follows = np.zeros(len(self.row_doc), dtype=bool)
         follows[1:] = (np.diff(self.row_doc) == 0) & (np.diff(self.row_sentence) == 1)
         return follows
 
     @cached_property
     def row_linked(self) -> BoolArray:
-        """Whether each sentence continues the one before: not if they are known to be of two
-        conversations.
+        """Whether each sentence may continue the one before, as part of the same conversation.
 
         In a chat log the turns of several conversations are interleaved (`Turns`).
         """
@@ -362,8 +361,8 @@ class Batch:
         return answers
 
     def _turns(self) -> Iterator[tuple[Ints, Turns, Ints, Ints]]:
-        """Of each document with turns: its rows but the first sentence, its turns, and the number
-        of the turn of each row and of the sentence before it."""
+        """For each document with turns: its rows, its turns, and the number of the turn of each row
+        and of the sentence before. The first sentence's row is left out."""
         for number, document in enumerate(self.documents):
             turns, sentences = document.turns, document.sentences
             if not turns or sentences is None:
@@ -438,8 +437,8 @@ class Batch:
 def _sequences(table: PatternTable, markers: Sequence[str]) -> list[Multiword]:
     """The word sequences to look for, correlatives first, then the longest.
 
-    The selected ones, and those that contain a selected marker's word, which must not be taken
-    for that marker.
+    They are the selected markers, and the connectives that contain a selected marker's word, which
+    must not be taken for that marker.
     """
     single = {word for marker in markers for word in marker.split()}
     sequences = {

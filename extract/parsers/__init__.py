@@ -31,15 +31,15 @@ def get_parser(name: str, **settings: Any) -> Parser:
     if kind in ("embedded", "spacy") and bool(target) == (kind == "spacy"):
         from extract.parsers.spacy import SpacyParser
 
-        known = [field.name for field in fields(SpacyParser) if field.name != "pipeline"]
-        _check_settings(name, settings, known)
+        names = [field.name for field in fields(SpacyParser) if field.name != "pipeline"]
+        _check_settings(name, settings, names)
         return SpacyParser(target or None, **settings)
     if kind == "stanza" and target:
         from extract.parsers.stanza import StanzaParser
 
-        known = [field.name for field in fields(StanzaParser)]
-        rest = {key: settings.pop(key) for key in list(settings) if key not in known}
-        return StanzaParser(target, **settings, pipeline=rest)
+        names = [field.name for field in fields(StanzaParser)]
+        pipeline = {key: settings.pop(key) for key in list(settings) if key not in names}
+        return StanzaParser(target, **settings, pipeline=pipeline)
     raise ConfigError(
         f"unknown parser {name!r}; {nearest(name, KINDS)}choose from {', '.join(KINDS)}"
     )
@@ -60,11 +60,11 @@ def check_language(parser: str, language: str) -> None:
         )
 
 
-def _check_settings(name: str, settings: Mapping[str, Any], known: Sequence[str]) -> None:
+def _check_settings(name: str, settings: Mapping[str, Any], names: Sequence[str]) -> None:
     for setting in settings:
-        if setting not in known:
-            choices = f"choose from {', '.join(known)}" if known else "it has none"
+        if setting not in names:
+            choices = f"choose from {', '.join(names)}" if names else "it has none"
             raise ConfigError(
                 f"the parser {name!r} has no setting {setting!r}; "
-                f"{nearest(setting, known)}{choices}"
+                f"{nearest(setting, names)}{choices}"
             )

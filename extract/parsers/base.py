@@ -58,8 +58,8 @@ class SentenceParser:
         layer = document.sentences
         if layer is None:
             raise ValueError(f"document {document.id!r} has no sentence layer; split it first")
-        chosen = self.prefilter.choose(document) if self.prefilter else range(len(layer))
-        for number in map(int, chosen):
+        numbers = self.prefilter.choose(document) if self.prefilter else range(len(layer))
+        for number in map(int, numbers):
             sentence = Sentence(number, *layer[number])
             if sentence.end - sentence.start <= self.max_chars:
                 yield sentence

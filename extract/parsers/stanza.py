@@ -49,7 +49,7 @@ class StanzaParser(SentenceParser):
 
     def parse_chunk(self, documents: list[Document]) -> list[ParsedDocument]:
         jobs = [list(self._jobs(document)) for document in documents]
-        inputs = [given for of_document in jobs for _, given in of_document]
+        inputs = [content for of_document in jobs for _, content in of_document]
         parsed: Iterator[Any] = iter(())
         if inputs and self.gold_tokens:
             forms = [gold.forms for gold in inputs if isinstance(gold, GoldTokens)]
@@ -139,8 +139,8 @@ def _words(
         first = base
         for token in sentence.tokens:
             for word in token.words:
-                own = next(spans) or (places[token.start_char], places[token.end_char])
+                span = next(spans) or (places[token.start_char], places[token.end_char])
                 head = first + word.head - 1 if word.head else -1
                 tags = (word.upos or "", word.xpos or "", word.feats or "", word.deprel or "")
-                yield *own, head, word.text, *tags
+                yield *span, head, word.text, *tags
                 base += 1

@@ -39,13 +39,13 @@ def load_patterns(language: str = "en", scheme: str = "ud", files: Files = ()) -
     """
     if scheme not in SCHEMES:
         raise ConfigError(f"unknown label scheme {scheme!r}; choose from {', '.join(SCHEMES)}")
-    installed, own = _shipped(language), tuple(expanded(file) for file in files)
-    if not installed and not own:
+    shipped, users = _shipped(language), tuple(expanded(file) for file in files)
+    if not shipped and not users:
         raise ConfigError(
             f"no patterns for language {language!r}; choose from {', '.join(table_languages())}",
             hint="docs/reference/extraction.md says how to add a language in one file",
         )
-    for path in own:
+    for path in users:
         if not path.is_file():
             raise InputError(
                 "no such pattern file",
@@ -53,16 +53,16 @@ def load_patterns(language: str = "en", scheme: str = "ud", files: Files = ()) -
                 hint="--patterns expects the path of a TOML file",
             )
     # With its modification time: a changed file is read again.
-    stamped = tuple((path, path.stat().st_mtime_ns) for path in (*installed, *own))
-    return _merged(language, scheme, stamped, len(installed))
+    files_with_times = tuple((path, path.stat().st_mtime_ns) for path in (*shipped, *users))
+    return _merged(language, scheme, files_with_times, len(shipped))
 
 
 def patterns_hash(language: str, files: Files = ()) -> str:
     """The sha256 of all files of a language's table: part of a stage's hash."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in (*_shipped(language), *(expanded(file) for file in files)):
-        whole.update(path.read_bytes())
-    return whole.hexdigest()
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def resolve_markers(
@@ -74,9 +74,9 @@ def resolve_markers(
     """
     table = load_patterns(language, "ud", files)
     sets = {"all": table.markers, **table.sets}
-    given = spec.split(",") if isinstance(spec, str) else spec
-    folded = [fold(name) for name in given if name.strip()]
-    names = tuple(dict.fromkeys(m for name in folded for m in sets.get(name, (name,))))
+    parts = spec.split(",") if isinstance(spec, str) else spec
+    entries = [fold(name) for name in parts if name.strip()]
+    names = tuple(dict.fromkeys(m for name in entries for m in sets.get(name, (name,))))
     for name in names:
         if name not in table.choices:
             raise ConfigError(
@@ -92,7 +92,7 @@ def resolve_markers(
 
 @functools.cache
 def _plugins() -> tuple[metadata.EntryPoint, ...]:
-    """Each entry once: an editable installation may be listed twice."""
+    """The entry points, each once: an editable installation may be listed twice."""
     return tuple(dict.fromkeys(metadata.entry_points(group=GROUP)))
 
 
@@ -117,14 +117,14 @@ def _shipped(language: str) -> list[Path]:
 
 @functools.cache
 def _merged(
-    language: str, scheme: str, stamped: tuple[tuple[Path, int], ...], installed: int
+    language: str, scheme: str, files_with_times: tuple[tuple[Path, int], ...], shipped: int
 ) -> PatternTable:
-    """The table of several files, of which the first `installed` are not the user's.
+    """The table of several files; the first `shipped` of them are ours or a plug-in's.
 
     Only a user's file may replace entries of another.
     """
-    files = [PatternFile.read(path) for path, _ in stamped]
-    whole: dict[Loc, Any] = {}
+    files = [PatternFile.read(path) for path, _ in files_with_times]
+    entries_by_key: dict[Loc, Any] = {}
     stated_in: dict[Loc, PatternFile] = {}
     for number, file in enumerate(files):
         if file.language not in ("", language):
@@ -134,7 +134,7 @@ def _merged(
             )
         entries = file.entries()
         for keys in entries:
-            if keys in stated_in and number < installed:
+            if keys in stated_in and number < shipped:
                 raise ConfigError(
                     f"{' '.join(map(str, keys))} is in another pattern table too: "
                     f"{stated_in[keys].where()}",
@@ -142,11 +142,11 @@ def _merged(
                     hint="uninstall one of the two; a file given with --patterns may replace it",
                 )
             stated_in[keys] = file
-        whole |= entries
+        entries_by_key |= entries
 
     def stated(*kind: str) -> dict[str, Any]:
         """The entries under a table, by their last key."""
-        return {str(keys[-1]): given for keys, given in whole.items() if keys[:-1] == kind}
+        return {str(keys[-1]): entry for keys, entry in entries_by_key.items() if keys[:-1] == kind}
 
     rows = [row for of_marker in stated("pattern").values() for row in of_marker]
     classes = stated("classes", scheme)

@@ -121,8 +121,8 @@ class Pattern(Table):
 class Multiword(Table):
     """A connective of several words; `second` are the words further on (`if ... then`).
 
-    It is labelled as itself if it was selected. Else it is left out, or, if it is a `modified` form
-    of the marker `like`, labelled as this one in the mode `standalone`.
+    A selected connective is a marker itself. All others are left out, but in the mode `standalone`
+    a `modified` form of the marker `like` counts as that marker.
     """
 
     words: Marker
@@ -140,7 +140,7 @@ class Multiword(Table):
 
 
 class Classes(Table):
-    """Which labels of a scheme are what."""
+    """The labels of a scheme in classes, which the rows of a table name."""
 
     subject: Names = ()
     copula: Names = ()
@@ -201,7 +201,7 @@ class Standalone(Table):
     asserted: Names = ()
     """Subordinators of clauses stated as facts; these can stand alone without them."""
     complementizer: Names = ()
-    """Those of them that open the complement of a verb."""
+    """Subordinators that open the complement of a verb."""
     correlative: Names = ()
     """First parts of a correlative, without which the clause changes its meaning."""
     unreal: Names = ()
@@ -245,11 +245,11 @@ class PatternFile(_OfLanguage):
 
     @classmethod
     def read(cls, path: Path) -> PatternFile:
-        """Raises `ConfigError` with file, line, value and what was expected."""
+        """Read a file. Raises `ConfigError` with file, line, value and what was expected."""
         toml = TomlFile.read(path)
-        given = cls.of(toml.table, toml.where)
-        given._file = toml
-        return given
+        file = cls.of(toml.table, toml.where)
+        file._file = toml
+        return file
 
     def where(self, keys: Loc = ()) -> str:
         """The place of a key: `FILE:LINE`."""
@@ -262,21 +262,21 @@ class PatternFile(_OfLanguage):
         """
         tables = {"sets", "classes", "properties", "spans", "standalone", "multiword", "pattern"}
         single = self.model_fields_set - tables - {"language"}
-        stated: dict[Loc, Any] = {(key,): getattr(self, key) for key in single}
-        stated |= {("sets", name): markers for name, markers in self.sets.items()}
-        stated |= {("properties", name): tags for name, tags in self.properties.items()}
+        entries: dict[Loc, Any] = {(key,): getattr(self, key) for key in single}
+        entries |= {("sets", name): markers for name, markers in self.sets.items()}
+        entries |= {("properties", name): tags for name, tags in self.properties.items()}
         parts: dict[Loc, Table] = {("spans",): self.spans, ("standalone",): self.standalone}
         parts |= {("classes", scheme): classes for scheme, classes in self.classes.items()}
         for keys, part in parts.items():
-            stated |= {(*keys, key): getattr(part, key) for key in part.model_fields_set}
-        stated |= {("multiword", row.name): row for row in self.multiword}
+            entries |= {(*keys, key): getattr(part, key) for key in part.model_fields_set}
+        entries |= {("multiword", row.name): row for row in self.multiword}
         for row in self.pattern:
-            stated["pattern", row.marker] = (*stated.get(("pattern", row.marker), ()), row)
-        return stated
+            entries["pattern", row.marker] = (*entries.get(("pattern", row.marker), ()), row)
+        return entries
 
-    def check(self, whole: PatternTable) -> None:
-        """Raise `ConfigError` for a name in the file that the whole table does not define."""
-        for keys, value, choices in self._names(whole):
+    def check(self, table: PatternTable) -> None:
+        """Raise `ConfigError` for a name in the file that `table` does not define."""
+        for keys, value, choices in self._names(table):
             if value not in choices:
                 raise ConfigError(
                     f"{keys[-1]} = {value!r}: {nearest(value, choices)}"
@@ -284,20 +284,20 @@ class PatternFile(_OfLanguage):
                     where=self.where(keys),
                 )
 
-    def _names(self, whole: PatternTable) -> Iterator[tuple[Loc, str, tuple[str, ...]]]:
+    def _names(self, table: PatternTable) -> Iterator[tuple[Loc, str, tuple[str, ...]]]:
         """Each name of a class, property or marker: its place, the name, and the choices."""
         labels: list[tuple[Loc, Names]] = []
-        for name, given in self.classes.get(whole.scheme, Classes()):
-            labels.append((("classes", whole.scheme, name), given))
+        for name, specs in self.classes.get(table.scheme, Classes()):
+            labels.append((("classes", table.scheme, name), specs))
         labels += [(("spans", key), specs) for key, specs in self.spans]
         for number, row in enumerate(self.pattern):
             for key in PROPERTY_KEYS:
                 for name in getattr(row, key):
-                    yield ("pattern", number, key), name, (*whole.properties, *DERIVED)
-            if whole.scheme in row.schemes:
+                    yield ("pattern", number, key), name, (*table.properties, *DERIVED)
+            if table.scheme in row.schemes:
                 for key in (*LABEL_KEYS, *SPAN_KEYS):
                     labels.append((("pattern", number, key), getattr(row, key) or ()))
-        classes = tuple(f"@{name}" for name, given in whole.classes if given)
+        classes = tuple(f"@{name}" for name, labels_of in table.classes if labels_of)
         for keys, specs in labels:
             for spec in specs:
                 name = spec.lstrip("<>").partition("+")[0]
@@ -305,10 +305,10 @@ class PatternFile(_OfLanguage):
                     yield keys, name, classes
         for number, connective in enumerate(self.multiword):
             if connective.like:
-                yield ("multiword", number, "like"), connective.like, whole.markers
+                yield ("multiword", number, "like"), connective.like, table.markers
         for key, members in self.sets.items():
             for marker in members:
-                yield ("sets", key), marker, whole.choices
+                yield ("sets", key), marker, table.choices
 
 
 class PatternTable(_OfLanguage):
@@ -321,6 +321,7 @@ class PatternTable(_OfLanguage):
     """The rows of the scheme."""
     markers: Names = ()
     """All markers with rows, in this scheme or another."""
+    __hash__ = object.__hash__  # `load_patterns` gives one object for the same files
 
     @property
     def choices(self) -> tuple[str, ...]:

@@ -60,14 +60,14 @@ class Vocabulary:
         frequency = Counter(_normal(word) for text in texts for word in text.words)
         frequency.pop(NUMBER, None)
         # Equal frequencies in alphabetical order, so the order of the texts does not matter.
-        kept = sorted(frequency, key=lambda word: (-frequency[word], word))[:size]
-        self.words = [UNKNOWN, NUMBER, *kept]
+        frequent = sorted(frequency, key=lambda word: (-frequency[word], word))[:size]
+        self.words = [UNKNOWN, NUMBER, *frequent]
         # One character a word, frequent words first: rapidfuzz compares strings fastest, those
         # of codes below 256 twice as fast again.
         self._codes = {word: chr(1 + code) for code, word in enumerate(self.words)}
 
     def encode(self, words: Sequence[str]) -> str:
-        """One character a word."""
+        """The words as a string, one character for each word."""
         unknown = self._codes[UNKNOWN]
         return "".join(self._codes.get(_normal(word), unknown) for word in words)
 
@@ -106,10 +106,10 @@ class Sequences:
 class Distances:
     """For each pair and criterion the mean distance to its gold pair; nan if it has none.
 
-    `own` over all gold pairs, `control` over those of other documents.
+    `all_gold` is that to any gold pair, `control` that to gold pairs of other documents.
     """
 
-    own: dict[str, Floats]
+    all_gold: dict[str, Floats]
     control: dict[str, Floats]
 
 
@@ -117,18 +117,18 @@ def measure(pairs: Sequences, gold: Sequences) -> Distances:
     """Align every pair by both criteria, with and without the gold of its own document."""
     paper = _aligned(pairs, gold, PAPER)
     strict = np.full_like(paper, np.nan)
-    # Of one marker each: no other pair of a pair and its gold can pass the strict criterion.
+    # Marker by marker: the strict criterion aligns only pairs and gold of the same marker.
     for marker in np.unique(pairs.marker):
         rows, columns = (np.flatnonzero(side.marker == marker) for side in (pairs, gold))
         strict[:, rows] = _aligned(pairs.take(rows), gold.take(columns), STRICT)
-    own, control = ({PAPER: paper[view], STRICT: strict[view]} for view in (0, 1))
-    return Distances(own, control)
+    all_gold, control = ({PAPER: paper[view], STRICT: strict[view]} for view in (0, 1))
+    return Distances(all_gold, control)
 
 
 def _aligned(pairs: Sequences, gold: Sequences, criterion: str) -> Floats:
-    """The mean distance [own or control, pairs] to the gold pair with the least key.
+    """The mean distance [all gold or control, pairs] to the gold pair with the least key.
 
-    Among equals the least mean; nan for a pair that is not aligned.
+    Of several with the least key, the nearest counts; nan for a pair that is not aligned.
     """
     quality = np.full((2, len(pairs)), np.nan, dtype=np.float32)
     far = np.float32(np.inf)
@@ -138,8 +138,8 @@ def _aligned(pairs: Sequences, gold: Sequences, criterion: str) -> Floats:
         d1, d2 = distances(chunk.first, gold.first), distances(chunk.second, gold.second)
         key = np.minimum(d1, d2) if criterion == PAPER else np.maximum(d1, d2)
         same = chunk.doc[:, None] == gold.doc
-        own = key if criterion == PAPER else np.where(same, key, far)
-        for view, near in enumerate((own, np.where(same, far, key))):
+        paired = key if criterion == PAPER else np.where(same, key, far)
+        for view, near in enumerate((paired, np.where(same, far, key))):
             least = near.min(axis=1)
             aligned = least < BELOW if criterion == PAPER else least <= AT_MOST
             for row in np.flatnonzero(aligned):

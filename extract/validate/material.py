@@ -128,16 +128,16 @@ def gather(
         material.texts.append(text)
         material.gold.extend(_relations(text, document.relations or [], left_out))
     if not maps:
-        shown = f", such as {', '.join(sorted(texts)[:3])}" if texts else ""
+        ids = f", such as {', '.join(sorted(texts)[:3])}" if texts else ""
         raise InputError(
             "no document of the gold is in the source",
             where="validate",
-            hint=f"documents match by id; the source has {amount(len(texts), 'document')}{shown}",
+            hint=f"documents match by id; the source has {amount(len(texts), 'document')}{ids}",
         )
     left_out["source_documents_without_gold"] += len(texts) - len(maps)
-    wanted = set(map(connective, markers))
+    connectives = set(map(connective, markers))
     for pair in pairs:
-        if connective(pair.marker) not in wanted:
+        if connective(pair.marker) not in connectives:
             left_out["pairs_of_other_markers"] += 1
         elif pair.doc not in maps:
             left_out["pairs_without_gold"] += 1
@@ -169,11 +169,11 @@ def _relations(
             continue
         names = tuple(relation.connective.lower().split())
         covered = to_words(relation.connective_spans)
-        named = _last_subsequence(names, [text.words[i] for i in covered])
+        positions = _last_subsequence(names, [text.words[i] for i in covered])
         item = Gold(
             doc=text.index,
             marker=" ".join(names),
-            connective=tuple(covered[i] for i in named) if named else covered,
+            connective=tuple(covered[i] for i in positions) if positions else covered,
             arg1=to_words(relation.arg1_spans),
             arg2=to_words(relation.arg2_spans),
             names=names,
@@ -185,11 +185,11 @@ def _relations(
         yield item
 
 
-def _last_subsequence(wanted: tuple[str, ...], words: list[str]) -> list[int] | None:
+def _last_subsequence(sequence: tuple[str, ...], words: list[str]) -> list[int] | None:
     """Positions in `words` of its last subsequence equal to `wanted`; None if there is none."""
     places: list[int] = []
     at = len(words)
-    for word in reversed(wanted):
+    for word in reversed(sequence):
         at = next((i for i in range(at - 1, -1, -1) if words[i] == word), -1)
         if at < 0:
             return None

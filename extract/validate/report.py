@@ -48,9 +48,9 @@ def _lines(result: Validation) -> Iterator[str]:
     if seen and unseen:
         yield f"## {amount(unseen, 'document')} that the parser was not trained on: {trees}"
         yield from ("", *_tables(result["unseen"]))
-    told = f", {seen} of them seen in training" if seen else ""
+    remark = f", {seen} of them seen in training" if seen else ""
     many = amount(seen + unseen, "document")
-    yield f"## {'All ' if seen and unseen else ''}{many}{told}: {trees}"
+    yield f"## {'All ' if seen and unseen else ''}{many}{remark}: {trees}"
     yield from ("", *_tables(result))
     yield from _notes(result["settings"], "unseen" if unseen else "occurrence")
 
@@ -79,29 +79,29 @@ def _tables(blocks: Blocks) -> Iterator[str]:
     for name in rows:
         cells: list[object] = [name, rows[name]["extracted"]]
         for criterion in (PAPER, STRICT):
-            own, control = (
+            paper, control = (
                 {"all": view[criterion]["overall"], **view[criterion]["per_marker"]}[name]
                 for view in (blocks["paper"], blocks["control"])
             )
-            cells += map(_number, (own["error_rate"], control["error_rate"], own["distance"]))
+            cells += map(_number, (paper["error_rate"], control["error_rate"], paper["distance"]))
         yield _cells(*cells)
     yield ""
 
 
 def _notes(settings: dict[str, Any], documents: str) -> Iterator[str]:
     multiword = settings["multiword"]
-    others = ", ".join(
+    policies = ", ".join(
         f"{name}: {_number(scores['f1'])}" for name, scores in multiword[documents].items()
     )
     yield (
         f"Occurrence F1 by policy for a marker inside a gold connective of several words "
-        f"(shown: {multiword['policy']}): {others}."
+        f"(shown: {multiword['policy']}): {policies}."
     )
-    views, said = settings["paper"]["in_words"], []
+    views, shares = settings["paper"]["in_words"], []
     for criterion, name in ((PAPER, "min < .7"), (STRICT, "max ≤ .3")):
         errors = (_number(views[view][criterion]["error_rate"]) for view in ("paper", "control"))
-        said.append(f"{name} {' (control '.join(errors)})")
-    yield (f"\nDistances are in characters. In words, the share not aligned is: {', '.join(said)}.")
+        shares.append(f"{name} {' (control '.join(errors)})")
+    yield f"\nDistances are in characters. In words, the share not aligned is: {', '.join(shares)}."
     empty = settings["empty_connective"]
     if empty["gold"]:
         yield (

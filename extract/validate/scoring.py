@@ -34,7 +34,7 @@ from extract.validate.material import DESCRIPTION, Item, Material, connective, g
 STAGE = "validate.bootstrap"
 SEED, RESAMPLES = 0, 1000
 MANY = 5
-"""Even if half of all pairs are wrong, so many in a row are wrong by chance in 3 % of cases."""
+"""If half of all pairs are wrong, this many in a row are wrong by chance in 3 % of cases."""
 
 
 class Alignments(TypedDict):
@@ -47,7 +47,7 @@ class Alignments(TypedDict):
 class Blocks(Alignments):
     """All scores over some documents."""
 
-    strict: strict.ByMarker[strict.Row]
+    strict: strict.ByMarker[strict.Figures]
 
 
 class Validation(Blocks):
@@ -90,12 +90,12 @@ def validate(
     extracted, relations = scoring.counts[multiword].sum(axis=(0, 1))[:2].tolist()
     if extracted >= MANY and not relations:
         frequent = Counter(g.marker or "(no connective)" for g in material.gold).most_common(5)
-        shown = ", ".join(f"{name} ({number})" for name, number in frequent)
+        examples = ", ".join(f"{name} ({number})" for name, number in frequent)
         raise InputError(
             f"{amount(extracted, 'pair')}, and no explicit gold relation of their markers",
             where="validate",
-            hint=f"explicit connectives of these documents' gold: {shown}"
-            if shown
+            hint=f"explicit connectives of these documents' gold: {examples}"
+            if examples
             else "the gold of these documents has no explicit relation: check that it is complete",
         )
     everything = scoring.blocks(list(range(len(material.texts))))
@@ -112,8 +112,8 @@ def tree_source(parser: str, *, gold_tokens: bool = False, gold_sentences: bool 
     """A description of the trees' source, which is part of every figure."""
     if parser == "gold":
         return "gold trees"
-    given = ["tokens"] * gold_tokens + ["sentences"] * gold_sentences
-    return f"{parser} on " + (f"gold {' and '.join(given)}" if given else "raw text")
+    layers = ["tokens"] * gold_tokens + ["sentences"] * gold_sentences
+    return f"{parser} on " + (f"gold {' and '.join(layers)}" if layers else "raw text")
 
 
 class Scoring:
@@ -163,7 +163,7 @@ class Scoring:
         )
         distances = measure(pairs, gold)
         return {
-            "paper": summary(distances.own, pairs.marker, self.names),
+            "paper": summary(distances.all_gold, pairs.marker, self.names),
             "control": summary(distances.control, pairs.marker, self.names),
         }
 
@@ -210,5 +210,5 @@ def _occurrence(counts: strict.Counts) -> dict[str, float | None]:
     """The overall scores of the markers alone."""
     extracted, gold, hits = (int(n) for n in counts.sum(axis=(0, 1))[:3])
     scores = strict.score(extracted, gold, hits)
-    shown = {"p": scores["p"], "r": scores["r"], "f1": scores["f1"]}
-    return {**shown, "extracted": extracted, "gold": gold}
+    figures = {"p": scores["p"], "r": scores["r"], "f1": scores["f1"]}
+    return {**figures, "extracted": extracted, "gold": gold}

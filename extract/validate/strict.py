@@ -35,7 +35,7 @@ class Score(TypedDict):
     ci: list[float] | None
 
 
-class Row(TypedDict):
+class Figures(TypedDict):
     """The scores of one marker, or of all. `documents` have a pair or a relation of it."""
 
     occurrence: Score
@@ -63,11 +63,11 @@ class _Hit(NamedTuple):
 def count(material: Material, markers: Sequence[str], policy: str) -> Counts:
     """Counts [documents, markers, COLUMNS] of pairs, gold relations and the three kinds of hit.
 
-    A gold connective of several words that holds a selected marker ("even though") is, by
-    `policy`: `other`, a connective of its own, so that the bare marker inside it is wrong;
-    `head`, a relation of the bare marker; `ignore`, nothing, and neither is a pair inside it.
-    A selected one is treated as any other marker. A relation matches at most one pair
-    and a pair at most one relation, the best first.
+    `policy` says what a longer gold connective is that holds a selected marker ("even though").
+    `other`: a different connective, so the bare marker inside it is wrong. `head`: a relation of
+    the bare marker. `ignore`: it does not count, nor does a pair inside it. A longer connective
+    that is selected is a marker like any other. A relation matches at most one pair and a pair at
+    most one relation, the best first.
     """
     column = {marker: i for i, marker in enumerate(markers)}
     pairs = material.pairs
@@ -115,7 +115,7 @@ def count(material: Material, markers: Sequence[str], policy: str) -> Counts:
 
 
 def is_multiword(relation: Gold, markers: dict[str, int]) -> bool:
-    """A connective of several words, not selected itself, with a selected marker among them."""
+    """Whether an unselected connective has several words, one of them a selected marker."""
     return relation.marker not in markers and any(name in markers for name in relation.names)
 
 
@@ -146,7 +146,9 @@ def draws(documents: int, resamples: int, generator: np.random.Generator) -> NDA
     return generator.multinomial(documents, shares, size=resamples).astype(np.float64)
 
 
-def summary(counts: Counts, markers: Sequence[str], weights: NDArray[np.float64]) -> ByMarker[Row]:
+def summary(
+    counts: Counts, markers: Sequence[str], weights: NDArray[np.float64]
+) -> ByMarker[Figures]:
     """The scores of counts and weights over the same documents."""
     table = np.concatenate((counts.sum(axis=1, keepdims=True), counts), axis=1)
     resampled = np.tensordot(weights, table.astype(np.float64), axes=1)
@@ -182,18 +184,18 @@ def _best(
     ranked = [_Hit(p, g, *_agreement(pairs[p], gold[g])) for p, g in candidates]
     # Ties are broken by the spans, so the pairs' order does not matter.
     ranked.sort(key=lambda c: (-c.exact, -c.dice, pairs[c.pair].arg1, pairs[c.pair].arg2, c))
-    taken: set[int] = set()
-    done: set[int] = set()
+    matched_pairs: set[int] = set()
+    matched_gold: set[int] = set()
     hits = []
     for hit in ranked:
-        if hit.pair not in taken and hit.gold not in done:
-            taken.add(hit.pair)
-            done.add(hit.gold)
+        if hit.pair not in matched_pairs and hit.gold not in matched_gold:
+            matched_pairs.add(hit.pair)
+            matched_gold.add(hit.gold)
             hits.append(hit)
     return hits
 
 
-def _row(counts: Counts, resampled: NDArray[np.float64]) -> Row:
+def _row(counts: Counts, resampled: NDArray[np.float64]) -> Figures:
     """The scores of `counts [documents, COLUMNS]`; no interval for too few documents."""
     extracted, gold, *hits = counts.sum(axis=0).tolist()
     documents = int(np.count_nonzero(counts[:, :2].sum(axis=1)))
@@ -205,4 +207,4 @@ def _row(counts: Counts, resampled: NDArray[np.float64]) -> Row:
         f1 = 2 * resampled_hits[scored] / sizes[scored]
         ci = np.quantile(f1, tails).tolist() if documents >= FEW else None
         scores[metric] = score(extracted, gold, hit, ci)
-    return cast(Row, scores | {"extracted": extracted, "gold": gold, "documents": documents})
+    return cast(Figures, scores | {"extracted": extracted, "gold": gold, "documents": documents})

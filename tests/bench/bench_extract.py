@@ -26,7 +26,7 @@ from corpora.document import Document
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from extract import Extractor
-from extract.extractor import batches
+from extract.extractor import extract
 from extract.patterns import load_patterns, resolve_markers
 from extract.patterns.table import Pattern
 from extract.text import written
@@ -226,12 +226,9 @@ def on_gold_trees(documents: list[Document]) -> Iterator[str]:
     n = sum(len(d.sentences or ()) for d in documents)
     extractor = Extractor("gold", mode="recall")
     parses = list(extractor.parser.parse(documents))
-    groups = list(batches(zip(documents, parses, strict=True)))
 
     def ours() -> int:
-        return sum(
-            len(extractor.extract([d for d, _ in group], [p for _, p in group])) for group in groups
-        )
+        return sum(map(len, extract(documents, parses, extractor.settings)))
 
     rows: dict[str, list[Pattern]] = defaultdict(list)
     for row in ROWS:
@@ -287,10 +284,7 @@ def on_raw_text(documents: list[Document]) -> Iterator[str]:
     bare, length, size = best_pipe(nlp, sentences)
     parses = list(extractor.parser.parse(documents))
     parse = seconds(lambda: list(extractor.parser.parse(documents)), 3)
-    groups = list(batches(zip(documents, parses, strict=True)))
-    match = seconds(
-        lambda: [extractor.extract([d for d, _ in g], [p for _, p in g]) for g in groups], 3
-    )
+    match = seconds(lambda: list(extract(documents, parses, extractor.settings)), 3)
     whole = seconds(lambda: sum(1 for _ in extractor.pairs(documents)), 6)
     ceiling = sum(sizes) / sum(len(p.head) for p in parses)
     yield f"{sum(sizes):,} tokens; to be parsed: one in {ceiling:.2f}"

@@ -31,7 +31,7 @@ from pyarrow.compute import binary_join_element_wise, replace_substring
 from corpora.document import Document, Relation, RstTree, Sections, Spans, paragraph_spans
 from corpora.readers import open_source
 from corpora.rng import stable_id, stream
-from corpora.schemas import MARKERS_ALL, PAIRS, pairs_to_batch
+from corpora.schemas import MARKERS_ALL, PAIRS
 from corpora.sentences import split_document
 from corpora.splits.division import Division
 from corpora.store.atomic import staged
@@ -116,7 +116,7 @@ def pairs(documents: Iterable[Document]) -> Iterator[pa.RecordBatch]:
             **{"position": "same_sentence", "order": "s1_first", "has_clauses": True},
             **{"s2_added": "", "confidence": 0.75},
         }
-        yield pairs_to_batch(
+        yield pa.RecordBatch.from_pylist(
             [
                 {
                     **shared,
@@ -127,7 +127,8 @@ def pairs(documents: Iterable[Document]) -> Iterator[pa.RecordBatch]:
                     "pattern": "x",
                 }
                 for i in range(PAIRS_EACH)
-            ]
+            ],
+            PAIRS,
         )
 
 

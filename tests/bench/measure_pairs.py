@@ -25,10 +25,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from sklearn.metrics import accuracy_score, f1_score
 
 from corpora.readers import open_source
-from corpora.schemas import MARKERS_ALL, PAIRS, pairs_to_batch
+from corpora.schemas import MARKERS_ALL, PAIRS
 from corpora.store.atomic import is_complete, staged, write_json
 from corpora.store.folder import Stage
 from corpora.store.rows import write_parquet
@@ -81,7 +82,7 @@ def build(rows: Sequence[Row], folder: Path) -> None:
     if is_complete(folder):
         return
     pairs = folder.with_suffix(".parquet")
-    write_parquet(pairs, [pairs_to_batch(rows)], PAIRS)
+    write_parquet(pairs, [pa.RecordBatch.from_pylist(list(rows), PAIRS)], PAIRS)
     dissent = BUILDERS.find("dissent").of({"train": 0.9, "validation": 0.05, "test": 0.05})
     with staged(folder) as partial:
         dissent.build([pairs], Target(partial, Stage("dissent", 1, folder.name), 13))

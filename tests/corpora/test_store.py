@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.errors import DiscorporaError, InputError
-from corpora.schemas import PAIRS, pairs_to_batch
+from corpora.schemas import PAIRS
 from corpora.store import atomic
 from corpora.store.atomic import MANIFEST, is_complete, partial_path, sha256, staged, write_json
 from corpora.store.card import Card
@@ -240,18 +240,11 @@ def test_an_error_in_between_leaves_no_file(tmp_path):
 
 
 def test_pairs_come_back_with_their_spans_as_lists(tmp_path):
-    write_parquet(tmp_path / "pairs.parquet", [pairs_to_batch([PAIR] * 3)], PAIRS)
+    batch = pa.RecordBatch.from_pylist([PAIR] * 3, PAIRS)
+    write_parquet(tmp_path / "pairs.parquet", [batch], PAIRS)
     back = pq.read_table(tmp_path / "pairs.parquet").to_pylist()
     assert back == [PAIR] * 3
     assert json.loads(json.dumps(back[0]))["s1_spans"] == [[0, 4], [6, 11]]
-    assert pairs_to_batch([]).num_rows == 0
-
-
-def test_pairs_of_the_extractor_fit_the_schema():
-    from extract.pairs import Pair
-
-    pair = Pair(**{k: tuple(v) if k.endswith("spans") else v for k, v in PAIR.items()})
-    assert pairs_to_batch([pair]).to_pylist() == [PAIR]
 
 
 # --- dataset folders -----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.errors import ConfigError, DiscorporaError, InputError
-from corpora.schemas import MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS, pairs_to_batch
+from corpora.schemas import MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS
 from corpora.store.atomic import staged
 from corpora.store.rows import write_parquet
 from corpora.tasks.builder import Target
@@ -53,7 +53,7 @@ def built(tmp_path, stage):
         paths = []
         for number in range(files):
             part = [row for row in rows if file[row["doc"], row["source"]] == number]
-            batches = [pairs_to_batch(part[i : i + batch]) for i in range(0, len(part), batch)]
+            batches = pa.Table.from_pylist(part, PAIRS).to_batches(batch)
             paths.append(folder / f"pairs-{number}.parquet")
             write_parquet(paths[-1], batches, PAIRS)
         target = folder / "data"
@@ -194,7 +194,7 @@ def test_a_document_cut_by_a_batch_goes_on_where_it_stopped(
 def test_a_document_in_two_files_is_refused(tmp_path, stage):
     paths = [tmp_path / f"pairs-{number}.parquet" for number in range(2)]
     for path in paths:
-        write_parquet(path, [pairs_to_batch([pair(1)])], PAIRS)
+        write_parquet(path, [pa.RecordBatch.from_pylist([pair(1)], PAIRS)], PAIRS)
     with pytest.raises(InputError, match="two documents have the id 'd1'"):
         Dissent().build(paths, Target(tmp_path / "data.partial", stage, 1))
 

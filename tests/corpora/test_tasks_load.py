@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import chain
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from corpora.readers import open_source
 from corpora.readers.rows import SAMPLE
-from corpora.schemas import MARKERS_ALL, PAIRS, pairs_to_batch
+from corpora.schemas import MARKERS_ALL, PAIRS
 from corpora.sentences import split_document
 from corpora.store.rows import write_parquet
 from corpora.tasks import BUILDERS
@@ -44,7 +45,7 @@ def inputs(name: str, folder: Path):
     """Documents of the sample, or for `dissent` a table of pairs."""
     if name == "dissent":
         rows = [pair(i, MARKERS_ALL[i % 15]) for i in range(300)]
-        batch = pairs_to_batch(sorted(rows, key=lambda row: row["doc"]))
+        batch = pa.RecordBatch.from_pylist(sorted(rows, key=lambda row: row["doc"]), PAIRS)
         write_parquet(folder / "pairs.parquet", [batch], PAIRS)
         return [folder / "pairs.parquet"]
     return map(split_document, chain.from_iterable(map(open_source, SOURCES[name])))

@@ -15,7 +15,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from extract import Extractor, Pair, calibrate
 from extract.calibrate import agrees
-from extract.confidence import Model, load_model
+from extract.confidence import Model, load_model, threshold
 
 CLEAR = "The boat was late because the storm had not passed."
 TANGLED = (
@@ -53,9 +53,9 @@ def test_the_threshold_rejects_what_is_less_likely() -> None:
 
 
 def test_the_default_rejects_only_where_pairs_shall_stand_alone() -> None:
-    assert Extractor().threshold == 0.55
-    assert Extractor(mode="recall").threshold == 0
-    assert Extractor(min_confidence=0).threshold == 0
+    assert threshold("en", "standalone", None) == 0.55
+    assert threshold("en", "recall", None) == 0
+    assert threshold("en", "standalone", 0) == 0
 
 
 def test_a_text_gets_the_same_probability_in_any_batch() -> None:
@@ -78,10 +78,10 @@ def test_a_language_without_a_model_has_none() -> None:
 
 def test_unknown_markers_and_patterns_weigh_nothing() -> None:
     model = Model(bias=0.0, numbers={}, markers={"because": 2.0}, patterns={"none": 9.0})
-    extractor = Extractor(mode="recall")
-    extractor.model = model
-    sure = {p.marker: p.confidence for p in extractor.pairs([Document(id="a", text=CLEAR)])}
-    assert sure == {"because": pytest.approx(1 / (1 + np.exp(-2.0)))}
+    (columns,) = Extractor(mode="recall").columns([Document(id="a", text=CLEAR)])
+    sure = model.confidences(columns.batch, columns.matches, columns.sides.spans)
+    assert [pair.marker for pair in columns.pairs()] == ["because"]
+    assert sure == pytest.approx(1 / (1 + np.exp(-2.0)))
 
 
 def test_it_tells_right_from_wrong_on_documents_it_has_not_seen(discorpora_data: Path) -> None:
@@ -154,13 +154,13 @@ def test_calibration_of_broken_files_says_where(
 
 def test_a_fit_learns_what_the_rows_show() -> None:
     """Short pairs are right and long ones wrong: the weights say so."""
-    rows: list[calibrate.Row] = []
+    rows: list[calibrate.Observation] = []
     (pair,) = pairs(CLEAR, mode="recall")
     for i in range(200):
         long = i % 2 == 1
         values = {"s1_words": float(long), "quotes": float(i % 3 == 0)}
         right = (not long) ^ (i % 10 == 0)
-        rows.append(calibrate.Row(replace(pair, doc=f"d{i % 20}"), values, right))
+        rows.append(calibrate.Observation(replace(pair, doc=f"d{i % 20}"), values, right))
     weights, measures = calibrate.fitted(rows)
     model = Model.of(weights)
     assert model.numbers["s1_words"] < -1 < model.numbers["quotes"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,13 @@ import pytest
 
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError
+from corpora.sentences import split_document
 from extract import Extractor, Pair, Reject, clauses, match
+from extract.extractor import extract
 from extract.pairs import MEANINGS
 from extract.parsers.gold import GoldParser
 from extract.seen import LABEL
+from extract.settings import PairSettings
 
 STORY = (
     "Although it was late, Maria walked home because the last bus had gone. She was tired. "
@@ -38,6 +43,19 @@ def test_pairs_carry_their_origin_and_place(pairs: list[Pair]) -> None:
     assert [p.position for p in pairs].count("previous_sentence") == 1
     for pair in pairs:
         assert " ".join(STORY[a:b] for a, b in pair.marker_spans).lower() == pair.marker
+
+
+def test_parsed_documents_give_the_same_pairs_without_a_parser() -> None:
+    rejects: list[Reject] = []
+    extractor = Extractor(on_reject=rejects.append)
+    document = split_document(Document("d", f"{STORY} The cats and dogs went out."))
+    parses = list(extractor.parser.parse([document]))
+    (columns,) = extract([document], parses, PairSettings())
+    pairs = list(columns.pairs())
+    assert pairs == list(extractor.pairs([document]))
+    assert sorted(columns.rejects(), key=lambda reject: reject.span) == rejects != []
+    rows = json.loads(json.dumps([asdict(pair) for pair in pairs]))
+    assert columns.to_arrow().to_pylist() == rows
 
 
 def test_texts_are_sentences_in_the_authors_words(pairs: list[Pair]) -> None:

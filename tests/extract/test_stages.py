@@ -18,9 +18,9 @@ from corpora.processes import in_order
 from corpora.sentences import split
 from extract import Extractor
 from extract.parse import by_words
-from extract.settings import ExtractSettings, ParseSettings
+from extract.settings import PairSettings, ParseSettings
 from extract.shards import iter_parses
-from extract.stages import extract, markers_of, parse, scheme_of
+from extract.stages import extract, parse
 
 TEXT = "The bus was late, so we walked. {} Anna laughed because the dog ran away. But it came back."
 
@@ -33,7 +33,7 @@ def documents() -> list[Document]:
 
 
 PARSE = ParseSettings(words_per_shard=40)
-PAIRS = ExtractSettings(mode="recall", words_per_shard=60)
+PAIRS = PairSettings(mode="recall")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 def test_stored_parses_give_the_same_pairs(
     documents: list[Document], parses: Path, tmp_path: Path
 ) -> None:
-    counts = extract(documents, iter_parses(parses), tmp_path, PAIRS)
+    counts = extract(documents, parses, tmp_path, PAIRS, words_per_shard=60)
     rows = [r for p in sorted(tmp_path.glob("pairs-*")) for r in pq.read_table(p).to_pylist()]
     straight = list(Extractor(mode="recall").pairs(documents))
     assert counts.pairs == len(rows) == len(straight)
@@ -85,15 +85,11 @@ def test_workers_change_no_byte(documents: list[Document], parses: Path, tmp_pat
     assert bytes_of(tmp_path) == bytes_of(parses)
 
 
-def test_parses_know_their_scheme(parses: Path) -> None:
-    assert scheme_of(parses) == "ud"
-
-
 def test_parses_of_other_documents_are_refused(
     documents: list[Document], parses: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=r"expected the parse of document 'Marie'"):
-        extract(documents[1:], iter_parses(parses), tmp_path)
+        extract(documents[1:], parses, tmp_path)
 
 
 def test_parses_that_are_left_over_are_refused(
@@ -102,7 +98,7 @@ def test_parses_that_are_left_over_are_refused(
     with pytest.raises(
         InputError, match=r"there is a parse of document 'Omar', but no such document"
     ):
-        extract(documents[:2], iter_parses(parses), tmp_path)
+        extract(documents[:2], parses, tmp_path)
 
 
 def test_markers_that_were_not_parsed_for_are_refused(
@@ -110,12 +106,11 @@ def test_markers_that_were_not_parsed_for_are_refused(
 ) -> None:
     few = ParseSettings(markers="because,but")
     parse(documents, tmp_path / "few", few)
-    assert markers_of(tmp_path / "few") == ("because", "but")
-    settings = ExtractSettings(markers="but,so", parsed=("because", "but"))
+    settings = PairSettings(markers="but,so")
     with pytest.raises(ConfigError, match="not made for the markers so"):
-        extract(documents, iter_parses(tmp_path / "few"), tmp_path / "pairs", settings)
+        extract(documents, tmp_path / "few", tmp_path / "pairs", settings)
     parse(documents, tmp_path / "all", ParseSettings(markers=(), prefilter=False))
-    assert markers_of(tmp_path / "all") is None
+    assert extract(documents, tmp_path / "all", tmp_path / "pairs", settings).pairs
 
 
 def test_a_language_that_the_parser_does_not_know_is_refused(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_distances_are_those_of_a_double_loop(cells: int, monkeypatch: pytest.Mo
             by_definition(pair, same, STRICT),
             by_definition(pair, elsewhere, STRICT),
         ]
-        got = [view[c][i] for c in (PAPER, STRICT) for view in (found.own, found.control)]
+        got = [view[c][i] for c in (PAPER, STRICT) for view in (found.all_gold, found.control)]
         assert got == pytest.approx(expected, abs=1e-6, nan_ok=True)
 
 
@@ -75,26 +75,26 @@ def test_the_thresholds_are_below_and_at_most() -> None:
     # Ten words, of which seven differ: .7 is not below .7. Of which three differ: .3 is allowed.
     gold = sequences([("abcdefghij", "abcdefghij", 0, 0)])
     at_seven = measure(sequences([("abcXXXXXXX", "abcXXXXXXX", 0, 0)]), gold)
-    assert np.isnan(at_seven.own[PAPER][0])
+    assert np.isnan(at_seven.all_gold[PAPER][0])
     below = measure(sequences([("abcdXXXXXX", "XXXXXXXXXX", 0, 0)]), gold)
-    assert below.own[PAPER][0] == pytest.approx(0.8)
+    assert below.all_gold[PAPER][0] == pytest.approx(0.8)
     at_three = measure(sequences([("abcdefgXXX", "abcdefghij", 0, 0)]), gold)
-    assert at_three.own[STRICT][0] == pytest.approx(0.15)
+    assert at_three.all_gold[STRICT][0] == pytest.approx(0.15)
 
 
 def test_the_control_takes_no_gold_of_the_pair_s_document() -> None:
     gold = sequences([("abc", "def", 0, 0), ("abc", "xyz", 1, 0)])
     found = measure(sequences([("abc", "def", 0, 0)]), gold)
-    assert found.own[PAPER][0] == 0
+    assert found.all_gold[PAPER][0] == 0
     assert found.control[PAPER][0] == pytest.approx(0.5)
-    assert found.own[STRICT][0] == 0
+    assert found.all_gold[STRICT][0] == 0
     assert np.isnan(found.control[STRICT][0])
 
 
 def test_no_gold_aligns_nothing() -> None:
     pairs = sequences([("abc", "def", 0, 0)])
     nothing = Sequences([], [], np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-    rows = summary(measure(pairs, nothing).own, pairs.marker, ["but"])
+    rows = summary(measure(pairs, nothing).all_gold, pairs.marker, ["but"])
     expected = {"extracted": 1, "aligned": 0, "error_rate": 1.0, "distance": None}
     assert rows[PAPER] == {"overall": expected, "per_marker": {"but": expected}}
 

@@ -15,8 +15,8 @@ import pytest
 from corpora.document import Document
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.sentences import split_document
-from extract.settings import ExtractSettings, ParseSettings
-from extract.shards import ParseCounts, iter_parses
+from extract.settings import ParseSettings
+from extract.shards import ParseCounts
 from extract.stages import Part, extract, parse
 from tests.workflows.conftest import living, luigi_command, luigi_environment, until
 from workflows.cli.show import plan as show_plan
@@ -164,7 +164,6 @@ def documents() -> list[Document]:
 
 def test_parts_make_the_shards_of_the_whole(tmp_path: Path) -> None:
     settings = ParseSettings(words_per_shard=60)
-    chosen = ExtractSettings(words_per_shard=60)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     counts: dict[str, Any] = {}
     for folder in (whole, parts):
@@ -172,9 +171,9 @@ def test_parts_make_the_shards_of_the_whole(tmp_path: Path) -> None:
             parse(documents(), folder, settings, part=Part(rank, 3))
         counts[folder.name, "parse"] = parse(documents(), folder, settings)
         for rank in range(3 if folder == parts else 0):
-            extract(documents(), iter_parses(folder), folder, chosen, part=Part(rank, 3))
+            extract(documents(), folder, folder, words_per_shard=60, part=Part(rank, 3))
             assert not (folder / "rejects.json").exists()
-        counts[folder.name, "pairs"] = extract(documents(), iter_parses(folder), folder, chosen)
+        counts[folder.name, "pairs"] = extract(documents(), folder, folder, words_per_shard=60)
     assert {p.name: p.read_bytes() for p in whole.iterdir()} == {
         p.name: p.read_bytes() for p in parts.iterdir()
     }

@@ -36,7 +36,6 @@ def demo(
     """Show how a text is parsed, which patterns match, and the pairs with their confidence."""
     from corpora.document import Document
     from corpora.readers.source import joined, paragraphs_of
-    from corpora.sentences import split
     from extract import Extractor
     from extract.pairs import Reject
     from extract.patterns import load_patterns
@@ -44,17 +43,15 @@ def demo(
     written, paragraphs = joined(paragraphs_of(_standard_input() if text == "-" else text))
     if not written:
         raise InputError("the text is empty", hint='give a text: discorpora demo "It rained."')
-    spans = split(written, paragraphs, language=language)
-    document = Document(id="text", text=written, language=language, paragraphs=paragraphs)
-    document = document.with_sentences(spans)
-    rejects: list[Reject] = []
     # Without the filter the parser also takes sentences that have no marker.
     given: dict[str, Any] = {} if parser == "gold" else {"prefilter": None}
+    rejects: list[Reject] = []
     given |= {"on_reject": rejects.append, "patterns": patterns or ()}
     extractor = Extractor(parser, markers, mode, language, **given)
-    (parsed,) = extractor.parser.parse([document])
-    pairs = list(extractor.extract([document], [parsed]).pairs())
-    sentences = _sentences(document, parsed)
+    document = Document("text", written, language=language, paragraphs=paragraphs)
+    (columns,) = extractor.columns([document])
+    pairs = list(columns.pairs())
+    sentences = _sentences(columns.batch.documents[0], columns.batch.parses[0])
     if as_json:
         found = {"pairs": [asdict(p) for p in pairs], "rejects": [asdict(r) for r in rejects]}
         print_json({"sentences": sentences, **found})

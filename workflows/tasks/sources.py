@@ -23,8 +23,7 @@ from extract import embedded, stages
 from extract.confidence import threshold
 from extract.parsers import check_language, get_parser
 from extract.patterns import patterns_hash
-from extract.settings import ExtractSettings, PairSettings, ParseSettings
-from extract.shards import iter_parses
+from extract.settings import PairSettings, ParseSettings
 from workflows.sources import SourceRecord, files_hash
 from workflows.stage import StageTask
 from workflows.tables import Source
@@ -252,9 +251,6 @@ class Pairs(SourceStage):
         }
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
-        parses = self.upstream[0].folder
-        scheme, parsed = stages.scheme_of(parses), stages.markers_of(parses)
-        chosen = ExtractSettings(**self.chosen.model_dump(), scheme=scheme, parsed=parsed)
-        documents, part = self.documents(), stages.Part(rank, of)
-        made = stages.extract(documents, iter_parses(parses), folder, chosen, part=part)
-        return made.model_dump()
+        documents, parses = self.documents(), self.upstream[0].folder
+        part = stages.Part(rank, of)
+        return stages.extract(documents, parses, folder, self.chosen, part=part).model_dump()
