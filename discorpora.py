@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from corpora.document import Document
     from extract.pairs import Pair
-    from zoo.coherence.scoring import Model
     from zoo.evaluate.results import Result
+    from zoo.evaluate.scorers import Scorer
     from zoo.evaluate.table import Comparison
     from zoo.texts import Text
 
@@ -136,8 +136,8 @@ def train(recipe: str | Path, dataset: str | Path, output: str | Path, **setting
 
 def evaluate(
     suite: str,
-    model: str | Path,
-    data: str | Path,
+    model: Any,
+    data: Any,
     *,
     split: str = "test",
     seed: int = 0,
@@ -150,20 +150,19 @@ def evaluate(
 ) -> Result:
     """Evaluate a model with a suite: the figures are in `metrics` of the result.
 
-    `model` and `data` are folders or Hub ids, `data` with `@CONFIG`; `options` are the suite's own.
+    `model` and `data` are folders or Hub ids, `data` with `@CONFIG`, or in hand: a model of ours or
+    of transformers, a `SentenceTransformer`, a function as `zoo.evaluate.Vectors(f)` or
+    `Scores(f)`; what `load` or `datasets.load_dataset` gives. `options` are the suite's own.
     `limit` is the maximum number of rows (0: all), `name` what tables call the model, `json` a file
     for the figures. Raises `DiscorporaError`.
     """
     from zoo.evaluate import SUITES
-    from zoo.evaluate.__main__ import evaluate_assignment
-    from zoo.options import Assignment
+    from zoo.evaluate.__main__ import Options, judge
 
     chosen = SUITES.find(suite).of(options, f"the options of the suite {suite}")
-    request = {"model": str(model), "data": str(data), "split": split, "seed": seed}
-    request |= {"limit": limit, "batch_size": batch_size, "threads": threads, "name": name}
-    request |= {"json": str(json or "")}
-    settings = chosen.model_dump(mode="json")
-    return evaluate_assignment(Assignment(reference=suite, settings=settings, request=request))
+    asked = {"model": "", "data": "", "split": split, "seed": seed, "json": str(json or "")}
+    asked |= {"limit": limit, "batch_size": batch_size, "threads": threads, "name": name}
+    return judge(chosen, model, data, Options.of(asked), suite)
 
 
 def compare(
@@ -180,12 +179,12 @@ def compare(
     return tables_of(results, published=published, seeds=seeds)
 
 
-def score(texts: Text | Iterable[Text], model: str | Path | Model = "") -> list[float]:
+def score(texts: Text | Iterable[Text], model: str | Path | Scorer = "") -> list[float]:
     """The coherence of each text: the higher, the more coherent.
 
     A text is a string, or a list of its sentences. `model` is a scorer in hand, its folder or its
-    Hub id; by default the one that comes with the package. Raises `InputError` for a text without
-    words, and for a model that scores no texts.
+    Hub id, or a function as `zoo.evaluate.Scores(f)`; by default the one that comes with the
+    package. Raises `InputError` for a text without words, and for a model that scores no texts.
     """
     from zoo import require_extra
 

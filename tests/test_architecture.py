@@ -62,6 +62,23 @@ def test_no_family_of_models_is_known_outside_it(folder: str) -> None:
         assert not known, f"{path} imports {sorted(known)}"
 
 
+@pytest.mark.parametrize(
+    ("place", "other"),
+    [
+        ("zoo/training", "zoo.evaluate"),
+        ("zoo/evaluate", "zoo.training.finishing"),
+        ("zoo/__init__.py", "transformers"),
+        ("workflows/engines.py", "workflows.tasks"),
+    ],
+)
+def test_a_room_does_without(place: str, other: str) -> None:
+    """Training knows no evaluation, and evaluation ends no training; engines know no stage."""
+    path = ROOT / place
+    for file in path.rglob("*.py") if path.is_dir() else [path]:
+        assert not [m for m in imported_modules(file) if f"{m}.".startswith(f"{other}.")], file
+        assert not other.startswith("workflows") or other not in file.read_text("utf-8"), file
+
+
 def imported_files(path: Path, modules: dict[str, Path]) -> set[Path]:
     """The files of the rooms that a file imports, lazily or not, but for type checking alone."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -15,20 +15,16 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-import luigi
 from luigi.interface import core
 
 from corpora.errors import ConfigError, DiscorporaError, nearest
 from corpora.processes import in_order
-from workflows.config import DATA_VARIABLE
-from workflows.settings import options
 from workflows.tables import Engine
 
 if TYPE_CHECKING:
@@ -43,29 +39,11 @@ OURS = frozenset({"pipeline", "tasks", "workers", "logging_dir", "skip_completed
 LIBRARIES = {"here": (), "local": (), "slurm": ("datatrove",), "ray": ("datatrove", "ray")}
 
 
-@dataclass(frozen=True)
-class Share:
-    """One stage as a worker of an executor gets it: by names alone, so that it can be pickled."""
-
-    family: str
-    parameters: dict[str, str]
-    config: str
-    output: str
-    folder: str
-    data: str = ""
-    place: str = "."
-    """The build's current folder: relative paths in a build file start there."""
+class Share(Protocol):
+    """A stage's work as a worker of an executor gets it; it can be pickled."""
 
     def __call__(self, data: Any, rank: int = 0, world_size: int = 1) -> None:
         """Make the shards of worker `rank`."""
-        os.chdir(self.place)
-        if self.data:
-            os.environ[DATA_VARIABLE] = self.data
-        # A fork of the build has the stage already, with its hash.
-        with options(self.config, self.output, fresh=False):
-            import_module("workflows.tasks")  # Luigi finds only classes that exist
-            kind = luigi.task_register.Register.get_task_cls(self.family)
-            kind.from_str_params(self.parameters).part(Path(self.folder), rank, world_size)
 
 
 def share_out(task: StageTask, folder: Path) -> None:
@@ -80,15 +58,7 @@ def share_out(task: StageTask, folder: Path) -> None:
     if engine.kind == "slurm":
         _refuse_two(logs)
     _prepare(logs, engine, folder)
-    share = Share(
-        family=task.task_family,
-        parameters=task.to_str_params(),
-        config=task.build.path,
-        output=str(task.root),
-        folder=str(folder.absolute()),
-        data=task.build.data,
-        place=str(Path.cwd()),
-    )
+    share = task.share(folder)
     tasks = len(_left(logs, engine))
     log.info("%s: %d tasks on %s, logs in %s", task.title, tasks, engine.kind, logs)
     problem = ""

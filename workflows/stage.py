@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -35,9 +37,9 @@ from corpora.store.atomic import (
 from corpora.store.damage import damages
 from corpora.store.folder import Stage
 from workflows import console, engines, usage
-from workflows.config import load_build
+from workflows.config import DATA_VARIABLE, load_build
 from workflows.report.stages import Made
-from workflows.settings import discorpora
+from workflows.settings import discorpora, options
 from workflows.sources import SourceRecord
 
 log = logging.getLogger("discorpora")
@@ -153,6 +155,18 @@ class StageTask(luigi.Task):
         """Make the shards of worker `rank` out of `of` workers; `work` then finds them."""
         raise NotImplementedError
 
+    def share(self, folder: Path) -> Share:
+        """The work that makes shards in `folder`, for the workers of an engine."""
+        return Share(
+            kind=type(self),
+            parameters=self.to_str_params(),
+            config=self.build.path,
+            output=str(self.root),
+            folder=str(folder.absolute()),
+            data=self.build.data,
+            place=str(Path.cwd()),
+        )
+
     # What follows from it
 
     def deps(self) -> list[luigi.Task]:
@@ -256,6 +270,30 @@ class StageTask(luigi.Task):
         """Luigi continues with other stages: the failure is repeated at the end of the log."""
         console.remember_failure(self.title, exception)
         return str(super().on_failure(exception))
+
+
+@dataclass(frozen=True)
+class Share:
+    """One stage as a worker of an engine gets it, pickled: its class and its parameters."""
+
+    kind: type[StageTask]
+    parameters: dict[str, str]
+    config: str
+    output: str
+    folder: str
+    data: str = ""
+    place: str = "."
+    """The build's current folder: relative paths in a build file start there."""
+
+    def __call__(self, data: Any, rank: int = 0, world_size: int = 1) -> None:
+        """Make the shards of worker `rank`."""
+        os.chdir(self.place)
+        if self.data:
+            os.environ[DATA_VARIABLE] = self.data
+        # A fork of the build has the stage already, with its hash.
+        with options(self.config, self.output, fresh=False):
+            task = self.kind.from_str_params(self.parameters)
+            task.part(Path(self.folder), rank, world_size)
 
 
 _planned: list[StageTask] = []

@@ -72,12 +72,15 @@ def lazily(package: str, places: Mapping[str, tuple[str, ...]]) -> Callable[[str
 
 def file_of(model: str | Path, name: str) -> Path | None:
     """The file `name` beside the weights of a model (folder or Hub id), or None."""
-    from transformers.utils.hub import cached_file
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, HFValidationError
 
-    flags = ("missing_entries", "connection_errors", "gated_repo")
-    absent = {f"_raise_exceptions_for_{flag}": False for flag in flags}
-    try:
-        path = cached_file(str(model), name, **absent) if str(model) else None
-    except OSError:  # neither a folder nor a model of the Hub
+    if not str(model):
         return None
-    return None if path is None else Path(path)
+    try:
+        if Path(model).is_dir():
+            path = Path(model, name)
+            return path if path.is_file() else None
+        return Path(hf_hub_download(str(model), name))
+    except (OSError, EntryNotFoundError, HFValidationError):  # no model of the Hub, or unreachable
+        return None

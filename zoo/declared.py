@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from zoo.evaluate import Request
     from zoo.evaluate.results import Result
     from zoo.evaluate.scores import McNemar
     from zoo.evaluate.table import Rows
@@ -387,9 +387,34 @@ class Suite(Declared):
     def check_data(self, datasets: Mapping[str, str]) -> None:
         """Raise `ConfigError` if these datasets (name and builder) do not fit the options."""
 
-    def evaluate(self, request: Request) -> Result:
-        """Evaluate the model."""
+    def read(self, spec: str) -> Any:
+        """What the suite reads of `spec` itself, such as released files; None for a dataset."""
+        return None
+
+    def evaluate(
+        self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
+    ) -> Result:
+        """Evaluate a model in hand on data in hand: at most `limit` rows of a split (0: all).
+
+        `python -m zoo.evaluate` opens them by folder or Hub id (`zoo.evaluate.opening`). Then
+        `model` is what `needs` says: a `PairClassifier`, a `Scorer`, or an encoder. `data` is a
+        `zoo.training.data.Dataset`, a mapping of several by configuration where the suite reads
+        several, or what `read` returns.
+        """
         raise NotImplementedError
+
+    def unfit(self, model: Any) -> ConfigError:
+        """The error for a model in hand that cannot do what the suite needs."""
+        kind = type(model).__name__
+        hint = "give a model, a SentenceTransformer, Vectors(function) or Scores(function)"
+        if isinstance(model, str | PurePath):
+            hint = f"open it: zoo.evaluate.opening.open_model(suite, {str(model)!r})"
+        return ConfigError(
+            f"the suite {self.name or type(self).__name__} needs a model that "
+            f"{' or '.join(sorted(self.needs))}; this is a {kind}",
+            where=str(getattr(model, "name", kind)),
+            hint=hint,
+        )
 
     def write_files(self, result: Result, stem: Path) -> None:
         """Write the suite's pictures and tables beside the result's JSON."""
@@ -399,9 +424,9 @@ class Suite(Declared):
         """The table rows of a result: the model's, named "", and those of its baselines. By
         default every figure in per cent, named by its path of keys.
         """
-        from zoo.evaluate.table import every_figure
+        from zoo.evaluate.table import every_cell
 
-        return {"": dict(every_figure(result.metrics))}
+        return {"": every_cell(result.metrics)}
 
     @classmethod
     def tests(cls, one: Result, two: Result) -> Mapping[str, McNemar]:

@@ -79,7 +79,7 @@ def load_for(
 
 
 def load(
-    spec: str,
+    spec: str | Dataset,
     config: str = "",
     *,
     splits: Mapping[str, str] | None = None,
@@ -91,7 +91,7 @@ def load(
     max_validation_rows: int = 0,
     empty: str = "error",
 ) -> Labelled:
-    """Open and prepare a dataset; `notes` say what was left out.
+    """Prepare a dataset, opened by `spec` or in hand; `notes` say what was left out.
 
     Rows without a label (-1, as in SNLI and in hidden test sets) are left out. `classes` is the
     number of labels to keep, those with most training rows (DisSent, section 6: 11).
@@ -99,7 +99,7 @@ def load(
     Raises `ConfigError` if the two columns are missing, or a label has no training row and `empty`
     is not `warn`, and `InputError` if one of the `required` splits has no labelled row.
     """
-    data = open_dataset(spec, config, splits)
+    data = spec if isinstance(spec, Dataset) else open_dataset(spec, config, splits)
     texts = text_columns(data["train"], columns, data.where)
     names, notes = data.need(*texts).labels(hidden=True), []
     tables = {}

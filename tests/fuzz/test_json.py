@@ -22,10 +22,10 @@ from zoo.dissent.prediction import read_pairs
 from zoo.evaluate.__main__ import main as evaluate
 from zoo.evaluate.compare import compare
 from zoo.evaluate.confusions import compare_files
-from zoo.evaluate.results import trained_on
 from zoo.presets import catalogue, load_plugins
 from zoo.training.data import open_configs
 from zoo.training.finishing import _of_results
+from zoo.training.results import trained_on
 
 from .campaign import Call, run, sizes, spoilt_json
 

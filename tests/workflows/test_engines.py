@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,9 +21,11 @@ from extract.stages import Part, extract, parse
 from tests.workflows.conftest import living, luigi_command, luigi_environment, until
 from workflows.cli.show import plan as show_plan
 from workflows.config import load_build
-from workflows.engines import Share, _refuse_two, check
+from workflows.engines import _refuse_two, check
 from workflows.slurm import JOB
+from workflows.stage import Share
 from workflows.tables import Engine
+from workflows.tasks.sources import Parse
 
 # Gold trees: no process loads a parser. A word of so many letters fills a shard by itself.
 TREE = """
@@ -197,7 +200,7 @@ def test_a_worker_elsewhere_finds_relative_paths(tmp_path: Path, texts: Path) ->
     subprocess.run(command_of(config, output), cwd=tmp_path, env=environment, check=True)
     folder.mkdir()
     share = Share(
-        family="Parse",
+        kind=Parse,
         parameters={"config": str(config), "source": "long", "parser": "", "mode": ""},
         config=str(config),
         output=str(output),
@@ -205,7 +208,7 @@ def test_a_worker_elsewhere_finds_relative_paths(tmp_path: Path, texts: Path) ->
         data=str(tmp_path / "texts"),
         place=str(tmp_path),
     )
-    program = f"import workflows.tasks\nfrom workflows.engines import Share\n{share!r}(None, 1, 3)"
+    program = f"import pickle\npickle.loads({pickle.dumps(share)!r})(None, 1, 3)"
     environment.pop("DISCORPORA_DATA")
     subprocess.run([sys.executable, "-c", program], cwd="/", env=environment, check=True)
     made = {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -17,10 +17,10 @@ from transformers import ByT5Tokenizer
 
 from corpora import schemas
 from corpora.errors import ConfigError, DiscorporaError, InputError
+from tests.zoo.opened import evaluate
 from zoo.backbones import load_backbone, tokenizer_of
 from zoo.coherence import CoherenceScorer
 from zoo.dissent import BiLstmConfig, BiLstmForMarkers
-from zoo.evaluate import Request
 from zoo.evaluate.relations import DisSent
 from zoo.modeling import save_model
 from zoo.vocabularies import train_subwords
@@ -278,7 +278,7 @@ def test_the_suite_dissent_names_a_row_without_a_text(
 ) -> None:
     folder = hub_like(tmp_path / "null", {"test": {3: {"s2": None}}})
     with pytest.raises(InputError, match="row 3 of the split 'test' has no s2"):
-        DisSent().evaluate(Request(str(dissent_models["ngram"]), str(folder)))
+        evaluate(DisSent(), dissent_models["ngram"], folder)
 
 
 def test_too_few_negatives(train_cli: Run, permuted_folder: Path, tmp_path: Path) -> None:

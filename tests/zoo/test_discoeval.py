@@ -28,7 +28,7 @@ from zoo.evaluate.discoeval.data import Split, TaskData, divide, read
 from zoo.evaluate.discoeval.probe import Settings, fit
 from zoo.evaluate.discoeval.protocol import COMBINE, features_of, inputs_of, vectors_of
 from zoo.evaluate.discoeval.tasks import L2_GRID, TASKS
-from zoo.evaluate.encoders import FunctionEncoder
+from zoo.evaluate.encoders import Vectors
 from zoo.evaluate.results import read_outcomes
 
 from .conftest import SUBJECTS, VERBS, write_dataset
@@ -110,7 +110,7 @@ def _data(task: str, columns: list[list[list[str]]]) -> TaskData:
 
 def test_a_subtree_is_the_mean_of_its_units_or_one_text() -> None:
     data = _data("RST-DT", [[["A", "ccc"], ["a"]], [["bb"], ["bb", "a", "ccc"]]])
-    sizes = FunctionEncoder(lambda texts: np.array([[len(text)] for text in texts]))
+    sizes = Vectors(lambda texts: np.array([[len(text)] for text in texts]))
     inputs = inputs_of(data, DiscoEval())
     assert inputs.texts == ["a", "ccc", "bb"] and inputs.asked == 7
     found = features_of(inputs, vectors_of(sizes, inputs.texts, ["x"])["x"])
@@ -517,11 +517,11 @@ def test_only_an_absent_test_split_falls_back(original_layout: Path) -> None:
 def test_run_passes_batch_tokens(original_layout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, Any] = {}
 
-    def load(model: str, representation: str, **options: Any) -> FunctionEncoder:
+    def load(model: str, representation: str, **options: Any) -> Vectors:
         asked.update(options)
-        return FunctionEncoder(letters, "letters")
+        return Vectors(letters, "letters")
 
-    monkeypatch.setattr("zoo.evaluate.discoeval.protocol.load_encoder", load)
+    monkeypatch.setattr("zoo.evaluate.encoders.load_encoder", load)
     options = DiscoEval(seeds=1, cache="", second_opinion=False, tasks=("SSP",), batch_tokens=77)
     discoeval.run("model", original_layout, options)
     assert asked["batch_tokens"] == 77

@@ -21,11 +21,12 @@ from zoo.evaluate import SUITES, scores
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.classification import report
 from zoo.evaluate.compare import compare as compare_results
-from zoo.evaluate.results import other_revisions, trained_on
+from zoo.evaluate.results import other_revisions
 from zoo.evaluate.scores import Ranking, confusion_matrix, macro_f1, per_class, ranked
 from zoo.evaluate.table import Cell, Row, Table, percent, print_result
 from zoo.train import train
 from zoo.training.data import Dataset, label_names, open_dataset, tables_of
+from zoo.training.results import trained_on
 
 from .conftest import MARKERS, STORY, SUBJECTS
 

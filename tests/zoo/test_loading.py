@@ -21,8 +21,8 @@ from corpora.schemas import CONPONO
 from zoo.coherence import CoherenceScorer
 from zoo.dissent import predict
 from zoo.evaluate.encoders import load_encoder
-from zoo.evaluate.results import trained_on
 from zoo.train import main, train
+from zoo.training.results import trained_on
 
 from .conftest import write_dataset
 from .conpono.conftest import rows

@@ -14,10 +14,11 @@ import pytest
 
 from corpora.errors import ConfigError, InputError
 from corpora.schemas import COHERENCE_TESTS
+from tests.zoo.opened import sets_of
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
 from zoo.evaluate.pairwise import Pairwise, figures_of
-from zoo.evaluate.pairwise_sets import PairSet, TextPair, open_sets, score_pairs
+from zoo.evaluate.pairwise_sets import PairSet, TextPair, score_pairs
 from zoo.evaluate.results import Result
 from zoo.evaluate.scorers import adjacent_vectors, baseline, load_scorer
 from zoo.evaluate.scores import McNemar, mcnemar
@@ -88,23 +89,23 @@ def test_mcnemar_by_hand() -> None:
 
 def test_identical_pairs_are_left_out_and_counted(jsonl_folder: Path, tests_folder: Path) -> None:
     for place in (jsonl_folder, tests_folder):
-        found = {each.name: each for each in open_sets(str(place)).sets}
+        found = {each.name: each for each in sets_of(place).sets}
         assert [(s.identical, len(s.pairs)) for s in found.values() if s.identical] == [(1, 3)]
-    one, two = open_sets(str(jsonl_folder)).sets[1], open_sets(str(tests_folder)).sets[0]
+    one, two = sets_of(jsonl_folder).sets[1], sets_of(tests_folder).sets[0]
     assert one.digest == two.digest
     assert [pair.group for pair in two.pairs] == ["g0", "g0", "g1"]
-    some = {one.name: one for one in open_sets(str(tests_folder), limit=2).sets}
+    some = {one.name: one for one in sets_of(tests_folder, limit=2).sets}
     assert not any(one.identical for one in some.values())  # nobody knows where those stood
 
 
 def test_one_configuration_one_file_and_intrusion(
     jsonl_folder: Path, tests_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert [s.name for s in open_sets(f"{tests_folder}@probe_x").sets] == ["probe_x"]
-    assert [s.name for s in open_sets(str(jsonl_folder / "stories.jsonl")).sets] == ["stories"]
-    named = open_sets(str(jsonl_folder)).description
+    assert [s.name for s in sets_of(f"{tests_folder}@probe_x").sets] == ["probe_x"]
+    assert [s.name for s in sets_of(jsonl_folder / "stories.jsonl").sets] == ["stories"]
+    named = sets_of(jsonl_folder).description
     monkeypatch.chdir(jsonl_folder)
-    assert open_sets(".").description == named and named["name"]
+    assert sets_of(".").description == named and named["name"]
 
 
 def test_the_builders_intrusion_pairs(tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_the_builders_intrusion_pairs(tmp_path: Path) -> None:
     }
     folder = write_dataset(tmp_path / "i", "intrusion", parts)
     for spec in (str(folder), f"{folder}@pairwise"):
-        (found,) = open_sets(spec).sets
+        (found,) = sets_of(spec).sets
         assert (found.name, [pair.group for pair in found.pairs]) == ("intrusion", ["d", "d"])
 
 
@@ -204,13 +205,13 @@ def test_bad_input_is_named(
     tmp_path: Path, jsonl_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(InputError, match="no test set here"):
-        open_sets(str(tmp_path))
+        sets_of(tmp_path)
     write_jsonl(tmp_path / "v.jsonl", [row(0, ["A."], ["B."], votes=[2])])
     with pytest.raises(InputError, match=r"v\.jsonl:1: .*votes"):
-        open_sets(str(tmp_path))
+        sets_of(tmp_path)
     write_jsonl(tmp_path / "v.jsonl", [])
     with pytest.raises(InputError, match=r"v\.jsonl: holds no pair"):
-        open_sets(str(tmp_path))
+        sets_of(tmp_path)
     with pytest.raises(ConfigError, match="no baseline 'shortr'"):
         load_scorer("baseline:shortr")
     with pytest.raises(InputError, match="no model here"):
@@ -224,7 +225,7 @@ def test_pairs_of_one_prompt_are_one_unit(tmp_path: Path) -> None:
     rows = [{"id": id, "prompt": prompt, "pos": ["A."], "neg": ["B."]} for id, prompt in given]
     write_jsonl(tmp_path / "v.jsonl", rows)
     (tmp_path / "._v.jsonl").write_bytes(b"\x00\x05\x16\x07")  # macOS leaves such files
-    (found,) = open_sets(str(tmp_path)).sets
+    (found,) = sets_of(tmp_path).sets
     assert [pair.group for pair in found.pairs] == ["p1", "p1", "p3", "p4", "p5"]
 
 
@@ -237,11 +238,11 @@ def test_texts_of_a_dataset_are_lists_of_sentences(
 
     monkeypatch.setattr("zoo.training.data.open_dataset", opened)
     pos, neg = ["It was wet.", "We left."], ["We left.", "It was wet."]
-    (found,) = open_sets("owner/mine").sets
+    (found,) = sets_of("owner/mine").sets
     assert found.pairs[0].prompt == ("It rained.",) and found.pairs[0].pos == tuple(pos)
     pos, neg = "It was wet.", "We left."
     with pytest.raises(InputError, match="mine@default: pos is string, expected a list"):
-        open_sets("owner/mine")
+        sets_of("owner/mine")
 
 
 def test_two_files_of_one_set_name_are_refused(tmp_path: Path) -> None:
@@ -249,7 +250,7 @@ def test_two_files_of_one_set_name_are_refused(tmp_path: Path) -> None:
         write_jsonl(tmp_path / name, [row(1, ["It rained."], ["It snowed."])])
     message = r"stories\.dev\.jsonl and stories\.test\.jsonl are both the set 'stories'"
     with pytest.raises(InputError, match=message):
-        open_sets(str(tmp_path))
+        sets_of(tmp_path)
 
 
 def test_a_model_that_gives_no_score_is_refused(tmp_path: Path) -> None:
@@ -267,7 +268,7 @@ def test_shorter_wins_on_two_probes_of_the_shared_data(discorpora_data: Path) ->
     folder = discorpora_data / "coherence"
     if not folder.is_dir():
         pytest.skip("no coherence test sets here")
-    found = {each.name: each for each in open_sets(str(folder)).sets}
+    found = {each.name: each for each in sets_of(folder).sets}
     shorter = baseline("shorter")
     for name in ("probe_past_to_future_flip", "probe_to_negation"):
         coherent, other, _ = score_pairs(found[name], shorter)

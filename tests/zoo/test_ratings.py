@@ -10,7 +10,7 @@ import pytest
 
 from corpora.schemas import RATED
 from tests.zoo.conftest import write_dataset
-from zoo.evaluate import Request
+from tests.zoo.opened import evaluate
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
 from zoo.evaluate.ratings import Ratings, rho_of, spearman
@@ -68,8 +68,8 @@ def test_texts_need_no_ids(tmp_path: Path) -> None:
         del row["id"]
     schema = RATED.remove(RATED.get_field_index("id"))
     data = write_dataset(tmp_path / "mine", "mine", {("x", "test"): (rows, schema)})
-    request = Request("baseline:longer", str(data))
-    assert Ratings().evaluate(request).metrics["sets"]["x"]["rho"]["value"] == pytest.approx(1)
+    found = evaluate(Ratings(), "baseline:longer", data).metrics["sets"]["x"]
+    assert found["rho"]["value"] == pytest.approx(1)
 
 
 def test_texts_of_one_group_are_drawn_together() -> None:

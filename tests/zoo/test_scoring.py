@@ -23,6 +23,7 @@ from zoo.coherence.scoring import (
     SentenceEffect,
     explain,
     find_break,
+    load_breaks,
     load_reference,
     percentile,
     rank,
@@ -30,6 +31,7 @@ from zoo.coherence.scoring import (
     windows,
 )
 from zoo.coherence.scoring import load_scorer as load_windows_scorer
+from zoo.evaluate import Scores
 from zoo.evaluate.scorers import load_scorer
 from zoo.modeling import save_model
 from zoo.texts import TextEncoder
@@ -154,8 +156,24 @@ def test_a_break_keeps_its_number_beside_sentences_without_effects() -> None:
     assert found is not None and found.sentence == 5
 
 
+def test_a_scorer_or_a_function_in_hand_has_scores_and_percentiles(
+    model: Any,
+) -> None:
+    texts = ["It rained. We stayed.", "A word."]
+    lengths = Scores(lambda texts: [len(text) for text in texts], "length")
+    (one, two) = score_texts(lengths, texts, [0.0, 42.0])
+    assert (one.score, one.percentile, one.windows) == (len(texts[0]), 50.0, 1)
+    assert two.percentile is None
+    assert rank(lengths, "", texts) == [(0, 21.0), (1, 7.0)]
+    assert load_reference(lengths) is None and load_breaks(lengths) is None
+    known = Path(model.name_or_path) / REFERENCE
+    known.write_text('{"of": "stories", "texts": 2, "quantiles": [0.0, 1.0]}', encoding="utf-8")
+    assert load_reference(model) == Reference("stories", 2, (0.0, 1.0))
+    known.unlink()
+
+
 def test_a_rule_does_not_score_in_windows() -> None:
-    with pytest.raises(InputError, match="is a Rule") as caught:
+    with pytest.raises(InputError, match="is a Scores") as caught:
         load_windows_scorer("baseline:longer")
     assert "evaluate pairwise" in caught.value.hint
 

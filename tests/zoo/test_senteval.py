@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from corpora.errors import ConfigError, DiscorporaError
-from zoo.evaluate import Request
+from tests.zoo.opened import evaluate
+from zoo.evaluate import Vectors
 from zoo.evaluate.senteval import COLUMNS, TASKS, SentEval, columns_of, notes_of, run
 
 
@@ -49,7 +50,7 @@ def test_scores_are_taken_from_the_librarys_results(monkeypatch: pytest.MonkeyPa
 
     pytest.importorskip("mteb", reason="the extra mteb is not installed")
     monkeypatch.setattr("mteb.evaluate", evaluate)
-    scores, revisions = run(object(), 8)
+    scores, revisions = run(object())
     assert scores == {"STS12": 0.5, "STS-B": 0.6}
     assert revisions == {"STS12": "abc", "STS-B": "abc"}
     names = {task.metadata.name for task in asked["tasks"]}
@@ -59,7 +60,7 @@ def test_scores_are_taken_from_the_librarys_results(monkeypatch: pytest.MonkeyPa
 def test_the_result_says_the_model_s_type(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mteb", reason="the extra mteb is not installed")
     monkeypatch.setattr("zoo.evaluate.senteval.run", lambda *_: ({"STS12": 0.5}, {"STS12": "abc"}))
-    model = SentEval().evaluate(Request(str(tiny_bert), "hub")).model
+    model = evaluate(SentEval(), tiny_bert, "hub").model
     assert (model["name"], model["type"]) == (tiny_bert.name, "bert")
 
 
@@ -67,16 +68,17 @@ def test_without_the_extra_it_is_named() -> None:
     if find_spec("mteb") is not None:
         pytest.skip("mteb is installed here")
     with pytest.raises(DiscorporaError) as error:
-        SentEval().evaluate(Request("m", "hub"))
+        SentEval().evaluate(Vectors(len), "hub")
     assert "discorpora[mteb]" in str(error.value)
 
 
 def test_a_folder_is_no_data_for_it() -> None:
     with pytest.raises(ConfigError, match="data 'folder'"):
-        SentEval().evaluate(Request("m", "folder"))
+        SentEval().evaluate(Vectors(len), "folder")
 
 
 def test_what_mteb_would_ignore_is_refused() -> None:
-    for request in (Request("m", "hub", limit=5), Request("m", "hub", split="validation")):
-        with pytest.raises(ConfigError, match=r"--limit .*--split"):
-            SentEval().evaluate(request)
+    with pytest.raises(ConfigError, match=r"--limit .*--split"):
+        SentEval().evaluate(Vectors(len), "hub", limit=5)
+    with pytest.raises(ConfigError, match=r"--limit .*--split"):
+        SentEval().evaluate(Vectors(len), "hub", split="validation")

@@ -16,10 +16,11 @@ from transformers import XLNetConfig, XLNetModel, XLNetTokenizer
 
 from corpora import schemas
 from corpora.errors import ConfigError, InputError
+from tests.zoo.opened import evaluate
 from tests.zoo.outcomes import check_outcomes
 from zoo.backbones import pooling_of
 from zoo.coherence import CoherenceScorer
-from zoo.evaluate import Request, superglue_training
+from zoo.evaluate import superglue_training
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
 from zoo.evaluate.superglue import (
@@ -179,7 +180,7 @@ def test_a_backbone_without_pad_token(superglue_folder: Path, tmp_path: Path) ->
     texts = [str(value) for row in rte(8) for value in row.values()]
     folder = write_family(tmp_path / "gpt2", "gpt2", texts)
     suite = SuperGlue(max_steps=1, batch=4)
-    found = suite.evaluate(Request(str(folder), f"{superglue_folder}@rte"))
+    found = evaluate(suite, folder, f"{superglue_folder}@rte")
     assert "RTE" in found.metrics["tasks"]
 
 
@@ -224,7 +225,7 @@ def test_the_backbone_of_our_own_models_and_several_seeds(
     scorer.save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
     suite = SuperGlue(max_steps=2, seeds=2, batch=4)
-    found = suite.evaluate(Request(str(tmp_path), f"{superglue_folder}@rte"))
+    found = evaluate(suite, tmp_path, f"{superglue_folder}@rte")
     rte = found.metrics["tasks"]["RTE"]
     assert found.model["type"] == scorer.config.model_type
     assert [run["seed"] for run in rte["runs"]] == [0, 1] and rte["accuracy"]["deviation"] >= 0
@@ -234,13 +235,13 @@ def test_a_misspelt_split_is_not_taken_for_validation(
     tiny_bert: Path, superglue_folder: Path
 ) -> None:
     with pytest.raises(ConfigError, match="no split 'validaton'") as caught:
-        SuperGlue().evaluate(Request(str(tiny_bert), f"{superglue_folder}@rte", "validaton"))
+        evaluate(SuperGlue(), tiny_bert, f"{superglue_folder}@rte", "validaton")
     assert "did you mean 'validation'?" in caught.value.hint
 
 
 def test_bad_input_is_named(tiny_bert: Path, superglue_folder: Path, tmp_path: Path) -> None:
     def run(data: Any, **options: Any) -> None:
-        SuperGlue.of(options).evaluate(Request(str(tiny_bert), str(data)))
+        evaluate(SuperGlue.of(options), tiny_bert, data)
 
     with pytest.raises(ConfigError, match="tasks = 'coppa': did you mean 'copa'"):
         run(superglue_folder, tasks="coppa")

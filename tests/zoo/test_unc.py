@@ -13,6 +13,7 @@ import torch
 from torch.nn.functional import log_softmax
 
 from corpora.errors import InputError
+from tests.zoo.opened import evaluate
 from zoo.coherence.data import pad
 from zoo.coherence.unc import Ranked, margin_at_positions
 from zoo.coherence.unc_modeling import LightweightConv, UncConfig, UncModel, UncOutput, pad_rows
@@ -152,7 +153,7 @@ def test_texts_whose_words_are_equal_as_read_are_left_out() -> None:
 def test_it_learns_stories_and_is_judged_like_the_others(
     permuted_folder: Path, tmp_path: Path
 ) -> None:
-    from zoo.evaluate import SUITES, Request
+    from zoo.evaluate import SUITES
     from zoo.evaluate.scorers import load_scorer
 
     output = tmp_path / "unc"
@@ -161,7 +162,5 @@ def test_it_learns_stories_and_is_judged_like_the_others(
     model = load_scorer(str(output))
     assert isinstance(model, UncModel)
     assert np.isfinite(model.score(["", "One sentence.", "Two. Of them."])).all()
-    found = SUITES.find("permuted")().evaluate(
-        Request(str(output), str(permuted_folder), split="train")
-    )
+    found = evaluate(SUITES.find("permuted")(), output, permuted_folder, "train")
     assert found.metrics["accuracy"]["value"] > 0.9

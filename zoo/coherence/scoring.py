@@ -15,11 +15,14 @@ from pydantic import AliasPath, BaseModel, Field, FiniteFloat
 
 from corpora.errors import InputError
 from corpora.outside import read_record
+from corpora.prose import Quotes
 from zoo import file_of
 from zoo.coherence import SHIPPED
 from zoo.coherence.links import LinkScorer
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.evaluate import scorers
+from zoo.evaluate.in_hand import folder_of
+from zoo.evaluate.scorers import Scorer
 from zoo.texts import Text, Window, as_sentences, check_texts, windows
 from zoo.training.job import RESULTS
 
@@ -82,15 +85,19 @@ class SentenceEffect:
 
 
 def score_texts(
-    model: Model, texts: Sequence[Text], reference: Sequence[float] | None = None
+    model: Scorer, texts: Sequence[Text], reference: Sequence[float] | None = None
 ) -> list[Scored]:
     """Score each text as the mean over its windows, with its percentile in quantiles `reference`.
 
+    `model` is a scorer in hand, or a function as `zoo.evaluate.Scores`, which reads a text whole.
     Without a reference no text has a percentile. Raises `InputError` for a text without words.
     """
     check_texts(texts)
-    quotes = model.config.quotes
-    sentences = [as_sentences(text, quotes) for text in texts]
+    sentences = [as_sentences(text, quotes_of(model)) for text in texts]
+    if isinstance(model, Model):
+        scores = model.score_windows(sentences)
+    else:
+        scores = [(score, 1) for score in model.score(sentences)]
     return [
         Scored(
             score,
@@ -98,8 +105,13 @@ def score_texts(
             len(text),
             number,
         )
-        for text, (score, number) in zip(sentences, model.score_windows(sentences), strict=True)
+        for text, (score, number) in zip(sentences, scores, strict=True)
     ]
+
+
+def quotes_of(model: Scorer) -> Quotes:
+    """How a scorer takes quotation marks."""
+    return model.config.quotes if isinstance(model, Model) else "keep"
 
 
 def scores_of(model: Model, parts: Sequence[Sequence[Any]]) -> list[float]:
@@ -210,9 +222,14 @@ class Breaks:
     right: Annotated[tuple[FiniteFloat, ...], Field(min_length=1)]
 
 
-def load_breaks(model: str | Path) -> Breaks | None:
-    """The measured quality of a model's marks (folder or Hub id), or None."""
-    found = file_of(model, BREAKS)
+def place_of(model: Any) -> str:
+    """The folder or Hub id of a model: it is one, or a model in hand that was loaded from one."""
+    return str(model) if isinstance(model, str | Path) else folder_of(model)
+
+
+def load_breaks(model: Any) -> Breaks | None:
+    """The measured quality of a model's marks (in hand, or a folder or Hub id), or None."""
+    found = file_of(place_of(model), BREAKS)
     return None if found is None else read_record(Breaks, found, DAMAGED)
 
 
@@ -240,10 +257,10 @@ def warn_of_chance(model: str | Path) -> None:
         )
 
 
-def rank(model: Model, prompt: Text, alternatives: Sequence[Text]) -> list[tuple[int, float]]:
+def rank(model: Scorer, prompt: Text, alternatives: Sequence[Text]) -> list[tuple[int, float]]:
     """The alternatives' numbers with the scores of prompt and alternative, the best first."""
     check_texts(alternatives)
-    quotes = model.config.quotes
+    quotes = quotes_of(model)
     before = as_sentences(prompt, quotes) if prompt else []
     scores = model.score([[*before, *as_sentences(text, quotes)] for text in alternatives])
     return sorted(enumerate(scores), key=lambda one: -one[1])
@@ -262,11 +279,11 @@ def percentile(score: float, quantiles: Sequence[float]) -> float:
     return float(np.interp(score, quantiles, shares, left=0, right=100))
 
 
-def load_reference(model: str | Path) -> Reference | None:
-    """The reference of a model (folder or Hub id); None, with a warning, if it has none."""
-    found = file_of(model, REFERENCE)
+def load_reference(model: Any) -> Reference | None:
+    """The reference of a model (in hand, or a folder or Hub id); a warning and None without one."""
+    found = file_of(place_of(model), REFERENCE)
     if found is None:
-        log.warning("%s: no reference set, so no percentiles: give --reference", model)
+        log.warning("%s: no reference set, so no percentiles: give --reference", place_of(model))
         return None
     return read_record(Reference, found, DAMAGED)
 

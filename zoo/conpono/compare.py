@@ -20,8 +20,9 @@ from corpora.rng import stream
 from zoo.commands import command
 from zoo.evaluate.discoeval import DiscoEval
 from zoo.evaluate.discoeval.data import read
-from zoo.evaluate.discoeval.protocol import load, run_task
+from zoo.evaluate.discoeval.protocol import run_task
 from zoo.evaluate.encoders import AUTO
+from zoo.evaluate.opening import open_model
 
 MARKERS = (
     "but", "when", "if", "before", "because", "while", "though", "after", "so", "although",
@@ -56,7 +57,9 @@ def compare(
     options = DiscoEval(
         protocol="pairs", representation=representation, cache="", seeds=1, second_opinion=False
     )
-    scores = [run_task(task, load(name, options), options, "test", seed) for name in (one, two)]
+    scores = [
+        run_task(task, open_model(options, name), options, "test", seed) for name in (one, two)
+    ]
     right = [score["outcomes"].right == 1 for score in scores]
     split = scores[0]["split"]
     pairs: dict[str, list[Pair]] = {}

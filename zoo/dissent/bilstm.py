@@ -13,8 +13,8 @@ from torch.optim.lr_scheduler import LRScheduler
 from transformers import TrainerCallback
 
 from zoo.dissent.data import mapped_pairs
+from zoo.dissent.finishing import leave
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
-from zoo.evaluate.classification import leave
 from zoo.labelled import load_for
 from zoo.training.data import SPLITS
 from zoo.training.job import Job, is_main_process

@@ -10,8 +10,8 @@ from scipy.sparse import csr_matrix
 from sklearn.preprocessing import normalize
 
 from zoo.dissent.data import NgramVocabulary, encode_ngrams
+from zoo.dissent.finishing import leave
 from zoo.dissent.modeling import NgramConfig, NgramForMarkers
-from zoo.evaluate.classification import leave
 from zoo.labelled import load_for
 from zoo.logistic import fit_logistic
 from zoo.training.job import Job, is_main_process

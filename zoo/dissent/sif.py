@@ -14,8 +14,8 @@ from torch.utils.data import DataLoader
 
 from corpora.rng import stream
 from zoo.dissent.data import Pairs, encode_texts
+from zoo.dissent.finishing import leave
 from zoo.dissent.modeling import SifConfig, SifForMarkers, SifModel, pair_features
-from zoo.evaluate.classification import leave
 from zoo.labelled import load_for
 from zoo.logistic import fit_logistic
 from zoo.training.job import Job, is_main_process

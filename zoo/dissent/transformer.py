@@ -12,8 +12,8 @@ import torch
 
 from zoo.backbones import backbone_of, pooling_of, set_attention, tokenizer_for, training_attention
 from zoo.dissent.data import mapped_pairs
+from zoo.dissent.finishing import leave
 from zoo.dissent.modeling import PairTransformer
-from zoo.evaluate.classification import leave
 from zoo.labelled import load_for
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import (

@@ -1,16 +1,21 @@
 """Evaluation suites: `python -m zoo.evaluate SUITE --model FOLDER --data FOLDER [--json OUT]`.
 
 A suite is one class, a `zoo.declared.Suite`: what it needs of a model and of data, its options as
-fields, and `evaluate(request)`. Ours are one module each; another package's is an entry point
+fields, and `evaluate(model, data)` of objects in hand:
+
+    from zoo.evaluate import SUITES, Scores, Vectors
+    SUITES.find("discoeval")().evaluate(SentenceTransformer("FOLDER"), "path/to/DiscoEval/data")
+    SUITES.find("pairwise")().evaluate(Scores(my_function), load_dataset("json", data_files="..."))
+
+Ours are one module each; another package's is an entry point
 `discorpora.suites`, or is named as `package.module:Class` or `FILE.py:Class`. A suite's module
 loads no torch and no transformers before it evaluates: planning reads it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from corpora.declared import Registry
+from zoo import lazily
 from zoo.declared import Suite
 
 SUITES = Registry(
@@ -29,15 +34,4 @@ SUITES = Registry(
     },
 )
 
-
-@dataclass(frozen=True)
-class Request:
-    """What to evaluate: a model (folder or Hub id) on a dataset (folder or Hub id, `@CONFIG`)."""
-
-    model: str
-    data: str
-    split: str = "test"
-    seed: int = 0
-    batch_size: int = 64
-    limit: int = 0
-    """The most rows to use, spread evenly over the split (0: all)."""
+__getattr__ = lazily(__name__, {"encoders": ("Vectors",), "scorers": ("Scores",)})

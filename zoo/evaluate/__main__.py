@@ -6,7 +6,9 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
@@ -14,9 +16,10 @@ from corpora.declared import Table, described
 from corpora.errors import COMMAND_LINE, ConfigError
 from corpora.progress import reported
 from zoo import options, require_extra
-from zoo.declared import Count, Positive
-from zoo.evaluate import SUITES, Request
+from zoo.declared import Count, Positive, Suite
+from zoo.evaluate import SUITES, in_hand
 from zoo.evaluate.compare import measured, table_of
+from zoo.evaluate.opening import open_data, open_model
 from zoo.evaluate.results import Result, finished, save
 from zoo.evaluate.table import print_result
 from zoo.options import SWITCHES, Assignment
@@ -75,8 +78,16 @@ def evaluate(words: Sequence[str]) -> None:
 def evaluate_assignment(assignment: Assignment) -> Result:
     """The result, which is written where it is asked for."""
     suite = SUITES.find(assignment.reference).of(assignment.settings)
-    require_extra("to evaluate a model")
     asked = Options.of(assignment.request)
+    return judge(suite, asked.model, asked.data, asked, assignment.reference)
+
+
+def judge(suite: Suite, model: Any, data: Any, asked: Options, called: str) -> Result:
+    """The same of a model and data that are in hand, or named and opened here.
+
+    `called` is what the user calls the suite.
+    """
+    require_extra("to evaluate a model")
     file = Path(asked.place) if asked.place not in ("", "-") else None
     if file:  # what is in the way is said before the work is done
         if file.is_dir():
@@ -91,14 +102,19 @@ def evaluate_assignment(assignment: Assignment) -> Result:
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()
     torch.set_num_threads(asked.threads)
-    model = asked.model
-    if Path(model).name in ("", ".."):  # no name for the tables
-        model = str(Path(model).resolve())
-    request = Request(model, asked.data, asked.split, asked.seed, asked.batch_size, asked.limit)
-    memory = within_memory(assignment.reference, f"lower --batch_size (now {asked.batch_size})")
+    named, split, seed = isinstance(model, str | Path), asked.split, asked.seed
+    shown = Path(model).resolve().name if named else in_hand.name_of(model)
+    memory = within_memory(called, f"lower --batch_size (now {asked.batch_size})")
     products = float32_products(tf32=asked.tf32)
-    with reported(f"evaluating {Path(model).name} with {assignment.reference}"), memory, products:
-        result = finished(suite, suite.evaluate(request), request, asked.name)
+    with reported(f"evaluating {shown} with {called}"), memory, products:
+        if isinstance(data, str | Path):  # a wrong folder is said before a model is loaded
+            data = open_data(suite, str(data), split)
+        if named:
+            model = open_model(suite, str(model), seed=seed, batch_size=asked.batch_size)
+        result = suite.evaluate(model, data, split=split, seed=seed, limit=asked.limit)
+        result = finished(suite, result, model, split, seed)
+    if asked.name:
+        result = replace(result, model={**result.model, "name": asked.name})
     if file:
         save(suite, file, result)
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,10 @@ import numpy as np
 from corpora.errors import InputError, require
 from corpora.rng import stream
 from zoo.declared import Form
-from zoo.evaluate import Request
-from zoo.evaluate.pairwise_sets import PairSet, open_sets, score_pairs
-from zoo.evaluate.results import Result
-from zoo.evaluate.scorers import OfScorers, cut_of, describe
+from zoo.evaluate import in_hand
+from zoo.evaluate.pairwise_sets import PairSet, holds_pairs, open_sets, score_pairs
+from zoo.evaluate.results import Result, finished
+from zoo.evaluate.scorers import OfScorers, cut_of
 from zoo.evaluate.scores import interval, stated, whole_units
 from zoo.evaluate.table import Rows, plain, rows_of_sets
 
@@ -34,26 +35,31 @@ class Agreement(OfScorers):
     prompt: bool = True
     """Whether a pair's prompt is part of both texts."""
 
-    def evaluate(self, request: Request) -> Result:
+    def read(self, spec: str) -> Any:
+        return Path(spec) if holds_pairs(spec) else None
+
+    def evaluate(
+        self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
+    ) -> Result:
         """Krippendorff's alpha (nominal) of the votes, the model's choices as one more annotator.
 
         The authors' script drops a model's ties, which shifts the choices after them to other
         pairs; here a tie is a missing value. Raises `InputError` where no set has votes.
         """
-        found = open_sets(request.data, request.split, request.limit)
+        found = open_sets(data, split, limit)
         # A set is judged where two annotators preferred a text of one pair, be it the same or not.
         voted = [s for s in found.sets if (vote_counts(s.votes).sum(1) > 1).any()]
         if not voted:
             raise InputError(
                 "no test set here has votes of at least two annotators",
-                where=request.data,
+                where=str(found.description["name"]),
                 hint='give @lmvlm or @summeval, or JSON Lines with "votes": [1, 0, -1]',
             )
-        scorers = self.scorers(request)
+        scorers = self.scorers(model, seed)
         sets: dict[str, dict[str, Any]] = {}
         for each in voted:
             own = {
-                name: agreement_on(each, *scores[:2], request.seed)
+                name: agreement_on(each, *scores[:2], seed)
                 for name, scorer in scorers.items()
                 for scores in [score_pairs(each, scorer, self.prompt, whole=True)]
             }
@@ -61,14 +67,14 @@ class Agreement(OfScorers):
             if own:
                 alphas = {name: beside["alpha"] for name, beside in own.items()}
                 sets[each.name]["baselines"] = alphas
-        return Result(
-            model=describe(request.model, scorers[""]),
+        result = Result(
+            model=in_hand.about(model),
             dataset=dict(found.description),
             protocol={
                 "alpha": "nominal",
                 "ties": "missing",
                 "prompt": self.prompt,
-                "limit": request.limit,
+                "limit": limit,
             },
             examples=sum(each["pairs"] for each in sets.values()),
             metrics={"sets": sets, "resampled": "groups"},
@@ -78,8 +84,9 @@ class Agreement(OfScorers):
                 for name, each in sets.items()
                 if not 0.2 < each["preferred_pos"] < 0.8
             ],
-            more={"cut": cut_of(scorers[""])},
+            more={"cut": cut_of(model)},
         )
+        return finished(self, result, model, split, seed)
 
     @classmethod
     def rows(cls, result: Result) -> Rows:

@@ -1,4 +1,4 @@
-"""Models that predict the label of two texts, their figures, and the end of their training.
+"""Models that predict the label of two texts, and their figures.
 
 Such a model's class is registered with `AutoModelForSequenceClassification` and has
 `encode_pairs(one, two, tokenizer, limit, labels) -> Rows`; where `AutoTokenizer` does not read its
@@ -7,7 +7,7 @@ vocabulary, also `read_tokenizer(folder, config)`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,12 +21,10 @@ from corpora.errors import InputError
 from corpora.progress import track
 from zoo.evaluate import scores
 from zoo.evaluate.encoders import class_with
+from zoo.evaluate.in_hand import folder_of
 from zoo.evaluate.scores import accuracy, confusion_matrix, finite, macro_f1
-from zoo.labelled import Labelled
 from zoo.loading import load_tokenizer, model_type
 from zoo.modeling import best_device, label_count
-from zoo.training.finishing import finish
-from zoo.training.job import Job
 
 
 class Rows(Protocol):
@@ -45,7 +43,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class PairClassifier:
-    """A loaded model that predicts the label of two texts, with what turns texts into its input.
+    """A model in hand that predicts the label of two texts, with what turns texts into its input.
 
     `folder` is where it is from, a folder or a Hub id.
     """
@@ -53,9 +51,10 @@ class PairClassifier:
     model: Any
     tokenizer: Any
     folder: str = ""
+    batch_size: int = 64
 
     @classmethod
-    def load(cls, folder: str | Path) -> PairClassifier:
+    def load(cls, folder: str | Path, batch_size: int = 64) -> PairClassifier:
         """Load a model folder or a Hub id. Raises `InputError` for a model of another type."""
         kind = classifier_class(folder)
         if kind is None:
@@ -67,7 +66,7 @@ class PairClassifier:
             )
         model = kind.from_pretrained(str(folder)).to(best_device())
         read_tokenizer = getattr(kind, "read_tokenizer", load_tokenizer)
-        return cls(model, read_tokenizer(str(folder), model.config), str(folder))
+        return cls(model, read_tokenizer(str(folder), model.config), str(folder), batch_size)
 
     @property
     def model_type(self) -> str:
@@ -85,11 +84,30 @@ class PairClassifier:
         rows: Rows = self.model.encode_pairs(one, two, self.tokenizer, limit, labels=labels)
         return rows
 
-    def probabilities(self, pairs: Sequence[tuple[str, str]], batch_size: int = 64) -> np.ndarray:
+    def predict(self, rows: Rows) -> np.ndarray:
+        """The most probable label of each row, `[rows]`."""
+        return predict(self.model, rows, self.batch_size)
+
+    def probabilities(
+        self, pairs: Sequence[tuple[str, str]], batch_size: int | None = None
+    ) -> np.ndarray:
         """The probability of each label, `[pairs, labels]`; a row sums to 1."""
         one, two = [s1 for s1, _ in pairs], [s2 for _, s2 in pairs]
-        scores = logits(self.model, self.rows(one, two), batch_size)
+        scores = logits(self.model, self.rows(one, two), batch_size or self.batch_size)
         return torch.from_numpy(scores).double().softmax(-1).numpy()
+
+
+def as_classifier(model: Any) -> PairClassifier | None:
+    """A model in hand as a classifier of two texts; None for one that is none.
+
+    The tokenizer of a model of this zoo is that of the folder or Hub id that it was loaded from.
+    """
+    if isinstance(model, PairClassifier):
+        return model
+    if not hasattr(model, "encode_pairs"):
+        return None
+    read_tokenizer, folder = getattr(model, "read_tokenizer", load_tokenizer), folder_of(model)
+    return PairClassifier(model, read_tokenizer(folder, model.config), folder)
 
 
 def classifier_class(folder: str | Path) -> Any:
@@ -154,47 +172,3 @@ def report(
         "confusion": {"classes": list(names), "gold_by_predicted": confusion.tolist()},
         "resampled": "rows",
     }
-
-
-# The end of a training.
-
-
-def leave(
-    job: Job,
-    data: Labelled,
-    model: PreTrainedModel,
-    tokenizer: Any,
-    rows: Mapping[str, Any],
-    *,
-    details: Mapping[str, Any],
-    training: Mapping[str, Any],
-    batch_size: int = 256,
-    splits: Sequence[str] = (),
-) -> None:
-    """Evaluate the trained model; write it with its card and results.json.
-
-    It is judged on the encoded rows of `splits`, the main one last. By default that is the test
-    split, or the validation split where the test split has no labels.
-    """
-    splits = splits or ["test" if "test" in rows else "validation"]
-    metrics = {}
-    for split in splits:
-        predicted = predict(model, rows[split], batch_size)
-        metrics[split] = report(rows[split].labels, predicted, data.labels, job.recipe.seed)
-    main = splits[-1]
-    figures = [f"{metrics[main][name]['value']:.3f}" for name in ("accuracy", "f1")]
-    finish(
-        job,
-        model,
-        tokenizer,
-        data.data,
-        headline=(f"{main} accuracy, unweighted F1", ", ".join(figures)),
-        labels=data.labels,
-        metrics=metrics,
-        data={
-            **details,
-            "empty_classes": data.empty_classes,
-            "train_labels": data.label_counts("train"),
-        },
-        training=training,
-    )

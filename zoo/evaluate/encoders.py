@@ -21,6 +21,7 @@ import numpy as np
 from corpora.errors import ConfigError, InputError, nearest
 from corpora.progress import Loop, reported
 from corpora.store.atomic import replacing, sha256
+from zoo.evaluate.in_hand import folder_of, name_of, parts_of
 from zoo.evaluate.scores import finite
 from zoo.texts import batches_by_length
 
@@ -41,11 +42,14 @@ LENGTH = "length"
 """Kept beside the vectors: a text's tokens before it was cut, `[texts, 1]`."""
 
 
-class FunctionEncoder:
-    """Any function of a list of texts that returns `[texts, dim]`.
+class Vectors:
+    """A function of a list of texts that returns `[texts, dim]`, as a model for the suites.
 
-    Two texts go to it joined by a space, or as they are where it `takes_pairs`.
+    Two texts go to it joined by a space, or as they are where it `takes_pairs`. `name` is what
+    results call it, by default the function's.
     """
+
+    representation = ""
 
     def __init__(
         self, function: Callable[[list[Any]], Any], name: str = "", *, takes_pairs: bool = False
@@ -86,24 +90,33 @@ class FunctionEncoder:
         return vectors[[row[text] for text in texts]]
 
 
-def as_encoder(what: Any, name: str = "") -> SentenceEncoder:
-    """A model folder or Hub id, an encoder, a function, or arrays by text, as an encoder."""
-    if isinstance(what, str | Path):
-        return load_encoder(str(what))
-    if isinstance(what, BackboneEncoder | FunctionEncoder):
-        return what
-    if isinstance(what, Mapping):  # a vector for each of `zoo.evaluate.discoeval.texts`
+def as_encoder(model: Any) -> SentenceEncoder | None:
+    """A model in hand as an encoder; None for one that gives no vectors.
+
+    It is an encoder of this module, a `SentenceTransformer` (or another object with `encode`), a
+    model of transformers or of the zoo, or a `PairClassifier`, whose backbone is taken.
+    """
+    if isinstance(model, BackboneEncoder | Vectors):
+        return model
+    if parts := parts_of(model):
+        return BackboneEncoder(*parts, name=name_of(model), folder=folder_of(model))
+    encode = getattr(model, "encode", None)
+    return Vectors(encode, name_of(model)) if callable(encode) else None
+
+
+def encoder_of(model: Any, name: str = "") -> SentenceEncoder:
+    """As `as_encoder`; also of a function of texts, or of arrays by text, which `name` names."""
+    if isinstance(model, Mapping):  # a vector for each of `zoo.evaluate.discoeval.texts`
         name = name or "arrays"
 
         def known(text: Any) -> Any:
-            if text not in what:
+            if text not in model:
                 hint = "give a vector for each of discoeval.texts(DATA, options, limit=...)"
                 raise InputError(f"no vector for the text {text!r}", where=name, hint=hint)
-            return what[text]
+            return model[text]
 
-        return FunctionEncoder(lambda texts: [*map(known, texts)], name, takes_pairs=True)
-    function = getattr(what, "encode", what)
-    return FunctionEncoder(function, name or ("" if function is what else type(what).__name__))
+        return Vectors(lambda texts: [*map(known, texts)], name, takes_pairs=True)
+    return as_encoder(model) or Vectors(model, name)
 
 
 def load_frozen(
@@ -145,12 +158,11 @@ def class_with(method: str, auto: Any, name: str) -> Any:
 
 
 class BackboneEncoder:
-    """The frozen transformer or BiLSTM in a model folder or of a Hub id, with its tokenizer.
+    """A frozen transformer or BiLSTM with its tokenizer; `load_encoder` opens one.
 
     Any backbone that `AutoModel` loads; of the zoo's own models it is the `backbone` or `encoder`
     inside, and of T5 the encoder. `auto` is the mean of the last layer's tokens, or the model's own
-    vector where it has no layers to read. Raises `InputError` for a folder without safetensors or
-    tokenizer.
+    vector where it has no layers to read. `cache` is a folder for the vectors of this very model.
 
     `tokens` counts the real tokens that were encoded (not those of vectors from the cache).
     `trained_with`: "mean" for a model of the zoo whose objective saw the mean of a text's tokens.
@@ -158,35 +170,30 @@ class BackboneEncoder:
 
     def __init__(
         self,
-        model: str,
+        model: Any,
+        tokenizer: Any,
         representation: str = AUTO,
         *,
-        cache: Path | str | None = None,
-        dtype: str = "float32",
+        name: str = "",
+        folder: str = "",
+        cache: Path | None = None,
         batch_tokens: int = 4096,
     ) -> None:
-        import zoo
-        from zoo.backbones import max_positions, pooling_of, text_encoding, warn_of_padding
-        from zoo.loading import load_config
+        from zoo.backbones import max_positions, pooling_of, warn_of_padding
         from zoo.modeling import best_device
 
-        zoo.register(model)
-        kind = text_encoding(load_config(model))
-        loaded, self.tokenizer, missing = load_frozen(kind, model, dtype, optional="pooler")
-        encoder: Any = getattr(loaded, "backbone", loaded)
-        if missing:  # the pooler's weights were drawn at random
-            encoder.pooler = None
-        self.model: PreTrainedModel = encoder.to(best_device())
-        self.trained_with = getattr(loaded.config, "vector", getattr(loaded.config, "pooling", ""))
+        encoder: Any = getattr(model, "backbone", model)
+        self.tokenizer, self.folder = tokenizer, folder
+        self.model_type = str(model.config.model_type)
+        self.model: PreTrainedModel = encoder.eval().to(best_device())
+        self.trained_with = getattr(model.config, "vector", getattr(model.config, "pooling", ""))
         limits = (max_positions(encoder.config) or 0, self.tokenizer.model_max_length)
         self.max_tokens = min(limit for limit in limits if limit)
         self.representation = self.named(representation)
-        self.name, self.batch_tokens = Path(model).name, batch_tokens
+        self.name, self.batch_tokens = name or type(model).__name__, batch_tokens
         self.pooling = pooling_of(encoder.config, self.tokenizer)
-        key = model_key(model, getattr(loaded.config, "_commit_hash", None))
-        self.cache = VectorCache(
-            Path(cache) / f"{key[:24]}-{encoder.dtype}-{self.max_tokens}" if cache and key else None
-        )
+        place = cache and cache.with_name(f"{cache.name}-{encoder.dtype}-{self.max_tokens}")
+        self.cache = VectorCache(place)
         self.tokens = 0
         self._cut: set[bytes] = set()
         warn_of_padding(self.model)
@@ -335,10 +342,41 @@ class BackboneEncoder:
         return pooled(states.float(), mask, "mean" if kind == "mean" else self.pooling)
 
 
-load_encoder = BackboneEncoder
-"""The encoder of a model."""
+def load_encoder(
+    name: str,
+    representation: str = AUTO,
+    *,
+    cache: Path | str | None = None,
+    dtype: str = "float32",
+    batch_tokens: int = 4096,
+) -> BackboneEncoder:
+    """The encoder in a model folder or of a Hub id.
 
-SentenceEncoder = BackboneEncoder | FunctionEncoder
+    `cache` is a folder for the vectors of all models. Raises `InputError` for a folder without
+    safetensors or tokenizer.
+    """
+    import zoo
+    from zoo.backbones import text_encoding
+    from zoo.loading import load_config
+
+    zoo.register(name)
+    kind = text_encoding(load_config(name))
+    model, tokenizer, missing = load_frozen(kind, name, dtype, optional="pooler")
+    if missing:  # the pooler's weights were drawn at random
+        getattr(model, "backbone", model).pooler = None
+    key = model_key(name, getattr(model.config, "_commit_hash", None))
+    return BackboneEncoder(
+        model,
+        tokenizer,
+        representation,
+        name=Path(name).name,
+        folder=name,
+        cache=Path(cache) / key[:24] if cache and key else None,
+        batch_tokens=batch_tokens,
+    )
+
+
+SentenceEncoder = BackboneEncoder | Vectors
 """Texts to vectors, `[texts, dim]`: all of them single texts, or all of them pairs."""
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,8 +66,11 @@ class CausalScorer:
     beginning- or end-of-text token (as lm-evaluation-harness does), so that the first word counts.
     """
 
+    model_type = "baseline"
+
     def __init__(self, name: str, *, by_sentence: bool) -> None:
         self.by_sentence = by_sentence
+        self.name = f"{'conditional' if by_sentence else 'perplexity'} ({Path(name).name})"
         self.model, tokenizer, most = load(AutoModelForCausalLM, name)
         if not is_decoder(self.model.config):  # it would predict a word from the word itself
             raise InputError(
@@ -130,7 +134,10 @@ class NextSentenceScorer:
     takes; the longer sentence of each lost its end.
     """
 
+    model_type = "baseline"
+
     def __init__(self, name: str) -> None:
+        self.name = f"nsp ({Path(name).name})"
         self.model, self.tokenizer, self.most = load(AutoModelForNextSentencePrediction, name)
         self.cut = 0
 

@@ -36,12 +36,15 @@ from zoo.evaluate.discoeval.protocol import (
 )
 from zoo.evaluate.encoders import (
     AUTO,
-    FunctionEncoder,
     SentenceEncoder,
-    as_encoder,
+    Vectors,
+    encoder_of,
     load_encoder,
     model_key,
 )
+from zoo.evaluate.in_hand import folder_of
+from zoo.evaluate.opening import open_data
+from zoo.evaluate.pairwise import Pairwise
 from zoo.evaluate.pairwise_sets import PairSet, open_sets
 from zoo.evaluate.relations import need_labels, probe
 from zoo.evaluate.scorers import Scorer, load_scorer
@@ -78,7 +81,7 @@ def discoeval(
     def task(one: TaskData) -> AbsTaskClassification:
         inputs = inputs_of(one, options)
 
-        def predictions(encoder: FunctionEncoder, scored: str) -> list[np.ndarray]:
+        def predictions(encoder: Vectors, scored: str) -> list[np.ndarray]:
             features = features_of(inputs, vectors_of(encoder, inputs.texts, [""])[""])
             trained = classifiers(one, features, options, seed)
             return [each.predict(features[scored]) for each in trained]
@@ -106,7 +109,7 @@ def dissent(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskCl
     _ = found.data["test"]  # if it is not there, the error says which splits are
     need_labels(len(found.tables.get("test", ())), split, found.data.where)
 
-    def predictions(encoder: FunctionEncoder, scored: str) -> list[np.ndarray]:
+    def predictions(encoder: Vectors, scored: str) -> list[np.ndarray]:
         return [probe(encoder, found, "sentences")[0]]
 
     about = found.data.describe()
@@ -127,7 +130,7 @@ def insted(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskRet
     more coherent one: its `accuracy` is that of the suite `pairwise`, long texts in windows; mteb
     has no ties.
     """
-    opened = open_sets(data, split, limit)
+    opened = open_sets(open_data(Pairwise(), data, split), split, limit)
     about, revision = "Which of two texts is coherent", str(opened.description["revision"])
     return [
         _task(_Ranked, f"Coherent text {each.name}", about, split, revision)(each)
@@ -135,7 +138,7 @@ def insted(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskRet
     ]
 
 
-_Predictions = Callable[[FunctionEncoder, str], list[np.ndarray]]
+_Predictions = Callable[[Vectors, str], list[np.ndarray]]
 """From an encoder and a split the classes that each classifier predicts, `[rows]` each."""
 
 
@@ -196,7 +199,7 @@ class _Probed(AbsTaskClassification):
                 **encode_kwargs,
             )
 
-        predicted = self.predictions(FunctionEncoder(encode, "mteb"), hf_split)
+        predicted = self.predictions(Vectors(encode, "mteb"), hf_split)
         gold = data_split[hf_split]["label"]
         return self._calculate_avg_scores([self._calculate_scores(gold, one) for one in predicted])
 
@@ -234,8 +237,10 @@ class _Ranked(AbsTaskRetrieval):
 def encoder(model: Any, representation: str = AUTO, name: str = "") -> AbsEncoder:
     """A model folder, an encoder, or a function of texts, as mteb takes it; cosine similarity."""
     if isinstance(model, str | Path):
-        return _Encoder(load_encoder(str(model), representation), _meta(str(model)))
-    return _Encoder(as_encoder(model, name), ModelMeta.create_empty())
+        model = load_encoder(str(model), representation)
+    frozen = encoder_of(model, name)
+    folder = folder_of(frozen)
+    return _Encoder(frozen, _meta(folder) if folder else ModelMeta.create_empty())
 
 
 def scorer(model: str) -> _Scorer:

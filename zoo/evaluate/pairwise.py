@@ -11,10 +11,10 @@ import numpy as np
 from corpora.errors import InputError, amount
 from corpora.progress import track
 from zoo.declared import Form
-from zoo.evaluate import Request
-from zoo.evaluate.pairwise_sets import PairSet, open_sets, score_pairs
-from zoo.evaluate.results import Result
-from zoo.evaluate.scorers import RULES, OfScorers, baseline, cut_of, describe
+from zoo.evaluate import in_hand
+from zoo.evaluate.pairwise_sets import PairSet, holds_pairs, open_sets, score_pairs
+from zoo.evaluate.results import Result, finished
+from zoo.evaluate.scorers import RULES, OfScorers, baseline, cut_of
 from zoo.evaluate.scores import (
     PROBES,
     Compared,
@@ -49,10 +49,15 @@ class Pairwise(OfScorers):
     long: Literal["cut", "windows"] = "cut"
     """How a model with a limit reads longer texts: cut as in its training, or whole, in windows."""
 
-    def evaluate(self, request: Request) -> Result:
+    def read(self, spec: str) -> Any:
+        return Path(spec) if holds_pairs(spec) else None
+
+    def evaluate(
+        self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
+    ) -> Result:
         """Accuracy on each test set, beside the rules."""
-        found = open_sets(request.data, request.split, request.limit)
-        scorers = self.scorers(request, *RULES)
+        found = open_sets(data, split, limit)
+        scorers = self.scorers(model, seed, *RULES)
         notes = [] if self.encoder else ["no encoder for the rule cosine: see --encoder"]
         if self.encoder not in ("", "none"):
             scorers["cosine"] = baseline(f"cosine:{self.encoder}")
@@ -65,7 +70,7 @@ class Pairwise(OfScorers):
                 name: score_pairs(each, scorer, self.prompt, whole=whole)
                 for name, scorer in scorers.items()
             }
-            sets[each.name] = figures_of(each, scores, request.seed, self.ties)
+            sets[each.name] = figures_of(each, scores, seed, self.ties)
             same = scores[""].same
             if same.any():
                 notes.append(left_out_note(each.name, int(same.sum()), len(same)))
@@ -76,21 +81,22 @@ class Pairwise(OfScorers):
         # The paper gives the probes one by one (table 3).
         probes = [s["accuracy"]["value"] for name, s in sets.items() if name.startswith(PROBES)]
         mean = {"probes": {"value": float(np.mean(probes)), "of": len(probes)}} if probes else {}
-        return Result(
-            model=describe(request.model, scorers[""]),
+        result = Result(
+            model=in_hand.about(model),
             dataset=dict(found.description),
             protocol={
                 "ties": self.ties,
                 "prompt": self.prompt,
                 "long": self.long,
-                "limit": request.limit,
+                "limit": limit,
             },
             examples=sum(len(each.pairs) for each in found.sets),
             metrics={"sets": sets, "means": mean, "resampled": "groups"},
             notes=notes,
             outcomes=outcomes,
-            more={"cut": cut_of(scorers[""]), "encoder": encoder},
+            more={"cut": cut_of(model), "encoder": encoder},
         )
+        return finished(self, result, model, split, seed)
 
     @classmethod
     def rows(cls, result: Result) -> Rows:

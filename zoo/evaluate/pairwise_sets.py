@@ -15,7 +15,7 @@ from corpora.readers.coherence import SUFFIXES, is_annotations, read_pairs, with
 from corpora.store.atomic import MANIFEST, sha256
 from zoo.evaluate.scorers import Scorer, score_both
 from zoo.evaluate.scores import Compared
-from zoo.training.data import Dataset, evenly, open_configs, spread
+from zoo.training.data import Dataset, as_datasets, evenly, several, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +64,21 @@ class PairSets:
     description: Mapping[str, Any]
 
 
-def open_sets(spec: str, split: str = "test", limit: int = 0) -> PairSets:
-    """The test sets of a dataset folder (`@CONFIG` for one of them), a Hub id, or JSON Lines.
+def holds_pairs(spec: str) -> bool:
+    """Whether it is a file or a folder of pairs, and no dataset."""
+    path = Path(spec)
+    return path.is_file() or (path.is_dir() and not (path / MANIFEST).is_file())
+
+
+def open_sets(data: Any, split: str = "test", limit: int = 0) -> PairSets:
+    """The test sets of datasets in hand, one or a mapping, or of JSON Lines at a path.
 
     Every configuration with columns `pos` and `neg` is a set, and so is every file of a folder
     of JSON Lines (or of the authors' pickles). `limit`: so many pairs a set, spread evenly.
     Raises `InputError` where there are none.
     """
-    path = Path(spec)
-    if path.is_file() or (path.is_dir() and not (path / MANIFEST).is_file()):
+    if isinstance(data, str | Path):
+        path = Path(data)
         files = [path]
         if path.is_dir():
             named = sorted(file for file in path.glob("[!.]*") if file.name.endswith(SUFFIXES))
@@ -83,20 +89,20 @@ def open_sets(spec: str, split: str = "test", limit: int = 0) -> PairSets:
         place = path if path.name.strip(".") else path.resolve()  # `.` and `..` name nothing
         about = {"name": place.name, "config": "", "revision": revision}
     else:
-        config, opened = open_configs(spec)
-        read = [(data, data.splits[split]) for data in opened if split in data.splits]
+        opened = as_datasets(data)
+        read = [(each, each.splits[split]) for each in opened if split in each.splits]
         found = [
-            _of_table(data, spread(table, limit), len(table))
-            for data, table in read
+            _of_table(each, spread(table, limit), len(table))
+            for each, table in read
             if table.num_rows and {"pos", "neg"} <= {*table.column_names}
         ]
         described = opened[0].describe()
         about = {key: described[key] for key in ("name", "revision", "licence", "licence_hub")}
-        about["config"] = config
+        about["config"] = "" if several(data) else opened[0].config
     if not found:
         raise InputError(
             f"no test set here: no JSON Lines, and no columns pos and neg in a split {split!r}",
-            where=spec,
+            where=str(about["name"]),
             hint="give a dataset built by coherence_tests, intrusion@pairwise, or JSON Lines of "
             '{"pos": [...], "neg": [...]}',
         )

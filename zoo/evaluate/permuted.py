@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from corpora.errors import ConfigError
 from zoo.declared import Form
-from zoo.evaluate import Request
-from zoo.evaluate.results import Result
+from zoo.evaluate import in_hand
+from zoo.evaluate.results import Result, finished
 from zoo.evaluate.scorers import (
     OfScorers,
     Scorer,
     baseline,
     cut_of,
-    describe,
     score_both,
     scores_of,
 )
 from zoo.evaluate.scores import Outcomes, Ranking, Ties, left_out_note
 from zoo.evaluate.table import Rows, percent, rows_of_sets
-from zoo.training.data import open_dataset, split_spec, spread
+from zoo.training.data import as_datasets, spread
 
 
 class Permuted(OfScorers):
@@ -36,22 +37,31 @@ class Permuted(OfScorers):
     ties: Ties = "half"
     """What a tie counts: `half`, or `wrong` (nothing) as in the authors' code."""
 
-    def evaluate(self, request: Request) -> Result:
-        """Pairwise accuracy on one split (configuration `pairwise` unless `@CONFIG` says else)."""
-        folder, config = split_spec(request.data)
-        orders = open_dataset(folder, config or self.config).need("document", "orders")
-        documents = open_dataset(folder, "documents").need("id", "sentences")
-        tables = documents[request.split], spread(orders[request.split], request.limit)
-        scorers = self.scorers(request)
+    def evaluate(
+        self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
+    ) -> Result:
+        """Pairwise accuracy on one split of two datasets: `documents`, and orders over them."""
+        both = {each.config: each for each in as_datasets(data)}
+        documents = both.pop("documents", None)
+        if documents is None or len(both) != 1:
+            raise ConfigError(
+                "the data are no documents with their orders",
+                where=f"suite {self.name}",
+                hint='give {"documents": DATASET, "pairwise": DATASET}',
+            )
+        [orders] = both.values()
+        orders, documents = orders.need("document", "orders"), documents.need("id", "sentences")
+        tables = documents[split], spread(orders[split], limit)
+        scorers = self.scorers(model, seed)
         model = scorers.pop("")
         # A scorer may cut a document and its permutations alike, as in its training.
         rank_orders = getattr(model, "rank_orders", partial(rank_texts, model))
         ranking: Ranking = rank_orders(*tables)
-        about, rules = orders.describe(), ranking.rules(request.seed)
-        metrics = ranking.metrics(request.seed, self.ties)
+        about, rules = orders.describe(), ranking.rules(seed)
+        metrics = ranking.metrics(seed, self.ties)
         for name, rule in scorers.items():
             rules[name] = rank_texts(rule, *tables).compared
-            figure = ranking.figure(rules[name], request.seed, name, self.ties)
+            figure = ranking.figure(rules[name], seed, name, self.ties)
             metrics["baselines"][name] = figure
         column, pairs = self.column(about["config"]), len(ranking.documents)
         outcomes = [
@@ -63,16 +73,17 @@ class Permuted(OfScorers):
             )
             for name, scores in {"": ranking.compared, **rules}.items()
         ]
-        return Result(
-            model=describe(request.model, model),
+        result = Result(
+            model=in_hand.about(model),
             dataset=about,
-            protocol={"ties": self.ties, "limit": request.limit},
+            protocol={"ties": self.ties, "limit": limit},
             examples=pairs,
             metrics=metrics,
             notes=[left_out_note(column, n, pairs)] if (n := ranking.identical) else [],
             outcomes=outcomes,
             more={"cut": cut_of(model)},
         )
+        return finished(self, result, model, split, seed)
 
     @classmethod
     def column(cls, config: str) -> str:

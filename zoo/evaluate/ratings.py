@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from corpora.errors import InputError
 from zoo.declared import Form
-from zoo.evaluate import Request
-from zoo.evaluate.results import Result
-from zoo.evaluate.scorers import RULES, OfScorers, Scorer, cut_of, describe, scores_of
+from zoo.evaluate import in_hand
+from zoo.evaluate.results import Result, finished
+from zoo.evaluate.scorers import RULES, OfScorers, Scorer, cut_of, scores_of
 from zoo.evaluate.scores import finite, mean_of, stated, whole_units
 from zoo.evaluate.table import Rows, percent, plain, rows_of_sets
 from zoo.texts import as_sentences
-from zoo.training.data import open_configs, spread
+from zoo.training.data import as_datasets, several, spread
 
 COLUMNS = ("group", "text", "ratings")
 
@@ -41,39 +41,40 @@ class Ratings(OfScorers):
     reads = (Form(COLUMNS),)
     all_configs = True
 
-    def evaluate(self, request: Request) -> Result:
+    def evaluate(
+        self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
+    ) -> Result:
         """Rho and accuracy on every configuration with rated texts, beside the rules.
 
         Raises `InputError` where no configuration has any in the split.
         """
-        config, opened = open_configs(request.data)
+        opened = as_datasets(data)
         # Classes are learnt on the training split, so that they are not judged on it.
         tables = {}
-        for data in (each for each in opened if request.split in each.splits):
-            splits = dict.fromkeys((request.split, "train"))
-            parts = [spread(data.splits[s], request.limit) for s in splits if s in data.splits]
+        for each in (each for each in opened if split in each.splits):
+            splits = dict.fromkeys((split, "train"))
+            parts = [spread(each.splits[s], limit) for s in splits if s in each.splits]
             if {*COLUMNS} <= {*parts[0].column_names} and any(parts[0]["ratings"].to_pylist()):
-                tables[data.config] = parts
+                tables[each.config] = parts
         if not tables:
             raise InputError(
-                f"no configuration has rated texts in its split {request.split!r}",
-                where=request.data,
+                f"no configuration has rated texts in its split {split!r}",
+                where=opened[0].name,
                 hint="give a dataset built by `rated`; CoheSentia's texts are in train, too",
             )
-        scorers = self.scorers(request, *RULES)
-        sets = {
-            name: evaluate_set(parts, scorers, request.seed, name) for name, parts in tables.items()
-        }
+        scorers = self.scorers(model, seed, *RULES)
+        sets = {name: evaluate_set(parts, scorers, seed, name) for name, parts in tables.items()}
         about = opened[0].describe()
-        return Result(
-            model=describe(request.model, scorers[""]),
+        result = Result(
+            model=in_hand.about(model),
             dataset={key: about[key] for key in ("name", "revision", "licence", "licence_hub")}
-            | {"config": config},
-            protocol={"correlation": "spearman", "ratings": "mean", "limit": request.limit},
+            | {"config": "" if several(data) else opened[0].config},
+            protocol={"correlation": "spearman", "ratings": "mean", "limit": limit},
             examples=sum(each["texts"] for each in sets.values()),
             metrics={"sets": sets, "resampled": "groups"},
-            more={"cut": cut_of(scorers[""])},
+            more={"cut": cut_of(model)},
         )
+        return finished(self, result, model, split, seed)
 
     @classmethod
     def rows(cls, result: Result) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from corpora.errors import InputError
 from zoo.declared import CLASSIFIES, ENCODES, LABELLED, Count, Form, Suite
-from zoo.evaluate import Request
-from zoo.evaluate.encoders import SentenceEncoder, load_encoder
-from zoo.evaluate.results import Result
+from zoo.evaluate import in_hand
+from zoo.evaluate.encoders import AUTO, SentenceEncoder, Text, as_encoder, load_encoder
+from zoo.evaluate.results import Result, finished
 from zoo.evaluate.scores import Outcomes, numbered
 from zoo.evaluate.table import Cells, Rows, percent
 from zoo.labelled import Labelled, load
 from zoo.logistic import fit_logistic
-from zoo.training.data import check_labels, open_dataset, spread, text_columns
+from zoo.training.data import as_dataset, check_labels, spread, text_columns
 
 GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 """Inverse penalties of the logistic regression."""
@@ -33,41 +33,45 @@ class DisSent(Suite):
     needs = frozenset({CLASSIFIES})
     reads = LABELLED
 
-    def evaluate(self, request: Request) -> Result:
+    def evaluate(
+        self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
+    ) -> Result:
         """Accuracy, F1, each marker's scores, majority baseline, confusion matrix.
 
         For every type of DisSent model, and for other pairs with a label (NLI, PDTB) that such a
         model was trained on. Raises `InputError` if the model's labels are not the dataset's, or
         if the model classifies no pairs, or a row lacks a text. Rows without a label are left out.
         """
-        from zoo.evaluate.classification import PairClassifier, predict, report
+        from zoo.evaluate.classification import as_classifier, report
 
-        data = open_dataset(request.data, splits={"test": request.split})
-        classifier = PairClassifier.load(request.model)
+        data, classifier = as_dataset(data).judged_on(split), as_classifier(model)
+        if classifier is None:
+            raise self.unfit(model)
         check_labels(classifier.labels, data.labels(hidden=True), data.where)
         texts = text_columns(data["test"], (), data.name)
-        table = spread(data.need(*texts)["test"], request.limit)
+        table = spread(data.need(*texts)["test"], limit)
         gold = table["label"].to_numpy().astype(np.int64)
         table, gold = table.filter(pa.array(gold >= 0)), gold[gold >= 0]
-        need_labels(len(gold), request.split, data.where)
+        need_labels(len(gold), split, data.where)
         one, two = (table[name].to_pylist() for name in texts)
         rows = classifier.rows(one, two, gold)
-        predicted = predict(classifier.model, rows, request.batch_size)
+        predicted = classifier.predict(rows)
         about, units = data.describe(), numbered(len(gold))
-        said = sorted({classifier.labels[label] for label in predicted.tolist()})
-        return Result(
-            model={"name": Path(request.model).name, "type": classifier.model_type},
+        labels = sorted({classifier.labels[label] for label in predicted.tolist()})
+        result = Result(
+            model=in_hand.about(classifier),
             dataset=about,
-            protocol={"limit": request.limit},
+            protocol={"limit": limit},
             examples=len(rows),
-            metrics=report(gold, predicted, classifier.labels, request.seed),
-            notes=[f"the model predicts {said[0]!r} for every row"] if len(said) == 1 else [],
+            metrics=report(gold, predicted, classifier.labels, seed),
+            notes=[f"the model predicts {labels[0]!r} for every row"] if len(labels) == 1 else [],
             outcomes=[
                 Outcomes(f"{about['config']} F1", units, gold=gold, predicted=predicted),
                 Outcomes(f"{about['config']} accuracy", units, right=gold == predicted),
             ],
             more={"truncated": rows.truncated},
         )
+        return finished(self, result, classifier, split, seed)
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
@@ -110,56 +114,67 @@ class Pdtb(Suite):
     cache: str = ""
     """A folder in which the vectors are kept for the next run."""
 
-    def evaluate(self, request: Request) -> Result:
+    def evaluate(
+        self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
+    ) -> Result:
         """Accuracy, F1 and each class's scores by the protocols; majority class beside them.
 
         Raises `InputError` for a model that has neither sentence vectors nor the dataset's labels,
         and for a split without a labelled row.
         """
-        from zoo.evaluate.classification import PairClassifier, classifier_class, predict, report
-        from zoo.loading import model_type
+        from zoo.evaluate.classification import as_classifier, report
 
-        data = load(
-            request.data,
-            splits={"test": request.split},
+        pairs = load(
+            as_dataset(data).judged_on(split),
             columns=("arg1", "arg2"),
             classes=self.classes,
-            max_eval_rows=request.limit,
+            max_eval_rows=limit,
             empty="warn",
         )
-        _ = data.data["test"]  # if it is not there, the error says which splits are
-        rows = data.tables["test"].num_rows if "test" in data.tables else 0
-        need_labels(rows, request.split, data.data.where)
-        protocol: dict[str, Any] = {"classes": len(data.labels), "limit": request.limit}
-        classifier = PairClassifier.load(request.model) if classifier_class(request.model) else None
+        _ = pairs.data["test"]  # if it is not there, the error says which splits are
+        rows = pairs.tables["test"].num_rows if "test" in pairs.tables else 0
+        need_labels(rows, split, pairs.data.where)
+        protocol: dict[str, Any] = {"classes": len(pairs.labels), "limit": limit}
         answers: dict[str, tuple[np.ndarray, dict[str, Any]]]
-        if classifier and set(classifier.labels) & set(data.labels):
-            check_labels(classifier.labels, data.labels, data.data.where)
-            texts = classifier.rows(*data.texts("test"), data.gold("test"))
-            predicted = predict(classifier.model, texts, request.batch_size)
-            answers = {"fine_tuned": (predicted, {"truncated": texts.truncated})}
+        classifier = as_classifier(model)
+        if classifier and set(classifier.labels) & set(pairs.labels):
+            check_labels(classifier.labels, pairs.labels, pairs.data.where)
+            texts = classifier.rows(*pairs.texts("test"), pairs.gold("test"))
+            answers = {"fine_tuned": (classifier.predict(texts), {"truncated": texts.truncated})}
         else:
             protocol["representation"] = self.representation
-            encoder = load_encoder(request.model, self.representation, cache=self.cache or None)
+            encoder = self._encoder(model)
             both = ("sentences", "pair") if self.protocol == "both" else (self.protocol,)
-            answers = {name: probe(encoder, data, name) for name in both}
-        gold, task = data.gold("test"), "marked" if "marked" in data.labels else "implicit"
-        return Result(
-            model={"name": Path(request.model).name, "type": model_type(request.model)},
-            dataset=data.data.describe(),
+            answers = {name: probe(encoder, pairs, name, self.representation) for name in both}
+        gold, task = pairs.gold("test"), "marked" if "marked" in pairs.labels else "implicit"
+        result = Result(
+            model=in_hand.about(model),
+            dataset=pairs.data.describe(),
             protocol=protocol,
             examples=rows,
             metrics={
-                name: {**report(gold, predicted, data.labels, request.seed), **about}
+                name: {**report(gold, predicted, pairs.labels, seed), **about}
                 for name, (predicted, about) in answers.items()
             },
-            notes=data.notes,
+            notes=pairs.notes,
             outcomes=[
                 Outcomes(self.column(task, name), numbered(rows), predicted == gold)
                 for name, (predicted, _) in answers.items()
             ],
             more={"task": task},
         )
+        return finished(self, result, model, split, seed)
+
+    def _encoder(self, model: Any) -> SentenceEncoder:
+        """The frozen vectors of a model in hand; of a classifier's folder, of what lies there."""
+        from zoo.evaluate.classification import PairClassifier
+
+        if isinstance(model, PairClassifier) and model.folder:
+            return load_encoder(model.folder, self.representation, cache=self.cache or None)
+        encoder = as_encoder(model)
+        if encoder is None:
+            raise self.unfit(model)
+        return encoder
 
     @staticmethod
     def column(task: str, protocol: str) -> str:
@@ -195,16 +210,21 @@ def need_labels(rows: int, split: str, where: str) -> None:
 
 
 def probe(
-    encoder: SentenceEncoder, data: Labelled, protocol: str
+    encoder: SentenceEncoder, data: Labelled, protocol: str, representation: str = AUTO
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """What a logistic regression on standardised frozen features predicts of the test split."""
+    name = encoder.representation if representation == AUTO else encoder.named(representation)
     features = {}
+
+    def encode(texts: Sequence[Text]) -> np.ndarray:
+        return encoder.vectors(texts, [name])[name]
+
     for split in data.tables:
         one, two = data.texts(split)
         if protocol == "pair":
-            features[split] = encoder.encode(list(zip(one, two, strict=True)))
+            features[split] = encode(list(zip(one, two, strict=True)))
         else:
-            both = encoder.encode([*one, *two])
+            both = encode([*one, *two])
             x1, x2 = both[: len(one)], both[len(one) :]
             features[split] = np.concatenate([x1, x2, x1 * x2, np.abs(x1 - x2)], axis=1)
     mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,13 @@ import pyarrow.parquet as pq
 
 from corpora.code import versions
 from corpora.errors import InputError
-from corpora.outside import read_record, record_of
 from corpora.store.atomic import write_json
-from corpora.store.manifest import About, Results
 from corpora.store.rows import write_parquet
-from zoo import file_of
 from zoo.declared import Suite
-from zoo.evaluate import Request
+from zoo.evaluate.in_hand import folder_of
 from zoo.evaluate.scores import Columns, Outcomes, notes_of
-from zoo.training.job import LIBRARIES, RESULTS
+from zoo.training.job import LIBRARIES
+from zoo.training.results import trained_on
 
 log = logging.getLogger("zoo")
 
@@ -67,23 +64,22 @@ class Result:
 KEYS = [each.name for each in fields(Result) if each.name not in ("outcomes", "more")]
 
 
-def finished(suite: Suite, result: Result, request: Request, name: str = "") -> Result:
-    """The result with suite, split, seed, training data and notes.
+def finished(suite: Suite, result: Result, model: Any, split: str, seed: int) -> Result:
+    """The result with suite, split, seed, training data and notes; once, if called twice.
 
     Warns if the model was trained on another revision of the data.
-
-    `name` is what tables call the model; default: as the suite does.
     """
-    trained = trained_on(request.model)
+    if result.suite:
+        return result
+    trained = trained_on(folder_of(model))
     notes = other_revisions(trained, result.dataset)
     for note in notes:
         log.warning("%s", note)
     return replace(
         result,
-        model={**result.model, "name": name} if name else result.model,
         suite=suite.name or type(suite).__name__,
-        split=str(result.more.get("split", request.split)),  # superglue may take another one
-        seed=request.seed,
+        split=str(result.more.get("split", split)),  # superglue may take another one
+        seed=seed,
         trained_on=trained,
         notes=[*result.notes, *notes, *notes_of(result.metrics)],
     )
@@ -191,23 +187,6 @@ def outcomes_of(result: Path) -> dict[str, Columns]:
 # What a model was trained on, and whether it is judged on another cut of it: what one revision of a
 # dataset holds out, another may train on. A build knows its documents and counts the rows
 # (`corpora.splits.seen`); an evaluation by itself has only the names and revisions of both.
-
-
-def trained_on(model: str) -> list[dict[str, str]]:
-    """Name, configuration and revision of the model's dataset, then of those it started from.
-
-    From the results.json that training leaves. A model of which nothing is known, such as a rule
-    or another project's, has none.
-    """
-    path = file_of(model, RESULTS)
-    if path is None:
-        return []
-    with suppress(InputError):  # it may be another project's file of that name
-        results = read_record(Results, path)
-        if results.recipe and isinstance(results.dataset, Mapping):
-            own = record_of(About, results.dataset, str(path))
-            return [about.model_dump() for about in (own, *results.started_from)]
-    return []
 
 
 def other_revisions(trained: Sequence[Mapping[str, str]], judged: Any) -> list[str]:

@@ -19,7 +19,6 @@ import numpy as np
 from corpora.errors import ConfigError, InputError, nearest
 from corpora.rng import stable_id
 from zoo.declared import SCORES, Suite
-from zoo.evaluate import Request
 from zoo.evaluate.scores import Compared, finite
 from zoo.texts import Text, as_sentences
 
@@ -41,7 +40,7 @@ class Scorer(Protocol):
 
 
 class OfScorers(Suite):
-    """What the suites of coherence scorers share."""
+    """What the suites of coherence scorers share: their model is anything with `score(texts)`."""
 
     needs = frozenset({SCORES})
 
@@ -49,25 +48,49 @@ class OfScorers(Suite):
     """More rules beside the model, of language models: `perplexity:MODEL`, `conditional:MODEL`,
     `nsp:MODEL`; each MODEL a folder or Hub id."""
 
-    def scorers(self, request: Request, *rules: str) -> dict[str, Scorer]:
-        """The model, which is called "", and the rules beside it by what a result calls them."""
-        found = {"": load_scorer(request.model, request.seed)}
-        for name in (*rules, *self.beside):
-            found[shown(*name.partition(":")[::2])] = baseline(name, request.seed)
-        return found
+    def scorers(self, model: Any, seed: int, *rules: str) -> dict[str, Scorer]:
+        """The model, which is called "", and the rules beside it by what a result calls them.
+
+        Raises `ConfigError` for a model in hand without `score`.
+        """
+        if not isinstance(model, Scorer):
+            raise self.unfit(model)
+        beside = {shown(name): baseline(name, seed) for name in (*rules, *self.beside)}
+        return {"": model, **beside}
 
 
 # Rules.
 
 
 @dataclass(frozen=True)
-class Rule:
-    """A scorer made of a function of texts, each the list of its sentences."""
+class Scores:
+    """A function of a list of texts that returns a number each, as a model for the suites.
 
-    scores: Callable[[list[list[str]]], list[float]]
+    It gets each text as one string, or with `sentences` as the list of its sentences. `name` is
+    what results call it, by default the function's.
+    """
+
+    function: Callable[[list[Any]], Sequence[float]]
+    name: str = ""
+    sentences: bool = False
+    model_type: str = "function"
+
+    def __post_init__(self) -> None:
+        name = getattr(self.function, "__qualname__", type(self.function).__name__)
+        object.__setattr__(self, "name", self.name or name)
 
     def score(self, texts: Sequence[Text]) -> list[float]:
-        return self.scores([as_sentences(text) for text in texts])
+        """`[texts]`. Raises `InputError` if the function gives another number of scores."""
+        split = [as_sentences(text) for text in texts]
+        scores = self.function(split if self.sentences else [" ".join(text) for text in split])
+        numbers = np.asarray(scores, np.float64)
+        if numbers.shape != (len(texts),):
+            raise InputError(
+                f"{len(texts)} texts gave an array of shape {numbers.shape}",
+                where=self.name,
+                hint="the function must return one number a text",
+            )
+        return numbers.tolist()
 
 
 def baseline(name: str, seed: int = 0) -> Scorer:
@@ -79,11 +102,13 @@ def baseline(name: str, seed: int = 0) -> Scorer:
     rule, _, model = name.partition(":")
     if rule == "random":
         # By a hash of the text: draws by place would be the same in every test set.
-        return Rule(lambda texts: [stable_id("\n".join([f"{seed}", *t])) / 2**64 for t in texts])
+        return _rule(
+            lambda texts: [stable_id("\n".join([f"{seed}", *t])) / 2**64 for t in texts], rule
+        )
     if sign := {"longer": 1.0, "shorter": -1.0}.get(rule):
-        return Rule(lambda texts: [sign * sum(map(len, text)) for text in texts])
+        return _rule(lambda texts: [sign * sum(map(len, text)) for text in texts], rule)
     if rule == "tfidf":
-        return Rule(adjacent_tfidf)
+        return _rule(adjacent_tfidf, rule)
     if rule not in OF_MODELS:
         they = ", ".join([*RULES, *(f"{name}:MODEL" for name in OF_MODELS)])
         hint = f"{nearest(rule, [*RULES, *OF_MODELS])}they are: {they}"
@@ -94,12 +119,16 @@ def baseline(name: str, seed: int = 0) -> Scorer:
     if rule == "cosine":
         from zoo.evaluate.encoders import load_encoder
 
-        return adjacent_vectors(load_encoder(model).encode)
+        return adjacent_vectors(load_encoder(model).encode, shown(name))
     from zoo.evaluate.language_models import CausalScorer, NextSentenceScorer
 
     if rule == "nsp":
         return NextSentenceScorer(model)
     return CausalScorer(model, by_sentence=rule == "conditional")
+
+
+def _rule(function: Callable[[list[list[str]]], list[float]], name: str) -> Scores:
+    return Scores(function, name, sentences=True, model_type="baseline")
 
 
 def adjacent_tfidf(texts: list[list[str]]) -> list[float]:
@@ -119,14 +148,14 @@ def adjacent_tfidf(texts: list[list[str]]) -> list[float]:
     return _adjacent(texts, vectors)
 
 
-def adjacent_vectors(encode: Callable[[Sequence[str]], np.ndarray]) -> Rule:
+def adjacent_vectors(encode: Callable[[Sequence[str]], np.ndarray], name: str = "cosine") -> Scores:
     """The mean cosine of adjacent sentences' vectors, `encode(sentences) -> [sentences, dim]`."""
 
     def vectors(sentences: list[str]) -> np.ndarray:
         encoded = np.asarray(encode(sentences), np.float64)
         return encoded / np.maximum(np.linalg.norm(encoded, axis=1, keepdims=True), 1e-12)
 
-    return Rule(lambda texts: _adjacent(texts, vectors))
+    return _rule(lambda texts: _adjacent(texts, vectors), name)
 
 
 def _adjacent(texts: list[list[str]], vectors: Callable[[list[str]], Any]) -> list[float]:
@@ -210,18 +239,10 @@ def scores_of(scorer: Scorer, texts: Sequence[tuple[str, ...]]) -> np.ndarray:
 # What a result says of a scorer.
 
 
-def shown(rule: str, model: str) -> str:
-    """What a result calls a rule: no path."""
+def shown(name: str) -> str:
+    """What a result calls the rule `perplexity:MODEL`: no path."""
+    rule, _, model = name.partition(":")
     return f"{rule} ({Path(model).name})" if model else rule
-
-
-def describe(name: str, model: Scorer) -> dict[str, str]:
-    """What a result says of its model: no path."""
-    if name.startswith(BASELINE):
-        rule, _, encoder = name.removeprefix(BASELINE).partition(":")
-        return {"name": shown(rule, encoder), "type": "baseline"}
-    kind = getattr(getattr(model, "config", None), "model_type", type(model).__name__)
-    return {"name": Path(name).name, "type": str(kind)}
 
 
 def cut_of(model: Scorer) -> int:

@@ -14,8 +14,8 @@ import numpy as np
 from corpora.code import versions
 from corpora.errors import ConfigError, require
 from zoo.declared import ENCODES, Suite
-from zoo.evaluate import Request
-from zoo.evaluate.results import Result
+from zoo.evaluate.encoders import SHARD, as_encoder
+from zoo.evaluate.results import Result, finished
 from zoo.evaluate.table import Rows, percent
 
 HUB, METRIC = "hub", "cosine_pearson"
@@ -63,40 +63,43 @@ class SentEval(Suite):
     representation: str = "auto"
     """As in `load_encoder`: mean, cls, cls_mean, pooled, mean:LAYER."""
 
-    def evaluate(self, request: Request) -> Result:
-        """The columns that mteb can fill. Its data are read from the Hub: `--data hub`.
+    def read(self, spec: str) -> Any:
+        check(spec)
+        return spec
+
+    def evaluate(
+        self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
+    ) -> Result:
+        """The columns that mteb can fill. Its data are read from the Hub: `data` is "hub".
 
         Raises `DiscorporaError` without the extra `mteb`.
         """
-        if request.data != HUB or request.limit or request.split != "test":
-            raise ConfigError(
-                f"data {request.data!r}, --limit {request.limit}, --split {request.split}",
-                where="suite senteval",
-                hint="mteb loads its own data from the Hub and scores whole tasks on their own "
-                "splits: give --data hub, and leave out --limit and --split",
-            )
+        check(data, split, limit)
         require("mteb", "mteb", "to run the tasks of SentEval")
         from zoo.evaluate import mteb_tasks
 
-        encoder = mteb_tasks.encoder(request.model, self.representation)
-        scores, revisions = run(encoder, request.batch_size)
+        frozen = as_encoder(model)
+        if frozen is None:
+            raise self.unfit(model)
+        scores, revisions = run(mteb_tasks.encoder(frozen))
         tasks = {
             task.name: {"value": scores[task.name], "metric": METRIC}
             | {"column": task.column, "note": task.note}
             for task in TASKS
             if task.name in scores
         }
-        return Result(
-            model=encoder.model.describe(),
+        result = Result(
+            model=frozen.describe(),
             dataset={name: {"revision": revision} for name, revision in revisions.items()},
             protocol={
                 "library": f"mteb {versions('mteb')['mteb']}",
-                "representation": encoder.model.representation,
+                "representation": frozen.representation,
             },
             examples=len(scores),
             metrics={"columns": columns_of(scores), "tasks": tasks},
             notes=notes_of(scores),
         )
+        return finished(self, result, frozen, split, seed)
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
@@ -104,7 +107,18 @@ class SentEval(Suite):
         return {"": {name: percent(found) for name, found in columns.items() if found["complete"]}}
 
 
-def run(encoder: Any, batch_size: int) -> tuple[dict[str, float], dict[str, str]]:
+def check(data: Any, split: str = "test", limit: int = 0) -> None:
+    """Raise `ConfigError` for what mteb would ignore: it loads its own data."""
+    if data != HUB or limit or split != "test":
+        raise ConfigError(
+            f"data {data!r}, --limit {limit}, --split {split}",
+            where="suite senteval",
+            hint="mteb loads its own data from the Hub and scores whole tasks on their own "
+            "splits: give --data hub, and leave out --limit and --split",
+        )
+
+
+def run(encoder: Any) -> tuple[dict[str, float], dict[str, str]]:
     """The scores (our names) and the revisions of the data, by the library's own evaluation."""
     import mteb
 
@@ -114,7 +128,7 @@ def run(encoder: Any, batch_size: int) -> tuple[dict[str, float], dict[str, str]
         mteb.get_tasks(tasks=list(wanted)),
         cache=None,
         show_progress_bar=False,
-        encode_kwargs={"batch_size": batch_size},
+        encode_kwargs={"batch_size": SHARD},  # the encoder makes its own batches of them
     )
     scores, revisions = {}, {}
     for result in found.task_results:

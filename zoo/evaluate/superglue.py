@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,18 +21,23 @@ from corpora.errors import ConfigError, InputError
 from corpora.store.atomic import MANIFEST
 from corpora.store.manifest import read_manifest
 from zoo.declared import GOES_ON, AtLeast0, Count, Form, Positive, Suite
-from zoo.evaluate import Request
-from zoo.evaluate.results import Result
+from zoo.evaluate import in_hand
+from zoo.evaluate.results import Result, finished
 from zoo.evaluate.scores import Outcomes, numbered, of_ratio
 from zoo.evaluate.table import Rows, percent
 from zoo.training.data import (
     UNBUILT,
+    as_datasets,
     check_columns,
     label_names,
     open_dataset,
+    several,
     split_spec,
     spread,
 )
+
+if TYPE_CHECKING:
+    from zoo.evaluate.superglue_training import Start
 
 PLACEHOLDER = "@placeholder"
 _BULLET = re.compile(r"\s*@highlight\s*")
@@ -118,45 +123,65 @@ class SuperGlue(Suite):
     bf16: bool | Literal["auto"] = "auto"
     """bfloat16 in the forward pass; `auto`: on a GPU that has it."""
 
-    def evaluate(self, request: Request) -> Result:
-        """Accuracy (ReCoRD: exact match and F1 too) on the validation set, as the paper reports."""
-        from zoo.loading import model_type
-
-        folder, config = split_spec(request.data)
+    def read(self, spec: str) -> Any:
+        """The tasks of a dataset by configuration; the one that `@CONFIG` names by itself."""
+        folder, config = split_spec(spec)
         if config and self.tasks not in ((), (config,)):
             problem = f"tasks names {', '.join(self.tasks)}, and the data {config!r}"
-            raise ConfigError(problem, where=request.data, hint="leave out @CONFIG, or the tasks")
-        there: Collection[str] = TASKS
+            raise ConfigError(problem, where=spec, hint="leave out @CONFIG, or the tasks")
         if config:
-            there = (config,)
-        elif Path(folder).is_dir():
-            there = read_manifest(Path(folder, MANIFEST), UNBUILT)["configs"]
+            return open_dataset(folder, config)
+        names: Collection[str] = TASKS
+        if Path(folder).is_dir():
+            names = read_manifest(Path(folder, MANIFEST), UNBUILT)["configs"]
         # Of a dataset without any of the tasks it is said which configurations it has.
-        names = self.tasks or [name for name in TASKS if name in there] or [*TASKS]
-        opened = {TASKS[name]: open_dataset(folder, name) for name in names}
+        chosen = self.tasks or [name for name in TASKS if name in names] or [*TASKS]
+        return {name: open_dataset(folder, name) for name in chosen}
+
+    def evaluate(
+        self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
+    ) -> Result:
+        """Accuracy (ReCoRD: exact match and F1 too) on the validation set, as the paper reports."""
+        from zoo.evaluate.superglue_training import Start
+
+        start = Start.of(model)
+        if start is None:
+            raise self.unfit(model)
+        opened = {each.config: each for each in as_datasets(data)}
+        config = "" if several(data) else next(iter(opened))
+        names = self.tasks or [name for name in TASKS if name in opened]
+        missing = [name for name in names if name not in opened]
+        if missing or not names:
+            raise ConfigError(
+                f"no data of the task {', '.join(missing or TASKS)}",
+                where=", ".join(each.where for each in opened.values()),
+                hint='give {"rte": DATASET, "copa": DATASET}, by the names of the tasks',
+            )
         judged = {}
-        for task, data in opened.items():
-            tests = data.splits.get("test")  # those of SuperGLUE have no labels
-            hidden = request.split == "test" and (tests is None or not tests.num_rows)
-            split = "validation" if hidden else request.split
-            judged[task] = split, spread(data[split], request.limit)
+        for name in names:
+            tests = opened[name].splits.get("test")  # those of SuperGLUE have no labels
+            hidden = split == "test" and (tests is None or not tests.num_rows)
+            scored = "validation" if hidden else split
+            judged[TASKS[name]] = scored, spread(opened[name][scored], limit)
         tasks, outcomes = {}, []
         for task, (_, table) in judged.items():
-            tasks[task.name], own = self._task(task, opened[task]["train"], table, request)
+            train = opened[task.config]["train"]
+            tasks[task.name], own = self._task(task, train, table, start, seed)
             outcomes += own
-        rows = {task.config: data.describe()["rows"] for task, data in opened.items()}
-        return Result(
-            model={"name": Path(request.model).name, "type": model_type(request.model)},
-            dataset={**opened[TASKS[names[0]]].describe(), "config": config, "rows": rows},
-            protocol=self.model_dump(exclude={"tasks", "bf16"}) | {"limit": request.limit},
+        rows = {name: opened[name].describe()["rows"] for name in names}
+        result = Result(
+            model=in_hand.about(start),
+            dataset={**opened[names[0]].describe(), "config": config, "rows": rows},
+            protocol=self.model_dump(exclude={"tasks", "bf16"}) | {"limit": limit},
             examples=sum(task["examples"] for task in tasks.values()),
             metrics={"tasks": tasks, "resampled": "rows"},
             outcomes=outcomes,
-            more={"split": " ".join(dict.fromkeys(split for split, _ in judged.values()))},
+            more={"split": " ".join(dict.fromkeys(scored for scored, _ in judged.values()))},
         )
+        return finished(self, result, start, split, seed)
 
     def _task(
-        self, task: Task, train: pa.Table, judged: pa.Table, request: Request
+        self, task: Task, train: pa.Table, judged: pa.Table, start: Start, first: int
     ) -> tuple[dict[str, Any], list[Outcomes]]:
         """Train once for each seed, and score.
 
@@ -172,8 +197,8 @@ class SuperGlue(Suite):
             for rows in (train, judged)
         )
         learnt = [fewer_candidates(example, self.max_candidates) for example in learnt]
-        seeds = range(request.seed, request.seed + self.seeds)
-        runs = [fine_tune(task, learnt, examples, request, self, seed) for seed in seeds]
+        seeds = range(first, first + self.seeds)
+        runs = [fine_tune(task, learnt, examples, start, self, seed) for seed in seeds]
         if task.classes:  # of the most frequent class
             chance = np.bincount([example.right[0] for example in examples]).max() / len(examples)
         else:  # of a candidate chosen at random
@@ -195,7 +220,7 @@ class SuperGlue(Suite):
             drawn = f"{task.name}.{measure.key}" if measure.suffix else task.name
             figures[measure.key] = {
                 "value": float(means.mean()),
-                **of_ratio(each.mean(0), ones, request.seed, drawn),
+                **of_ratio(each.mean(0), ones, first, drawn),
                 "deviation": float(means.std(ddof=1)) if len(means) > 1 else None,
             }
             column = f"{task.name}{measure.suffix}"

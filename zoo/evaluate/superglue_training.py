@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +24,9 @@ from transformers import (
 )
 
 from zoo.backbones import Pooling, load_backbone, max_positions, pooled, pooling_of, warn_of_padding
-from zoo.evaluate import Request
+from zoo.evaluate.in_hand import folder_of, name_of, parts_of, type_of
 from zoo.evaluate.scores import finite
-from zoo.loading import load_tokenizer
+from zoo.loading import load_tokenizer, model_type
 from zoo.modeling import best_device, uses_bf16, within_memory
 from zoo.training.trainer import LogLines, take_one_gpu
 
@@ -34,18 +36,54 @@ if TYPE_CHECKING:
 log = logging.getLogger("zoo")
 
 
+@dataclass(frozen=True)
+class Start:
+    """What each training starts from: `make` gives an encoder, anew or as a copy, and a tokenizer.
+
+    `batch_size` is that of the evaluation.
+    """
+
+    make: Callable[[], tuple[Any, Any]]
+    name: str
+    model_type: str
+    folder: str = ""
+    batch_size: int = 64
+
+    @classmethod
+    def load(cls, name: str, batch_size: int = 64) -> Start:
+        """The encoder in a folder or of a Hub id. Weights that it lacks are drawn in each run."""
+
+        def make() -> tuple[Any, Any]:
+            backbone = load_backbone(name, {})
+            return backbone, load_tokenizer(name, backbone.config)
+
+        return cls(make, Path(name).name, model_type(name), name, batch_size)
+
+    @classmethod
+    def of(cls, model: Any) -> Start | None:
+        """That of a model in hand, a `SentenceTransformer` too; None for one without an encoder."""
+        if isinstance(model, Start):
+            return model
+        transformer = getattr(model, "transformers_model", None)
+        parts = (transformer, model.tokenizer) if transformer is not None else parts_of(model)
+        if parts is None:
+            return None
+        backbone, tokenizer = getattr(parts[0], "backbone", parts[0]), parts[1]
+        folder = folder_of(model)
+        return cls(lambda: (deepcopy(backbone), tokenizer), name_of(model), type_of(model), folder)
+
+
 def fine_tune(
     task: Task,
     train: Sequence[Example],
     examples: Sequence[Example],
-    request: Request,
+    start: Start,
     options: SuperGlue,
     seed: int,
 ) -> tuple[list[int], list[dict[str, Any]]]:
     """Train once: what is chosen at the last step, and the accuracy at each checkpoint."""
     torch.manual_seed(seed)
-    backbone = load_backbone(request.model, {})
-    tokenizer = load_tokenizer(request.model, backbone.config)
+    backbone, tokenizer = start.make()
     if tokenizer.pad_token is None:  # which one does not matter: padding is masked
         tokenizer.pad_token = tokenizer.eos_token
     warn_of_padding(backbone)
@@ -56,7 +94,7 @@ def fine_tune(
     points: list[dict[str, Any]] = []
 
     def look(step: int) -> list[int]:
-        chosen: list[int] = choose(model, examples, pairs, request.batch_size).tolist()
+        chosen: list[int] = choose(model, examples, pairs, start.batch_size).tolist()
         right = [choice in e.right for choice, e in zip(chosen, examples, strict=True)]
         points.append({"step": step, "accuracy": float(np.mean(right))})
         log.info("%s, step %d: accuracy %.3f", task.name, step, points[-1]["accuracy"])

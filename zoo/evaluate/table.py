@@ -17,6 +17,7 @@ from corpora.errors import amount, chosen
 from corpora.escape import markdown as escaped
 from corpora.terminal import print_table
 from zoo.evaluate.scores import Columns, Difference
+from zoo.figures import every_figure
 
 FORMATS = ("markdown", "csv", "json")
 
@@ -96,15 +97,9 @@ def rows_of_sets(
     return rows
 
 
-def every_figure(metrics: Any, *path: str) -> Iterator[tuple[str, Cell]]:
-    """Every `{"value": share, ...}` of the metrics, under the names on the way to it."""
-    if not isinstance(metrics, Mapping):
-        return
-    if isinstance(metrics.get("value"), int | float):
-        yield " ".join(path), percent(metrics, metrics.get("n"))
-        return
-    for key, below in metrics.items():
-        yield from every_figure(below, *path, str(key))
+def every_cell(metrics: Mapping[str, Any]) -> Cells:
+    """Every figure of the metrics in per cent, under the names on the way to it."""
+    return {name: percent(found, found.get("n")) for name, found in every_figure(metrics)}
 
 
 @dataclass(frozen=True)

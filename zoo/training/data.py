@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,7 @@ class Dataset:
 
     def __getitem__(self, split: str) -> pa.Table:
         """Raises `ConfigError` for a name that is no split's, `InputError` for an empty split."""
+        split = next((key for key, name in self.names.items() if name == split), split)
         named = self.names.get(split, split)
         configs = self.manifest.get("configs", {})
         there = configs.get(self.config, {}).get("splits", self.splits)
@@ -102,6 +104,15 @@ class Dataset:
     @property
     def where(self) -> str:
         return f"{self.name}@{self.config}"
+
+    def judged_on(self, split: str) -> Dataset:
+        """This dataset with the split of that name as its test split."""
+        if split == self.names.get("test", "test"):
+            return self
+        splits = {name: table for name, table in self.splits.items() if name != "test"}
+        if split in splits:
+            splits["test"] = splits[split]
+        return replace(self, splits=splits, names={**self.names, "test": split})
 
     def need(self, *columns: str) -> Dataset:
         """This dataset, if its splits have these columns, a value in every row.
@@ -149,6 +160,67 @@ class Dataset:
             "licence_hub": licence.get("hub", ""),
             "rows": rows,
         }
+
+
+def as_dataset(data: Any, name: str = "") -> Dataset:
+    """A dataset in hand: a `Dataset` as it is, or what `datasets.load_dataset` gives.
+
+    A single split, a `datasets.Dataset`, is the test split. `name` is what results call it, by
+    default as its builder. Its revision is a digest of the rows. Raises `ConfigError` for
+    something else.
+    """
+    if isinstance(data, Dataset):
+        return data
+    import datasets
+
+    splits = {"test": data} if isinstance(data, datasets.Dataset) else data
+    if not is_splits(splits):
+        raise ConfigError(
+            f"a {type(data).__name__} is no dataset",
+            hint="give what datasets.load_dataset(...) or zoo.training.data.open_dataset(FOLDER) "
+            "returns",
+        )
+    info = next(iter(splits.values())).info
+    tables = {str(split): table_of(rows) for split, rows in splits.items()}
+    return Dataset(
+        name or info.dataset_name or info.builder_name or "data",
+        info.config_name or "default",
+        rows_digest(tables),
+        tables,
+    )
+
+
+def as_datasets(data: Any) -> list[Dataset]:
+    """A dataset in hand, or a mapping of several, whose keys are their configurations."""
+    if several(data):
+        named = {config: as_dataset(each) for config, each in data.items()}
+        return [replace(each, config=str(config)) for config, each in named.items()]
+    return [as_dataset(data)]
+
+
+def several(data: Any) -> bool:
+    """Whether data in hand are a mapping of datasets."""
+    return isinstance(data, Mapping) and bool(data) and not is_splits(data)
+
+
+def is_splits(data: Any) -> bool:
+    """Whether it is a `datasets.DatasetDict`, or a mapping of such splits by their usual names."""
+    import datasets
+
+    if not isinstance(data, Mapping) or not data:
+        return False
+    usual = isinstance(data, datasets.DatasetDict) or {*data} <= {*SPLITS}
+    return usual and all(isinstance(rows, datasets.Dataset) for rows in data.values())
+
+
+def rows_digest(tables: Mapping[str, pa.Table]) -> str:
+    """The same for splits of the same names with the same columns and rows."""
+    digest = hashlib.sha256()
+    for split, table in sorted(tables.items()):
+        digest.update(repr((split, table.column_names, table.num_rows)).encode())
+        for batch in table.to_batches(10_000):
+            digest.update("".join(map(repr, batch.to_pylist())).encode("utf-8", "surrogatepass"))
+    return f"rows {digest.hexdigest()[:12]}"
 
 
 def open_dataset(
@@ -372,8 +444,12 @@ def tables_of(found: Any, names: Mapping[str, str] | None = None) -> dict[str, p
     for split in SPLITS:
         named = (names or {}).get(split, split)
         if named in found:
-            features = {"info": {"features": found[named].features.to_dict()}}
-            table = found[named].with_format("arrow")[:]
-            metadata = {b"huggingface": json.dumps(features).encode()}
-            tables[split] = table.replace_schema_metadata(metadata)
+            tables[split] = table_of(found[named])
     return tables
+
+
+def table_of(rows: Any) -> pa.Table:
+    """A split, a `datasets.Dataset`, as a table with the names of its labels."""
+    features = {"info": {"features": rows.features.to_dict()}}
+    metadata = {b"huggingface": json.dumps(features).encode()}
+    return rows.with_format("arrow")[:].replace_schema_metadata(metadata)

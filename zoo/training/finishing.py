@@ -23,12 +23,12 @@ from corpora.store.atomic import write_json, write_text
 from corpora.store.manifest import Results
 from zoo import file_of
 from zoo.declared import Mark, Recipe
-from zoo.evaluate.results import trained_on
-from zoo.evaluate.table import every_figure
+from zoo.figures import every_figure
 from zoo.folders import family_of, usage
 from zoo.modeling import parameter_count, save_model
 from zoo.training.data import Dataset
 from zoo.training.job import LIBRARIES, RESULTS, Job
+from zoo.training.results import trained_on
 
 log = logging.getLogger("zoo")
 
@@ -191,10 +191,10 @@ def figures_of(metrics: Mapping[str, Any], dataset: Dataset, task: str | None) -
             dataset_split=split.partition("_")[0],
             metric_type=kind,
             metric_name=f"{split} {name}",
-            metric_value=round(cell.value / 100, 6),
+            metric_value=round(figure["value"], 6),
         )
         for split in judged
-        for name, cell in every_figure(metrics[split])
+        for name, figure in every_figure(metrics[split])
         if (kind := next((kind for kind in KINDS if kind in name), "")) and "baselines" not in name
     ]
 

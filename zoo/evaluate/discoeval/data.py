@@ -18,7 +18,15 @@ from corpora.rng import stream
 from corpora.store.atomic import MANIFEST, sha256
 from corpora.store.manifest import read_manifest
 from zoo.evaluate.discoeval.tasks import TASKS, Task
-from zoo.training.data import UNBUILT, evenly, open_dataset, split_spec
+from zoo.training.data import (
+    UNBUILT,
+    Dataset,
+    as_datasets,
+    evenly,
+    open_dataset,
+    several,
+    split_spec,
+)
 
 Slot = list[list[str]]
 """One place of every example: the texts that stand in it (several for a subtree's EDUs)."""
@@ -81,8 +89,29 @@ class Found:
     skipped: dict[str, str] = field(default_factory=dict)
 
 
-def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
-    """The tasks in `spec`, only those named in `tasks` if any are; `limit` rows of each split.
+def read(data: Any, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
+    """The tasks in `data`, only those named in `tasks` if any are; `limit` rows of each split.
+
+    `data` are a `Found`, datasets in hand (one or a mapping), or what `find` takes. Raises
+    `InputError` if they hold no task.
+    """
+    if isinstance(data, str | Path):
+        data = find(str(data), tasks)
+    elif not isinstance(data, Found):
+        found = _of_datasets(data)
+        data = _wanted(found, tasks, ", ".join(each.name for each in as_datasets(data)))
+    skipped, kinds = dict(data.skipped), {each.task.name for each in data.tasks}
+    for name in (name for name in tasks if name not in kinds):
+        skipped.setdefault(name, "no data of it there")
+    order = list(TASKS)
+    ready = [_prepared(each, limit) for each in data.tasks]
+    return Found(
+        sorted(ready, key=lambda each: (order.index(each.task.name), each.domain)), skipped
+    )
+
+
+def find(spec: str, tasks: Sequence[str] = ()) -> Found:
+    """All rows of the tasks in `spec`, only those named in `tasks` if any are.
 
     `spec` is a built dataset folder or Hub id (`@CONFIG`), a folder of built folders, or a folder
     in DiscoEval's own layout (`SP/wiki/train.txt`). Raises `InputError` if it holds none.
@@ -93,7 +122,7 @@ def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
     held = FILES["validation"]
     released = [f"{t.folder}/{name}" for t in TASKS.values() for name in (held, f"*/{held}")]
     if not place.is_dir() or (place / MANIFEST).is_file():
-        found.tasks = _read_built(spec, place.name.strip("."))  # `.` and `..` name nothing
+        found.tasks = _of_dataset(open_dataset(spec), place.name.strip("."))  # `.` names nothing
     elif config:
         problem = f"no configuration {config!r}: it is a folder of several datasets"
         raise ConfigError(problem, where=folder, hint="leave @CONFIG out; --tasks SP,BSO chooses")
@@ -101,21 +130,26 @@ def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
         _read_original(place, wanted, found)
     else:
         _read_several(place, wanted, found)
-    found.tasks = [data for data in found.tasks if data.task.name in wanted]
-    if not found.tasks:
+    return _wanted(found, tasks, spec)
+
+
+def _of_datasets(data: Any) -> Found:
+    """Datasets in hand; a mapping's keys are their domains."""
+    named = [(each, each.config if several(data) else "") for each in as_datasets(data)]
+    return Found([task for each, domain in named for task in _of_dataset(each, domain)])
+
+
+def _wanted(found: Found, tasks: Sequence[str], where: str) -> Found:
+    """The tasks that are asked for, all if none are named. Raises `InputError` for none."""
+    kept = [data for data in found.tasks if data.task.name in (tasks or TASKS)]
+    if not kept:
         raise InputError(
             "holds no rows of " + (", ".join(tasks) or "any task of DiscoEval"),
-            where=spec,
+            where=where,
             hint=f"give a folder built with {', '.join(task.builder for task in TASKS.values())}, "
             "a folder of such folders, or DiscoEval's own data folder",
         )
-    there = {data.task.name for data in found.tasks}
-    for name in (name for name in tasks if name not in there):
-        found.skipped.setdefault(name, "no data of it there")
-    order = list(TASKS)
-    ready = [_prepared(data, limit) for data in found.tasks]
-    found.tasks = sorted(ready, key=lambda data: (order.index(data.task.name), data.domain))
-    return found
+    return Found(kept, found.skipped)
 
 
 def _prepared(data: TaskData, limit: int) -> TaskData:
@@ -167,7 +201,7 @@ def _read_several(folder: Path, wanted: Sequence[str], found: Found) -> None:
         for config in configs:
             name = place.name if len(configs) == 1 else f"{place.name}@{config}"
             try:
-                found.tasks += _read_built(f"{place}@{config}", name)
+                found.tasks += _of_dataset(open_dataset(f"{place}@{config}"), name)
             except InputError as error:
                 found.skipped[name] = error.message
 
@@ -176,9 +210,8 @@ def _builder_of(manifest: Mapping[str, Any]) -> str:
     return str(manifest.get("stage", {}).get("settings", {}).get("builder", ""))
 
 
-def _read_built(spec: str, domain: str) -> list[TaskData]:
-    """A dataset that discorpora built, called `domain` or else by its name; none of no task."""
-    data = open_dataset(spec)
+def _of_dataset(data: Dataset, domain: str) -> list[TaskData]:
+    """A dataset, called `domain` or else by its name; none of no task."""
     builder = _builder_of(data.manifest)
     columns = {name for table in data.splits.values() for name in table.schema.names}
     task = task_of(columns, builder or data.name)

@@ -19,10 +19,10 @@ from pydantic import Field
 from corpora.errors import ConfigError, InputError
 from corpora.progress import track
 from zoo.declared import ENCODES, Form, Positive, Suite
-from zoo.evaluate import Request
-from zoo.evaluate.discoeval.data import Found, TaskData, read
+from zoo.evaluate.discoeval.data import Found, TaskData, find, read
 from zoo.evaluate.discoeval.tasks import TASKS, Protocol
-from zoo.evaluate.encoders import AUTO, SentenceEncoder, Text, as_encoder, load_encoder
+from zoo.evaluate.encoders import AUTO, SentenceEncoder, Text, as_encoder, encoder_of
+from zoo.evaluate.opening import open_model
 from zoo.evaluate.results import Result, finished, save
 from zoo.evaluate.scores import Outcomes, mean_of
 from zoo.evaluate.table import Cell, Cells, Rows, percent
@@ -103,11 +103,18 @@ class DiscoEval(Suite):
                 f"{', '.join(dict.fromkeys(given.values()))}; or take the dataset out",
             )
 
-    def evaluate(self, request: Request) -> Result:
-        """Every task that the data has."""
-        # Read first: a wrong folder is said before a model is loaded.
-        found = read(request.data, self.tasks, limit=request.limit)
-        return evaluate_all(load(request.model, self), found, self, request)
+    def read(self, spec: str) -> Any:
+        return find(spec, self.tasks)
+
+    def evaluate(
+        self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
+    ) -> Result:
+        """Every task that the data have: datasets in hand, or a folder as `read` takes it."""
+        encoder = as_encoder(model)
+        if encoder is None:
+            raise self.unfit(model)
+        found = read(data, self.tasks, limit=limit)
+        return evaluate_all(encoder, found, self, split=split, seed=seed, limit=limit)
 
     def write_files(self, result: Result, stem: Path) -> None:
         """With layers `STEM.layers.csv`, `.svg` and `.png`."""
@@ -144,8 +151,8 @@ DEFAULTS = DiscoEval(cache="")
 
 
 def run(
-    what: Any,
-    data: str | Path,
+    model: Any,
+    data: Any,
     options: DiscoEval = DEFAULTS,
     *,
     name: str = "",
@@ -154,7 +161,7 @@ def run(
     limit: int = 0,
     json: str | Path = "",
 ) -> dict[str, Any]:
-    """Evaluate a model folder, an encoder, a function of texts, or arrays on `data`.
+    """Evaluate a model (in hand or a folder), a function of texts, or arrays on `data`.
 
     With `json` the result is written there too, as `discorpora evaluate discoeval --json` does it:
     `discorpora compare` takes it, and tells by how much it differs from another one.
@@ -162,26 +169,28 @@ def run(
     A function takes a list of texts and returns `[texts, dim]`. Arrays are a mapping from text to
     vector, or one array whose rows are those of `texts(data, options, limit=limit)`.
     """
-    found = read(str(data), options.tasks, limit=limit)
-    model = str(what) if isinstance(what, str | Path) else ""
-    if isinstance(what, list) or hasattr(what, "__array__"):  # torch's tensors have it too
-        what = np.asarray(what)
-        rows = _texts(found, options)
-        if len(what) != len(rows):
-            hint = "give a row for each of discoeval.texts(DATA, options, limit=...)"
-            raise InputError(f"{len(what)} vectors for {len(rows)} texts", hint=hint)
-        what = dict(zip(rows, what, strict=True))
-    encoder = load(model, options) if model else as_encoder(what, name)
-    request = Request(model, str(data), split, seed, limit=limit)
-    result = finished(options, evaluate_all(encoder, found, options, request), request, name)
+    found = read(data, options.tasks, limit=limit)
+    if isinstance(model, str | Path):
+        encoder: SentenceEncoder = open_model(options, str(model))
+    else:
+        if isinstance(model, list) or hasattr(model, "__array__"):  # torch's tensors have it too
+            vectors, rows = np.asarray(model), _texts(found, options)
+            if len(vectors) != len(rows):
+                hint = "give a row for each of discoeval.texts(DATA, options, limit=...)"
+                raise InputError(f"{len(vectors)} vectors for {len(rows)} texts", hint=hint)
+            model = dict(zip(rows, vectors, strict=True))
+        encoder = encoder_of(model, name)
+    result = evaluate_all(encoder, found, options, split=split, seed=seed, limit=limit)
+    if name:
+        result = replace(result, model={**result.model, "name": name})
     if json:
         save(options, Path(json), result)
     return result.as_json()
 
 
-def texts(data: str | Path, options: DiscoEval = DEFAULTS, *, limit: int = 0) -> list[Text]:
+def texts(data: Any, options: DiscoEval = DEFAULTS, *, limit: int = 0) -> list[Text]:
     """The distinct texts (and, with the protocol `pairs`, pairs) that the suite has encoded."""
-    return _texts(read(str(data), options.tasks, limit=limit), options)
+    return _texts(read(data, options.tasks, limit=limit), options)
 
 
 def _texts(found: Found, options: DiscoEval) -> list[Text]:
@@ -189,17 +198,16 @@ def _texts(found: Found, options: DiscoEval) -> list[Text]:
     return list(dict.fromkeys(text for each in inputs for text in each.texts))
 
 
-def load(model: str, options: DiscoEval) -> SentenceEncoder:
-    """The encoder of a model folder or Hub id under the options."""
-    given = options.model_dump(include={"representation", "cache", "dtype", "batch_tokens"})
-    return load_encoder(model, **given)
-
-
 def evaluate_all(
-    encoder: SentenceEncoder, found: Found, options: DiscoEval, request: Request
+    encoder: SentenceEncoder,
+    found: Found,
+    options: DiscoEval,
+    *,
+    split: str,
+    seed: int,
+    limit: int,
 ) -> Result:
     """Every task of `found` on one encoder."""
-    split, seed = request.split, request.seed
     # Before the first is encoded.
     splits = {split_of(data, split) for data in found.tasks}
     if options.layers and not encoder.layers:
@@ -225,12 +233,12 @@ def evaluate_all(
     metrics = {**summary(domains), "skipped": found.skipped}
     if options.layers:
         metrics["layers"] = per_layer(found.tasks, encoder, options, split, seed)
-    return Result(
+    result = Result(
         model={**encoder.describe(), "representation": representation_of(encoder, options)},
         dataset=about,
         protocol={
             **options.model_dump(include={"protocol", "seeds", "hidden", "lower"}),
-            "limit": request.limit,
+            "limit": limit,
             "split": ", ".join(sorted(splits)),
         },
         examples=sum(each["rows"][each["split"]] for each in about),
@@ -238,6 +246,7 @@ def evaluate_all(
         notes=notes,
         outcomes=outcomes,
     )
+    return finished(options, result, encoder, split, seed)
 
 
 def split_of(data: TaskData, split: str) -> str:
