@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpora.errors import ConfigError, InputError, nearest, unreadable
+from corpora.prose import Quotes
 from corpora.splits import SPLITS as SPLITS
 from corpora.store import manifest as manifests
 from corpora.store.atomic import MANIFEST
@@ -144,7 +145,7 @@ class Dataset:
         return names
 
     @property
-    def quotes(self) -> str:
+    def quotes(self) -> Quotes:
         """The setting `quotes` that it was built with; `keep` where nothing is known of it."""
         return quotes_of(self.manifest)
 
@@ -326,8 +327,9 @@ def revision_of(spec: str) -> str:
     return str(manifest.get("stage", {}).get("hash", ""))
 
 
-def quotes_of(manifest: Mapping[str, Any]) -> str:
-    return str(manifest.get("details", {}).get("settings", {}).get("quotes", "keep"))
+def quotes_of(manifest: Mapping[str, Any]) -> Quotes:
+    quotes = manifest.get("details", {}).get("settings", {}).get("quotes")
+    return "balance" if quotes == "balance" else "keep"
 
 
 def facts_of(spec: str) -> dict[str, Any]:
