@@ -40,6 +40,12 @@ def stop_with_build() -> None:
         threading.Thread(target=_watch, args=(pid,), daemon=True).start()
 
 
+def _begin(prepare: Callable[[], object] | None) -> None:
+    stop_with_build()
+    if prepare:
+        prepare()
+
+
 def collect_rarely() -> None:
     """Look for cycles of garbage every 10,000 new objects: at Python's 700 a command that imports
     torch and transformers spends an eighth of its time on it.
@@ -57,16 +63,22 @@ def _watch(pid: int) -> None:
 
 
 def in_order(
-    work: Callable[..., Result], jobs: Iterable[tuple[Any, ...]], workers: int = 1
+    work: Callable[..., Result],
+    jobs: Iterable[tuple[Any, ...]],
+    workers: int = 1,
+    prepare: Callable[[], object] | None = None,
 ) -> Iterator[Result]:
     """`work(*job)` for every job, in `workers` processes (none for 1), results in job order.
 
+    `prepare` is called once in each process, with what all jobs need.
     At most two jobs for each worker are in progress, so memory does not grow with the input. Each
     process uses one BLAS thread. A script that uses several workers needs the guard `if __name__ ==
     "__main__":`, because each process imports it. Raises `DiscorporaError` without the guard, and
     if a process is killed.
     """
     if workers <= 1:
+        if prepare:
+            prepare()
         for job in jobs:
             yield work(*job)
         return
@@ -74,7 +86,7 @@ def in_order(
         raise DiscorporaError("a worker process tried to start workers itself", hint=GUARD_HINT)
     with _one_blas_thread():
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=stop_with_build)
+        pool = ProcessPoolExecutor(workers, context, _begin, (prepare,))
         pending: deque[Future[Result]] = deque()
         try:
             for job in jobs:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import pickle
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -34,7 +33,6 @@ from zoo.training.job import TOKENS, is_main_process
 
 VERSION = 2
 INDEX = "arrays.json"
-ENCODER = ".encoder.pickle"
 BYTES_A_WORKER = 1 << 25
 """Text that keeps a process busy for longer than it takes to start."""
 
@@ -176,17 +174,17 @@ def tokenized(
     while not is_complete(folder) and not is_main_process():
         time.sleep(0.2)
     if not is_complete(folder):
-        with staged(folder) as partial:
+        with staged(folder) as unfinished:
             for split, source in splits.items():
                 given = batches(source, columns, rows)
-                with Arrays(partial / split, tokenizer) as arrays:
+                with Arrays(unfinished / split, tokenizer) as arrays:
                     many = _process_count(workers, source.nbytes)
-                    for part in _in_order(encode, given, many, partial):
+                    jobs = ((batch,) for batch in given)
+                    for part in in_order(_encoded, jobs, many, partial(_hold, encode)):
                         arrays.append(part)
                     if finish:
                         arrays.append(finish(split, arrays.so_far()))
-            (partial / ENCODER).unlink(missing_ok=True)
-            write_json(partial / MANIFEST, {"key": key})
+            write_json(unfinished / MANIFEST, {"key": key})
     return {split: folder / split for split in splits}
 
 
@@ -196,24 +194,16 @@ def _process_count(workers: int, size: int) -> int:
     return min(workers if workers >= 0 else there or 1, size // BYTES_A_WORKER)
 
 
-def _in_order(
-    encode: Encode, given: Iterator[pa.RecordBatch], workers: int, folder: Path
-) -> Iterator[Part]:
-    if workers <= 1:
-        return map(encode, given)
-    # Once a process, by a file: with each job the tokenizer would be sent again.
-    (folder / ENCODER).write_bytes(pickle.dumps(encode))
-    return in_order(_encode_by, ((folder / ENCODER, batch) for batch in given), workers)
+_held: list[Encode] = []
 
 
-@lru_cache(maxsize=1)
-def _stored(path: Path) -> Encode:
-    encode: Encode = pickle.loads(path.read_bytes())
-    return encode
+def _hold(encode: Encode) -> None:
+    """Keep the encoder in this process: with each job the tokenizer would be sent again."""
+    _held[:] = [encode]
 
 
-def _encode_by(path: Path, batch: pa.RecordBatch) -> Part:
-    return _stored(path)(batch)
+def _encoded(batch: pa.RecordBatch) -> Part:
+    return _held[0](batch)
 
 
 def rows_of(split: Shards | pa.Table, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
