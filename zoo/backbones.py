@@ -309,15 +309,17 @@ def training_attention(backbone: PreTrainedModel, recipe: BackboneRecipe) -> Ite
     """In training in bfloat16 on a CPU, "auto" means `zoo.attention`, or eager attention.
 
     There the backward pass of torch's fused kernel does not use the CPU's matrix units, and takes
-    two fifths of a training step of short texts; its forward pass is faster. Backbones of families
-    that `zoo.attention` does not support use eager attention.
+    two fifths of a training step of short texts; its forward pass is faster. Eager attention is for
+    backbones of families that `zoo.attention` does not support, and for compiled ones, for which it
+    gives NaN.
     """
     former = backbone.config._attn_implementation
     on_cpu = not torch.accelerator.is_available()
     if recipe.attention != "auto" or not on_cpu or not uses_bf16(recipe.bf16):
         yield
         return
-    set_attention(backbone, "bf16" if backbone.config.model_type in FAMILIES else "eager")
+    supported = backbone.config.model_type in FAMILIES and not recipe.compile
+    set_attention(backbone, "bf16" if supported else "eager")
     try:
         yield
     finally:

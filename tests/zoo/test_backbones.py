@@ -51,6 +51,7 @@ def ways_of(table: Any = TABLE, **settings: Any) -> tuple[str, str]:
 def test_on_a_cpu_training_in_bfloat16_has_attention_of_its_own() -> None:
     assert ways_of(bf16=True) == ("bf16", "sdpa")
     assert ways_of(OTHER, bf16=True) == ("eager", "sdpa")
+    assert ways_of(bf16=True, compile=True) == ("eager", "sdpa")
     assert ways_of(bf16=False) == ("sdpa", "sdpa")
     assert ways_of(bf16=True, attention="sdpa") == ("sdpa", "sdpa")
     assert ways_of(attention="eager") == ("eager", "eager")
