@@ -74,7 +74,7 @@ _SHORTER = (
     (r"attribution", "by"),
     (r"non[- ]?commercial", "nc"),
     (r"share[- ]?alike", "sa"),
-    (r"no[- ]?deriv(?:ative)?s", "nd"),
+    (r"no[- ]?(?:derivs|derivatives)", "nd"),
     (r"\b(?:the|licen[cs]ed?|version|international|unported|generic|universal)\b|\bv(?=\d)", ""),
     (r"[\s_,-]+", "-"),
     (r"^by-", "cc-by-"),
