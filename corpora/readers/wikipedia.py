@@ -356,7 +356,7 @@ class _Extract:
 
 
 def _in_any_variant(match: re.Match[str]) -> str:
-    """The text of `-{...}-`, if it is the same in all variants: `-{X}-`, `-{R|X}-`.
+    """The text of `-{...}-`, if it is the same in all variants: `-{X}-`, `-{R|X}-` (raw).
 
     `H` and `T` hide it (a rule for the page, its title). All other flags may show anything.
     """
@@ -368,7 +368,9 @@ def _in_any_variant(match: re.Match[str]) -> str:
     if flags.strip() not in ("", "R"):
         return GAP
     rules = [rule.partition(":") for rule in text.split(";") if rule.strip()]
-    if bar or not any(_VARIANT.fullmatch(name.strip()) for name, colon, _ in rules if colon):
+    if flags.strip() == "R" or not any(
+        _VARIANT.fullmatch(name.strip()) for name, colon, _ in rules if colon
+    ):
         return text
     values = {value.strip() for _, _, value in rules}
     return values.pop() if len(values) == 1 else GAP

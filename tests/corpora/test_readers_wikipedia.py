@@ -289,6 +289,7 @@ def test_a_template_with_a_value_keeps_it(written: str, shown: str, dump: Write)
         "{{formatnum:a{{b}}}}",
         "-{zh-hans:old;zh-hant:aged}-",
         "-{A|zh:old}-",
+        "-{|zh-hans:old;zh-hant:aged}-",
     ],
 )
 def test_a_sentence_in_which_something_is_missing_is_left_out(missing: str, dump: Write) -> None:
