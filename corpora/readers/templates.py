@@ -84,7 +84,8 @@ def grouped(number: str, language: str = "en") -> str:
 
 def _at(values: Values, place: int) -> str:
     """The value at a place, which is not empty."""
-    if value := values[place]:
+    value = values[place]
+    if value.strip():
         return value
     raise IndexError
 
@@ -222,6 +223,18 @@ def _ship(values: Values, named: Named) -> str:
     return " ".join(filter(None, shown)) if shown and name else GAP
 
 
+def _stripped(show: Show) -> Show:
+    """A template whose values are no running text, so that blanks around them mean nothing."""
+
+    def strip(values: Values, named: Named) -> str:
+        kept = [value.strip() for value in values]
+        while kept and not kept[-1]:
+            kept.pop()
+        return show(kept, named)
+
+    return strip
+
+
 def silent(values: Values, named: Named) -> str:
     """A note of editors shows nothing, unless it has a text."""
     return GAP if "text" in named else ""
@@ -262,8 +275,9 @@ _KINDS: dict[str, Callable[[str], Show]] = {
     "around": lambda text: lambda values, named: text[0] + _at(values, 0) + text[1],
     "ships": lambda text: lambda values, named: _ship([text, *values], named),
 }
+_RUNNING_TEXT = frozenset(("first", "second", "last", "resized", "joined"))
 _SHOWN = {
-    name: _KINDS[kind](text)
+    name: _KINDS[kind](text) if text in _RUNNING_TEXT else _stripped(_KINDS[kind](text))
     for kind, table in _TABLES.items()
     for text, names in table.items()
     for name in names

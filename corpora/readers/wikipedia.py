@@ -77,6 +77,7 @@ _POSSESSIVE = re.compile(r"'''(?=[a-z]{1,2}\b)")
 _QUOTE_MARKS = re.compile(r"'{2,}")
 """Bold and italic that the parser could not pair, as in `''Antigone'''s`."""
 _FRACTION = re.compile(r"\d+/\d")
+_EDGES = re.compile(r"^[ \t\n]+|[ \t\n]+\Z")
 _PLACE = re.compile(r"[1-9]\d?")
 _VARIANTS = re.compile(r"-\{([^{}]*)\}-")
 _VARIANT = re.compile(r"(?:.*=>\s*)?[a-z]{2,3}(?:-[a-z]+)?")
@@ -308,7 +309,11 @@ class _Extract:
         show = shown(str(node.name), self.site.language)
         if show in (silent, unknown) and "\n" in str(node).strip():
             return  # a template of several lines is a box beside the text
-        given = {str(p.name).strip(): self._text(p.value).strip() for p in node.params}
+        given = {}
+        for parameter in node.params:  # MediaWiki keeps the blanks around unnamed values
+            value = self._text(parameter.value)
+            value = value.strip() if parameter.showkey else _EDGES.sub(" ", value)
+            given[str(parameter.name).strip()] = value
         named = {name: value for name, value in given.items() if value}
         places = [int(name) for name in named if _PLACE.fullmatch(name)]  # also `1=a=b`
         values = [named.pop(str(n), "") for n in range(1, max(places, default=0) + 1)]

@@ -252,6 +252,9 @@ def test_long_runs_take_no_time(text: str, dump: Write) -> None:
         ("It is {{convert|5|pounds|6|ounces|kg|1}}.", "It is 5 pounds 6 ounces."),
         ("It is {{convert|1|mi|3|chain}} or {{convert|1|mi|3}}.", "It is 1 mi 3 chain or 1 mi."),
         ("It is {{convert|5|USgal}}, {{convert|5|m3/h}}.", "It is 5 US gal, 5 m³/h."),
+        # Blanks around unnamed values stay.
+        ("It{{nowrap| ran }}12{{nowrap| km}}{{nowrap|1= . }}", "It ran 12 km."),
+        ("A {{linktext|wet| |day}} of {{frac| 1 | 2 }}.", "A wet day of 1/2."),
         # Names, dates, signs.
         ("The {{HMS|Kite|1805}} met {{ship|USS|Owl|CV-6|2}}.", "The HMS Kite (1805) met Owl."),
         ("Open {{as of|2010|alt=since 2010}}.", "Open since 2010."),
