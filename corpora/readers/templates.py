@@ -31,7 +31,6 @@ _SILENT = re.compile(
     r"|vague|dubious.*|disputed.*|failed verification|verif.*|better source.*|unreliable.*|or"
     r"|self-published.*|original research.*|pov.*|weasel.*|.*[ -]inline|(permanent )?dead link|full"
     r"|update\b.*|anchors?|short description|use .*|flag ?icon.*|listen|clear"
-    r"|nowrap (begin|end)|wrap"
 )
 """References, notes of editors, pictures and sounds."""
 _WRAPPED = re.compile(r".*\bspan")
@@ -263,6 +262,7 @@ _FUNCTIONS: dict[str, Show] = {
     "honours": _honours,
     "country": _country,
     "ship": _ship,
+    "mark": lambda values, named: GAP if values else "",
     "old_date": lambda values, named: f"{_at(values, 0)} {_at(values, 1)}",
     "block": lambda values, named: f"\n\n{_first(values, named)}\n\n",
 }

@@ -280,6 +280,7 @@ def test_a_template_with_a_value_keeps_it(written: str, shown: str, dump: Write)
         "{{harvtxt|Bell|1990}}",
         "{{IPA|x}}",
         "{{cn|text=old}}",
+        "{{wrap|old}}",
         "{{lang|de}}",
         "{{nihongo||x|y}}",
         "{{frac|1||2}}",
