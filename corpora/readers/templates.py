@@ -31,7 +31,6 @@ _SILENT = re.compile(
     r"|vague|dubious.*|disputed.*|failed verification|verif.*|better source.*|unreliable.*|or"
     r"|self-published.*|original research.*|pov.*|weasel.*|.*[ -]inline|(permanent )?dead link|full"
     r"|update\b.*|anchors?|short description|use .*|flag ?icon.*|listen|clear"
-    r"|nowrap (begin|end)|wrap"
 )
 """References, notes of editors, pictures and sounds."""
 _WRAPPED = re.compile(r".*\bspan")
@@ -42,16 +41,7 @@ _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
-_UNITS = {
-    "sqmi": "sq mi", "sqft": "sq ft", "cuft": "cu ft", "cumi": "cu mi", "C": "°C", "F": "°F",
-    "kph": "km/h", "nmi": "nautical miles", "impgal": "gallons", "usgal": "gallons",
-}  # fmt: skip
-_SECOND_UNITS = frozenset(("in", "oz", "lb", "yd", "ft", "s", "min"))
-"""Units of values such as `6 ft 2 in`; any other number after a unit is a precision."""
 _POWER = re.compile(r"(?<=[a-z])[23]$")
-_UNIT = re.compile(r"[A-Za-zµμ°Ωé/%. ]+[23]?")
-_ODD_UNITS = re.compile(r".*-change|ftin|stlb?|lboz|ozt|e\d.*|PD/.*|/.*")
-"""Codes that do not look like the unit that they show."""
 _AS_GIVEN = frozenset(("", "b", "or", "comma", "br", "br()", "x", "sqbr", "/", "s", "flip"))
 """What the argument `disp` of a measure may be for the first value to be shown with its unit."""
 _BETWEEN = {"-": "–", "x": "×", "*": "×", "+/-": "±"} | {
@@ -63,6 +53,11 @@ _EXPONENT = re.compile(r"[-−+]?\d+")
 _RAISED = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _SEPARATORS = _TABLES.pop("numbers")
+_UNITS = {
+    unit: unit if text == "as written" else text
+    for text, units in _TABLES.pop("units").items()
+    for unit in units
+}
 
 
 def raised(digits: str) -> str:
@@ -88,14 +83,26 @@ def grouped(number: str, language: str = "en") -> str:
 
 def _at(values: Values, place: int) -> str:
     """The value at a place, which is not empty."""
-    if value := values[place]:
+    value = values[place]
+    if value.strip():
         return value
     raise IndexError
 
 
+def _unit(code: str) -> str:
+    """The unit that a code of `convert` shows, part by part (`km/h`, `m2`); "" if unknown."""
+    if code in _UNITS:
+        return _UNITS[code]
+    parts = code.split("/")
+    if not all(_POWER.sub("", part) in _UNITS for part in parts):
+        return ""
+    powers = (_POWER.sub(lambda m: "²³"[int(m[0]) - 2], part) for part in parts)
+    return "/".join(_UNITS.get(part, part) for part in powers)
+
+
 def _converted(values: Values, named: Named) -> str:
     """A measure as given, without its conversion."""
-    if named.get("disp", "") not in _AS_GIVEN or named.get("order") == "out":
+    if named.get("disp", "") not in _AS_GIVEN or named.get("order") == "out" or "spell" in named:
         return GAP
     shown: list[str] = []
     for place, value in enumerate(values):
@@ -106,12 +113,14 @@ def _converted(values: Values, named: Named) -> str:
             return GAP
         elif value in _BETWEEN:
             shown.append(_BETWEEN[value])
-        elif not _UNIT.fullmatch(value) or _ODD_UNITS.fullmatch(value):
-            return GAP
-        else:
-            shown.append(_UNITS.get(value) or _POWER.sub(lambda m: "²³"[int(m[0]) - 2], value))
-            if not set(values[place + 2 : place + 3]) & _SECOND_UNITS:
+        elif unit := _unit(value):
+            shown.append(unit)
+            # In `6 ft 2 in` a unit follows the second number; a precision stands alone.
+            number, second = (*values[place + 1 : place + 3], "", "")[:2]
+            if not (_NUMBER.fullmatch(number) and second):
                 break
+        else:
+            return GAP
     between = "-" if named.get("adj") in ("on", "mid") and len(shown) == 2 else " "
     return between.join(shown).replace(" – ", "–") or GAP
 
@@ -213,6 +222,18 @@ def _ship(values: Values, named: Named) -> str:
     return " ".join(filter(None, shown)) if shown and name else GAP
 
 
+def _stripped(show: Show) -> Show:
+    """A template whose values are no running text, so that blanks around them mean nothing."""
+
+    def strip(values: Values, named: Named) -> str:
+        kept = [value.strip() for value in values]
+        while kept and not kept[-1]:
+            kept.pop()
+        return show(kept, named)
+
+    return strip
+
+
 def silent(values: Values, named: Named) -> str:
     """A note of editors shows nothing, unless it has a text."""
     return GAP if "text" in named else ""
@@ -241,6 +262,7 @@ _FUNCTIONS: dict[str, Show] = {
     "honours": _honours,
     "country": _country,
     "ship": _ship,
+    "mark": lambda values, named: GAP if values else "",
     "old_date": lambda values, named: f"{_at(values, 0)} {_at(values, 1)}",
     "block": lambda values, named: f"\n\n{_first(values, named)}\n\n",
 }
@@ -253,8 +275,9 @@ _KINDS: dict[str, Callable[[str], Show]] = {
     "around": lambda text: lambda values, named: text[0] + _at(values, 0) + text[1],
     "ships": lambda text: lambda values, named: _ship([text, *values], named),
 }
+_RUNNING_TEXT = frozenset(("first", "second", "last", "resized", "joined"))
 _SHOWN = {
-    name: _KINDS[kind](text)
+    name: _KINDS[kind](text) if text in _RUNNING_TEXT else _stripped(_KINDS[kind](text))
     for kind, table in _TABLES.items()
     for text, names in table.items()
     for name in names

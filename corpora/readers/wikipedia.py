@@ -77,6 +77,7 @@ _POSSESSIVE = re.compile(r"'''(?=[a-z]{1,2}\b)")
 _QUOTE_MARKS = re.compile(r"'{2,}")
 """Bold and italic that the parser could not pair, as in `''Antigone'''s`."""
 _FRACTION = re.compile(r"\d+/\d")
+_EDGES = re.compile(r"^[ \t\n]+|[ \t\n]+\Z")
 _PLACE = re.compile(r"[1-9]\d?")
 _VARIANTS = re.compile(r"-\{([^{}]*)\}-")
 _VARIANT = re.compile(r"(?:.*=>\s*)?[a-z]{2,3}(?:-[a-z]+)?")
@@ -119,6 +120,7 @@ class Wikipedia(Reader):
     """MediaWiki XML dumps, as a stream."""
 
     name = "wikipedia"
+    version = 2
     suffixes = (".xml", ".xml.bz2", ".xml.gz")
     own_licence = "CC-BY-SA-4.0"
 
@@ -307,7 +309,11 @@ class _Extract:
         show = shown(str(node.name), self.site.language)
         if show in (silent, unknown) and "\n" in str(node).strip():
             return  # a template of several lines is a box beside the text
-        given = {str(p.name).strip(): self._text(p.value).strip() for p in node.params}
+        given = {}
+        for parameter in node.params:  # MediaWiki keeps the blanks around unnamed values
+            value = self._text(parameter.value)
+            value = value.strip() if parameter.showkey else _EDGES.sub(" ", value)
+            given[str(parameter.name).strip()] = value
         named = {name: value for name, value in given.items() if value}
         places = [int(name) for name in named if _PLACE.fullmatch(name)]  # also `1=a=b`
         values = [named.pop(str(n), "") for n in range(1, max(places, default=0) + 1)]
@@ -355,7 +361,7 @@ class _Extract:
 
 
 def _in_any_variant(match: re.Match[str]) -> str:
-    """The text of `-{...}-`, if it is the same in all variants: `-{X}-`, `-{R|X}-`.
+    """The text of `-{...}-`, if it is the same in all variants: `-{X}-`, `-{R|X}-` (raw).
 
     `H` and `T` hide it (a rule for the page, its title). All other flags may show anything.
     """
@@ -367,7 +373,9 @@ def _in_any_variant(match: re.Match[str]) -> str:
     if flags.strip() not in ("", "R"):
         return GAP
     rules = [rule.partition(":") for rule in text.split(";") if rule.strip()]
-    if bar or not any(_VARIANT.fullmatch(name.strip()) for name, colon, _ in rules if colon):
+    if flags.strip() == "R" or not any(
+        _VARIANT.fullmatch(name.strip()) for name, colon, _ in rules if colon
+    ):
         return text
     values = {value.strip() for _, _, value in rules}
     return values.pop() if len(values) == 1 else GAP

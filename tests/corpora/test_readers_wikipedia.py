@@ -247,6 +247,14 @@ def test_long_runs_take_no_time(text: str, dump: Write) -> None:
         ("Some {{formatnum:-1234567.89}} ({{formatnum:999}}).", "Some -1,234,567.89 (999)."),
         ("It is {{val|1.5|0.2|u=m}}, {{val|1200}}.", "It is 1.5±0.2 m, 1200."),
         ("It is {{convert|5+1/2|ft|m}} wide.", "It is 5 1/2 ft wide."),
+        # A number with a unit after it is no precision.
+        ("It is {{convert|6|foot|4|inch|cm}}.", "It is 6 foot 4 inch."),
+        ("It is {{convert|5|pounds|6|ounces|kg|1}}.", "It is 5 pounds 6 ounces."),
+        ("It is {{convert|1|mi|3|chain}} or {{convert|1|mi|3}}.", "It is 1 mi 3 chain or 1 mi."),
+        ("It is {{convert|5|USgal}}, {{convert|5|m3/h}}.", "It is 5 US gal, 5 m³/h."),
+        # Blanks around unnamed values stay.
+        ("It{{nowrap| ran }}12{{nowrap| km}}{{nowrap|1= . }}", "It ran 12 km."),
+        ("A {{linktext|wet| |day}} of {{frac| 1 | 2 }}.", "A wet day of 1/2."),
         # Names, dates, signs.
         ("The {{HMS|Kite|1805}} met {{ship|USS|Owl|CV-6|2}}.", "The HMS Kite (1805) met Owl."),
         ("Open {{as of|2010|alt=since 2010}}.", "Open since 2010."),
@@ -272,15 +280,20 @@ def test_a_template_with_a_value_keeps_it(written: str, shown: str, dump: Write)
         "{{harvtxt|Bell|1990}}",
         "{{IPA|x}}",
         "{{cn|text=old}}",
+        "{{wrap|old}}",
         "{{lang|de}}",
         "{{nihongo||x|y}}",
         "{{frac|1||2}}",
         "{{convert|2|e6km}}",
         "{{convert|2|km|disp=out}}",
+        "{{convert|2|m|spell=in}}",
+        "{{convert|5|LT}}",
+        "{{convert|6|ft|2|fooish}}",
         "{{formatnum:1234|R}}",
         "{{formatnum:a{{b}}}}",
         "-{zh-hans:old;zh-hant:aged}-",
         "-{A|zh:old}-",
+        "-{|zh-hans:old;zh-hant:aged}-",
     ],
 )
 def test_a_sentence_in_which_something_is_missing_is_left_out(missing: str, dump: Write) -> None:
