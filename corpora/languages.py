@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+import unicodedata
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -88,7 +89,8 @@ def other_language(text: str, language: str) -> str:
     """The language of a text that is not in `language`: "German", or "another language".
 
     "" for a text that may be in it, and for a language whose frequent words are not known. A short
-    text counts as foreign only if it has words of another language, and hardly one of this.
+    text counts as foreign only if it has words of another language, and hardly one of this, or no
+    letter of its script.
     """
     code = language.partition("-")[0].lower()
     words, counts = _counted(text)
@@ -96,9 +98,22 @@ def other_language(text: str, language: str) -> str:
         return ""
     best = _most_frequent(words, counts)
     elsewhere = best not in ("", code) and counts[best] > 2 * counts[code]
-    if elsewhere or is_foreign(words, counts[code]):
-        return name_of(best) if elsewhere else "another language"
+    if elsewhere:
+        return name_of(best)
+    # Danish and Norwegian share most of their frequent words.
+    several = not counts[code] and max(counts.values()) >= max(2, FREQUENT * words)
+    written = counts[code] if code in {*_SCRIPTS, "ja"} else _written_as(code, text)
+    if several or (words and not written) or is_foreign(words, counts[code]):
+        return "another language"
     return ""
+
+
+def _written_as(code: str, text: str) -> bool:
+    """Whether a text has a letter of the script of a language."""
+    scripts = {"ru": "CYRILLIC", "uk": "CYRILLIC", "ar": "ARABIC", "fa": "ARABIC"}
+    script = scripts.get(code, "LATIN")
+    letters = filter(str.isalpha, text)
+    return any(unicodedata.name(letter, "").startswith(script) for letter in letters)
 
 
 def name_of(code: str) -> str:

@@ -16,9 +16,9 @@ GAP = 3
 _SIGNS = ("Gutenberg", "GUTENBERG", "SMALL PRINT", "FULL LICENSE", "for the use of anyone anywhere")
 _WORK = r"(?:e-?book|e-?text)"
 _MARK = re.compile(
-    r"\*{2,4} ?(?i:(?:START|END) OF (?:THE|THIS) PROJECT GUTENBERG)\b"
-    r"(?:[^*\n]|\n(?!\s*\n)){0,300}+\*{2,4}"
-    r"|^[ \t]*(?:\*{2,4} ?(?i:(?:START|END) OF (?:THE|THIS) PROJECT GUTENBERG)"
+    r"(?:\* ?){2,4}(?i:(?:START|END) OF (?:THE|THIS) PROJECT GUTENBERG)\b"
+    r"(?:[^*\n]|\n(?!\s*\n)){0,300}+(?:\* ?){2,4}"
+    r"|^[ \t]*(?:(?:\* ?){2,4}(?i:(?:START|END) OF (?:THE|THIS) PROJECT GUTENBERG)"
     r"|(?:START|END) OF (?:THE|THIS) PROJECT GUTENBERG"
     r"|\*+ ?END ?\*? ?THE SMALL PRINT"
     r"|End of (?:[Tt]he |[Tt]his )?Project Gutenberg(?:['’]s\b| E))[^\n]*$",
@@ -40,7 +40,7 @@ _FIELD = re.compile(
     r"\W*(?:titles?|authors?|editor|translator|illustrator|contributor|language|credits?"
     r"|release date|posting date|last updated|most recently updated|character set(?: encoding)?"
     r"|original publication|subject|(?:e-?text )?(?:produced|prepared)|transcribed|scanned)"
-    r"\b ?(?::|by\b|from\b)",
+    r"\b ?(?::|by\b|from\b)|note: project gutenberg (?:also )?has\b",
     re.IGNORECASE,
 )
 _LICENCE = re.compile(

@@ -40,7 +40,7 @@ Place = tuple[str, Record | BadRecord]
 """The place of a record, and the record."""
 IN_TURNS = ("speaker", "conversation", "text")
 """The roles of a turn; a turn may lack the first two."""
-SPEAKERS = ("speaker", "nick", "name", "role")
+SPEAKERS = ("speaker", "nick", "name", "user", "author", "role")
 """The usual fields of a turn's speaker. By the first two a record is a turn; one with a `name` or
 `role` may be a document."""
 ABOUT = {"licence": ("licence", "license"), "language": ("language", "lang")}

@@ -345,7 +345,7 @@ def run_on(blocks: Iterable[Sequence[str]]) -> list[str]:
             elif kind:
                 groups.append([line])
             before = kind
-    parts = list(map("\n".join, groups))
+    parts = [_HYPHENS.sub("-\n", "\n".join(group).replace("\u00ad\n", "")) for group in groups]
     if any("-\n" in part for part in parts):
         words = {word for part in parts for word in _LETTERS.findall(part.lower())}
 
@@ -360,6 +360,7 @@ def run_on(blocks: Iterable[Sequence[str]]) -> list[str]:
     return [part.replace("\n", " ") for part in parts]
 
 
+_HYPHENS = re.compile("[\u2010\u2011]\n")
 _TIMES = " --> "
 _DASHES = "-–—―‐"
 _QUOTED = re.compile(r"^(?:>\s?)+(?![\s\d.=])")

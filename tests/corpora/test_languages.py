@@ -58,3 +58,12 @@ def test_a_book_is_read_beyond_its_title_page() -> None:
 def test_no_english_word_is_in_another_list() -> None:
     words = frequent_words()
     assert not [code for code in words if code != "en" and words[code] & words["en"]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Мужчина спал.", "ไปบ้านแล้วนอน", "კაცი სახლში იყო.", "Det var ikke på bordet."],
+)
+def test_a_short_text_without_english_letters_or_words_is_foreign(text: str) -> None:
+    assert other_language(text, "en")
+    assert not other_language("Ann Bell slept, 7 to 9.", "en")

@@ -359,6 +359,11 @@ def test_the_speaker_of_a_message_is_its_name_or_role(tmp_path: Path) -> None:
         (chat,) = open_source(f"jsonl:{path}", options)
         assert chat.turns is not None
         assert chat.turns.speaker == (expected or ["system", "user", "user"])
+    for key in ("user", "author"):
+        turns = [{key: name, "text": "It rained."} for name in ("Ann", "Bob")]
+        write_jsonl(path, {"id": "a", "turns": turns})
+        (chat,) = open_source(f"jsonl:{path}")
+        assert chat.turns is not None and chat.turns.speaker == ["Ann", "Bob"]
     named = [{"name": "emma", "text": "It rained."}, {"name": "saki", "text": "We left."}]
     write_jsonl(path, *named)
     assert [document.turns for document in open_source(f"jsonl:{path}")] == [None, None]

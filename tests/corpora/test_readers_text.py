@@ -57,6 +57,7 @@ def test_a_carriage_return_ends_a_line_where_nothing_else_does(tmp_path: Path) -
             ["In 1914-18 a pre-1900 boat of 20-foot size."],
         ),
         ("He left -|Ann ate--|5 pm.", ["He left - Ann ate-- 5 pm."]),
+        ("A Neo\u2010|Gothic X\u2011|Ray con\u00ad|tinued.", ["A Neo-Gothic X-Ray continued."]),
         # Subtitles: a line with a dash is of another speaker.
         (
             "2|0:1 --> 0:2|It is|late.|- So?|–Go|on.",
@@ -186,6 +187,12 @@ SMALL_PRINT = (
             "Any words.\n\n***START OF THIS PROJECT GUTENBERG EBOOK A\nMILL***\n\nProduced by Orr",
             "End of Project Gutenberg's The Mill, by Ann Orr\n\nThis file should be named mill.txt",
             5,
+        ),
+        (
+            f"{HEAD}\n\n* * * START OF THE PROJECT GUTENBERG EBOOK THE MILL * * *\n\n"
+            "Note: Project Gutenberg also has an HTML version, but it is large.",
+            f"* * * END OF THE PROJECT GUTENBERG EBOOK THE MILL * * *\n\n{TERMS}",
+            7,
         ),
         (f"{SMALL_PRINT}\n\n*END*THE SMALL PRINT! FOR PUBLIC DOMAIN ETEXTS*Ver.04*END*", "", 4),
         # Without the marks.

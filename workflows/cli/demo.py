@@ -35,12 +35,16 @@ def demo(
 ) -> None:
     """Show how a text is parsed, which patterns match, and the pairs with their confidence."""
     from corpora.document import Document
+    from corpora.readers.files import Refused
     from corpora.readers.source import joined, paragraphs_of
     from extract import Extractor
     from extract.pairs import Reject
     from extract.patterns import load_patterns
 
-    written, paragraphs = joined(paragraphs_of(_standard_input() if text == "-" else text))
+    try:
+        written, paragraphs = joined(paragraphs_of(_standard_input() if text == "-" else text))
+    except Refused as refusal:
+        raise InputError(str(refusal), hint="give the text in UTF-8") from None
     if not written:
         raise InputError("the text is empty", hint='give a text: discorpora demo "It rained."')
     # Without the filter the parser also takes sentences that have no marker.
