@@ -65,35 +65,51 @@ _BY_NAME = {name: row for row in TABLE.values() for name in (row.hub, *row.names
 _BY_NAME["other"] = TABLE[UNKNOWN]  # the Hub's name for all that it does not know
 _ADDRESS = re.compile(
     r"(?:https?://)?(?:www\.)?(?:creativecommons\.org/(?:licenses|publicdomain)/([a-z-]+)/([\d.]+)"
+    # A jurisdiction, and the page of the summary or of the whole text.
+    r"(?:/[a-z]{2,3}|/igo|/scotland)?(?:/(?:legalcode|deed)(?:[.-][a-z_-]+)?)?/?(?:[?#]\S*)?$"
+    r"|apache\.org/licenses/license-([\d.]+?)(?:\.txt|\.html)?$"
     r"|(?:spdx\.org/licenses|opensource\.org/licenses?)/([\w.-]+?)(?:\.html)?$)"
 )
 _PUBLIC = {"zero": "cc0", "mark": "pdm"}
 _SHORTER = (
-    (r"\([^()]*\)", ""),
+    (r"^licen[cs]e:", ""),
+    (r"public licen[cs]e$", ""),
     (r"creative commons", "cc"),
     (r"attribution", "by"),
     (r"non[- ]?commercial", "nc"),
     (r"share[- ]?alike", "sa"),
     (r"no[- ]?(?:derivs|derivatives)", "nd"),
-    (r"\b(?:the|licen[cs]ed?|version|international|unported|generic|universal)\b|\bv(?=\d)", ""),
+    (r"\b(?:the|licen[cs]ed?|version|international|unported|generic|universal|deed)\b", ""),
+    (r"\bv(?=\d)", ""),
     (r"[\s_,-]+", "-"),
     (r"^by-", "cc-by-"),
+    (r"^(cc-by[a-z-]*-\d)-?$", r"\1.0"),
 )
 
 
 def _folded(name: str) -> str:
     """A licence's name or address in one spelling: `CC BY 4.0 International` is `cc-by-4.0`."""
-    name = name.strip().lower().rstrip("./")
+    name = re.sub("[\u2010-\u2015]", "-", name.strip().lower()).rstrip("./")
     if address := _ADDRESS.match(name):
-        kind, number, spdx = address.groups()
-        return spdx or f"{_PUBLIC.get(kind, f'cc-{kind}')}-{number}"
+        kind, number, apache, spdx = address.groups()
+        if kind:
+            return f"{_PUBLIC.get(kind, f'cc-{kind}')}-{number}"
+        return spdx or f"apache-{apache}"
     for pattern, short in _SHORTER:
         name = re.sub(pattern, short, name)
     return name.strip("-")
 
 
 def named(name: str) -> str | None:
-    """The id of a licence by any of its names, or its address; None if it is not in the table."""
+    """The id of a licence by any of its names, or its address; None if it is not in the table.
+
+    A bracket either repeats the name, as in `MIT License (MIT)`, or is read as a part of it.
+    """
+    head, bracket, inside = name.strip().rstrip(".").removesuffix(")").partition("(")
+    if bracket and "(" not in inside and (id := named(inside)):
+        return id if named(head) == id else None
+    if bracket:  # a part of the name: Public domain (in the USA)
+        name = f"{head} {inside}"
     row = _BY_NAME.get(name.lower()) or _BY_NAME.get(_folded(name))
     return row.id if row else None
 
@@ -111,6 +127,8 @@ def known(names: Iterable[str]) -> list[str]:
 def of_card(metadata: Mapping[str, Any]) -> str:
     """The licence named in a card's metadata on the Hub; unknown if it is not in the table."""
     own = metadata.get("license")
+    if isinstance(own, list) and len(own) == 1:
+        own = own[0]
     return named(str(metadata.get("license_name") if own == "other" else own)) or UNKNOWN
 
 
