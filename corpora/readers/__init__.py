@@ -167,6 +167,8 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
             hint = "ids must be unique in a source: rename or remove one of the files"
             if "id_prefix" in type(reader).model_fields and len(source.files) > 1:
                 hint += ', or number each apart: id_prefix = "{file}/"'
+            elif reader.name == "conllu" and len(source.files) > 1:
+                hint += ", or give each `# newdoc id` in them an id of its own"
             if getattr(reader, "layout", "") is None:
                 hint += '; if records with one id are its paragraphs: layout = "paragraph"'
             raise InputError(f"two documents have the id {document.id!r}", where=where, hint=hint)

@@ -56,7 +56,10 @@ _LETTER = rf"[^\W_{UNSPACED}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
 _INSIDE = re.compile(_LETTER * 2)
 """A place inside a word. In scripts without blanks between words (Chinese, Thai, Lao, Burmese,
 Khmer) none is known."""
-_EDGES = " \t\r\n,;:.!?…"
+_EDGES = " \t\r\n,;:.!?…\"'`“”„‘’‚«»‹›()[]{}<>-\u2010\u2011\u2012–—―"
+"""What is no part of a connective at the edges of its span."""
+_EMPTY = ("_", "null")
+"""How a column without a connective is written."""
 _TEXT, _TEXT_END, _FEATURES = "#### Text ####", "##############", "#### Features ####"
 
 
@@ -153,7 +156,7 @@ def read_gold(
         yield Document(id=name, text=text, source=f"pdtb:{folder.name}", relations=relations)
     if unnamed:
         many = amount(unnamed, "explicit relation")
-        log.warning("%s: %s without a connective and without its span", folder, many)
+        log.warning("%s: %s without a connective and without a span of whole words", folder, many)
     if unfit:
         many = amount(len(unfit), "document")
         said = "most explicit connectives are not at their offsets: these count another text"
@@ -172,9 +175,19 @@ def _moved(spans: tuple[Span, ...], ahead: int) -> tuple[Span, ...]:
 
 
 def _named(text: str, spans: tuple[Span, ...]) -> str:
-    """A connective as PDTB writes it: `if then` for the spans of "If ... then"."""
+    """A connective as PDTB writes it: `if then` for the spans of "If ... then".
+
+    Empty if a span cuts a word: then the offsets are of another text.
+    """
+    if any(_cut(text, *span) for span in spans):
+        return ""
     pieces = (text[start:end].strip(_EDGES) for start, end in spans)
     return " ".join(" ".join(pieces).lower().split())
+
+
+def _cut(text: str, start: int, end: int) -> bool:
+    """Whether a span begins or ends inside a word."""
+    return bool((start and _INSIDE.match(text, start - 1)) or _INSIDE.match(text, end - 1))
 
 
 def _files(folder: Path, part: str) -> dict[str, Path]:
@@ -236,10 +249,7 @@ def _misfits(text: str, ahead: int, row: Relation) -> int:
     for part in (row.connective_spans, row.arg1_spans, row.arg2_spans):
         spans = _moved(part, ahead) if ahead else part
         count += any(
-            end > len(text)
-            or text[start:end] != text[start:end].strip()
-            or (start and _INSIDE.match(text, start - 1))
-            or _INSIDE.match(text, end - 1)
+            end > len(text) or text[start:end] != text[start:end].strip() or _cut(text, start, end)
             for start, end in spans
         )
     if row.kind == "Explicit" and row.connective and row.connective_spans:
@@ -270,11 +280,12 @@ def parse_rows(
         try:
             row = _block_row(part) if in_blocks else _pipe_row(part[0])
             kind, spans, arg1, arg2, connective, senses = row
+            connective = " ".join(connective.lower().split())
             expected = f"expected one of {', '.join(KINDS)}"
             expect(kind in KINDS, f"unknown relation type: {kind[:40]!r}, {expected}")
             yield Relation(
                 kind,
-                "" if connective.strip() == "_" else " ".join(connective.lower().split()),
+                "" if connective in _EMPTY else connective,
                 parse_spans(spans),
                 parse_spans(arg1),
                 parse_spans(arg2),

@@ -7,6 +7,7 @@ A reader of one corpus names the fields of its records after their roles and cal
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
@@ -15,7 +16,7 @@ from functools import cache, partial
 from itertools import chain
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from corpora.document import Document, Sections, Turns
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
@@ -121,6 +122,17 @@ class RecordReader(Reader):
     )
 
     _lines = model_validator(mode="after")(lines_have_the_layout)
+
+    @field_validator("id_prefix")
+    @classmethod
+    def _file_only(cls, prefix: str) -> str:
+        """`{file}` is the only placeholder."""
+        if other := re.search(r"\{\w*\}", prefix.replace("{file}", "")):
+            raise ConfigError(
+                f"id_prefix = {prefix!r} has an unknown placeholder {other[0]}",
+                hint="the only one is {file}, the file's path without suffix",
+            )
+        return prefix
 
     def documents(self, records: Iterable[Place], source: Source, stem: str) -> Iterator[Document]:
         """The documents of the records of one file; `stem` names the nameless, and is `{file}`.

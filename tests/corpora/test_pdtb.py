@@ -300,6 +300,30 @@ def test_an_explicit_relation_is_named_by_its_text(
     assert relation.connective == name
 
 
+@pytest.mark.parametrize(
+    ("spans", "written", "name"),
+    [("0..5", "", "but"), ("0..5", "Null", "but"), ("0..3", "", ""), ("6..8", "", "we")],
+)
+def test_a_connective_has_no_quotes_and_whole_words(
+    tmp_path: Path, spans: str, written: str, name: str
+) -> None:
+    line = [
+        "Explicit",
+        spans,
+        *[""] * 5,
+        written,
+        *[""] * 6,
+        "6..8",
+        *[""] * 5,
+        "9..13",
+        *[""] * 13,
+    ]
+    folder = annotator(tmp_path, raw="“But, we wait.\n")
+    (folder / "ann" / "01" / "kitchen.txt").write_text("|".join(line))
+    (relation,) = next(read_gold(folder)).relations or []
+    assert relation.connective == name
+
+
 def test_rejected_and_nameless_relations(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     row = ["Explicit", *[""] * 33]
     rejected = "|".join([*row[:27], "Rejected", *row[28:31], "0..9999", "DEFAULT", ""])

@@ -124,7 +124,7 @@ def test_a_text_under_another_name_is_asked_for(
 
 @pytest.mark.parametrize("field", ["license", "licence"])
 def test_a_licence_that_is_not_known_is_found_at_its_record(tmp_path: Path, field: str) -> None:
-    written = ["CC BY 4.0", "Public Domain", "Other", None, "rail-7", "cc-by-sa-4"]
+    written = ["CC BY 4.0", "Public Domain", "Other", None, "rail-7", "cc-by-sa"]
     records = [{"id": n, "text": "It rained.", field: name} for n, name in enumerate(written)]
     spec = f"jsonl:{write_jsonl(tmp_path / 'x.jsonl', *records)}"
     bad: list[BadRecord] = []
@@ -152,6 +152,8 @@ def test_files_that_number_their_documents_alike_are_told_apart(tmp_path: Path) 
     found = list(open_source(f"jsonl:{tmp_path}", {"id_prefix": "{file}/"}))
     assert [document.id for document in found] == ["east/0", "east/1", "west/0", "west/1"]
     assert found[0].group == "east/0"
+    with pytest.raises(ConfigError, match=r"unknown placeholder \{files\}"):
+        open_source(f"jsonl:{tmp_path}", {"id_prefix": "{files}/"})
     (first, _) = open_source(f"jsonl:{tmp_path / 'west.jsonl'}", {"id_prefix": "news-"})
     assert first.id == "news-0"
 
