@@ -180,6 +180,7 @@ def test_the_suite_with_a_rule_as_its_model(jsonl_folder: Path, tmp_path: Path) 
     found = json.loads(second.read_text(encoding="utf-8"))
     sets = found["metrics"]["sets"]
     assert sets["stories"]["identical"] == 1 and sets["stories"]["pairs"] == 3
+    assert "stories: 1 pair of equal texts left out" in found["notes"]
     assert found["metrics"]["means"]["probes"] == {"value": 0.5, "of": 1}
     assert sets["stories"]["accuracy"]["value"] == sets["stories"]["baselines"]["longer"]["value"]
     other = Result.of(json.loads(out.read_text(encoding="utf-8")))

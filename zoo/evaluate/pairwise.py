@@ -71,6 +71,10 @@ class Pairwise(OfScorers):
                 for name, scorer in scorers.items()
             }
             sets[each.name] = figures_of(each, scores, seed, self.ties)
+            if each.identical:
+                notes.append(
+                    f"{each.name}: {amount(each.identical, 'pair')} of equal texts left out"
+                )
             same = scores[""].same
             if same.any():
                 notes.append(left_out_note(each.name, int(same.sum()), len(same)))
