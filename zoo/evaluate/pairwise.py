@@ -112,7 +112,7 @@ class Pairwise(OfScorers):
             probes = tuple(sorted(name for name in sets if name.startswith(PROBES)))
             for cells in rows.values():
                 mean = sum(cells[name].value for name in probes) / len(probes)
-                cells[f"mean of {means['probes']['of']} probes"] = Cell(mean, of=probes)
+                cells[f"mean of {means['probes']['of']} probes"] = Cell(mean, parts=probes)
         return rows
 
     @classmethod

@@ -131,7 +131,7 @@ class DiscoEval(Suite):
         def cell(found: Mapping[str, Any], domains: Mapping[str, Mapping[str, Any]]) -> Cell:
             n = sum(one.get("rows", {}).get(one.get("split"), 0) for one in domains.values())
             shown = percent(found) if alone else Cell(100 * found["value"], sd=100 * found["sd"])
-            return replace(shown, n=n or None, of=tuple(sorted(domains)))
+            return replace(shown, n=n or None, parts=tuple(sorted(domains)))
 
         cells: Cells = {}
         parts: Cells = {}
