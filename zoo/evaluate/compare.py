@@ -28,9 +28,9 @@ from zoo.evaluate.scores import (
     Difference,
     Outcomes,
     differences,
-    joined,
     left_out_note,
-    mean_of,
+    mean_figure,
+    mean_outcomes,
 )
 from zoo.evaluate.table import (
     Cell,
@@ -344,7 +344,7 @@ def _on_rows(entry: Entry, column: str, kept: np.ndarray) -> Entry:
     def cell(outcomes: Outcomes) -> Cell:
         outcomes = outcomes.only(kept)
         assert outcomes.right is not None
-        figure = mean_of(outcomes.right, outcomes.units, entry.result.seed, column)
+        figure = mean_figure(outcomes.right, outcomes.units, entry.result.seed, column)
         ties = int((outcomes.right == 0.5).sum())
         return percent({**figure, "ties": ties}, len(outcomes.units))
 
@@ -404,7 +404,7 @@ def _mean_entry(group: Sequence[Entry]) -> Entry:
         first,
         result=replace(first.result, notes=list(notes)),
         cells=cells,
-        outcomes=joined([entry.outcomes for entry in group]),
+        outcomes=mean_outcomes([entry.outcomes for entry in group]),
         trainings=len(group),
     )
 

@@ -17,9 +17,9 @@ from zoo.evaluate.results import Result, finished
 from zoo.evaluate.scorers import RULES, OfScorers, baseline, cut_of
 from zoo.evaluate.scores import (
     PROBES,
-    Compared,
     McNemar,
     Outcomes,
+    PairScores,
     Ties,
     left_out_note,
     mcnemar,
@@ -144,7 +144,7 @@ def row_of(rule: str, encoder: str) -> str:
 
 
 def figures_of(
-    found: PairSet, scores: Mapping[str, Compared], seed: int, ties: Ties = "half"
+    found: PairSet, scores: Mapping[str, PairScores], seed: int, ties: Ties = "half"
 ) -> dict[str, Any]:
     """Accuracy of the model ("") and of the rules on the same pairs, and each pair's outcome.
 
