@@ -42,6 +42,7 @@ READERS = Registry(
         "storycloze": f"{_FOLDER}.stories:StoryCloze",
         "summeval": f"{_FOLDER}.coherence:SummEval",
         "superglue": f"{_FOLDER}.superglue:SuperGlue",
+        "senteval": f"{_FOLDER}.senteval:SentEval",
         "cnn": f"{_FOLDER}.text:Cnn",
         "wsj": f"{_FOLDER}.text:Wsj",
         "discoeval": f"{_FOLDER}.discoeval:DiscoEval",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.miniature.prose import Prose, Story, words
+from zoo.evaluate.senteval_released import STS_SETS
 
 SPLITS = {"train": 4, "valid": 1, "test": 1}
 """How many times as many examples a split has."""
@@ -131,7 +132,7 @@ def write_senteval(folder: Path, examples: int, seed: int = 3) -> None:
     parts = {"train": 4 * examples, "dev": examples, "test": examples}
     for part, count in parts.items():
         lines(down / f"SST/binary/sentiment-{part}", [labelled() for _ in range(count)])
-        fine = [(labelled()[0], prose.random.randrange(5)) for _ in range(count)]
+        fine = [(f"{prose.random.randrange(5)} {labelled()[0]}",) for _ in range(count)]
         lines(down / f"SST/fine/sentiment-{part}", fine)
     kinds = ("ABBR:exp", "DESC:def", "ENTY:animal", "HUM:ind", "LOC:city", "NUM:date")
     for name, count in {"train_5500": 6 * examples, "TREC_10": 2 * examples}.items():
@@ -155,10 +156,8 @@ def write_senteval(folder: Path, examples: int, seed: int = 3) -> None:
             for k, (label, pair) in enumerate(same(prose, count))
         ]
         lines(down / f"STS/STSBenchmark/sts-{part}.csv", sts)
-    sets = {12: "MSRpar OnWN", 13: "FNWN headlines", 14: "images tweet-news"}
-    sets |= {15: "answers-forums belief", 16: "plagiarism question-question"}
-    for year, names in sets.items():
-        for name in names.split():
+    for year, names in STS_SETS.items():
+        for name in names:
             place = down / f"STS/STS{year}-en-test"
             pairs_of = list(same(prose, 2 * examples))
             lines(place / f"STS.input.{name}.txt", [pair for _, pair in pairs_of])

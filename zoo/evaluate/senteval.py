@@ -1,22 +1,29 @@
-"""Suite `senteval`: what of SentEval the library mteb has, in the columns of DiscoEval's table 2.
+"""Suite `senteval`: SentEval's folder by its own protocol, or what of SentEval mteb has.
 
-mteb runs its tasks with its own protocol and data. Only the unsupervised tasks (USS) are measured
-as SentEval measures them; `TASKS` says of each other one what differs or that it is not there.
+The columns are those of DiscoEval's table 2. With a folder the tasks are measured as in the
+released code (`zoo.evaluate.senteval_released`). With the data "hub" the library mteb runs its
+tasks with its own protocol and data: only the unsupervised ones (USS) are measured as SentEval
+measures them; `TASKS` says of each other one what differs or that it is not there.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic import field_validator
 
 from corpora.code import versions
-from corpora.errors import ConfigError, require
+from corpora.errors import ConfigError, InputError, chosen, require
+from corpora.store.atomic import sha256
 from zoo.declared import ENCODES, Suite
+from zoo.evaluate import senteval_released
 from zoo.evaluate.encoders import SHARD, as_encoder
 from zoo.evaluate.results import Result, finished
-from zoo.evaluate.table import Rows, percent
+from zoo.evaluate.table import Rows, percent, plain
 
 HUB, METRIC = "hub", "cosine_pearson"
 COLUMNS = ("USS", "SSS", "SC", "Probing")
@@ -51,9 +58,10 @@ TASKS = (
 
 
 class SentEval(Suite):
-    """What of SentEval the library mteb has, in the columns of DiscoEval's table 2.
+    """SentEval's tasks, in the columns of DiscoEval's table 2.
 
-    mteb runs its tasks with its own protocol and data: `--data hub`.
+    `--data FOLDER` (SentEval's `data/`) measures as the released code does; `--data hub` runs the
+    tasks that mteb has, with mteb's protocol.
     """
 
     name = "senteval"
@@ -62,18 +70,29 @@ class SentEval(Suite):
 
     representation: str = "auto"
     """As in `load_encoder`: mean, cls, cls_mean, pooled, mean:LAYER."""
+    tasks: tuple[str, ...] = ()
+    """Names such as `MR,SICK-R`, of a folder; all if empty."""
+
+    @field_validator("tasks")
+    @classmethod
+    def _known_tasks(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            chosen("task", name, [task.name for task in TASKS])
+        return names
 
     def read(self, spec: str) -> Any:
-        check(spec)
-        return spec
+        """ "hub" as it is, or SentEval's folder. Raises `InputError` for another folder."""
+        return spec if spec == HUB else data_folder(Path(spec))
 
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """The columns that mteb can fill. Its data are read from the Hub: `data` is "hub".
+        """All tasks in a folder, or the columns that mteb can fill where `data` is "hub".
 
-        Raises `DiscorporaError` without the extra `mteb`.
+        Raises `DiscorporaError` for "hub" without the extra `mteb`.
         """
+        if isinstance(data, Path):
+            return self.evaluate_released(model, data, split, seed, limit)
         check(data, split, limit)
         require("mteb", "mteb", "to run the tasks of SentEval")
         from zoo.evaluate import mteb_tasks
@@ -101,10 +120,67 @@ class SentEval(Suite):
         )
         return finished(self, result, frozen, split, seed)
 
+    def evaluate_released(
+        self, model: Any, folder: Path, split: str, seed: int, limit: int
+    ) -> Result:
+        """The tasks of a folder by the released protocol; whole tasks on their own test sets."""
+        if limit or split != "test":
+            raise ConfigError(
+                f"--limit {limit}, --split {split}",
+                where="suite senteval",
+                hint="SentEval scores whole tasks on their own splits: leave out both; "
+                "--tasks MR,SICK-R chooses tasks",
+            )
+        encoder = as_encoder(model)
+        if encoder is None:
+            raise self.unfit(model)
+        name = encoder.named(self.representation)
+        tasks = senteval_released.run(
+            folder, lambda texts: encoder.vectors(texts, [name])[name], self.tasks, seed
+        )
+        result = Result(
+            model={**encoder.describe(), "representation": name},
+            dataset={"name": "SentEval", "revision": revision_of(folder)},
+            protocol={"library": "SentEval's own", "representation": name},
+            examples=sum(task["n"] for task in tasks.values()),
+            metrics={
+                "columns": columns_of({k: v["value"] for k, v in tasks.items()}, released=True),
+                "tasks": tasks,
+            },
+        )
+        return finished(self, result, encoder, split, seed)
+
     @classmethod
     def rows(cls, result: Result) -> Rows:
-        columns = result.metrics["columns"]
-        return {"": {name: percent(found) for name, found in columns.items() if found["complete"]}}
+        """The complete columns; of SentEval's own protocol also each task."""
+        columns, tasks = result.metrics["columns"], result.metrics["tasks"]
+        cells = {name: percent(found) for name, found in columns.items() if found["complete"]}
+        for name, task in tasks.items():
+            if "note" not in task:  # mteb's are not SentEval's
+                show = plain if task["metric"] == "pearson" else percent
+                cells[name] = show(task, task["n"])
+        return {"": cells}
+
+
+def data_folder(folder: Path) -> Path:
+    """SentEval's `data/`, given itself or as the folder above. Raises `InputError` otherwise."""
+    for place in (folder, folder / "data"):
+        if (place / "downstream").is_dir():
+            return place
+    raise InputError(
+        "holds no folder downstream/",
+        where=str(folder),
+        hint='give the folder data/ of SentEval, or "hub" for what mteb has',
+    )
+
+
+def revision_of(folder: Path) -> str:
+    """A digest of the files: two results are compared only where they are equal."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.name.startswith("."):
+            digest.update(f"{path.relative_to(folder).as_posix()} {sha256(path)}\n".encode())
+    return f"files {digest.hexdigest()[:12]}"
 
 
 def check(data: Any, split: str = "test", limit: int = 0) -> None:
@@ -140,8 +216,8 @@ def run(encoder: Any) -> tuple[dict[str, float], dict[str, str]]:
     return scores, revisions
 
 
-def columns_of(scores: Mapping[str, float]) -> dict[str, dict[str, Any]]:
-    """The paper's columns from the scores by task.
+def columns_of(scores: Mapping[str, float], *, released: bool = False) -> dict[str, dict[str, Any]]:
+    """The paper's columns from the scores by task, `released` if by SentEval's own protocol.
 
     A column is complete, and has a value, only if each of its tasks was measured as SentEval
     does; else it lists what is missing. The mean is over tasks, as the paper averages.
@@ -149,7 +225,8 @@ def columns_of(scores: Mapping[str, float]) -> dict[str, dict[str, Any]]:
     columns: dict[str, dict[str, Any]] = {}
     for column in COLUMNS:
         tasks = [task for task in TASKS if task.column == column]
-        missing = [task.name for task in tasks if task.note or task.name not in scores]
+        usable = {task.name for task in tasks if (released or not task.note)}
+        missing = [task.name for task in tasks if task.name not in usable & scores.keys()]
         columns[column] = {"complete": not missing, "missing": missing}
         if not missing:
             columns[column]["value"] = float(np.mean([scores[task.name] for task in tasks]))
