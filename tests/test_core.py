@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from zoo import EXTRA
 
@@ -37,6 +37,15 @@ for words in json.load(sys.stdin):
             code = stop.code or 0
     print(json.dumps([code, out.getvalue(), err.getvalue()]))
 """
+MODULES = """
+import runpy
+
+for name in json.load(sys.stdin):
+    try:
+        runpy.run_module(name, run_name="__main__")
+    except SystemExit as stop:
+        print(json.dumps(str(stop)))
+"""
 BUILD = """
 name = "mine"
 [[sources]]
@@ -53,18 +62,23 @@ class Done(NamedTuple):
     err: str
 
 
-def run_without_extra(folder: Path, *commands: tuple[str, ...]) -> list[Done]:
-    """Run commands in a fresh interpreter that finds no package of the extra."""
+def without_extra(folder: Path, code: str, names: object) -> list[Any]:
+    """The JSON lines that code prints in a fresh interpreter without the packages of the extra."""
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_EXTRA + COMMANDS],
-        input=json.dumps(commands),
+        [sys.executable, "-c", WITHOUT_EXTRA + code],
+        input=json.dumps(names),
         capture_output=True,
         text=True,
         cwd=folder,
         check=False,
     )
     assert not done.returncode, done.stderr
-    return [Done(*json.loads(line)) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def run_without_extra(folder: Path, *commands: tuple[str, ...]) -> list[Done]:
+    """How commands end there."""
+    return [Done(*ended) for ended in without_extra(folder, COMMANDS, commands)]
 
 
 def test_the_core_extracts_builds_audits_and_reports(tmp_path: Path) -> None:
@@ -105,3 +119,10 @@ def test_what_runs_a_model_names_the_extra_at_once(tmp_path: Path) -> None:
         assert done.code and done.err.count("pip install 'discorpora[zoo]'") == 1, done
         assert "torch" in done.err and "Traceback" not in done.err
     assert not (tmp_path / "build").exists()
+
+
+def test_the_commands_of_developers_name_the_extra(tmp_path: Path) -> None:
+    ships = ("coherence.ship", "dissent.ship", "parser.teacher", "parser.silver", "conpono.compare")
+    messages = without_extra(tmp_path, MODULES, [f"zoo.{name}" for name in ships])
+    assert len(messages) == len(ships)
+    assert all("pip install 'discorpora[zoo]'" in message for message in messages)
