@@ -6,7 +6,10 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from runpy import run_module
+from typing import NamedTuple
+
+import pytest
 
 from zoo import EXTRA
 
@@ -37,15 +40,6 @@ for words in json.load(sys.stdin):
             code = stop.code or 0
     print(json.dumps([code, out.getvalue(), err.getvalue()]))
 """
-MODULES = """
-import runpy
-
-for name in json.load(sys.stdin):
-    try:
-        runpy.run_module(name, run_name="__main__")
-    except SystemExit as stop:
-        print(json.dumps(str(stop)))
-"""
 BUILD = """
 name = "mine"
 [[sources]]
@@ -62,23 +56,18 @@ class Done(NamedTuple):
     err: str
 
 
-def without_extra(folder: Path, code: str, names: object) -> list[Any]:
-    """The JSON lines that code prints in a fresh interpreter without the packages of the extra."""
+def run_without_extra(folder: Path, *commands: tuple[str, ...]) -> list[Done]:
+    """Run commands in a fresh interpreter that finds no package of the extra."""
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_EXTRA + code],
-        input=json.dumps(names),
+        [sys.executable, "-c", WITHOUT_EXTRA + COMMANDS],
+        input=json.dumps(commands),
         capture_output=True,
         text=True,
         cwd=folder,
         check=False,
     )
     assert not done.returncode, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def run_without_extra(folder: Path, *commands: tuple[str, ...]) -> list[Done]:
-    """How commands end there."""
-    return [Done(*ended) for ended in without_extra(folder, COMMANDS, commands)]
+    return [Done(*json.loads(line)) for line in done.stdout.splitlines()]
 
 
 def test_the_core_extracts_builds_audits_and_reports(tmp_path: Path) -> None:
@@ -121,8 +110,15 @@ def test_what_runs_a_model_names_the_extra_at_once(tmp_path: Path) -> None:
     assert not (tmp_path / "build").exists()
 
 
-def test_the_commands_of_developers_name_the_extra(tmp_path: Path) -> None:
-    ships = ("coherence.ship", "dissent.ship", "parser.teacher", "parser.silver", "conpono.compare")
-    messages = without_extra(tmp_path, MODULES, [f"zoo.{name}" for name in ships])
-    assert len(messages) == len(ships)
-    assert all("pip install 'discorpora[zoo]'" in message for message in messages)
+@pytest.mark.parametrize(
+    "name",
+    ["coherence.ship", "dissent.ship", "parser.teacher", "parser.silver", "conpono.compare"],
+)
+def test_a_command_of_developers_names_the_extra(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "zoo.extra", raising=False)
+    for package in EXTRA:
+        monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    with pytest.raises(SystemExit, match=r"pip install 'discorpora\[zoo\]'"):
+        run_module(f"zoo.{name}", run_name="__main__")
