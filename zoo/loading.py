@@ -282,7 +282,8 @@ def _check_sizes(config: Mapping[str, Any], largest: int, path: Path) -> None:
         elif isinstance(value, int):
             bounded = re.search("layer|label|block|group|_size$", key) and not key.endswith("_id")
             most = largest if bounded else LARGEST
-            if abs(value) > most:
-                problem = f"{key} = {value:.6g}: expected {most:,} at most, by the weights' sizes"
+            least = 0 if key.startswith("num_") else -most
+            if not least <= value <= most:
+                problem = f"{key} = {value:.6g}: expected {least:,} to {most:,} for these weights"
         if problem:
             raise InputError(problem, where=str(path), hint=AGAIN)
