@@ -6,7 +6,10 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from runpy import run_module
 from typing import NamedTuple
+
+import pytest
 
 from zoo import EXTRA
 
@@ -105,3 +108,17 @@ def test_what_runs_a_model_names_the_extra_at_once(tmp_path: Path) -> None:
         assert done.code and done.err.count("pip install 'discorpora[zoo]'") == 1, done
         assert "torch" in done.err and "Traceback" not in done.err
     assert not (tmp_path / "build").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["coherence.ship", "dissent.ship", "parser.teacher", "parser.silver", "conpono.compare"],
+)
+def test_a_command_of_developers_names_the_extra(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "zoo.extra", raising=False)
+    for package in EXTRA:
+        monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    with pytest.raises(SystemExit, match=r"pip install 'discorpora\[zoo\]'"):
+        run_module(f"zoo.{name}", run_name="__main__")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -110,10 +110,7 @@ def parameter_count(model: torch.nn.Module) -> int:
 
 @contextmanager
 def within_memory(where: str, hint: str) -> Iterator[None]:
-    """Turn an out-of-memory error into one message; `hint` says what to do.
-
-    It mentions other processes if they use a quarter of the GPU or more.
-    """
+    """Turn an out-of-memory error into one message; `hint` says what to do."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -121,15 +118,7 @@ def within_memory(where: str, hint: str) -> Iterator[None]:
             raise DiscorporaError("out of memory", where=where, hint=hint) from error
         if "out of memory" not in str(error):
             raise
-        problem = "out of memory on the GPU"
-        # Raised by a torch without CUDA, or if there is no memory even for this query.
-        with suppress(RuntimeError, AssertionError):
-            free, total = torch.cuda.mem_get_info()
-            others = total - free - torch.cuda.memory_reserved()
-            if others >= total / 4:
-                problem += f": other processes use {others >> 30} of its {total >> 30} GiB"
-                hint = f"choose another by CUDA_VISIBLE_DEVICES, or wait for them; or {hint}"
-        raise DiscorporaError(problem, where=where, hint=hint) from error
+        raise DiscorporaError("out of memory on the GPU", where=where, hint=hint) from error
 
 
 @contextmanager

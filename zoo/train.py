@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError, require
 from zoo import options, require_extra
-from zoo.declared import RECIPES, BackboneRecipe, StepRecipe
+from zoo.declared import RECIPES, StepRecipe
 from zoo.options import SWITCHES, Assignment, assigned, faults_in
 from zoo.presets import read_preset, shipped
 from zoo.training import job
@@ -25,6 +25,8 @@ log = logging.getLogger("zoo")
 
 LAUNCHED = "DISCORPORA_LAUNCHED"
 """Set for the processes that `accelerate launch` starts."""
+LESS_MEMORY = "raise gradient_accumulation, lower max_tokens or block_tokens, or set recompute = "
+LESS_MEMORY += "true (those that the recipe has); the same command then goes to another --output"
 USAGE = "discorpora train RECIPE --dataset FOLDER --output FOLDER [--key value ...]"
 
 
@@ -63,21 +65,9 @@ def train_assignment(assignment: Assignment) -> None:
             _prepare_torch(recipe.threads, recipe.deterministic)
             from zoo.modeling import within_memory
 
-            with within_memory(run.name, lower_memory(run)):
+            with within_memory(run.name, LESS_MEMORY):
                 recipe.train(run)
     log.info("the model is in %s", recipe.output)
-
-
-def lower_memory(run: job.Job) -> str:
-    """What a run that needs more memory than the GPU has can do, with the settings that it has."""
-    recipe = run.recipe
-    ways = (("raise", "gradient_accumulation"), ("lower", "block_tokens"), ("lower", "max_tokens"))
-    said = [
-        f"{way} {name} (now {getattr(recipe, name)})" for way, name in ways if hasattr(recipe, name)
-    ]
-    if isinstance(recipe, BackboneRecipe) and not recipe.recompute:
-        said.append("set recompute = true, which keeps the input of each layer alone")
-    return f"{'; or '.join(said)}; the same command then goes to another --output"
 
 
 def _launch(assignment: Assignment, processes: int, threads: int) -> None:

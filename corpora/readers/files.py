@@ -76,8 +76,7 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
     """The files of `target` (a file, a folder, a glob), sorted; at least one.
 
     A folder is searched recursively for names that end in one of `suffixes`, hidden files and
-    folders aside; a file or a glob is used as given. Raises `InputError` with what is missing and
-    where.
+    folders aside; a file or a glob is used as given. Raises `InputError` if there are none.
     """
     path, magic = expanded(target), glob.has_magic(target)
     matches = [path] if target and (path.is_file() or path.is_dir()) else []
@@ -96,22 +95,14 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
         problem, hint = f"{kind}: needs a path", f"write {kind}:PATH with a file, folder or glob"
     elif path.is_dir():
         problem = f"no {' or '.join(f'*{suffix}' for suffix in suffixes)} in folder {str(path)!r}"
-        names = sorted(entry.name for entry in path.iterdir())
-        hint = f"it holds {', '.join(names[:5]) or 'nothing'}{', ...' if len(names) > 5 else ''}"
-        if any(name.endswith((".html", ".htm", ".xhtml")) for name in names):
-            hint += f"; convert HTML to text first: {TO_TEXT}.txt FILE.html"
+        hint = "give a folder with such files, or another kind of source"
+        if ".txt" in suffixes:
+            hint = f"convert other files to text first: {TO_TEXT}.txt FILE.html"
     else:
         problem = f"{'no file matches' if magic else 'no such file or folder:'} {target!r}"
-        steps = [*reversed(path.absolute().parents), path.absolute()]
-        missing = next((step for step in steps if not step.exists()), path)
-        if missing.parent.is_file():
-            hint = f"{str(missing.parent)!r} is a file, not a folder"
-        elif any(glob.has_magic(str(step)) and step.exists() for step in path.parents):
-            hint = "beside a wildcard, brackets in a folder's name are a pattern: write [[] for ["
-        else:
-            near = nearest(missing.name, (entry.name for entry in missing.parent.iterdir()))
-            hint = f"looked in {str(missing.parent)!r}, which has no {missing.name!r}; {near}"
-    raise InputError(problem, hint=hint.strip("; "))
+        beside = path.parent.iterdir() if path.parent.is_dir() else ()
+        hint = f"{nearest(path.name, (entry.name for entry in beside))}check the path"
+    raise InputError(problem, hint=hint)
 
 
 def hidden(path: Path) -> bool:

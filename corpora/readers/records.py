@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -49,10 +48,8 @@ ABOUT = {"licence": ("licence", "license"), "language": ("language", "lang")}
 LINES_PER_DOCUMENT = 2_000
 TEXTS = frozenset({"text", "paragraphs", "sentences", "sections", "abstract", "turns"})
 """Roles of fields with the text of a document."""
-JUDGED = 10
-"""The first records of a file, in which texts that nobody reads are looked for."""
 LONG, UNREAD = 8, 0.25
-"""The words of such a text: on average, and as a share of the words that are read."""
+"""The fewest words of a long text, and their share of the words that are read."""
 log = logging.getLogger("discorpora")
 
 
@@ -157,7 +154,7 @@ class RecordReader(Reader):
         if first is None:
             return
         names = self._names(first, where)
-        records = self._naming_unread(chain([(where, first)], records), names, where, source)
+        self._warn_of_unread(first, names, where, source)
         has = {role for role in names if names[role] in first or role in self.model_fields_set}
         layout: str = self.layout or _detected(first, has, where)
         single = layout == "turns" and "turns" not in has
@@ -170,7 +167,7 @@ class RecordReader(Reader):
         as_turns = partial(as_conversation, speakers=(self.speaker,) if self.speaker else SPEAKERS)
         rows: Iterator[tuple[str, Roles | BadRecord]] = (
             (here, record if isinstance(record, BadRecord) else Roles(record, names))
-            for here, record in records
+            for here, record in chain([(where, first)], records)
         )
         if layout == "lines":
             lines = self.document_lines or LINES_PER_DOCUMENT
@@ -190,51 +187,23 @@ class RecordReader(Reader):
                 with source.refusing(where, row):
                     yield build(taken(row), source, f"{stem}:{number:06d}")
 
-    def _naming_unread(
-        self, records: Iterable[Place], names: Mapping[str, str], where: str, source: Source
-    ) -> Iterator[Place]:
-        """The records; a warning names long texts in the first ones that no role reads.
-
-        There is none if the user mapped a field of texts. `where` is the place of the first record.
-        """
-        sizes = Counter[str]()
-        number = 0
-        for number, (here, record) in enumerate(records, 1):
-            if number <= JUDGED and not isinstance(record, BadRecord):
-                sizes.update({field: _size(value) for field, value in record.items()})
-            if number == JUDGED:
-                self._name_unread(sizes, number, names, where, source)
-            yield here, record
-        if number < JUDGED:
-            self._name_unread(sizes, number, names, where, source)
-
-    def _name_unread(
-        self,
-        sizes: Counter[str],
-        records: int,
-        names: Mapping[str, str],
-        where: str,
-        source: Source,
+    def _warn_of_unread(
+        self, first: Record, names: Mapping[str, str], where: str, source: Source
     ) -> None:
-        if self.model_fields_set & TEXTS:
+        """Warn once a source of long texts in the first record that no role reads.
+
+        There is no warning if the user mapped a field of texts.
+        """
+        if source.warned or self.model_fields_set & TEXTS:
             return
-        texts = {name: role for role, name in names.items() if role in TEXTS and sizes[name]}
-        least = max(UNREAD * sum(sizes[name] for name in texts), LONG * records)
-        unread = {name for name, size in sizes.items() if size >= least} - {*names.values()}
-        if new := sorted(unread - source.unread):
-            source.unread |= unread
-            keep = "".join(f'; {role} = "{name}" keeps it so' for name, role in texts.items())
-            log.warning(
-                "%s: not read: the long text%s of %s; the text is that of %s. The option "
-                'text = "%s" (--option text=%s) reads that field%s',
-                where,
-                "s" if len(new) > 1 else "",
-                " and ".join(map(repr, new)),
-                " and ".join(map(repr, texts)) or "no field",
-                new[0],
-                new[0],
-                keep if len(texts) == 1 else "",
-            )
+        sizes = {name: _size(value) for name, value in first.items()}
+        least = max(LONG, UNREAD * sum(sizes.get(names[role], 0) for role in TEXTS))
+        read = set(names.values())
+        unread = [name for name, size in sizes.items() if size >= least and name not in read]
+        if unread:
+            source.warned = True
+            said = 'no role reads the long text of %s; the option text = "%s" reads that field'
+            log.warning(f"%s: {said}", where, " and ".join(map(repr, sorted(unread))), unread[0])
 
     def _names(self, first: Record, where: str) -> dict[str, str]:
         """The field of each role: the given one, else the first usual one that `first` has.

@@ -187,9 +187,7 @@ class Source:
     skipped: Counter[str] = field(default_factory=Counter)
     remarks: Counter[str] = field(default_factory=Counter)
     warned: bool = False
-    """Whether a file of the source was said to be odd: of all its files one is named."""
-    unread: set[str] = field(default_factory=set)
-    """Fields with texts that were named because no role reads them."""
+    """Whether a warning has named an odd file: only the first one of a source is named."""
     where: object = ""
     """The place of the record that was read last, or of its file."""
 

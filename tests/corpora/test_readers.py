@@ -77,7 +77,7 @@ def test_beside_a_wildcard_brackets_are_a_pattern(tmp_path: Path) -> None:
     essays = tmp_path / "mine [old]" / "essays [2024]"
     essays.mkdir(parents=True)
     (essays / "a.txt").write_text("Text.", encoding="utf-8")
-    with pytest.raises(InputError, match=r"write \[\[\] for \["):
+    with pytest.raises(InputError, match="no file matches"):
         open_source(f"text:{essays}/*.txt")
     (document,) = open_source(f"text:{str(essays).replace('[', '[[]')}/*.txt")
     assert document.text == "Text."
@@ -146,11 +146,10 @@ def test_a_dataset_that_the_hub_lacks_is_an_error_at_once(monkeypatch: pytest.Mo
         ("jsnl:x", {}, InputError, ["'jsnl'", "'jsonl'"]),
         ("somewhere/notes.pdf", {}, InputError, ["kind:PATH"]),
         ("text:", {}, InputError, ["needs a path"]),
-        ("text:{tmp}/nowhere/a.txt", {}, InputError, ["no such file", "has no 'nowhere'"]),
+        ("text:{tmp}/nowhere/a.txt", {}, InputError, ["no such file", "check the path"]),
         ("text:{tmp}/bok.txt", {}, InputError, ["did you mean 'book.txt'"]),
         ("text:{tmp}/*.text", {}, InputError, ["no file matches"]),
-        ("conllu:{tmp}", {}, InputError, ["no *.conllu", "book.txt"]),
-        ("text:{tmp}/book.txt/x", {}, InputError, ["is a file"]),
+        ("conllu:{tmp}", {}, InputError, ["no *.conllu", "another kind of source"]),
         ("text:{tmp}/book.txt", {"layuot": "lines"}, ConfigError, ["did you mean 'layout'"]),
         ("text:{tmp}/book.txt", {"layout": "line"}, ConfigError, ["did you mean 'lines'"]),
         ("text:{tmp}/book.txt", {"licence": 3}, ConfigError, ["licence = 3", "a text"]),

@@ -347,7 +347,7 @@ def test_long_texts_that_no_role_reads_are_named(
     assert len(documents) == 24
     assert len(caplog.messages) == bool(unread)  # one for both files
     if unread:
-        assert f"of {unread};" in caplog.text and "--option text=" in caplog.text
+        assert f"of {unread};" in caplog.text and 'option text = "' in caplog.text
 
 
 def test_the_speaker_of_a_message_is_its_name_or_role(tmp_path: Path) -> None:

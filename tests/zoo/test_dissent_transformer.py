@@ -287,7 +287,7 @@ def test_out_of_memory_says_what_to_lower(
         monkeypatch.setattr("zoo.dissent.modeling.PairTransformer.forward", forward)
         code, message = train_cli(TINY[0], *options)
         assert code == 2 and where in message
-        assert "raise gradient_accumulation (now 1)" in message and "max_tokens" in message
+        assert "raise gradient_accumulation" in message and "max_tokens" in message
 
 
 def test_bf16_where_the_gpu_has_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -231,22 +231,3 @@ def test_weights_that_are_cut_in_half(
     where = ["--dataset", data["dissent"], "--output", tmp_path / "m", "--backbone", tmp_path / "b"]
     code, message = train_cli("dissent.transformer", *where)
     assert code == 2 and "damaged or cut short" in message and "again" in message
-
-
-def test_a_gpu_that_another_process_fills(
-    data: dict[str, Path],
-    backbones: dict[str, Path],
-    train_cli: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def full(*args: object) -> None:
-        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr("transformers.Trainer._move_model_to_device", full)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1 << 30, 80 << 30))
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 1 << 30)
-    where = ["--dataset", data["dissent"], "--output", tmp_path / "m"]
-    code, message = train_cli("dissent.transformer", *where, "--backbone", backbones["bert"])
-    assert code == 2 and "other processes use 78 of its 80 GiB" in message
-    assert "CUDA_VISIBLE_DEVICES" in message and "gradient_accumulation" in message

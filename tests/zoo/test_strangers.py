@@ -116,6 +116,7 @@ def test_an_index_that_names_files_outside_is_refused(
         {"num_hidden_layers": 300},
         {"max_position_embeddings": 10**7},
         {"num_labels": 10**7},
+        {"num_attention_heads": -1},
         {"intermediate_size": 2**62},
         {"hidden_dropout_prob": float("nan")},
         {"output_hidden_states": "x"},

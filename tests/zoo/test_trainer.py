@@ -20,7 +20,6 @@ from corpora.errors import DiscorporaError
 from workflows.report.stages import amounts
 from zoo.modeling import float32_products
 from zoo.presets import read_preset
-from zoo.train import lower_memory
 from zoo.training import trainer
 from zoo.training.job import Job
 from zoo.training.throughput import Pace, Throughput
@@ -297,16 +296,6 @@ def test_a_mean_loss_that_is_not_finite_stops_the_run(
     made.job, made.state = job_of("dissent/bilstm_tiny", tmp_path), SimpleNamespace(global_step=50)
     with pytest.raises(DiscorporaError, match="the loss is nan in the steps up to 50"):
         made.log({"loss": math.nan})
-
-
-def test_out_of_memory_names_the_settings_that_the_recipe_has(tmp_path: Path) -> None:
-    said = lower_memory(job_of("conpono/tiny", tmp_path))
-    assert "raise gradient_accumulation (now 1)" in said and "lower max_tokens (now 128)" in said
-    assert "recompute = true" in said and "lower block_tokens (now 4096)" in said
-    said = lower_memory(job_of("conpono/tiny", tmp_path, recompute=True))
-    assert "lower block_tokens (now 4096)" in said and "recompute" not in said
-    said = lower_memory(job_of("dissent/bilstm_tiny", tmp_path))
-    assert "recompute" not in said and "block_tokens" not in said
 
 
 def test_processes_without_a_gpu_each_are_refused(

@@ -28,6 +28,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import zoo.extra  # noqa: F401 (first: without torch it ends the command)
+
+# isort: split
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -12,6 +12,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import zoo.extra  # noqa: F401 (first: without torch it ends the command)
+
+# isort: split
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 

@@ -17,6 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import zoo.extra  # noqa: F401 (first: without torch it ends the command)
+
+# isort: split
 import torch
 from torch.nn.functional import cross_entropy, dropout
 

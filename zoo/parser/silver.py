@@ -14,6 +14,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+import zoo.extra  # noqa: F401 (first: without torch it ends the command)
+
+# isort: split
 import numpy as np
 from spacy.tokenizer import Tokenizer
 

@@ -16,6 +16,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import zoo.extra  # noqa: F401 (first: without torch it ends the command)
+
+# isort: split
 import numpy as np
 import torch
 from torch import Tensor, nn
