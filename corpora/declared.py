@@ -47,7 +47,7 @@ REFERENCE = re.compile(r"(?P<module>[A-Za-z_][\w.]*|.*\.py):(?P<name>[A-Za-z_]\w
 WIDTH = 100
 
 
-class Table(BaseModel):
+class TomlTable(BaseModel):
     """A table of settings: frozen, no unknown keys; the text below a field is its description."""
 
     model_config = ConfigDict(
@@ -97,7 +97,7 @@ class Table(BaseModel):
             raise refusal(error, cls, table, where, entries=entries) from None
 
 
-class Declared(Table):
+class Declared(TomlTable):
     """Something that a user can add. Class variables of a subclass say what it reads and gives."""
 
     name: ClassVar[str] = ""
