@@ -74,7 +74,7 @@ def record_of(kind: type[M], value: Any, where: str, hint: str = "") -> M:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
         problem = refusal(error, BaseModel, value, where)
-    name = kind.__name__.lower().removesuffix("s")
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower().removesuffix("s")
     raise InputError(f"is no {name}: {problem.message}"[:300], where=problem.where, hint=hint)
 
 

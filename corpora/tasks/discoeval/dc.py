@@ -105,8 +105,8 @@ class Dc(Consecutive):
                 reject("conversation_too_short")
             for start in starts:
                 window = turns[start : start + self.LENGTH]
-                known = () if start else sentence_keys(turns)
-                yield Candidate((window, 0, (), known), "chat", name)
+                keys = () if start else sentence_keys(turns)
+                yield Candidate((window, 0, (), keys), "chat", name)
 
     def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
         """Write each window twice, with an intruder and unchanged."""
