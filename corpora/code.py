@@ -26,10 +26,7 @@ DATA = (".toml", ".bib", ".sql", ".json")
 
 @cache
 def code_hash(module: str) -> str:
-    """Return the hash of the code of a module and of all that it imports within its package.
-
-    A module that is a single file has the hash of that file.
-    """
+    """Return the hash of the code of a module and of all that it imports within its package."""
     package = module.partition(".")[0]
     paths: dict[str, Path] = {}
     waiting = [module]
@@ -49,10 +46,8 @@ def code_hash(module: str) -> str:
 
 @cache
 def _path_of(module: str) -> Path | None:
-    """Return the file of a module; None for other names, such as an imported class.
-
-    Parent packages are not imported: planning may not load torch.
-    """
+    """Return the file of a module; None for other names, such as an imported class. Parent packages
+    are not imported: planning may not load torch."""
     loaded = sys.modules.get(module)
     if loaded is not None:
         return Path(loaded.__file__) if loaded.__file__ else None
@@ -66,10 +61,8 @@ def _path_of(module: str) -> Path | None:
 
 
 class _File(NamedTuple):
-    """The hash of a file's code, and the names that it may import when it runs.
-
-    An imported name counts as a module, since it could be one.
-    """
+    """The hash of a file's code, and the names that it may import when it runs. An imported name
+    counts as a module, since it could be one."""
 
     imports: tuple[str, ...]
     hash: str
@@ -77,11 +70,9 @@ class _File(NamedTuple):
 
 @cache
 def _read(path: Path, module: str) -> _File:
-    """Read the syntax tree of a file, level by level, for its hash and its imports.
-
-    The hash is of the tree's nodes without empty fields (which differ between Python versions) and
-    without the fields of `LAYOUT`.
-    """
+    """Read the syntax tree of a file, level by level, for its hash and its imports. The hash is of
+    the tree's nodes without empty fields (which differ between Python versions) and without the
+    fields of `LAYOUT`."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"), str(path))]
     imports: list[str] = []

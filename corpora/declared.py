@@ -197,10 +197,7 @@ def anchored(reference: str, folder: Path) -> str:
 
 
 def portable(reference: str) -> str:
-    """Return `FILE.py:Class` without FILE's folders, which differ by machine.
-
-    Other references are returned unchanged.
-    """
+    """Return `FILE.py:Class` without FILE's folders; other references are returned unchanged."""
     match = REFERENCE.fullmatch(reference)
     return f"{Path(match['module']).name}:{match['name']}" if match else reference
 
@@ -353,10 +350,7 @@ def _all_args(hint: Any) -> Iterator[Any]:
 
 
 def described(kind: type[BaseModel], values: Mapping[str, Any] | None = None) -> str:
-    """Return a help text of all settings of a class: name, value, type and meaning of each.
-
-    The value is that of `values`, else the default.
-    """
+    """Return a help text with the name, value, type and meaning of each setting of a class."""
     lines = []
     for name, field in kind.model_fields.items():
         value = (values or {}).get(name, field.get_default(call_default_factory=True))

@@ -117,10 +117,7 @@ class RstTree:
         return len(self.start)
 
     def edus(self, node: int) -> range:
-        """Return the EDUs that `node` covers; nodes are numbered as in `left` and `right`.
-
-        An EDU covers itself only.
-        """
+        """Return the EDUs that a node covers, numbered as in `left` and `right`."""
         first = last = node
         while first >= len(self):
             first = self.left[first - len(self)]

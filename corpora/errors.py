@@ -24,10 +24,7 @@ _SETTING = re.compile(r"\b(?P<key>[a-z][a-z_]*) = (?P<value>\"[^\"]*\"|[\w.-]*\w
 
 
 def as_toml(hint: str) -> str:
-    """Return a hint with each `--key value` written as TOML: `key = value`.
-
-    A hint that names a command is returned unchanged.
-    """
+    """Return a hint with each `--key value` written as TOML, unless the hint names a command."""
 
     def assignment(match: re.Match[str]) -> str:
         key, value = match["key"].replace("-", "_"), match["value"]
@@ -39,10 +36,7 @@ def as_toml(hint: str) -> str:
 
 
 def as_flags(hint: str) -> str:
-    """Return a hint with each `key = value` written as an option: `--key value`.
-
-    A hint that names a command is returned unchanged.
-    """
+    """Return a hint with each `key = value` written as a flag, unless the hint names a command."""
 
     def flag(match: re.Match[str]) -> str:
         key, value = match["key"], match["value"]
@@ -97,10 +91,7 @@ class BadRecord:
 
 
 def expanded(path: str | Path) -> Path:
-    """Return `path` with `~` replaced by the home folder.
-
-    Raises `InputError` for `~NAME` if this machine has no such user.
-    """
+    """Return `path` with `~` replaced; raises `InputError` for `~NAME` if there is no such user."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -120,20 +111,13 @@ def amount(number: int, noun: str) -> str:
 
 
 def unreadable(error: Exception, where: object, hint: str) -> InputError:
-    """Return an `InputError` for a file or dataset that a library could not read.
-
-    Its message has the first line of the library's `error`, or the error's type.
-    """
+    """Return an `InputError` with the first line of a library's error for a file it cannot read."""
     reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
     return InputError(f"cannot be read: {reason}", where=str(where), hint=hint)
 
 
 def chosen(what: str, name: str, names: Iterable[str], where: str = "") -> str:
-    """Return `name` if it is one of `names`.
-
-    Else raises `ConfigError` with the nearest name and all names; `what` says what they are names
-    of ("source").
-    """
+    """Return `name` if it is one of `names`; else raise `ConfigError` with the nearest one."""
     names = list(names)
     if name in names:
         return name

@@ -40,10 +40,7 @@ def cell(value: object) -> str:
 
 
 def table(head: str, rows: Iterable[Sequence[object]]) -> str:
-    """Return a Markdown table, or "" if there are no rows.
-
-    `head` names its columns: `"name, rows"`.
-    """
+    """Return a Markdown table with the columns of `head` ("name, rows"), or "" without rows."""
     columns = head.split(", ")
     body = [[*map(cell, row)] for row in rows]
     rule = ["---"] * len(columns)
@@ -59,10 +56,7 @@ def fenced(text: str, language: str) -> str:
 
 
 def yaml(table: Mapping[str, Any]) -> str:
-    """Return a table as YAML in the style of the Hub's library.
-
-    Control characters in a text are escaped, so that it reads back unchanged.
-    """
+    """Return a table as YAML in the style of the Hub's library, with control characters escaped."""
     import yaml as library
 
     class Dumper(library.SafeDumper):

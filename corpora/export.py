@@ -178,10 +178,8 @@ def _discoeval(manifest: Manifest, config: str, domain: str) -> Layout | None:
 
 
 def _kind_of_relations(name: str) -> str:
-    """Return `Explicit` or `Implicit`, whichever the name of a PDTB dataset contains.
-
-    Both kinds have the same columns, so only the name tells. Raises `InputError` if it does not.
-    """
+    """Return `Explicit` or `Implicit`, whichever the name of a PDTB dataset contains. Both kinds
+    have the same columns, so only the name tells. Raises `InputError` if it does not."""
     kinds = [kind for kind in ("Explicit", "Implicit") if kind.lower() in name.lower()]
     if len(kinds) != 1:
         raise InputError(
@@ -205,10 +203,8 @@ def _pairs(manifest: Manifest, config: str, domain: str) -> Layout | None:
 
 
 def _triplets(manifest: Manifest, config: str, domain: str) -> Layout | None:
-    """Return JSON lines of `anchor, positive, negative`, for a dataset of good and worse texts.
-
-    The anchor is what both texts share, the others are what only one of them has.
-    """
+    """Return JSON lines of `anchor, positive, negative`, for a dataset of good and worse texts. The
+    anchor is what both texts share, the others are what only one of them has."""
     features = manifest["configs"][config]["features"]
     if {"pos", "neg"} <= features.keys():
         return _json_lines(config, lambda rows: filter(None, map(_triplet, rows)))
@@ -225,11 +221,9 @@ def _side_by_side(rows: Iterator[Row]) -> Iterator[Row]:
 
 
 def _triplet(row: Row) -> Row | None:
-    """Return the texts of a triplet from a row with the sentences of `pos` and of `neg`.
-
-    The anchor is the prompt and the sentences that both begin and end with; the other two texts are
-    what lies between. None if any of the three is empty.
-    """
+    """Return the texts of a triplet from a row with the sentences of `pos` and of `neg`. The anchor
+    is the prompt and the sentences that both begin and end with; the other two texts are what lies
+    between. None if any of the three is empty."""
     pos, neg = row["pos"], row["neg"]
     start = _shared(pos, neg)
     end = _shared(pos[start:][::-1], neg[start:][::-1])

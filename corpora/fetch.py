@@ -127,11 +127,9 @@ def fetch(
 
 
 def _download(url: str, part: Path, size: int) -> None:
-    """Try once to download the missing bytes of the partial file `part`.
-
-    Stops soon after `size` bytes, the expected length, so that a longer answer can be recognised.
-    Raises `requests.ConnectionError` if fewer bytes come.
-    """
+    """Try once to download the missing bytes of the partial file `part`. Stops soon after `size`
+    bytes, the expected length, so that a longer answer can be recognised. Raises
+    `requests.ConnectionError` if fewer bytes come."""
     import requests
 
     length = part.stat().st_size if part.is_file() else 0

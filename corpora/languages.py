@@ -34,10 +34,7 @@ def is_code(value: str) -> bool:
 
 
 def code_of(value: str) -> str:
-    """Return `value` if it is a language code or empty.
-
-    Raises `ConfigError` for anything else; for a language's name it tells the code.
-    """
+    """Return `value` if it is a language code or empty; else raises `ConfigError`."""
     code = LANGUAGES.get(value.lower())
     if not value or (not code and is_code(value)):
         return value

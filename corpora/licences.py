@@ -122,10 +122,7 @@ def lookup(name: str) -> Licence:
 
 
 def known(names: Iterable[str]) -> list[str]:
-    """Return the names, with `unknown` for each that is not in the table.
-
-    The names come from documents, so anybody may have written them.
-    """
+    """Return the names, with `unknown` for each that is not in the table."""
     return [name if name and named(name) else UNKNOWN for name in names]
 
 

@@ -66,10 +66,7 @@ def read_record(kind: type[M], path: Path, hint: str = "") -> M:
 
 
 def record_of(kind: type[M], value: Any, where: str, hint: str = "") -> M:
-    """Return a JSON value as a record of type `kind`.
-
-    Raises `InputError` with the key whose value has another type.
-    """
+    """Return a JSON value as a record of type `kind`; raises `InputError` if its types differ."""
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:

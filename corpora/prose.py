@@ -252,11 +252,9 @@ def _quote(sentences: list[str], numbers: Sequence[int], opening: str) -> None:
 
 
 def _singles(paragraph: Sequence[str]) -> list[str]:
-    """Return the sentences of a paragraph, each with paired single quotation marks.
-
-    As `’` is also an apostrophe, it closes a quotation of another sentence only after punctuation.
-    A `‘` that is never closed and precedes a lower-case letter is an apostrophe too (`‘em`).
-    """
+    """Return the sentences of a paragraph, each with paired single quotation marks. As `’` is also
+    an apostrophe, it closes a quotation of another sentence only after punctuation. A `‘` that is
+    never closed and precedes a lower-case letter is an apostrophe too (`‘em`)."""
     sentences = list(paragraph)
     inside: list[int] = []
     opened = False

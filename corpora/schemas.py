@@ -159,10 +159,7 @@ PDTB_MARKED = schema(
 
 
 def marked(names: Sequence[str], id_columns: Sequence[str] = ("id",)) -> pa.Schema:
-    """Return the schema of two texts and, as the label, the marker that joined them.
-
-    `id_columns` are further columns, which come first.
-    """
+    """Return the schema of two texts and as the label their marker; `id_columns` come first."""
     columns = texts(*id_columns, "s1", "s2")
     return schema(audit="labelled", **columns, label=names)
 

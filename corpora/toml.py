@@ -46,10 +46,8 @@ class TomlFile:
 
 
 def _positions(text: str) -> list[tuple[Loc, int]]:
-    """Return each key with the number of the first line that has it.
-
-    A line of a text over several lines may look like a key; no one asks for that key.
-    """
+    """Return each key with the number of the first line that has it. A line of a text over several
+    lines may look like a key; no one asks for that key."""
     positions: list[tuple[Loc, int]] = []
     counts: dict[Loc, int] = {}
     table: Loc = ()

@@ -159,10 +159,7 @@ def _audited(config: Configuration, engine: Engine) -> Audited:
 
 
 def _uneven(kind: str, examples: Sequence[AuditedRow]) -> str:
-    """Return the reason why the rules cannot be fitted to texts of different lengths, or "".
-
-    Only the rules of `sp` and `dc` need texts of equally many sentences.
-    """
+    """Return why rules cannot read texts of different lengths (only `sp`, `dc` cannot), or ""."""
     lengths = sorted({len(text) for example in examples for text in example.texts})
     if kind not in ("sp", "dc") or len(lengths) < 2:
         return ""
@@ -171,9 +168,7 @@ def _uneven(kind: str, examples: Sequence[AuditedRow]) -> str:
 
 def _warning(kind: str, rule: RuleScore) -> str:
     """Return a warning if a rule's interval lies above its accuracy on all released data, else "".
-
-    Released data have even classes, so chance is the same.
-    """
+    Released data have even classes, so chance is the same."""
     others = released().get(kind, {}).get(rule.rule, {})
     if not others or rule.low <= max(others.values()):
         return ""
@@ -210,10 +205,8 @@ def _label_shares(config: Configuration, engine: Engine) -> Iterator[Share]:
 
 def _duplicate_shares(config: Configuration, engine: Engine) -> Iterator[Share]:
     """Yield the shares of rows whose texts equal those of an earlier row, or of another split.
-
     Case, punctuation and spaces are ignored. Texts are string columns with more than one word, or
-    with a clause of Chinese or Japanese.
-    """
+    with a clause of Chinese or Japanese."""
     if not (texts := ", ".join(_text_columns(config))):
         return
     ignored = r"[^\p{L}\p{M}\p{N}]+"  # M: vowel signs of scripts such as Devanagari
@@ -238,9 +231,7 @@ ROWS_TO_TEST = 100
 
 def _text_columns(config: Configuration) -> Iterator[str]:
     """Yield SQL for each column of strings, or lists of them, that holds texts of several words.
-
-    The first rows decide: more than half of their values must have several words.
-    """
+    The first rows decide: more than half of their values must have several words."""
     rows = next(iter(config.splits.values())).head(ROWS_TO_TEST)
     for column in (column for column in rows.schema if column.name not in NAMES):
         is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)

@@ -156,10 +156,7 @@ def columns_of(schema: pa.Schema, kind: str) -> tuple[str, ...]:
 
 
 def missing(schema: pa.Schema, kind: str) -> str:
-    """Return a column that rows of `kind` need and the schema lacks, or "" if it has all.
-
-    A column `label` of lists counts as lacking.
-    """
+    """Return a column that the kind needs and the schema lacks (or has as lists), or ""."""
     needed = (*(() if KINDS[kind].ranked else ("label",)), *columns_of(schema, kind))
     names = {f.name for f in schema if f.name != "label" or not pa.types.is_nested(f.type)}
     return next((name for name in needed if name not in names), "")

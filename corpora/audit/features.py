@@ -101,11 +101,9 @@ def _ends_and_trend(shapes: Array) -> Array:
 
 
 def _cohesion(cosines: Array) -> list[float]:
-    """Return four numbers of a text from the cosines [sentences, sentences] of its sentences.
-
-    They are the mean over all pairs, mean and minimum over neighbours, and the smallest mean cosine
-    of one sentence to the others. The diagonal of `cosines` is 0.
-    """
+    """Return four numbers of a text from the cosines [sentences, sentences] of its sentences. They
+    are the mean over all pairs, mean and minimum over neighbours, and the smallest mean cosine of
+    one sentence to the others. The diagonal of `cosines` is 0."""
     if len(cosines) < 2:
         return [0.0] * 4
     neighbours, to_others = np.diag(cosines, 1), cosines.sum(1) / (len(cosines) - 1)
@@ -260,10 +258,8 @@ class Features:
 
     @staticmethod
     def _cosines(vectors: Matrix, rows: Sequence[list[int]]) -> Iterable[Array]:
-        """Yield the cosines [sentences, sentences] of each text, 0 on the diagonal.
-
-        `rows` has for each text the rows of its sentences in `vectors`.
-        """
+        """Yield the cosines [sentences, sentences] of each text, 0 on the diagonal. `rows` has for
+        each text the rows of its sentences in `vectors`."""
         pairs = [np.triu_indices(len(row), 1) for row in rows]
         one, two = np.hstack([np.take(row, pair) for row, pair in zip(rows, pairs, strict=True)])
         cosines = np.empty(len(one))

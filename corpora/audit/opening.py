@@ -81,11 +81,7 @@ def _read(place: Path | str, config: str) -> dict[str, Configuration]:
 
 
 def _released(folder: Path, kind: str) -> Configuration:
-    """Open a folder with DiscoEval's files of one task.
-
-    BSO has no negatives: each line gives both orders. Raises `ConfigError` if `kind` does not tell
-    the task.
-    """
+    """Open a folder with the files of one task of DiscoEval; each line of BSO gives both orders."""
     import pyarrow.dataset as pads
 
     task = {"labelled": "SSP"}.get(kind, kind.upper())

@@ -166,10 +166,8 @@ def _position(divisions: Sequence[Division]) -> list[RuleScore]:
 
 
 def _fit(matrix: Matrix, labels: Any, weight: str | None = None, *, ranked: bool = False) -> Any:
-    """Fit a logistic regression; `weight` is its `class_weight`.
-
-    `ranked`: features are differences of two texts, so 0 stays 0 and there is no intercept.
-    """
+    """Fit a logistic regression; `weight` is its `class_weight`. `ranked`: features are differences
+    of two texts, so 0 stays 0 and there is no intercept."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -202,10 +200,8 @@ def _classified(
 
 def _ranked(train: Matrix, test: Matrix) -> list[float]:
     """Return 1 for each test pair whose better text gets the higher score, 1/2 for a tie, else 0.
-
     Rows are the features of the better text minus those of the worse one. A single feature is not
-    fitted: only the sign that most training pairs have is used.
-    """
+    fitted: only the sign that most training pairs have is used."""
     dense = isinstance(train, np.ndarray)
     if dense:
         train, test = train.round(9), test.round(9)  # rounding errors do not break ties
@@ -224,11 +220,9 @@ def _ranked(train: Matrix, test: Matrix) -> list[float]:
 def _by_most_frequent(
     cases: Sequence[tuple[Hashable, Hashable]], queries: Sequence[tuple[Hashable, Hashable]]
 ) -> tuple[list[float], list[float]]:
-    """Predict the value of each query as the most frequent one of the `cases` with its key.
-
-    Cases and queries are pairs of key and value; for a new key all cases count. Returns for each
-    query 1 if the prediction is right, else 0, and chance: 1 over the number of possible values.
-    """
+    """Predict the value of each query as the most frequent one of the `cases` with its key. Cases
+    and queries are pairs of key and value; for a new key all cases count. Returns for each query 1
+    if the prediction is right, else 0, and chance: 1 over the number of possible values."""
     counts: dict[Hashable, Counter[Hashable]] = defaultdict(Counter)
     for key, value in cases:
         counts[key][value] += 1

@@ -176,9 +176,7 @@ class Hub:
 
 def _failure(error: Exception, endpoint: str) -> tuple[bool, str, str, float | None]:
     """Explain an error of the client; the causes are read too, since it wraps failed uploads.
-
-    Returns whether it is temporary, a message, what to do, and the seconds the Hub asks to wait.
-    """
+    Returns whether it is temporary, a message, what to do, and the seconds the Hub asks to wait."""
     errors: list[BaseException] = [error]
     while (cause := errors[-1].__cause__ or errors[-1].__context__) and len(errors) < MAX_CAUSES:
         errors.append(cause)
@@ -201,9 +199,7 @@ def _failure(error: Exception, endpoint: str) -> tuple[bool, str, str, float | N
 
 def _requested_wait(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that the headers of an answer ask to wait, None if they ask for nothing.
-
-    `Retry-After` is read by hand, because the client reads no date; `RateLimit` by the client.
-    """
+    `Retry-After` is read by hand, because the client reads no date; `RateLimit` by the client."""
     retry_after, limit = headers.get("retry-after", "").strip(), parse_ratelimit_headers(headers)
     if retry_after.isdecimal():
         return float(retry_after)

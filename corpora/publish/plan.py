@@ -49,10 +49,7 @@ LICENCE_KEYS = ("license", "license_name", "license_link")
 
 
 def data_checksums(manifest: Manifest) -> dict[str, str]:
-    """Return the sha256 of each data file that a manifest names, by its path.
-
-    Hidden files are left out: they belong to a training run.
-    """
+    """Return the sha256 of each data file of a manifest by its path; hidden files are left out."""
     splits = (split for config in manifest.configs.values() for split in config.splits.values())
     shards = {shard.file: shard.sha256 for split in splits for shard in split.shards}
     files = {path: sum for path, sum in manifest.files.items() if "/." not in f"/{path}"}
@@ -208,11 +205,9 @@ def plan_publication(
 
 
 def _licence(folder: Path, manifest: Manifest, kind: Kind) -> Combined:
-    """Return the licence that follows from those of the sources.
-
-    The manifest names a dataset's sources, the results those of a model. The licence is at least as
-    strict as the one in the manifest.
-    """
+    """Return the licence that follows from those of the sources. The manifest names a dataset's
+    sources, the results those of a model. The licence is at least as strict as the one in the
+    manifest."""
     declared = manifest.licence
     of_data = [*declared.sources, *manifest.licences] if declared else []
     of_model = read_record(Results, folder / RESULTS, MAKE).licences if kind == "model" else {}

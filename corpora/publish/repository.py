@@ -165,10 +165,8 @@ class Push:
         self.written, self.deleted = (*changed, CARD, *our_files), tuple(stale)
 
     def _upload(self, paths: list[str]) -> None:
-        """Upload the files that are not in `uploads` to the Hub's storage.
-
-        They go in batches that are retried separately: `create_commit` would start over.
-        """
+        """Upload the files that are not in `uploads` to the Hub's storage. They go in batches that
+        are retried separately: `create_commit` would start over."""
         plan, new = self.plan, [path for path in paths if path not in self.uploads]
         for start in range(0, len(new), FILES_AN_UPLOAD):
             names = new[start : start + FILES_AN_UPLOAD]

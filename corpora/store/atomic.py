@@ -172,10 +172,7 @@ def seal(folder: Path) -> None:
 
 
 def seal_line(digest: bytes) -> bytes:
-    """Return the line of a manifest that holds its seal.
-
-    It begins with exactly two spaces, as no other line with this key does.
-    """
+    """Return the line of a manifest with its seal; no other line begins like it."""
     return b'\n  "%s": "%s"' % (SEAL.encode(), digest)
 
 

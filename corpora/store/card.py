@@ -157,10 +157,7 @@ def source_name(source: Mapping[str, Any]) -> str:
 
 
 def _examples(configs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the name and two rows, as JSON, of each configuration whose columns are new.
-
-    A label is shown by its name.
-    """
+    """Yield name and two rows, as JSON, of each configuration whose columns are new."""
     shown_columns: list[set[str]] = []
     for config, body in configs.items():
         if {*body["features"]} in shown_columns:

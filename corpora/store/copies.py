@@ -68,10 +68,7 @@ def is_linked(source: Path, target: Path) -> bool:
 
 
 def replace_by_link(source: Path, target: Path) -> None:
-    """Make `target` a linked copy of `source`, in place of an older one, by two renames.
-
-    If it is killed between them, `mend` restores the older one.
-    """
+    """Replace `target`, if it exists, by a linked copy of `source`, with two renames."""
     mend(target)
     partial, _ = _half_done(target)
     link_folder(source, partial)

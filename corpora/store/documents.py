@@ -140,10 +140,7 @@ def settled_splits(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 class DocumentSizes:
-    """Yields id, group and number of characters of each document of a folder, at each iteration.
-
-    The layers of the documents are not read.
-    """
+    """Yields id, group and number of characters of each document of a folder, without layers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

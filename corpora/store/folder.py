@@ -260,10 +260,8 @@ class DatasetFolder:
         return dict(read_json(self.folder / MANIFEST))
 
     def _closed(self) -> dict[str, Any]:
-        """Close all files; return the manifest's entries of the configurations that have rows.
-
-        Adds a note for a configuration without rows, and for a split without rows.
-        """
+        """Close all files; return the manifest's entries of the configurations that have rows. Adds
+        a note for a configuration without rows, and for a split without rows."""
         configs: dict[str, Any] = {}
         for (config, split), writer in self._writers.items():
             entry = configs.setdefault(config, {"default": False, "splits": {}})
@@ -315,10 +313,8 @@ class DatasetFolder:
 
     def _groups(self, engine: Engine, configs: Mapping[str, Any]) -> dict[str, dict[str, int]]:
         """Return for each split the number of rows of each group (book), or of each document.
-
         Returns nothing if there are `SHOWN` or more of them. A note warns of an evaluation split
-        with fewer than `FEW`.
-        """
+        with fewer than `FEW`."""
         config = next((name for name in configs if configs[name]["default"]), next(iter(configs)))
         entry = configs[config]
         column = next((name for name in ("group", "doc") if name in entry["features"]), "")
@@ -339,9 +335,7 @@ class DatasetFolder:
 
     def _write_attribution(self, engine: Engine, configs: Mapping[str, Any]) -> dict[str, Any]:
         """Write the documents of the rows that have an author or an address to `ATTRIBUTION`.
-
-        Returns their number and the first of them, for the card; nothing if there are none.
-        """
+        Returns their number and the first of them, for the card; nothing if there are none."""
         names = [
             f'select "{column}" as name from {parquet(self.folder / config / "*.parquet")}'
             for config, entry in configs.items()
@@ -401,9 +395,7 @@ def _texts(writer: SplitWriter, columns: Iterable[str]) -> str:
 
 def _distinct(engine: Engine, writer: SplitWriter) -> int:
     """Return the number of rows of a split with different texts, in any order and with any label.
-
-    In a configuration without texts, the first column is compared.
-    """
+    In a configuration without texts, the first column is compared."""
     texts = _texts(writer, [*writer.texts, *writer.long] or writer.schema.names[:1])
     query = f"select count(distinct hash(list_sort({texts}))) from {parquet(writer.files)}"
     return int(engine.value(query)) if writer.rows else 0

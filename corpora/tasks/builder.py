@@ -157,10 +157,7 @@ class Builder(Declared):
 
     @classmethod
     def share_fields(cls) -> tuple[str, ...]:
-        """Return the names of the settings that are shares of the documents.
-
-        A build's division replaces them.
-        """
+        """Return the settings that are shares of documents, which a build's division replaces."""
         return tuple(
             name
             for name in SPLITS
@@ -219,11 +216,9 @@ class Builder(Declared):
     def _candidate_rows(
         self, documents: Iterable[Document], target: Target, shard: Shard
     ) -> Iterator[dict[str, Any]]:
-        """Yield the candidates of documents as rows, with random priorities and text keys.
-
-        A priority comes from the random stream of its document: neither other documents nor their
-        order change it.
-        """
+        """Yield the candidates of documents as rows, with random priorities and text keys. A
+        priority comes from the random stream of its document: neither other documents nor their
+        order change it."""
         columns = self.columns.names
         where = f"builder {self.name!r}"
         equal = [columns.index(chosen("column", name, columns, where)) for name in self.equal]

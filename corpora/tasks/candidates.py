@@ -165,11 +165,9 @@ class Candidates:
         self.dataset.details["split"] = self.assignments.get("", self.assignments)
 
     def _limit_groups(self, part: str) -> None:
-        """Drop training candidates of each group that has more than the allowed share of them.
-
-        A group keeps its candidates of lowest priority. The share is `largest_group`, but at least
-        2 / n for `n` groups: less could leave hardly a candidate.
-        """
+        """Drop training candidates of each group that has more than the allowed share of them. A
+        group keeps its candidates of lowest priority. The share is `largest_group`, but at least 2
+        / n for `n` groups: less could leave hardly a candidate."""
         self.engine.run(_TRAINING, {"part": part})
         # size [k]: the sizes of groups, in candidates; groups [k]: the number of groups of each
         counted = 'select count(*) as size from training group by "group"'
@@ -261,10 +259,7 @@ class Candidates:
 
     @contextmanager
     def mapped(self, query: str, values: Mapping[str, Any] | None = None) -> Iterator[pa.Table]:
-        """Yield the rows of a query as a table in a memory-mapped file, for random access.
-
-        The file is removed at the end.
-        """
+        """Yield the rows of a query as a table in a memory-mapped file, removed at the end."""
         path = self.target.folder / ".mapped.arrow"
         with (
             self.engine.reader(query, values) as reader,

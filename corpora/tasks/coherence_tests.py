@@ -93,10 +93,8 @@ def _stories(path: Path, reader: StoryCloze, source: Source) -> Iterator[Test]:
 def _summaries(
     path: Path, reader: SummEval, source: Source, splitter: str, dataset: DatasetFolder
 ) -> Iterator[Test]:
-    """Yield a test for each two summaries of an article, the better rated one as `pos`.
-
-    Two summaries of equal rating give none. All summaries (1,600 in the release) are in memory.
-    """
+    """Yield a test for each two summaries of an article, the better rated one as `pos`. Two
+    summaries of equal rating give none. All summaries (1,600 in the release) are in memory."""
 
     def sentences(text: str) -> list[str]:
         folded = " ".join(text.split())

@@ -78,10 +78,7 @@ class Dissent(Builder):
     """The share of the test split."""
 
     def sets(self) -> Mapping[str, Sequence[str]]:
-        """Return the label names of each configuration.
-
-        A set of the paper that has another marker than those of `markers` is left out.
-        """
+        """Return the label names of each configuration whose markers are all in `markers`."""
         smaller = {"books8": MARKERS_8, "books5": MARKERS_5}
         subsets = {name: names for name, names in smaller.items() if {*names} <= {*self.markers}}
         return {"all": self.markers, **subsets, "balanced": self.markers}
@@ -138,10 +135,7 @@ class Dissent(Builder):
         shard.documents += documents.values()
 
     def _fitting(self, batch: pa.RecordBatch, rejects: Counter[str]) -> NDArray[np.bool_]:
-        """Return a mask [rows] of the pairs that pass the filters.
-
-        The others are counted in `rejects` by the first filter that they fail.
-        """
+        """Return a mask [rows] of the pairs that pass the filters; count the others in `rejects`."""
         s1, s2 = _words(batch["s1"]), _words(batch["s2"])
         shorter, longer = np.minimum(s1, s2), np.maximum(s1, s2)
         known = pc.is_in(batch["marker"], pa.array(self.markers, pa.string()))

@@ -172,10 +172,8 @@ class Pool:
 
     def _order(self, sentence: int, measures: Matrix, shifts: Matrix) -> Numbers:
         """Return the order of possible intruders in the place of a sentence, the best first.
-
         `measures` [guests, MEASURES] are theirs in that place, `shifts` [guests, 2 * MEASURES] what
-        each would add to the balance.
-        """
+        each would add to the balance."""
         if self.settings.choose == "random":
             return self.random.permutation(len(measures))
         # The aim: as similar as a random sentence of the corpus is to its text, and of the same
@@ -188,9 +186,7 @@ class Pool:
 
     def _cosines(self, rows: Numbers, others: Numbers) -> Matrix:
         """Return cosines of sentences [3, rows, others]: by all words, twice, and by rarer words.
-
-        The first axis is that of `weights`.
-        """
+        The first axis is that of `weights`."""
         all_words = (self.vectors[rows] @ self.vectors[others].T).toarray()
         rarer = (self.rarer[rows] @ self.rarer[others].T).toarray()
         return np.stack([all_words, all_words, rarer])
@@ -245,8 +241,5 @@ def _selection(features: NDArray[np.bool_]) -> Any:
 
 
 def _without_unique(rows: Any) -> Any:
-    """Return sparse vectors without the features that only one of them has.
-
-    No cosine of two vectors needs these.
-    """
+    """Return sparse vectors without features that only one has, which no cosine needs."""
     return rows[:, np.flatnonzero(np.bincount(rows.indices, minlength=rows.shape[1]) > 1)]

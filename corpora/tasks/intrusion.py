@@ -78,10 +78,7 @@ class Intrusion(Builder):
     test: Part = 0.1
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
-        """Yield the texts of one document, with their number of sentences that got quotation marks.
-
-        Rejects texts with too few sentences or words.
-        """
+        """Yield the texts of one document, with their numbers of sentences with new quotes."""
         sentences, originals = prose(document, self.quotes), set(prose(document))
         if self.take == "windows":
             passages = list(units(document, sentences, self.within))

@@ -115,10 +115,7 @@ class Permuted(Prescribed):
         return rows, negatives
 
     def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
-        """Write the positives once, and their orders in each other configuration.
-
-        Raises `InputError` if two positives have the same id.
-        """
+        """Write the positives once, and their orders in each other configuration."""
         for id, source in candidates.engine.rows(_TWICE):
             raise InputError(
                 f"two positives have the id {id!r}",

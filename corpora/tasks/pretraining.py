@@ -141,10 +141,7 @@ class Criteria(Builder):
 
 
 def criteria_columns(document: Document, bins: int) -> dict[str, Any]:
-    """Return a document as a row of `CRITERIA`: its sentences, and the place of each.
-
-    `bins` is the number of bins of relative positions. Paragraphs are numbered without gaps.
-    """
+    """Return a document as a row of `CRITERIA`, with `bins` bins of relative positions."""
     rows, sections = sentence_places(document), document.sections
     section = [number for _, number, _ in rows]
     paragraph = codes(number for *_, number in rows)

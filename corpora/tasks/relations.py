@@ -60,10 +60,7 @@ class Treebank(Prescribed):
 
 
 def annotated(document: Document, layer: Layer | None, kind: str) -> Layer:
-    """Return the annotation layer of a document; raises `ConfigError` if it is None.
-
-    `kind` is the kind of sources that have such a layer.
-    """
+    """Return a layer of annotation of a document; raises `ConfigError` if it is None."""
     if layer is None:
         raise ConfigError(
             f"document {document.id!r} is not annotated",
@@ -194,10 +191,7 @@ class PdtbImplicit(Pdtb):
 
 
 def sense_at(sense: str, level: int) -> str:
-    """Return the first `level` parts of a sense, or "" if it has fewer.
-
-    `Contingency.Cause.Reason` is `Contingency.Cause` at level 2.
-    """
+    """Return the first `level` parts of a sense (`Contingency.Cause` at 2), "" if it has fewer."""
     parts = sense.split(".")
     return ".".join(parts[:level]) if len(parts) >= level else ""
 

@@ -40,10 +40,7 @@ class Released(FromSources):
     none (10 % in Jwalapuram et al. 2022)."""
 
     def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[SplitRows]:
-        """Yield the rows of each file, by split.
-
-        A file is read once for its labels, splits and bad records, then once for each split.
-        """
+        """Yield the rows of each file by split; labels and bad records are read first."""
         for reader, source in sources:
             assert isinstance(reader, Release)
             labels: dict[str, set[str]] = {}
@@ -71,10 +68,8 @@ class Released(FromSources):
     def _rows(
         self, examples: Iterable[Example], split: str, held_out: float, schema: pa.Schema
     ) -> PlacedRows:
-        """Yield the examples of one split as rows, their labels as numbers.
-
-        The share `held_out` of the training groups is in the split validation.
-        """
+        """Yield the examples of one split as rows, their labels as numbers. The share `held_out` of
+        the training groups is in the split validation."""
         names: list[str] = hub_features(schema).get("label", {}).get("names", [])
         number = {name: i for i, name in enumerate(names)}
         for _, released_split, row, where in examples:

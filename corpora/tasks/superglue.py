@@ -52,11 +52,8 @@ class Superglue(FromSources):
     def _records(
         self, reader: Reader, source: Source
     ) -> Iterator[tuple[str, str, Iterable[Place]]]:
-        """Yield task, split and records of each part of a source.
-
-        From the Hub come all tasks, train and validation, unless the options `config` and `split`
-        name one.
-        """
+        """Yield task, split and records of each part of a source. From the Hub come all tasks,
+        train and validation, unless the options `config` and `split` name one."""
         if isinstance(reader, SuperGlue):
             for path in source.files:
                 task, split = reader.part_of(path)

@@ -90,10 +90,8 @@ class Nicknames:
 
     def _is_addressee(self, token: str, mark: str | None, space: str) -> bool:
         """Return whether the first token of a turn, before `mark` and `space`, names its addressee.
-
         Before a colon, a token that no turn uses as a word counts as a name too: that of a user who
-        says nothing here, or a shortened name.
-        """
+        says nothing here, or a shortened name."""
         name = spelling(token)
         if mark == ":":
             unknown = space and len(name) >= _MIN_LETTERS and not self.words[name]

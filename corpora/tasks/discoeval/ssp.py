@@ -161,10 +161,7 @@ def _is_body(heading: str) -> bool:
 
 
 def why_no_prose(text: str, min_words: int, max_words: int, plain: float) -> str:
-    """Return the reason why a sentence is not prose, or "" if it is.
-
-    `plain` is the minimum share of plain words, of letters only.
-    """
+    """Return why a sentence is not prose, "" if it is; `plain` is the minimum of plain words."""
     words = text.split()
     if len(words) < min_words:
         return "sentence_too_short"
