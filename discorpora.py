@@ -45,7 +45,7 @@ def extract(
     reader_options: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Iterator[Pair]:
-    """The sentence pairs joined by a discourse marker, in the order of the texts.
+    """Yield the pairs of sentences or clauses that a discourse marker joins, in text order.
 
     `texts` is a text, a source (`text:my_books/`), a file, a document, or several of these. A
     string is a source if it begins with a kind of source, is a path, or has no white space.
@@ -67,14 +67,14 @@ def extract(
         return (colon and kind in READERS) or len(words) < 2 or Path(text[:200]).exists()
 
     def documents() -> Iterator[Document]:
-        several = [texts] if isinstance(texts, str | Path | Document) else texts
-        for number, each in enumerate(several, 1):
-            if isinstance(each, Document):
-                yield each
-            elif isinstance(each, Path) or is_source(each):
-                yield from open_source(str(each), options)
+        inputs = [texts] if isinstance(texts, str | Path | Document) else texts
+        for number, item in enumerate(inputs, 1):
+            if isinstance(item, Document):
+                yield item
+            elif isinstance(item, Path) or is_source(item):
+                yield from open_source(str(item), options)
             else:
-                text, paragraphs = joined(paragraphs_of(each))
+                text, paragraphs = joined(paragraphs_of(item))
                 yield Document(f"text-{number}", text, language=language, paragraphs=paragraphs)
 
     return Extractor(**settings).pairs(documents())
@@ -88,7 +88,7 @@ def build(
     retrain: bool = False,
     rehash: bool = False,
 ) -> Path:
-    """Build everything that a build file names; the folder `OUTPUT/NAME` with the results.
+    """Build everything that a build file names; return the folder `OUTPUT/NAME` of the results.
 
     `config` is a path, the name of a shipped build file, or the tables of one as a dictionary,
     which is kept as `OUTPUT/NAME.toml`. `workers`, `retrain` and `rehash` are the options of
@@ -117,7 +117,7 @@ def build(
 
 
 def train(recipe: str | Path, dataset: str | Path, output: str | Path, **settings: Any) -> Path:
-    """Train a model with a recipe; its folder `output`. A finished one is left as it is.
+    """Train a model with a recipe and return its folder `output`; a finished one is kept.
 
     `recipe` is a shipped preset (`dissent/bilstm`), a TOML file, or a recipe's class by name;
     `dataset` a folder or Hub id, with `@CONFIG`; `settings` those of the recipe. A training that
@@ -148,7 +148,7 @@ def evaluate(
     json: str | Path | None = None,
     **options: Any,
 ) -> Result:
-    """Evaluate a model with a suite: the figures are in `metrics` of the result.
+    """Evaluate a model with a suite; the figures are in `metrics` of the returned result.
 
     `model` and `data` are folders or Hub ids, `data` with `@CONFIG`, or in hand: a model of ours or
     of transformers, a `SentenceTransformer`, a function as `zoo.evaluate.Vectors(f)` or
@@ -160,15 +160,17 @@ def evaluate(
     from zoo.evaluate.__main__ import Options, judge
 
     chosen = SUITES.find(suite).of(options, f"the options of the suite {suite}")
-    asked = {"model": "", "data": "", "split": split, "seed": seed, "json": str(json or "")}
-    asked |= {"limit": limit, "batch_size": batch_size, "threads": threads, "name": name}
-    return judge(chosen, model, data, Options.of(asked), suite)
+    settings = {"model": "", "data": "", "split": split, "seed": seed, "json": str(json or "")}
+    settings |= {"limit": limit, "batch_size": batch_size, "threads": threads, "name": name}
+    return judge(chosen, model, data, Options.of(settings), suite)
 
 
 def compare(
     *results: Result | str | Path, published: bool = True, seeds: bool = False
 ) -> Comparison:
-    """The results of several models in one table a suite: `print(compare(a, b).render())`.
+    """Compare the results of several models, in a table for each suite.
+
+    Print it with `print(compare(a, b).render())`.
 
     Each is what `evaluate` returns, a file that it wrote, or a folder of a model or an evaluation.
     `published` adds the papers' rows; `seeds` averages results of one name over their seeds.
@@ -180,7 +182,7 @@ def compare(
 
 
 def score(texts: Text | Iterable[Text], model: str | Path | Scorer = "") -> list[float]:
-    """The coherence of each text: the higher, the more coherent.
+    """Return the coherence of each text as a number: the higher, the more coherent.
 
     A text is a string, or a list of its sentences. `model` is a scorer in hand, its folder or its
     Hub id, or a function as `zoo.evaluate.Scores(f)`; by default the one that comes with the
@@ -196,7 +198,7 @@ def score(texts: Text | Iterable[Text], model: str | Path | Scorer = "") -> list
 
 
 def load(dataset: str | Path, config: str = "") -> DatasetDict:
-    """A dataset by folder or Hub id, as `datasets.load_dataset` gives it: its splits by name.
+    """Load a dataset from a folder or the Hub, as `datasets.load_dataset` does: splits by name.
 
     `config` is a configuration, also written `FOLDER@CONFIG`. Raises `InputError` for a model's
     folder, for what is no dataset, and for a configuration that it lacks.

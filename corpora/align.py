@@ -20,6 +20,7 @@ OffsetMap = NDArray[np.int64]
 # Zero-width space, word joiner and byte-order mark: invisible, and dropped by some tokenisers.
 _INVISIBLE = "\u200b\u2060\ufeff"
 _CONTEXT = 30
+"""Characters of text shown around a mismatch."""
 
 
 def align(source: str, target: str, *, where: str) -> OffsetMap:
@@ -30,43 +31,45 @@ def align(source: str, target: str, *, where: str) -> OffsetMap:
     Unicode, and the zero-width space, word joiner and byte-order mark. Linear in the texts. Raises
     `InputError`, which names `where`, the offsets and both contexts, at a mismatch.
     """
-    kept, other = _visible(source), _visible(target)
-    pairs = enumerate(zip(kept, other, strict=False))
-    shared = min(len(kept), len(other))
-    different = next((n for n, (i, j) in pairs if source[i] != target[j]), shared)
-    if different < shared or len(kept) != len(other):
-        here, there = [*kept, len(source)][different], [*other, len(target)][different]
+    source_offsets, target_offsets = _visible(source), _visible(target)
+    pairs = enumerate(zip(source_offsets, target_offsets, strict=False))
+    common = min(len(source_offsets), len(target_offsets))
+    mismatch = next((n for n, (i, j) in pairs if source[i] != target[j]), common)
+    if mismatch < common or len(source_offsets) != len(target_offsets):
+        in_source = [*source_offsets, len(source)][mismatch]
+        in_target = [*target_offsets, len(target)][mismatch]
         raise InputError(
-            f"the two texts differ at offset {here} ({_context(source, here)}) "
-            f"and {there} ({_context(target, there)})",
+            f"the two texts differ at offset {in_source} ({_context(source, in_source)}) "
+            f"and {in_target} ({_context(target, in_target)})",
             where=where,
             hint="they must contain the same characters apart from white space; "
             "check that both come from the same release of the corpus",
         )
-    rank = np.searchsorted(kept, np.arange(len(source) + 1))
-    return np.array([*other, len(target)])[rank]
+    rank = np.searchsorted(source_offsets, np.arange(len(source) + 1))
+    return np.array([*target_offsets, len(target)])[rank]
 
 
 def map_spans(offsets: OffsetMap, spans: Iterable[Span]) -> list[Span]:
-    """Map spans with the map of `align`; a span without visible characters is dropped.
+    """Map `spans` of the source to spans of the target, with the array that `align` returns.
 
-    The result starts and ends at a visible character.
+    A mapped span starts and ends at a visible character; one without any is dropped.
     """
-    moved = []
+    mapped = []
     for start, end in spans:
         # The map rises exactly after a visible character: the last one before `end` is there.
         last = int(np.searchsorted(offsets, offsets[end], side="left")) - 1
         if last >= start:
-            moved.append((int(offsets[start]), int(offsets[last]) + 1))
-    return moved
+            mapped.append((int(offsets[start]), int(offsets[last]) + 1))
+    return mapped
 
 
 def _visible(text: str) -> list[int]:
-    """The offsets of a text's visible characters."""
-    return [at for at, c in enumerate(text) if not c.isspace() and c not in _INVISIBLE]
+    """Return the offsets of a text's visible characters."""
+    return [i for i, c in enumerate(text) if not c.isspace() and c not in _INVISIBLE]
 
 
-def _context(text: str, at: int) -> str:
-    if at >= len(text):
-        return f"end of text after {text[max(0, at - _CONTEXT) :]!r}"
-    return repr(text[max(0, at - _CONTEXT // 3) : at + _CONTEXT])
+def _context(text: str, offset: int) -> str:
+    """Return the text around an offset, for a message."""
+    if offset >= len(text):
+        return f"end of text after {text[max(0, offset - _CONTEXT) :]!r}"
+    return repr(text[max(0, offset - _CONTEXT // 3) : offset + _CONTEXT])

@@ -26,13 +26,13 @@ DATA = (".toml", ".bib", ".sql", ".json")
 
 @cache
 def code_hash(module: str) -> str:
-    """The hash of a module and its imports within the package; for a single file, of the file."""
-    room = module.partition(".")[0]
+    """Return the hash of the code of a module and of all that it imports within its package."""
+    package = module.partition(".")[0]
     paths: dict[str, Path] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name not in paths and name.partition(".")[0] == room and (path := _path_of(name)):
+        if name not in paths and name.partition(".")[0] == package and (path := _path_of(name)):
             paths[name] = path
             waiting += [*_read(path, name).imports, name.rpartition(".")[0]]
     whole = hashlib.sha256()
@@ -46,24 +46,23 @@ def code_hash(module: str) -> str:
 
 @cache
 def _path_of(module: str) -> Path | None:
-    """The file of a module; None for other names, such as an imported class.
-
-    Parent packages are not imported: planning may not load torch.
-    """
+    """Return the file of a module; None for other names, such as an imported class. Parent packages
+    are not imported: planning may not load torch."""
     loaded = sys.modules.get(module)
     if loaded is not None:
         return Path(loaded.__file__) if loaded.__file__ else None
-    room, *parts = module.split(".")
-    spec = find_spec(room) if room else None
+    package, *parts = module.split(".")
+    spec = find_spec(package) if package else None
     if spec is None or spec.submodule_search_locations is None:
         return Path(spec.origin) if spec and spec.origin and not parts else None
-    places = [Path(folder, *parts) for folder in spec.submodule_search_locations]
-    files = (file for place in places for file in (place.with_suffix(".py"), place / "__init__.py"))
+    stems = [Path(folder, *parts) for folder in spec.submodule_search_locations]
+    files = (file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py"))
     return next(filter(Path.is_file, files), None)
 
 
 class _File(NamedTuple):
-    """What a file may import when it runs (modules, and names that could be modules); its hash."""
+    """The hash of a file's code, and the names that it may import when it runs. An imported name
+    counts as a module, since it could be one."""
 
     imports: tuple[str, ...]
     hash: str
@@ -71,18 +70,16 @@ class _File(NamedTuple):
 
 @cache
 def _read(path: Path, module: str) -> _File:
-    """Read a file's tree, level by level.
-
-    The hash is of its nodes without empty fields (which differ between Python versions) and without
-    fields that do not change what the code does.
-    """
+    """Read the syntax tree of a file, level by level, for its hash and its imports. The hash is of
+    the tree's nodes without empty fields (which differ between Python versions) and without the
+    fields of `LAYOUT`."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"), str(path))]
     imports: list[str] = []
     for_types: set[ast.AST] = set()
-    said: list[str] = []
+    hashed: list[str] = []
     for node in nodes:
-        said.append("")
+        hashed.append("")
         guard = node.test if isinstance(node, ast.If) else None
         guarded = isinstance(guard, ast.Name) and guard.id == "TYPE_CHECKING"
         for name in node._fields:
@@ -96,14 +93,15 @@ def _read(path: Path, module: str) -> _File:
             if guarded or node in for_types:
                 for_types.update(children)
             if items:
-                shown = (type(i).__name__ if isinstance(i, ast.AST) else repr(i) for i in items)
-                said += [name, *shown]
+                texts = (type(i).__name__ if isinstance(i, ast.AST) else repr(i) for i in items)
+                hashed += [name, *texts]
         if node not in for_types:
-            imports += _imported(node, package)
-    return _File(tuple(imports), hashlib.sha256("\0".join(said).encode()).hexdigest())
+            imports += _imported_names(node, package)
+    return _File(tuple(imports), hashlib.sha256("\0".join(hashed).encode()).hexdigest())
 
 
-def _imported(node: ast.AST, package: str) -> list[str]:
+def _imported_names(node: ast.AST, package: str) -> list[str]:
+    """Return the full names that an import statement of `package` names; none for other nodes."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if not isinstance(node, ast.ImportFrom):
@@ -115,13 +113,13 @@ def _imported(node: ast.AST, package: str) -> list[str]:
 
 
 def _is_text(node: Any) -> bool:
-    """Whether a statement is a docstring or another bare string."""
+    """Return whether a statement is a docstring or another bare string."""
     value = node.value if isinstance(node, ast.Expr) else None
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def versions(*libraries: str) -> dict[str, str]:
-    """The installed versions of `libraries`."""
+    """Return the installed version of each library by its name, or `not installed`."""
     installed = dict.fromkeys(libraries, "not installed")
     for library in libraries:
         with suppress(metadata.PackageNotFoundError):

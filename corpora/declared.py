@@ -47,7 +47,7 @@ REFERENCE = re.compile(r"(?P<module>[A-Za-z_][\w.]*|.*\.py):(?P<name>[A-Za-z_]\w
 WIDTH = 100
 
 
-class Table(BaseModel):
+class TomlTable(BaseModel):
     """A table of settings: frozen, no unknown keys; the text below a field is its description."""
 
     model_config = ConfigDict(
@@ -57,12 +57,12 @@ class Table(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _lists_in_one_text(cls, table: Any) -> Any:
-        """A list may be written as one text (`tensorboard,wandb`); `true` is not the number 1."""
+        """Split a list written as one text (`tensorboard,wandb`); refuse `true` as the number 1."""
         if not isinstance(table, Mapping):
             return table
         values = dict(table)
-        lists = {n for n, f in cls.model_fields.items() if get_origin(f.annotation) is tuple}
-        for key in lists & values.keys():
+        list_keys = {n for n, f in cls.model_fields.items() if get_origin(f.annotation) is tuple}
+        for key in list_keys & values.keys():
             value = values[key]
             if isinstance(value, str):
                 values[key] = [part.strip() for part in value.split(",") if part.strip()]
@@ -70,12 +70,12 @@ class Table(BaseModel):
                 values[key] = [value]
         for key, field in cls.model_fields.items():
             if field.annotation in (int, float) and isinstance(values.get(key), bool):
-                values[key] = str(values[key])  # pydantic refuses the text
+                values[key] = str(values[key])  # pydantic refuses "True", but would accept True
         return values
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        """A field that only changes the default keeps the description of the base class's field."""
+        """Give a field that only changes the default the description of the base class's field."""
         for name, field in cls.model_fields.items():
             bases = (getattr(base, "model_fields", {}).get(name) for base in cls.__mro__[1:])
             field.description = field.description or next(
@@ -86,10 +86,11 @@ class Table(BaseModel):
     def of(
         cls, table: Mapping[str, Any], where: Where | str = "", *, entries: bool = False
     ) -> Self:
-        """The settings in `table`. `entries`: `where` names the entry of a list, not only its line.
+        """Return the settings in `table`, checked.
 
-        Raises `ConfigError` with the value, its place, what was expected, and the nearest name for
-        an unknown key.
+        `where` is the place of the table, or a function that gives the place of a key. `entries`:
+        it also names the entry of a list, so a message need not. Raises `ConfigError` with the
+        value, its place, what was expected, and the nearest name for an unknown key.
         """
         try:
             return cls.model_validate(dict(table))
@@ -97,7 +98,7 @@ class Table(BaseModel):
             raise refusal(error, cls, table, where, entries=entries) from None
 
 
-class Declared(Table):
+class Declared(TomlTable):
     """Something that a user can add. Class variables of a subclass say what it reads and gives."""
 
     name: ClassVar[str] = ""
@@ -116,24 +117,27 @@ D = TypeVar("D", bound=Declared)
 
 
 class Registry(Generic[D]):
-    """The declarations of one kind, by name. Nothing is imported before it is asked for."""
+    """The subclasses of `base`, by name; a class is imported when it is asked for.
 
-    def __init__(self, what: str, base: type[D], own: Mapping[str, str]) -> None:
-        self.what, self.base, self.own = what, base, own
+    `what` is the kind in messages ("builder"); `built_in` maps a name to `package.module:Class`.
+    """
+
+    def __init__(self, what: str, base: type[D], built_in: Mapping[str, str]) -> None:
+        self.what, self.base, self.built_in = what, base, built_in
         self.group = f"discorpora.{what.replace(' ', '_')}s"
 
     def __iter__(self) -> Iterator[str]:
-        """The built-in names, then those of installed plug-ins."""
-        return iter([*self.own, *sorted(self._plugins())])
+        """Yield the built-in names, then those of installed plug-ins."""
+        return iter([*self.built_in, *sorted(self._plugins())])
 
     def find(self, name: str) -> type[D]:
-        """The class called `name`, or referred to by `package.module:Class` or `FILE.py:Class`.
+        """Return the class called `name`, or named as `package.module:Class` or `FILE.py:Class`.
 
         Raises `ConfigError` for an unknown name (with the nearest one), for a name that is declared
         twice, and for a plug-in that cannot be imported or is of another kind.
         """
         plugins = self._plugins()
-        reference = self.own.get(name) or (plugins[name].value if name in plugins else name)
+        reference = self.built_in.get(name) or (plugins[name].value if name in plugins else name)
         if reference.endswith(".py"):
             raise ConfigError(f"{reference!r} names no class", hint=f"write {reference}:Class")
         if not REFERENCE.fullmatch(reference):
@@ -142,17 +146,18 @@ class Registry(Generic[D]):
                 hint=f"the {self.what}s are: {', '.join(self)}; a custom one is "
                 "package.module:Class or FILE.py:Class",
             )
-        found = _attribute(reference)
-        if not (isinstance(found, type) and issubclass(found, self.base)):
+        declaration = _imported(reference)
+        if not (isinstance(declaration, type) and issubclass(declaration, self.base)):
             base = f"{self.base.__module__}.{self.base.__name__}"
             raise ConfigError(f"{reference} is not a subclass of {base}")
-        return found
+        return declaration
 
     def plugin(self, name: str) -> str:
-        """What must be installed for `name`: `DISTRIBUTION VERSION`, or the file that has the
-        class; "" for a built-in name.
+        """Return what must be installed for `name`; "" for a built-in name.
+
+        That is `DISTRIBUTION VERSION`, or the name of the Python file that has the class.
         """
-        if name in self.own:
+        if name in self.built_in:
             return ""
         entry = self._plugins().get(name)
         if entry is not None:
@@ -164,13 +169,14 @@ class Registry(Generic[D]):
         return f"{packages[0]} {metadata.version(packages[0])}" if packages else module
 
     def _plugins(self) -> dict[str, metadata.EntryPoint]:
+        """Return the entry points of this kind by name; `ConfigError` for a name used twice."""
         plugins: dict[str, metadata.EntryPoint] = {}
         for entry in _entry_points(self.group):
             other = plugins.setdefault(entry.name, entry).value
-            if entry.name in self.own or other != entry.value:
+            if entry.name in self.built_in or other != entry.value:
                 raise ConfigError(
                     f"two {self.what}s are called {entry.name!r}: "
-                    f"{self.own.get(entry.name) or other} and {entry.value}",
+                    f"{self.built_in.get(entry.name) or other} and {entry.value}",
                     hint=f"rename the entry point in {self.group}, or uninstall one of them",
                 )
         return plugins
@@ -182,7 +188,7 @@ def _entry_points(group: str) -> tuple[metadata.EntryPoint, ...]:
 
 
 def anchored(reference: str, folder: Path) -> str:
-    """`FILE.py:Class` with a relative FILE resolved against `folder`; others unchanged."""
+    """Return `FILE.py:Class` with FILE made absolute from `folder`; other references unchanged."""
     match = REFERENCE.fullmatch(reference)
     if match is None or not match["module"].endswith(".py"):
         return reference
@@ -191,13 +197,13 @@ def anchored(reference: str, folder: Path) -> str:
 
 
 def portable(reference: str) -> str:
-    """`FILE.py:Class` without FILE's folders, which differ by machine; others unchanged."""
+    """Return `FILE.py:Class` without FILE's folders; other references are returned unchanged."""
     match = REFERENCE.fullmatch(reference)
     return f"{Path(match['module']).name}:{match['name']}" if match else reference
 
 
-def _attribute(reference: str) -> Any:
-    """What `package.module:NAME` or `FILE.py:NAME` refers to."""
+def _imported(reference: str) -> Any:
+    """Import the object that `package.module:NAME` or `FILE.py:NAME` refers to."""
     place, _, name = reference.rpartition(":")
     try:
         module = _module_of_file(Path(place)) if place.endswith(".py") else import_module(place)
@@ -206,16 +212,16 @@ def _attribute(reference: str) -> Any:
             raise ConfigError(f"no file {place!r}", where=reference) from None
         missing = isinstance(error, ImportError)
         hint = "install its package in this environment" if missing else "correct its code"
-        said = str(error) if missing else f"{type(error).__name__}: {error}"
-        raise ConfigError(f"cannot be imported: {said}", where=reference, hint=hint) from error
+        problem = str(error) if missing else f"{type(error).__name__}: {error}"
+        raise ConfigError(f"cannot be imported: {problem}", where=reference, hint=hint) from error
     if not hasattr(module, name):
-        classes = [n for n, found in vars(module).items() if isinstance(found, type)]
+        classes = [n for n, value in vars(module).items() if isinstance(value, type)]
         raise ConfigError(f"{place} has no class {name!r}", hint=nearest(name, classes).strip())
     return getattr(module, name)
 
 
 def _module_of_file(path: Path) -> ModuleType:
-    """A file's module, imported once under a name made from its path."""
+    """Import a Python file once, under a module name made from its path."""
     path = expanded(path).resolve()
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     name = f"discorpora_file_{digest}_{path.stem}"
@@ -244,24 +250,28 @@ def refusal(
     *,
     entries: bool = False,
 ) -> ConfigError:
-    """The first problem of a table as one sentence: value, place, what was expected."""
+    """Return pydantic's first problem with `table` as an error in plain words.
+
+    It names the value, its place and what was expected. `kind` is the class that was to be made;
+    `where` and `entries` are those of `TomlTable.of`.
+    """
     errors = error.errors()
     # Every member of a union reports errors: at the first place, the deepest counts.
     start = _keys(table, errors[0])
     keyed = [(_keys(table, each), each) for each in errors]
-    alike = [(keys, each) for keys, each in keyed if keys[: len(start)] == start]
-    keys, first = max(alike, key=lambda pair: len(pair[0]))
-    if first["type"] == "missing":  # it may stand there under another name
+    below_start = [(keys, each) for keys, each in keyed if keys[: len(start)] == start]
+    keys, first = max(below_start, key=lambda pair: len(pair[0]))
+    if first["type"] == "missing":  # the key may be in the table under a misspelt name
         unknown = (pair for pair in keyed if pair[1]["type"] == "extra_forbidden")
         keys, first = next((p for p in unknown if p[0][:-1] == keys[:-1]), (keys, first))
     cause = first.get("ctx", {}).get("error")
     place = where if isinstance(where, str) else where(keys)
-    inside = 2 if entries and len(keys) > 2 and isinstance(keys[1], int) else 0
-    key = ".".join(map(str, keys[inside:]))
+    named_by_place = 2 if entries and len(keys) > 2 and isinstance(keys[1], int) else 0
+    key = ".".join(map(str, keys[named_by_place:]))
     if isinstance(cause, ConfigError):  # a validator of the class itself
-        said = ": ".join(filter(None, (cause.where, cause.message)))
-        said = f"{key}: {said}" if key and not said.startswith(key) else said
-        return ConfigError(said, where=place, hint=cause.hint)
+        message = ": ".join(filter(None, (cause.where, cause.message)))
+        message = f"{key}: {message}" if key and not message.startswith(key) else message
+        return ConfigError(message, where=place, hint=cause.hint)
     if first["type"] == "extra_forbidden":
         valid = _fields_at(kind, keys[:-1])
         return ConfigError(
@@ -294,32 +304,32 @@ _EXPECTED = {
 
 
 def _expected(first: Mapping[str, Any]) -> str:
-    """The expected value of a field, in plain words."""
-    about = first.get("ctx", {})
+    """Return what a field expects, in plain words, from one of pydantic's errors."""
+    context = first.get("ctx", {})
     if first["type"] == "literal_error":
-        literals = re.findall(r"'([^']*)'", str(about["expected"]))
-        return f"{nearest(str(first['input']), literals)}expected {about['expected']}"
+        literals = re.findall(r"'([^']*)'", str(context["expected"]))
+        return f"{nearest(str(first['input']), literals)}expected {context['expected']}"
     for start, text in _EXPECTED.items():
         if first["type"].startswith(start):
-            return f"expected {text.format_map(about)}"
+            return f"expected {text.format_map(context)}"
     return str(first["msg"]).removeprefix("Value error, ")
 
 
 def _keys(table: Any, error: Mapping[str, Any]) -> Loc:
-    """The keys of `table` in an error's location, in which pydantic also names types."""
+    """Return the keys of `table` in an error's location, in which pydantic also names types."""
     loc: Loc = error["loc"]
     keys: list[int | str] = []
-    here: Any = table
+    value: Any = table
     for part in loc:
-        in_list = isinstance(here, list | tuple) and isinstance(part, int) and part < len(here)
-        if in_list or (isinstance(here, Mapping) and part in here):
-            here = here[part]
+        in_list = isinstance(value, list | tuple) and isinstance(part, int) and part < len(value)
+        if in_list or (isinstance(value, Mapping) and part in value):
+            value = value[part]
             keys.append(part)
     return (*keys, loc[-1]) if error["type"] == "missing" else tuple(keys)
 
 
 def _fields_at(kind: type[BaseModel], keys: Loc) -> list[str]:
-    """The valid keys of the table at `keys`."""
+    """Return the valid keys of the table at `keys`, in alphabetical order."""
     model: Any = kind
     for part in keys:
         fields = getattr(model, "model_fields", {})
@@ -330,6 +340,7 @@ def _fields_at(kind: type[BaseModel], keys: Loc) -> list[str]:
 
 
 def _all_args(hint: Any) -> Iterator[Any]:
+    """Yield the arguments of a type hint and, after each, the arguments inside it."""
     for argument in get_args(hint):
         yield argument
         yield from _all_args(argument)
@@ -339,7 +350,7 @@ def _all_args(hint: Any) -> Iterator[Any]:
 
 
 def described(kind: type[BaseModel], values: Mapping[str, Any] | None = None) -> str:
-    """All settings of a class: name, value (of `values`, else the default), type, meaning."""
+    """Return a help text with the name, value, type and meaning of each setting of a class."""
     lines = []
     for name, field in kind.model_fields.items():
         value = (values or {}).get(name, field.get_default(call_default_factory=True))
@@ -351,7 +362,7 @@ def described(kind: type[BaseModel], values: Mapping[str, Any] | None = None) ->
 
 
 def type_name(hint: Any) -> str:
-    """A setting's type in plain words."""
+    """Return a setting's type in plain words: `list of: whole number`."""
     names = {int: "whole number", float: "number", bool: "true or false", str: "text"}
     if hint in names:
         return names[hint]

@@ -49,10 +49,10 @@ class Sections:
         return len(self.level)
 
     def at(self, start: int) -> int | None:
-        """The number of the section that contains the offset `start`.
+        """Return the index of the section that contains the offset `start`.
 
-        None before the first section and between two, where a title or heading is a paragraph of
-        the text. If headings are not part of the text, sections cover all of it.
+        None before the first section and between two sections, where a title or heading is a
+        paragraph of the text. Sections cover the whole text if it has no headings.
         """
         number = bisect_right(self.start, start) - 1
         return number if number >= 0 and start < self.end[number] else None
@@ -117,7 +117,7 @@ class RstTree:
         return len(self.start)
 
     def edus(self, node: int) -> range:
-        """The EDUs below a node, numbered as in `left` and `right` (an EDU is below itself)."""
+        """Return the EDUs that a node covers, numbered as in `left` and `right`."""
         first = last = node
         while first >= len(self):
             first = self.left[first - len(self)]
@@ -180,17 +180,21 @@ class Document:
             self.paragraphs = paragraph_spans(self.text)
 
     def sentence_texts(self) -> list[str]:
-        """The sentences' texts, white space inside each folded to single spaces."""
+        """Return the text of each sentence, its white space folded to single spaces.
+
+        Raises `ValueError` for a document whose sentences were not split.
+        """
         if self.sentences is None:
             raise ValueError(f"document {self.id!r} has no sentence layer; split it first")
         return [" ".join(self.text[a:b].split()) for a, b in self.sentences]
 
     def with_sentences(self, sentences: Spans) -> Document:
+        """Return a copy of the document with this layer of sentences."""
         return replace(self, sentences=sentences)
 
 
 def paragraph_spans(text: str) -> Spans:
-    """The spans of the paragraphs of `text`, which one blank line separates."""
+    """Return the spans of the paragraphs of `text`, which are separated by one blank line."""
     spans, start = Spans(), 0
     for paragraph in text.split(PARAGRAPH_BREAK):
         if paragraph:

@@ -15,6 +15,7 @@ COMMAND_LINE = "command line"
 """The place of an option."""
 _TOML = re.compile(r"\.toml(:|$)")
 _COMMAND = re.compile(r"\b(discorpora|python|pip) ")
+# `--max-bad-share 0.1`, `--splits "80 10 10"`, `--model FOLDER`
 _FLAG = re.compile(
     r"--(?P<key>[a-z][\w-]*)"
     r"(?: (?P<value>\"[^\"]*\"|[A-Z][A-Z_]+\b|true\b|false\b|-?[\d.]*\d|\w+[:/][\w:/.]*\w))?"
@@ -23,25 +24,25 @@ _SETTING = re.compile(r"\b(?P<key>[a-z][a-z_]*) = (?P<value>\"[^\"]*\"|[\w.-]*\w
 
 
 def as_toml(hint: str) -> str:
-    """A hint with `--key value` written as TOML writes it; one that names a command is kept."""
+    """Return a hint with each `--key value` written as TOML, unless the hint names a command."""
 
-    def written(match: re.Match[str]) -> str:
+    def assignment(match: re.Match[str]) -> str:
         key, value = match["key"].replace("-", "_"), match["value"]
         if value and value[0] != '"' and any(mark in value for mark in ":/"):
             value = f'"{value}"'
         return f"{key} = {value}" if value else key
 
-    return hint if _COMMAND.search(hint) else _FLAG.sub(written, hint)
+    return hint if _COMMAND.search(hint) else _FLAG.sub(assignment, hint)
 
 
 def as_flags(hint: str) -> str:
-    """A hint with `key = value` written as an option; one that names a command is kept."""
+    """Return a hint with each `key = value` written as a flag, unless the hint names a command."""
 
-    def written(match: re.Match[str]) -> str:
+    def flag(match: re.Match[str]) -> str:
         key, value = match["key"], match["value"]
         return f"--{key} {value if ' ' in value else value.strip(chr(34))}"
 
-    return hint if _COMMAND.search(hint) else _SETTING.sub(written, hint)
+    return hint if _COMMAND.search(hint) else _SETTING.sub(flag, hint)
 
 
 class DiscorporaError(ValueError):
@@ -62,14 +63,14 @@ class DiscorporaError(ValueError):
         return f"{text}\n  {hint}" if hint else text
 
     def with_flags(self) -> DiscorporaError:
-        """The same error of a command whose settings are flags."""
+        """Return the same error for a command line: its hint names flags, not TOML keys."""
         hint = self.hint if _TOML.search(self.where) else as_flags(self.hint)
         return type(self)(self.message, where=self.where, hint=hint, field=self.field)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle with keyword arguments, for pools of processes."""
-        about = {"where": self.where, "hint": self.hint, "field": self.field}
-        return partial(type(self), self.message, **about), ()
+        """Pickle the keyword arguments too, so that the error survives a pool of processes."""
+        keywords = {"where": self.where, "hint": self.hint, "field": self.field}
+        return partial(type(self), self.message, **keywords), ()
 
 
 class InputError(DiscorporaError):
@@ -90,7 +91,7 @@ class BadRecord:
 
 
 def expanded(path: str | Path) -> Path:
-    """A path with `~` filled in. Raises `InputError` for `~NAME` where nobody is called so."""
+    """Return `path` with `~` replaced; raises `InputError` for `~NAME` if there is no such user."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -99,24 +100,24 @@ def expanded(path: str | Path) -> Path:
 
 
 def nearest(value: str, choices: Iterable[str]) -> str:
-    """`did you mean 'x'? ` for the choice most like `value`, or an empty string."""
+    """Return `did you mean 'x'? ` for the choice most similar to `value`, or an empty string."""
     alike = difflib.get_close_matches(value, list(choices), n=1, cutoff=0.5)
     return f"did you mean {alike[0]!r}? " if alike else ""
 
 
 def amount(number: int, noun: str) -> str:
-    """`1 pair`, `2,000 pairs`."""
+    """Return a number with its noun: `1 pair`, `2,000 pairs`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def unreadable(error: Exception, where: object, hint: str) -> InputError:
-    """What a library said, in one line, of a file or dataset that it could not read."""
-    said = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-    return InputError(f"cannot be read: {said}", where=str(where), hint=hint)
+    """Return an `InputError` with the first line of a library's error for a file it cannot read."""
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+    return InputError(f"cannot be read: {reason}", where=str(where), hint=hint)
 
 
 def chosen(what: str, name: str, names: Iterable[str], where: str = "") -> str:
-    """`name`, which is one of `names`; else `ConfigError` with the nearest one and all of them."""
+    """Return `name` if it is one of `names`; else raise `ConfigError` with the nearest one."""
     names = list(names)
     if name in names:
         return name
@@ -125,9 +126,10 @@ def chosen(what: str, name: str, names: Iterable[str], where: str = "") -> str:
 
 
 def require(module: str, extra: str, purpose: str) -> Any:
-    """Import `module`; `DiscorporaError` with the `pip install` line for `extra` without it.
+    """Import and return `module`, which the optional dependency `extra` installs.
 
-    `purpose` says what cannot be done: "to read a Wikipedia dump".
+    Raises `DiscorporaError` with the `pip install` line if it is not installed. `purpose` says what
+    it is needed for: "to read a Wikipedia dump".
     """
     try:
         return import_module(module)

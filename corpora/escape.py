@@ -19,48 +19,48 @@ _MARKS = re.compile(
 
 
 def line(value: object) -> str:
-    """The text of a value in one line, without control characters."""
+    """Return the text of a value in one line, without control characters."""
     return _CONTROL.sub(" ", str(value)).strip()
 
 
 def html(value: object) -> str:
-    """A value as text of HTML, in an element or between quotes."""
+    """Return a value as HTML text, safe inside an element and between quotes."""
     return standard.escape(_CONTROL.sub(" ", str(value)))
 
 
 def markdown(value: object) -> str:
-    """A value as text of Markdown, in a line or a cell: no HTML, no link, no other cell."""
+    """Return a value as Markdown text for a line or a cell; it starts no HTML, link or new cell."""
     entities = {"<": "&lt;", "&": "&amp;"}
     return _MARKS.sub(lambda mark: entities.get(mark[0], f"\\{mark[0]}"), line(value))
 
 
 def cell(value: object) -> str:
-    """A value in a table of Markdown."""
+    """Return a value as the text of a cell in a Markdown table: `12,345` for an integer."""
     return f"{value:,}" if isinstance(value, int) else markdown(value)
 
 
 def table(head: str, rows: Iterable[Sequence[object]]) -> str:
-    """A table of Markdown, its columns named in `head`; "" without rows."""
+    """Return a Markdown table with the columns of `head` ("name, rows"), or "" without rows."""
     columns = head.split(", ")
-    cells = [[*map(cell, row)] for row in rows]
+    body = [[*map(cell, row)] for row in rows]
     rule = ["---"] * len(columns)
-    lines = (f"| {' | '.join(line)} |" for line in (columns, rule, *cells))
-    return "\n".join(lines) if cells else ""
+    lines = (f"| {' | '.join(cells)} |" for cells in (columns, rule, *body))
+    return "\n".join(lines) if body else ""
 
 
 def fenced(text: str, language: str) -> str:
-    """A block of code of Markdown that ends where the text ends."""
+    """Return a Markdown code block with `text`; its fence is longer than any in the text."""
     longest = max(map(len, re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
 def yaml(table: Mapping[str, Any]) -> str:
-    """A table as YAML, as the Hub's library writes it; each text keeps its characters."""
+    """Return a table as YAML in the style of the Hub's library, with control characters escaped."""
     import yaml as library
 
     class Dumper(library.SafeDumper):
-        """Writes a text with control characters as one text in quotes, with escapes."""
+        """Writes a text with control characters in quotes, with escapes."""
 
     def text(dumper: Any, value: str) -> Any:
         style = '"' if _CONTROL.search(value) else None

@@ -27,7 +27,8 @@ Write = Callable[[Path, Iterator[Row]], int]
 class Layout(NamedTuple):
     """The files of a configuration below OUT, by split, and the function that writes one.
 
-    `labels`: the file of label names, one in each line, in the order of their numbers.
+    `write` takes a path and rows, and returns the number of lines or rows written. `labels` is the
+    file of label names, one in each line, in the order of their numbers.
     """
 
     files: Mapping[str, str]
@@ -63,7 +64,7 @@ _CLITIC = re.compile(r"(?i)(?<=\w)(n['’]t|['’](?:s|m|re|ve|ll|d))$")
 
 
 def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "") -> dict[str, int]:
-    """Write a dataset folder in another layout; lines (or rows) by file.
+    """Write a dataset folder in another layout; return the number of lines (or rows) by file.
 
     `discoeval`: a folder of SP, BSO, DC, SSP, PDTB or RST as DiscoEval's files. They are
     `OUT/TASK/DOMAIN/train.txt`, `valid.txt`, `test.txt`: one example in each line, fields separated
@@ -81,7 +82,7 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
     `ConfigError` for an unknown layout and for a domain that is not a folder name.
     """
     folder, out = Path(folder), Path(out)
-    layout_of, takes = LAYOUTS[chosen("format", layout, LAYOUTS)]
+    layout_of, hint = LAYOUTS[chosen("format", layout, LAYOUTS)]
     if domain in (".", "..") or any(separator in domain for separator in "/\\"):
         raise ConfigError(
             f"domain {domain!r} is not the name of a folder",
@@ -89,32 +90,32 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
         )
     manifest = read_manifest(folder / MANIFEST, BUILT)
     if "configs" not in manifest:
-        said = "is not the manifest of a dataset: it has no 'configs'"
-        raise InputError(said, where=str(folder / MANIFEST), hint=BUILT)
+        problem = "is not the manifest of a dataset: it has no 'configs'"
+        raise InputError(problem, where=str(folder / MANIFEST), hint=BUILT)
     written: dict[str, int] = {}
     stale: list[Path] = []
     with ExitStack() as files:  # all files take their names at its end
         for config, entry in manifest["configs"].items():
-            found = layout_of(manifest, config, domain)
-            if found is None:
+            files_of_config = layout_of(manifest, config, domain)
+            if files_of_config is None:
                 continue
-            for split, name in found.files.items():
+            for split, name in files_of_config.files.items():
                 shards = entry["splits"].get(split, {}).get("shards", [])
                 if shards:
                     partial = files.enter_context(replacing(out / name))
-                    places = [folder / shard["file"] for shard in shards]
-                    written[name] = found.write(partial, _rows(places))
+                    paths = [folder / shard["file"] for shard in shards]
+                    written[name] = files_of_config.write(partial, _rows(paths))
                 if not written.get(name):
                     stale.append(out / name)
-            if found.labels:
-                partial = files.enter_context(replacing(out / found.labels))
-                written[found.labels] = _lines(partial, entry["features"]["label"]["names"])
+            if labels := files_of_config.labels:
+                partial = files.enter_context(replacing(out / labels))
+                written[labels] = _write_lines(partial, entry["features"]["label"]["names"])
         if not written:
             columns = (", ".join(sorted(e["features"])) for e in manifest["configs"].values())
             raise InputError(
                 f"the format {layout} has no such dataset: its columns are {'; '.join(columns)}",
                 where=str(folder),
-                hint=takes,
+                hint=hint,
             )
     for path in stale:
         path.unlink(missing_ok=True)
@@ -127,15 +128,17 @@ def _rows(shards: list[Path]) -> Iterator[Row]:
             yield from batch.to_pylist()
 
 
-def _lines(path: Path, lines: Iterable[str]) -> int:
+def _write_lines(path: Path, lines: Iterable[str]) -> int:
+    """Write lines to a file; return how many there were."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         return sum(bool(file.write(line + "\n")) for line in lines)
 
 
-# The layouts: the files of a configuration, or None for one of other columns.
+# The layouts: each function returns the files of a configuration, or None for other columns.
 
 
 def _discoeval(manifest: Manifest, config: str, domain: str) -> Layout | None:
+    """Return DiscoEval's files for a configuration; its columns say which task it is."""
     configs = manifest["configs"]
     features = configs[config]["features"]
     columns = ", ".join(sorted(features))
@@ -155,27 +158,28 @@ def _discoeval(manifest: Manifest, config: str, domain: str) -> Layout | None:
         return Layout(files, write_nodes)
     if columns not in LINES:
         return None
-    task, wanted = LINES[columns]
-    several = domain and len(configs) > 1 and not configs[config].get("default")
-    below = f"{domain}-{config}" if several else domain or config
+    task, columns_of_line = LINES[columns]
+    is_further = domain and len(configs) > 1 and not configs[config].get("default")
+    subfolder = f"{domain}-{config}" if is_further else domain or config
     if task == "PDTB":
-        below = _kind_of_relations(str(manifest.get("name", "")))
+        subfolder = _kind_of_relations(str(manifest.get("name", "")))
 
     def line(row: Row) -> str:
-        cells = (row[name] for name in wanted)
+        cells = (row[name] for name in columns_of_line)
         lists = (cell if isinstance(cell, list) else [str(cell)] for cell in cells)
         return "\t".join(map(tokenised, chain.from_iterable(lists)))
 
     def write(path: Path, rows: Iterator[Row]) -> int:
-        return _lines(path, (line(row) for row in rows if task != "BSO" or row["label"] == 1))
+        return _write_lines(path, (line(row) for row in rows if task != "BSO" or row["label"] == 1))
 
     splits = {"train": "train", "validation": "valid", "test": "test"}
-    files = {split: f"{task}/{below}/{name}.txt" for split, name in splits.items()}
-    return Layout(files, write, f"{task}/{below}/labelset.txt" if task == "PDTB" else "")
+    files = {split: f"{task}/{subfolder}/{name}.txt" for split, name in splits.items()}
+    return Layout(files, write, f"{task}/{subfolder}/labelset.txt" if task == "PDTB" else "")
 
 
 def _kind_of_relations(name: str) -> str:
-    """`Explicit` or `Implicit`: both have the same columns, so the dataset's name decides."""
+    """Return `Explicit` or `Implicit`, whichever the name of a PDTB dataset contains. Both kinds
+    have the same columns, so only the name tells. Raises `InputError` if it does not."""
     kinds = [kind for kind in ("Explicit", "Implicit") if kind.lower() in name.lower()]
     if len(kinds) != 1:
         raise InputError(
@@ -187,19 +191,20 @@ def _kind_of_relations(name: str) -> str:
 
 
 def _pairs(manifest: Manifest, config: str, domain: str) -> Layout | None:
-    """`sentence1, sentence2, label`."""
+    """Return JSON lines of `sentence1, sentence2, label` for a dataset of labelled pairs."""
     features = manifest["configs"][config]["features"]
-    names = next((two for two in TWO_TEXTS if {*two, "label"} <= features.keys()), None)
-    if names is None:
+    texts = next((two for two in TWO_TEXTS if {*two, "label"} <= features.keys()), None)
+    if texts is None:
         return None
-    columns = dict(zip(("sentence1", "sentence2", "label"), (*names, "label"), strict=True))
+    names = dict(zip(("sentence1", "sentence2", "label"), (*texts, "label"), strict=True))
     return _json_lines(
-        config, lambda rows: ({name: row[own] for name, own in columns.items()} for row in rows)
+        config, lambda rows: ({new: row[old] for new, old in names.items()} for row in rows)
     )
 
 
 def _triplets(manifest: Manifest, config: str, domain: str) -> Layout | None:
-    """`anchor, positive, negative`: what two texts share, and how they continue."""
+    """Return JSON lines of `anchor, positive, negative`, for a dataset of good and worse texts. The
+    anchor is what both texts share, the others are what only one of them has."""
     features = manifest["configs"][config]["features"]
     if {"pos", "neg"} <= features.keys():
         return _json_lines(config, lambda rows: filter(None, map(_triplet, rows)))
@@ -209,17 +214,16 @@ def _triplets(manifest: Manifest, config: str, domain: str) -> Layout | None:
 
 
 def _side_by_side(rows: Iterator[Row]) -> Iterator[Row]:
-    """Both texts of each pair in one row; the incoherent one comes first."""
+    """Join the two rows of each pair, the incoherent text first, into one with `pos` and `neg`."""
     for neg, pos in pairwise(rows):
         if neg["pair"] == pos["pair"]:
             yield {"pos": pos["sentences"], "neg": neg["sentences"]}
 
 
 def _triplet(row: Row) -> Row | None:
-    """The sentences that both texts begin and end with, and those between them in each.
-
-    None if the texts share nothing and there is no prompt, or if one of them has nothing else.
-    """
+    """Return the texts of a triplet from a row with the sentences of `pos` and of `neg`. The anchor
+    is the prompt and the sentences that both begin and end with; the other two texts are what lies
+    between. None if any of the three is empty."""
     pos, neg = row["pos"], row["neg"]
     start = _shared(pos, neg)
     end = _shared(pos[start:][::-1], neg[start:][::-1])
@@ -230,13 +234,15 @@ def _triplet(row: Row) -> Row | None:
 
 
 def _shared(one: list[str], two: list[str]) -> int:
-    """The number of first sentences that both share."""
+    """Return the number of sentences at the beginning of both lists that are equal."""
     return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False))))
 
 
 def _json_lines(config: str, rows_of: Callable[[Iterator[Row]], Iterable[Row]]) -> Layout:
+    """Return a layout of JSON lines, a file for each split; `rows_of` converts a split's rows."""
+
     def write(path: Path, rows: Iterator[Row]) -> int:
-        return _lines(path, (json.dumps(row, ensure_ascii=False) for row in rows_of(rows)))
+        return _write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows_of(rows)))
 
     splits = ("train", "validation", "test")
     return Layout({split: f"{config}/{split}.jsonl" for split in splits}, write)
@@ -257,7 +263,7 @@ LAYOUTS: dict[str, tuple[Callable[[Manifest, str, str], Layout | None], str]] = 
 
 
 def tokenised(text: str) -> str:
-    """Tokens separated by single spaces, as in the Penn Treebank.
+    """Return the text with its tokens, as in the Penn Treebank, separated by single spaces.
 
     Punctuation and clitics (`n't`, `'s`) are separate tokens; numbers, abbreviations of single
     letters, hyphenated words and addresses stay whole.

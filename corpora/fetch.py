@@ -16,10 +16,10 @@ ATTEMPTS = 5
 WAIT = 1.0
 """Seconds before the second attempt; twice as long before each further one."""
 
-_TIMEOUT = 60
-# An incomplete piece is lost when a connection drops.
-_CHUNK = 1 << 13
+_TIMEOUT = 60  # seconds
+_CHUNK = 1 << 13  # bytes; what is read of an incomplete chunk is lost when a connection drops
 _BUSY = frozenset((408, 429, 500, 502, 503, 504))
+"""HTTP statuses of a server that may answer later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +44,22 @@ class RemoteSource:
     files: tuple[RemoteFile, ...]
 
     def address(self, file: RemoteFile) -> str:
+        """Return the URL of a file at the pinned revision."""
         return self.url.format(revision=self.revision, path=file.path)
 
 
 @cache
 def known_sources() -> dict[str, RemoteSource]:
-    """The sources that `fetch` knows, by name (`corpora/fetch.toml`)."""
-    here, sources = Path(__file__).parent, {}
-    for name, row in tomllib.loads((here / "fetch.toml").read_text(encoding="utf-8")).items():
-        files = [RemoteFile(path, **what) for path, what in row.pop("files", {}).items()]
-        if "list" in row:
-            for line in (here / row.pop("list")).read_text(encoding="utf-8").splitlines():
+    """Return the sources that `fetch` knows, by name, as `corpora/fetch.toml` declares them."""
+    folder, sources = Path(__file__).parent, {}
+    tables = tomllib.loads((folder / "fetch.toml").read_text(encoding="utf-8"))
+    for name, table in tables.items():
+        files = [RemoteFile(path, **fields) for path, fields in table.pop("files", {}).items()]
+        if "list" in table:
+            for line in (folder / table.pop("list")).read_text(encoding="utf-8").splitlines():
                 digest, size, path = line.split("\t")
                 files.append(RemoteFile(path, digest, int(size)))
-        sources[name] = RemoteSource(name=name, files=tuple(files), **row)
+        sources[name] = RemoteSource(name=name, files=tuple(files), **table)
     return sources
 
 
@@ -119,30 +121,30 @@ def fetch(
             message = f"cannot write {error.filename or file.path}: {error.strerror or error}"
             hint = "check the permission to write there and the free space"
             raise InputError(message, where=name, hint=hint) from None
-    about = {"name": name, "revision": source.revision, "licence": source.licence}
-    write_json(target / "source.json", {**about, "kind": source.kind, "url": source.url})
+    record = {"name": name, "revision": source.revision, "licence": source.licence}
+    write_json(target / "source.json", {**record, "kind": source.kind, "url": source.url})
     return target
 
 
 def _download(url: str, part: Path, size: int) -> None:
-    """One attempt to complete `part`, which is longer than `size` where the answer is.
-
-    Raises `requests.ConnectionError` if fewer bytes come than expected.
-    """
+    """Try once to download the missing bytes of the partial file `part`. Stops soon after `size`
+    bytes, the expected length, so that a longer answer can be recognised. Raises
+    `requests.ConnectionError` if fewer bytes come."""
     import requests
 
-    have = part.stat().st_size if part.is_file() else 0
-    if have >= size:
+    length = part.stat().st_size if part.is_file() else 0
+    if length >= size:
         return
-    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={length}-"} if length else {})
     with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as response:
         response.raise_for_status()
-        ranged = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
-        with part.open("ab" if response.status_code == 206 and ranged else "wb") as file:
+        partial_content = response.status_code == requests.codes.partial_content
+        starts_there = response.headers.get("Content-Range", "").startswith(f"bytes {length}-")
+        with part.open("ab" if partial_content and starts_there else "wb") as file:
             for chunk in response.iter_content(_CHUNK):
                 file.write(chunk)
                 if file.tell() > size:
                     break
-            have = file.tell()
-    if have < size:
+            length = file.tell()
+    if length < size:
         raise requests.ConnectionError(f"{url} ended too early")

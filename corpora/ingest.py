@@ -33,8 +33,8 @@ def ingest(
     sizes = {"paragraphs": 0, "words": 0}
 
     def on_bad(record: BadRecord) -> None:
-        said = (record.where, record.reason)
-        where, reason = (without_folder(source.target, each) for each in said)
+        where = without_folder(source.target, record.where)
+        reason = without_folder(source.target, record.reason)
         reasons[reason.partition(":")[0]] += 1
         line = {"where": where, "reason": reason, "value": record.value[:200]}
         rejects.parent.mkdir(exist_ok=True)
@@ -65,9 +65,10 @@ def ingest(
 def check_bad_share(
     spec: str, source: Source, max_bad_share: float, unit: str = "document"
 ) -> None:
-    """Raise `InputError` if no record of a source that was read is good, or too many are bad.
+    """Raise `InputError` if a source that was read has no good record, or too many bad ones.
 
-    `unit`: what `source.good` counts.
+    `max_bad_share` is the largest allowed share of bad records; `unit` names what `source.good`
+    counts.
     """
     good, bad, first = source.good, source.bad, source.first_bad
     shown = f"; the first one: {first.where}: {first.reason}" if first else ""

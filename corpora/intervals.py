@@ -3,5 +3,4 @@
 from __future__ import annotations
 
 FEW = 10
-"""With fewer units (documents, rows, pairs) an interval is meaningless: with one it has no width.
-"""
+"""With fewer units (documents, rows, pairs) an interval says nothing: that of one has no width."""

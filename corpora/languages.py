@@ -1,4 +1,4 @@
-"""Languages: their codes, by which parsers and the Hub know them, and the check of a text's own."""
+"""Languages: the codes by which parsers and the Hub know them, and the language of a text."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ LANGUAGES = {
     **{"romanian": "ro", "russian": "ru", "spanish": "es", "swedish": "sv", "turkish": "tr"},
     **{"ukrainian": "uk", "vietnamese": "vi", "eng": "en"},
 }
-"""What may be written where a code is meant."""
+"""Names that users write instead of a code, and the code of each."""
 UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-"""The characters of Chinese and Japanese, between whose words no blanks stand, as a class."""
+"""The characters of Chinese and Japanese, which are written without blanks, as a regex class."""
 _CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
 def is_code(value: str) -> bool:
-    """Whether it has the form of a code."""
+    """Return whether `value` has the form of a language code, such as `en` or `pt-BR`."""
     return _CODE.fullmatch(value) is not None
 
 
 def code_of(value: str) -> str:
-    """The code itself. Raises `ConfigError` for what is none, with the code for a name."""
+    """Return `value` if it is a language code or empty; else raises `ConfigError`."""
     code = LANGUAGES.get(value.lower())
     if not value or (not code and is_code(value)):
         return value
@@ -62,54 +62,54 @@ _SCRIPTS = {
     **{"el": "\u0370-\u03ff", "he": "\u0590-\u05ff", "hi": "\u0900-\u097f"},
     **{"ko": "\uac00-\ud7a3", "zh": UNSPACED},
 }
-"""The characters of scripts that are as good as a language's own."""
+"""The characters of scripts that hardly any other language uses, by the language's code."""
 
 
 @cache
 def frequent_words() -> dict[str, frozenset[str]]:
-    """The most frequent words of each language, by its code (`languages.toml`)."""
+    """Return the most frequent words of each language, by its code (`languages.toml`)."""
     table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     return {code: frozenset(words.split()) for code, words in table.items()}
 
 
 def is_foreign(words: Any, frequent: Any) -> Any:
-    """Whether a text of so many `words` has too few `frequent` ones of a language, or of each text.
+    """Return whether a text has too few frequent words of a language to be written in it.
 
-    Both are numbers, or arrays of them; numerals are no words.
+    `words` is its number of words, without numerals, `frequent` that of its frequent words. For
+    several texts, both are arrays of numbers, and so is the result.
     """
     return (words >= FEW_WORDS) & (frequent < FREQUENT * words)
 
 
 def recognised(*texts: str) -> str:
-    """The code of the language of texts: that of most of their frequent words, "" if unclear."""
-    return _most_frequent(*_counted(*texts))
+    """Return the code of the language with most of the texts' frequent words, or "" if unclear."""
+    return _most_frequent(*_count_words(*texts))
 
 
 def other_language(text: str, language: str) -> str:
-    """The language of a text that is not in `language`: "German", or "another language".
+    """Return the language of a text that is not in `language`: "German", or "another language".
 
-    "" for a text that may be in it, and for a language whose frequent words are not known. A short
-    text counts as foreign only if it has words of another language, and hardly one of this, or no
-    letter of its script.
+    Returns "" for a text that may be in `language`, and if the frequent words of `language` are not
+    known. A short text counts as foreign only if it has words of another language and hardly one of
+    `language`, or no letter of its script.
     """
     code = language.partition("-")[0].lower()
-    words, counts = _counted(text)
+    words, counts = _count_words(text)
     if code not in {*frequent_words(), *_SCRIPTS, "ja"}:
         return ""
     best = _most_frequent(words, counts)
-    elsewhere = best not in ("", code) and counts[best] > 2 * counts[code]
-    if elsewhere:
+    if best not in ("", code) and counts[best] > 2 * counts[code]:
         return name_of(best)
-    # Danish and Norwegian share most of their frequent words.
-    several = not counts[code] and max(counts.values()) >= max(2, FREQUENT * words)
-    written = counts[code] if code in {*_SCRIPTS, "ja"} else _written_as(code, text)
-    if several or (words and not written) or is_foreign(words, counts[code]):
+    # Two languages may fit alike: Danish and Norwegian share most of their frequent words.
+    fits_others = not counts[code] and max(counts.values()) >= max(2, FREQUENT * words)
+    in_script = counts[code] if code in {*_SCRIPTS, "ja"} else _has_letter_of(code, text)
+    if fits_others or (words and not in_script) or is_foreign(words, counts[code]):
         return "another language"
     return ""
 
 
-def _written_as(code: str, text: str) -> bool:
-    """Whether a text has a letter of the script of a language."""
+def _has_letter_of(code: str, text: str) -> bool:
+    """Return whether a text has a letter of the script of a language."""
     scripts = {"ru": "CYRILLIC", "uk": "CYRILLIC", "ar": "ARABIC", "fa": "ARABIC"}
     script = scripts.get(code, "LATIN")
     letters = filter(str.isalpha, text)
@@ -117,12 +117,12 @@ def _written_as(code: str, text: str) -> bool:
 
 
 def name_of(code: str) -> str:
-    """The English name of a language, or its code."""
-    return next((name.title() for name, known in LANGUAGES.items() if known == code), code)
+    """Return the English name of a language, or its code if the name is not known."""
+    return next((name.title() for name, other in LANGUAGES.items() if other == code), code)
 
 
-def _counted(*texts: str) -> tuple[int, Counter[str]]:
-    """The words of texts, and how many of them each language has among its frequent ones."""
+def _count_words(*texts: str) -> tuple[int, Counter[str]]:
+    """Return the number of words in samples of the texts, and of the frequent ones by language."""
     words = Counter[str]()
     for text in texts:
         # A book may begin with a title page or a licence in another language.
@@ -131,9 +131,9 @@ def _counted(*texts: str) -> tuple[int, Counter[str]]:
             words.update(_WORD.findall(text[start : start + SAMPLE].lower()))
     counts = Counter[str]()
     for code, frequent in frequent_words().items():
-        known = [words[word] for word in frequent if word in words]
+        times = [words[word] for word in frequent if word in words]
         # One word is no evidence of another language: "y" is Spanish, and a coordinate.
-        counts[code] = sum(known) if len(known) > 1 or code == "en" else 0
+        counts[code] = sum(times) if len(times) > 1 or code == "en" else 0
     for code, script in _SCRIPTS.items():
         counts[code] = sum(n for word, n in words.items() if re.match(f"[{script}]", word))
     # Japanese has Chinese characters too, but no Chinese text has kana.
@@ -144,5 +144,6 @@ def _counted(*texts: str) -> tuple[int, Counter[str]]:
 
 
 def _most_frequent(words: int, counts: Counter[str]) -> str:
+    """Return the language with most frequent words, or "" if they are too few or two are equal."""
     (best, most), (_, second) = counts.most_common(2)
     return best if most >= max(2, FREQUENT * words) and most > second else ""

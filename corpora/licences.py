@@ -16,6 +16,8 @@ from typing import Any
 from corpora.errors import chosen
 
 UNKNOWN = "unknown"
+ATTRIBUTION_RANK = 2
+"""The lowest `rank` of a licence that asks for the sources to be named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Licence:
     """One row of the table. `hub` is the licence name in the Hub's card metadata.
 
     `rank` orders licences by strictness: the strictest of the sources' is the dataset's. `names`
-    are what else it is called, as `_folded` writes it.
+    are its other names, in the spelling of `_normalized`.
     """
 
     id: str
@@ -70,7 +72,7 @@ _ADDRESS = re.compile(
     r"|apache\.org/licenses/license-([\d.]+?)(?:\.txt|\.html)?$"
     r"|(?:spdx\.org/licenses|opensource\.org/licenses?)/([\w.-]+?)(?:\.html)?$)"
 )
-_PUBLIC = {"zero": "cc0", "mark": "pdm"}
+_PUBLIC_DOMAIN = {"zero": "cc0", "mark": "pdm"}
 _SHORTER = (
     (r"^licen[cs]e:", ""),
     (r"public licen[cs]e$", ""),
@@ -87,13 +89,13 @@ _SHORTER = (
 )
 
 
-def _folded(name: str) -> str:
-    """A licence's name or address in one spelling: `CC BY 4.0 International` is `cc-by-4.0`."""
-    name = re.sub("[\u2010-\u2015]", "-", name.strip().lower()).rstrip("./")
+def _normalized(name: str) -> str:
+    """Return a licence's name or address in one spelling: `cc-by-4.0` for `CC BY 4.0 Unported`."""
+    name = re.sub("[\u2010-\u2015]", "-", name.strip().lower()).rstrip("./")  # hyphens and dashes
     if address := _ADDRESS.match(name):
         kind, number, apache, spdx = address.groups()
         if kind:
-            return f"{_PUBLIC.get(kind, f'cc-{kind}')}-{number}"
+            return f"{_PUBLIC_DOMAIN.get(kind, f'cc-{kind}')}-{number}"
         return spdx or f"apache-{apache}"
     for pattern, short in _SHORTER:
         name = re.sub(pattern, short, name)
@@ -101,7 +103,7 @@ def _folded(name: str) -> str:
 
 
 def named(name: str) -> str | None:
-    """The id of a licence by any of its names, or its address; None if it is not in the table.
+    """Return the id of the licence with this name or address; None if it is not in the table.
 
     A bracket either repeats the name, as in `MIT License (MIT)`, or is read as a part of it.
     """
@@ -110,30 +112,30 @@ def named(name: str) -> str | None:
         return id if named(head) == id else None
     if bracket:  # a part of the name: Public domain (in the USA)
         name = f"{head} {inside}"
-    row = _BY_NAME.get(name.lower()) or _BY_NAME.get(_folded(name))
+    row = _BY_NAME.get(name.lower()) or _BY_NAME.get(_normalized(name))
     return row.id if row else None
 
 
 def lookup(name: str) -> Licence:
-    """The row of a licence by any of its names; raises `ConfigError` if there is none."""
+    """Return the licence with this name; raises `ConfigError` if it is not in the table."""
     return TABLE[named(name or UNKNOWN) or chosen("licence", name, sorted(TABLE))]
 
 
 def known(names: Iterable[str]) -> list[str]:
-    """The names, unknown for those that are not in the table: anybody may have written them."""
+    """Return the names, with `unknown` for each that is not in the table."""
     return [name if name and named(name) else UNKNOWN for name in names]
 
 
 def of_card(metadata: Mapping[str, Any]) -> str:
-    """The licence named in a card's metadata on the Hub; unknown if it is not in the table."""
-    own = metadata.get("license")
-    if isinstance(own, list) and len(own) == 1:
-        own = own[0]
-    return named(str(metadata.get("license_name") if own == "other" else own)) or UNKNOWN
+    """Return the licence in the metadata of a card on the Hub; `unknown` if not in the table."""
+    name = metadata.get("license")
+    if isinstance(name, list) and len(name) == 1:
+        name = name[0]
+    return named(str(metadata.get("license_name") if name == "other" else name)) or UNKNOWN
 
 
 def shown(licence: str) -> str:
-    """The licences of a source for display; an unknown one comes with advice.
+    """Return the licences of a source for display; an unknown one comes with advice.
 
     `licence` is an SPDX expression; an empty one (a source made in Python) is unknown.
     """
@@ -142,13 +144,15 @@ def shown(licence: str) -> str:
 
 
 def combine(ids: Iterable[str]) -> Combined:
-    """The licence of a dataset made from sources under `ids`.
+    """Return the licence of a dataset made from sources whose licences are `ids`.
 
-    Closed sources close the dataset. Among open ones the strictest is the dataset's; of two
-    versions of one share-alike licence, the later (CC BY-SA 3.0 allows 4.0 for derived works);
-    share-alike licences of different families cannot be combined, nor can one that allows
-    commercial use with a source that does not. Raises `ConfigError` for an id that is not in the
-    table.
+    - A source that may not be passed on closes the dataset.
+    - Among open licences the strictest is the dataset's; among versions of one share-alike licence
+      the latest (CC BY-SA 3.0 allows 4.0 for derived works).
+    - Share-alike licences of different families cannot be combined, nor can one that allows
+      commercial use with a source that does not.
+
+    Raises `ConfigError` for an id that is not in the table.
     """
     rows = sorted({lookup(id) for id in ids} or {TABLE[UNKNOWN]}, key=lambda row: row.id)
     sources = tuple(row.id for row in rows)
@@ -158,20 +162,21 @@ def combine(ids: Iterable[str]) -> Combined:
         id = closed[0].id if len(rows) == 1 else "other"
         return Combined(id, "other", False, reason, sources)
     # Share-alike licences of one kind differ in their versions only: CC-BY-SA-3.0, CC-BY-SA-4.0.
-    alike = [row for row in rows if row.share_alike]
+    share_alike = [row for row in rows if row.share_alike]
     noncommercial = [row for row in rows if "-NC" in row.id]
-    clash: tuple[str, ...] = ()
-    if len({row.id.rpartition("-")[0] for row in alike}) > 1:
-        clash = tuple(row.id for row in alike)
-    elif noncommercial and any(row not in noncommercial for row in alike):
-        clash = tuple(row.id for row in rows if row in alike or row in noncommercial)
-    if clash:
-        reason = f"{' and '.join(clash)} cannot be combined in one dataset: build one from each"
-        return Combined("other", "other", False, reason, sources, clash)
+    incompatible: tuple[str, ...] = ()
+    if len({row.id.rpartition("-")[0] for row in share_alike}) > 1:
+        incompatible = tuple(row.id for row in share_alike)
+    elif noncommercial and any(row not in noncommercial for row in share_alike):
+        incompatible = tuple(row.id for row in rows if row in share_alike or row in noncommercial)
+    if incompatible:
+        names = " and ".join(incompatible)
+        reason = f"{names} cannot be combined in one dataset: build one from each"
+        return Combined("other", "other", False, reason, sources, incompatible)
     strictest = max(rows, key=lambda row: (row.rank, row.id))
-    heed = list(dict.fromkeys(row.reason for row in rows if row.reason))
+    conditions = list(dict.fromkeys(row.reason for row in rows if row.reason))
     if strictest.share_alike:
-        heed.append(f"derived works must stay under {strictest.id} (share alike)")
-    if any(row.rank >= 2 for row in rows):
-        heed.append("name the sources (attribution)")
-    return Combined(strictest.id, strictest.hub, True, "; ".join(heed), sources)
+        conditions.append(f"derived works must stay under {strictest.id} (share alike)")
+    if any(row.rank >= ATTRIBUTION_RANK for row in rows):
+        conditions.append("name the sources (attribution)")
+    return Combined(strictest.id, strictest.hub, True, "; ".join(conditions), sources)

@@ -1,7 +1,7 @@
-"""JSON from outside, bounded in size, depth and length of numbers, and what a schema says of it.
+"""JSON from outside: read within bounds of size, depth and length of numbers, checked by a schema.
 
-A manifest, a result, a pair or an answer of the Hub may be anybody's. Whatever is wrong with one is
-an `InputError`; what is read further is of the types that its schema names.
+Anybody may have written a manifest, a result, a pair or an answer of the Hub. Whatever is wrong
+with one is an `InputError`; a value that passes has the types of its schema.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ M = TypeVar("M")
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 """OWNER/NAME of a dataset or model of the Hub."""
 SIZE, DEPTH, DIGITS = 32 << 20, 100, 40
-"""The most characters of a JSON text, lists and tables in each other, and digits of an integer."""
+"""Bounds of a JSON text: its characters, levels of nested tables, and digits of an integer."""
 _LONG = re.compile(rf"\d{{{DIGITS + 1}}}")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 """Half a surrogate pair, unless the other half is beside it."""
 
 
 def parsed(text: str | bytes, *, where: str = "", hint: str = "") -> Any:
-    """The value of a JSON text. Raises `InputError` if it is none, or goes beyond a bound."""
+    """Return the value of a JSON text. Raises `InputError` if it is not JSON or exceeds a bound."""
     try:
         if len(text) > SIZE:
             raise ValueError(f"longer than {SIZE >> 20} MiB")
@@ -45,12 +45,12 @@ def parsed(text: str | bytes, *, where: str = "", hint: str = "") -> Any:
         problem = f"not text: U+{ord(error.object[error.start]):04X} is half a surrogate pair"
     except ValueError as error:  # also text that is not UTF-8, and a number that is too long
         problem = f"not JSON: {error}"[:200]
-    said = f"is {problem}" if where and problem.startswith("not ") else problem
-    raise InputError(said, where=where, hint=hint)
+    message = f"is {problem}" if where and problem.startswith("not ") else problem
+    raise InputError(message, where=where, hint=hint)
 
 
 def read_json(path: Path, hint: str = "") -> Any:
-    """The value of a JSON file. Raises `InputError` as `parsed` does, and if it is not readable."""
+    """Return the value of a JSON file. Raises `InputError` as `parsed` does, or if unreadable."""
     try:
         with path.open("rb") as file:
             text = file.read(SIZE + 1)  # a longer one is refused by its length
@@ -61,27 +61,29 @@ def read_json(path: Path, hint: str = "") -> Any:
 
 
 def read_record(kind: type[M], path: Path, hint: str = "") -> M:
-    """The record in a JSON file. Raises `InputError` for a file that is none."""
+    """Return the record in a JSON file. Raises `InputError` for a file that holds none."""
     return record_of(kind, read_json(path, hint), str(path), hint)
 
 
 def record_of(kind: type[M], value: Any, where: str, hint: str = "") -> M:
-    """A JSON value as a record. Raises `InputError` with the key whose value is of another type."""
+    """Return a JSON value as a record of type `kind`; raises `InputError` if its types differ."""
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
-        refused = refusal(error, BaseModel, value, where)
-    name = kind.__name__.lower().removesuffix("s")
-    raise InputError(f"is no {name}: {refused.message}"[:300], where=refused.where, hint=hint)
+        problem = refusal(error, BaseModel, value, where)
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower().removesuffix("s")
+    raise InputError(f"is no {name}: {problem.message}"[:300], where=problem.where, hint=hint)
 
 
 def _integer(digits: str) -> int:
+    """Return an integer of at most `DIGITS` digits; raises `ValueError` for a longer one."""
     if len(digits) > DIGITS + 1:  # and its sign
         raise ValueError(f"a number of {len(digits)} digits")
     return int(digits)
 
 
 def _check_depth(value: Any) -> None:
+    """Raise `RecursionError` for a value with lists or tables nested deeper than `DEPTH`."""
     level = [value]
     for _ in range(DEPTH + 1):
         lists = (each.values() if isinstance(each, dict) else each for each in level)

@@ -29,10 +29,10 @@ GUARD_HINT = (
 
 
 def stop_with_build() -> None:
-    """End this process soon after the build that started it is gone.
+    """End this process soon after the build that started it has ended.
 
-    A killed build must not leave a worker that writes where the next run works. Does nothing in a
-    process that a user started.
+    A killed build must not leave a worker that writes to the files of the next run. Does nothing in
+    a process that a user started.
     """
     parent = multiprocessing.parent_process()
     pid = parent.pid if parent else int(os.environ.get(BUILD_VARIABLE, "0"))
@@ -40,20 +40,23 @@ def stop_with_build() -> None:
         threading.Thread(target=_watch, args=(pid,), daemon=True).start()
 
 
-def _begin(prepare: Callable[[], object] | None) -> None:
+def _start_worker(prepare: Callable[[], object] | None) -> None:
+    """Run in each new worker process: watch the build, then call `prepare`."""
     stop_with_build()
     if prepare:
         prepare()
 
 
 def collect_rarely() -> None:
-    """Look for cycles of garbage every 10,000 new objects: at Python's 700 a command that imports
-    torch and transformers spends an eighth of its time on it.
+    """Let Python look for cycles of garbage every 10,000 new objects in place of every 700.
+
+    Otherwise a command that imports torch and transformers spends an eighth of its time on it.
     """
     gc.set_threshold(10_000)
 
 
 def _watch(pid: int) -> None:
+    """End this process as soon as the process `pid` does not exist."""
     with suppress(ProcessLookupError):
         while True:
             with suppress(PermissionError):  # alive, but another user's
@@ -68,9 +71,9 @@ def in_order(
     workers: int = 1,
     prepare: Callable[[], object] | None = None,
 ) -> Iterator[Result]:
-    """`work(*job)` for every job, in `workers` processes (none for 1), results in job order.
+    """Yield `work(*job)` for every job, in the order of the jobs.
 
-    `prepare` is called once in each process, with what all jobs need.
+    With more than one, `workers` is the number of processes; `prepare` is called once in each.
     At most two jobs for each worker are in progress, so memory does not grow with the input. Each
     process uses one BLAS thread. A script that uses several workers needs the guard `if __name__ ==
     "__main__":`, because each process imports it. Raises `DiscorporaError` without the guard, and
@@ -86,7 +89,7 @@ def in_order(
         raise DiscorporaError("a worker process tried to start workers itself", hint=GUARD_HINT)
     with _one_blas_thread():
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(workers, context, _begin, (prepare,))
+        pool = ProcessPoolExecutor(workers, context, _start_worker, (prepare,))
         pending: deque[Future[Result]] = deque()
         try:
             for job in jobs:
@@ -107,7 +110,7 @@ def in_order(
 
 @contextmanager
 def _one_blas_thread() -> Iterator[None]:
-    """Processes started inside get one thread each, unless the user set a number."""
+    """Let processes started inside use one BLAS thread each, unless the user set a number."""
     added = [name for name in BLAS_THREADS if name not in os.environ]
     os.environ.update(dict.fromkeys(added, "1"))
     try:

@@ -26,7 +26,7 @@ DRAW_EVERY_SECONDS = 0.5
 
 
 def time_left(seconds: float) -> str:
-    """`45 s left`, `3 min left` or `2 h 5 min left`."""
+    """Return a number of seconds as text: `45 s left`, `3 min left` or `2 h 5 min left`."""
     minutes = round(seconds / 60)
     if seconds < 90:
         return f"{seconds:,.0f} s left"
@@ -37,7 +37,7 @@ def time_left(seconds: float) -> str:
 
 @dataclass
 class Loop:
-    """A loop that runs: its name, the units done, and their total where it is known."""
+    """A running loop: its name, the number of units done, and their total if known."""
 
     what: str
     total: int | None = None
@@ -46,11 +46,11 @@ class Loop:
 
     @property
     def rate(self) -> float:
-        """Units a second."""
+        """The number of units done a second."""
         return self.done / max(time.monotonic() - self.start, 1e-9)
 
     def line(self) -> str:
-        """The progress in one line."""
+        """Return the progress in one line: `reading: 40 of 100 in 2 s, 20 a second, 3 s left`."""
         seconds = f"{time.monotonic() - self.start:,.0f} s"
         if not (self.done or self.total):
             return f"{self.what}: {seconds}"
@@ -62,13 +62,14 @@ class Loop:
 
 
 class _Reporter(threading.Thread):
-    """Shows the loops until it is stopped; a loop itself only counts."""
+    """Shows the running loops from a thread until it is stopped; a loop itself only counts."""
 
     def __init__(self) -> None:
         super().__init__(name="progress", daemon=True)
         self.stopped = threading.Event()
 
     def run(self) -> None:
+        """Draw bars on a terminal, or write a line to the log every half minute."""
         # Only one process draws on a terminal.
         if sys.stderr.isatty() and multiprocessing.parent_process() is None:
             self._draw()
@@ -77,6 +78,7 @@ class _Reporter(threading.Thread):
             log.info("%s", "; ".join(loop.line() for loop in list(_loops)))
 
     def _draw(self) -> None:
+        """Draw a bar for each running loop until the reporter is stopped."""
         if self.stopped.wait(DRAW_EVERY_SECONDS):
             return
         from rich.console import Console
@@ -88,38 +90,38 @@ class _Reporter(threading.Thread):
         named = TextColumn("{task.description}", markup=False)
         columns = (named, BarColumn(), MofNCompleteColumn(), rate, Elapsed(), Remaining(), left)
         with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-            shown: dict[int, TaskID] = {}
+            bar_of: dict[int, TaskID] = {}  # by the id of the loop
             while True:
                 # Held until the next round: no other loop gets the id of one that is shown.
                 loops = {id(loop): loop for loop in list(_loops)}
-                for key in shown.keys() - loops.keys():
-                    bars.remove_task(shown.pop(key))
+                for key in bar_of.keys() - loops.keys():
+                    bars.remove_task(bar_of.pop(key))
                 for key, loop in loops.items():
                     rate_now = f"{loop.rate:,.3g}"
-                    if key not in shown:
-                        shown[key] = bars.add_task(loop.what, total=loop.total, rate=rate_now)
-                    bars.update(shown[key], completed=loop.done, rate=rate_now)
+                    if key not in bar_of:
+                        bar_of[key] = bars.add_task(loop.what, total=loop.total, rate=rate_now)
+                    bars.update(bar_of[key], completed=loop.done, rate=rate_now)
                 if self.stopped.wait(DRAW_EVERY_SECONDS):
                     return
 
 
 _loops: list[Loop] = []
-"""The loops that run, the outermost first."""
+"""The running loops, the outermost first."""
 _reporters: list[_Reporter] = []
 
 
-def _forget() -> None:
-    """A forked process has the loops of its parent, but no thread."""
+def _forget_loops() -> None:
+    """Forget the loops of the parent in a forked process, which has no thread to show them."""
     _loops.clear()
     _reporters.clear()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_forget_loops)
 
 
 @contextmanager
 def reported(what: str, total: int | None = None) -> Iterator[Loop]:
-    """Show the progress of a loop that counts its units in `done` of the yielded `Loop`."""
+    """Show the progress of a loop named `what`, which counts its units in `done` of the `Loop`."""
     loop = Loop(what, total)
     _loops.append(loop)
     if not _reporters:
@@ -136,7 +138,7 @@ def reported(what: str, total: int | None = None) -> Iterator[Loop]:
 
 
 def track(items: Iterable[Item], what: str, *, total: int | None = None) -> Iterator[Item]:
-    """Yield `items` and show progress; `what` names them ("documents")."""
+    """Yield `items` and show the progress; `what` names the loop ("reading text:books")."""
     with reported(what, total) as loop:
         for item in items:
             yield item

@@ -1,7 +1,8 @@
 """The prose of a document, with quotation marks that do not reveal the order of sentences.
 
-A heading, or a quotation that opens in one sentence and closes in another, reveals where a sentence
-was, without any understanding. Builders of ordering tasks read texts through this module.
+A heading, or a quotation that opens in one sentence and closes in another, reveals the place of a
+sentence to a reader who understands nothing. Builders of ordering tasks read texts through this
+module.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from corpora.document import Document, Sections
 Quotes = Literal["keep", "balance"]
 
 CLOSING = "\"'”’»›)]}*_"
-"""What may follow the mark that ends a sentence."""
+"""Marks that may follow the punctuation at the end of a sentence."""
 NO_STOP = "%&#@/\\§†‡•·"
 """Unicode punctuation that does not end a sentence."""
 CITED = re.compile(r"(?:\s*\[[^\[\]]{1,20}\])+$")
@@ -33,7 +34,7 @@ LISTED = re.compile(
     r"\d{1,2}[.)]?\s+(?=[^\W\d_])(?=[^a-z])"
     r"|(?:[^\W\d_a-z][\w’'-]*\s?(?:(?:of|de|del|do|du|des|la|le|les|the|and)\s)?){1,5}:\s"
 )
-"""How an entry of a list begins: with its number, or with a name and a colon."""
+"""The beginning of an entry of a list: its number, or a name and a colon."""
 CAPTION = re.compile(
     r"(?:Figure|Fig\.|Table|Listing|Plate|Photo|Image|Map|Chart|Box|Scheme|Extract)"
     r" ?\d+(?:[.\d-]*\d)?[a-z]?(?:[.:]|$)"
@@ -46,7 +47,7 @@ ADDRESS = re.compile(
 """A line with a telephone number or an address is an entry of a directory. (Each alternative begins
 with its rarest sign, which is seven times as fast.)"""
 SMALL = {"a", "an", "and", "at", "by", "de", "du", "for", "in", "la", "of", "on", "the", "to"}
-"""Words that have no capital in a title."""
+"""Words that are not capitalised in a title."""
 ANNOUNCES = re.compile(r"(?::|—|–|--)$")
 """The end of a sentence that the next one completes: `He replied:`, `and she said—`."""
 
@@ -66,9 +67,9 @@ STRAIGHT = 0b01010101
 
 
 def finished(sentence: str) -> bool:
-    """Whether punctuation ends the sentence, ignoring brackets, quotes and citations after it.
+    """Return whether a sentence ends in punctuation, ignoring brackets, quotes and citations.
 
-    Other lines are headings, captions, author or date lines, or list items.
+    Lines that do not are headings, captions, author or date lines, or list items.
     """
     if sentence.endswith("]"):
         sentence = CITED.sub("", sentence)
@@ -77,73 +78,76 @@ def finished(sentence: str) -> bool:
 
 
 def prose(document: Document, quotes: Quotes = "keep") -> list[str | None]:
-    """The text of each sentence, "" for one that is not prose, `None` for a part of the next one.
+    """Return the text of each sentence: "" if it is not prose, None if it is joined to the next.
 
     Not prose are text outside the sections, captions, entries of lists and directories, titles,
     sentences with an unpaired bracket, and those that are not `finished`; turns of a conversation
     need no punctuation. Marks of notes (`[8]`) are removed. With `balance` each sentence has the
     quotation marks that `balanced` gives it in its paragraph. A sentence that announces the next
-    one (`He replied:`) reveals the order of both: they become one text.
+    one (`He replied:`) is joined to it, since it reveals the order of both.
     """
     texts, sections = document.sentence_texts(), document.sections
     assert document.sentences is not None
-    kept: list[str | None] = []
-    announced, section = "", None
+    results: list[str | None] = []
+    announcement, section = "", None
     for paragraph in units(document, texts, "paragraph"):
         listed = any(kind.match(paragraph[0]) for kind in (CAPTION, LISTED))
-        after = balanced(paragraph) if quotes == "balance" else paragraph
-        for text, sentence in zip(paragraph, after, strict=True):
-            start, before = document.sentences.start[len(kept)], section
+        with_quotes = balanced(paragraph) if quotes == "balance" else paragraph
+        for text, sentence in zip(paragraph, with_quotes, strict=True):
+            start, section_before = document.sentences.start[len(results)], section
             section = sections.at(start) if sections else 0
-            whole = finished(text) and not listed and not cut_or_listed(text)
-            bad = section is None or not (document.turns or whole)
-            if "[" in sentence or "(" in sentence:  # a look that saves a search
+            is_prose = finished(text) and not listed and not cut_or_listed(text)
+            is_rejected = section is None or not (document.turns or is_prose)
+            if "[" in sentence or "(" in sentence:  # faster than a search
                 sentence = FOOTNOTE.sub("", sentence)
-            sentence = "" if bad else sentence.strip()
-            if announced and (bad or section != before):
-                kept[-1] = announced = ""
-            sentence = _joined(announced, sentence) if announced else sentence
-            announces = ANNOUNCES.search(text) and not document.turns
-            announced = sentence if announces else ""
-            kept.append(None if announced else sentence)
-    if announced:
-        kept[-1] = ""
-    return kept
+            sentence = "" if is_rejected else sentence.strip()
+            if announcement and (is_rejected or section != section_before):
+                results[-1] = announcement = ""
+            sentence = _joined(announcement, sentence) if announcement else sentence
+            announces_next = ANNOUNCES.search(text) and not document.turns
+            announcement = sentence if announces_next else ""
+            results.append(None if announcement else sentence)
+    if announcement:
+        results[-1] = ""
+    return results
 
 
-def _joined(one: str, two: str) -> str:
-    """Both as one text; the marks that `balanced` put between parts of a quotation go."""
-    while CLOSES.get(two[:1], "no mark") == one[-1:]:
-        one, two = one[:-1], two[1:]
-    return f"{one} {two}"
+def _joined(first: str, second: str) -> str:
+    """Return two sentences as one text, without the quotation marks that `balanced` put between."""
+    while CLOSES.get(second[:1], "no mark") == first[-1:]:
+        first, second = first[:-1], second[1:]
+    return f"{first} {second}"
 
 
 def cut_or_listed(sentence: str) -> bool:
-    """Whether a sentence is a piece of one, an entry of a directory, or a title with a stop."""
+    """Return whether a sentence is a fragment, an entry of a directory, or a title with a stop."""
     if sentence.count("(") != sentence.count(")") or sentence.count("[") != sentence.count("]"):
         return True
     if ADDRESS.search(sentence):
         return True
-    named = sentence.split() if sentence.endswith(".") and not BEGINS.match(sentence) else []
-    small = any(word[0].islower() and word not in SMALL for word in named)
-    return len(named) > 2 and not small and any(word[0].isupper() for word in named)
+    if not sentence.endswith(".") or BEGINS.match(sentence):
+        return False
+    title = sentence.split()
+    has_small = any(word[0].islower() and word not in SMALL for word in title)
+    return len(title) > 2 and not has_small and any(word[0].isupper() for word in title)
 
 
 def lead(document: Document, texts: Sequence[str | None]) -> list[str]:
-    """The sentences of the lead: the first section, or the text before the first heading.
+    """Return the sentences of the lead: the first section, or the text before the first heading.
 
-    Without sections, a heading is a paragraph of one sentence that is not `finished`. A title
-    before the lead is not part of it; a text without headings is all lead.
+    `texts` are those of the document's sentences, as `prose` returns them. Without sections, a
+    heading is a paragraph of one sentence that is not `finished`. A title before the lead is not
+    part of it; a text without headings is all lead.
     """
     if document.sections and document.sentences is not None:
         if document.sections.level[0] != 1:
             return []
-        inside = map(document.sections.at, document.sentences.start)
-        # A caption cuts the lead: what stands behind it has no heading either.
+        sections = map(document.sections.at, document.sentences.start)
+        # A caption cuts the lead in parts, which have no heading either.
         headings = document.sections.heading
         parts = {n for n, heading in enumerate(headings) if n == 0 or heading == headings[0] == ""}
-        own = [text for text, part in zip(texts, inside, strict=True) if part in parts]
-        return [text for text in own if text is not None]
+        pairs = zip(texts, sections, strict=True)
+        return [text for text, section in pairs if section in parts and text is not None]
     paragraphs = units(document, texts, "paragraph")
     for heading, group in groupby(paragraphs, lambda p: len(p) == 1 and not finished(p[0])):
         if not heading:
@@ -154,10 +158,11 @@ def lead(document: Document, texts: Sequence[str | None]) -> list[str]:
 def units(
     document: Document, texts: Sequence[str | None], within: str, *, one_speaker: bool = False
 ) -> Iterator[list[str]]:
-    """The sentences of each paragraph or section, or of the whole document, without `None`.
+    """Yield the sentences of each unit of a document: a paragraph, a section, or all of it.
 
-    Text outside the sections (a title, or a heading between two) is left out. With `one_speaker` a
-    unit ends where the speaker changes: in print, a paragraph of speech follows another one.
+    `texts` are those of the document's sentences; None is left out, and so is text outside the
+    sections (a title, or a heading between two). With `one_speaker` a unit ends where the speaker
+    changes: in print, a paragraph of speech follows another one.
     """
     if document.sentences is None:
         yield [text for text in texts if text is not None]
@@ -165,15 +170,19 @@ def units(
     bounds = document.paragraphs if within == "paragraph" else document.sections
     unit_of: list[int | None] = [0] * len(texts)
     if bounds and within != "document":
-        at = bounds.at if isinstance(bounds, Sections) else partial(bisect_right, bounds.start)
-        unit_of = [at(start) for start in document.sentences.start]
-    speakers = accumulate(_speaks_next(document, texts)) if one_speaker else repeat(0, len(texts))
-    for (number, _), unit in groupby(zip(unit_of, speakers, texts, strict=True), itemgetter(0, 1)):
-        if number is not None:
-            yield [text for _, _, text in unit if text is not None]
+        unit_at = bounds.at if isinstance(bounds, Sections) else partial(bisect_right, bounds.start)
+        unit_of = [unit_at(start) for start in document.sentences.start]
+    speakers = (
+        accumulate(_speaker_changes(document, texts)) if one_speaker else repeat(0, len(texts))
+    )
+    rows = zip(unit_of, speakers, texts, strict=True)
+    for (unit, _), group in groupby(rows, itemgetter(0, 1)):
+        if unit is not None:
+            yield [text for _, _, text in group if text is not None]
 
 
-def _speaks_next(document: Document, texts: Sequence[str | None]) -> Iterator[bool]:
+def _speaker_changes(document: Document, texts: Sequence[str | None]) -> Iterator[bool]:
+    """Yield for each sentence whether it begins a paragraph of speech after another speech."""
     assert document.sentences is not None and document.paragraphs is not None
     paragraphs, before = set(document.paragraphs.start), ""
     for start, text in zip(document.sentences.start, texts, strict=True):
@@ -183,12 +192,12 @@ def _speaks_next(document: Document, texts: Sequence[str | None]) -> Iterator[bo
 
 
 def words(texts: Iterable[str]) -> int:
-    """Numbers of words, separated by white space."""
+    """Return the number of words in all texts, separated by white space."""
     return sum(len(text.split()) for text in texts)
 
 
 def quoted(sentence: str) -> tuple[bool, bool]:
-    """Whether a quotation mark begins the sentence, and whether one ends it.
+    """Return whether a quotation mark begins the sentence, and whether one ends it.
 
     Speech has both, speech with "he said" one, narration none.
     """
@@ -196,27 +205,27 @@ def quoted(sentence: str) -> tuple[bool, bool]:
 
 
 def style(text: str) -> int:
-    """A bit for each of `STYLES` that the text contains."""
+    """Return an integer with a bit set for each mark of `STYLES` in the text."""
     return sum(bool(re.search(mark, text)) << bit for bit, mark in enumerate(STYLES))
 
 
 def foreign_marks(surroundings: int) -> int:
-    """The marks that a text lacks while it has the other one of their pair, as bits of `STYLES`.
+    """Return the marks, as bits of `STYLES`, that would be foreign in a text of this `style`.
 
-    `surroundings`: the `style` of the text. A sentence with a straight apostrophe among sentences
-    with typographic ones reveals that it came from elsewhere.
+    They are those whose counterpart the text uses, but not them: a straight apostrophe among
+    typographic ones reveals that a sentence came from another text.
     """
     alternatives = (surroundings & STRAIGHT) << 1 | (surroundings >> 1) & STRAIGHT
     return alternatives & ~surroundings
 
 
 def balanced(paragraph: Sequence[str]) -> list[str]:
-    """The sentences of a paragraph, each with paired quotation marks.
+    """Return the sentences of a paragraph, each with paired quotation marks.
 
     A sentence that is part of a longer quotation gets an opening mark, a closing mark, or both. A
-    quotation that the paragraph leaves open continues to its end, as in print; but if a mark opens
-    again, the one before was not closed. Balanced sentences stay unchanged. Quotations within
-    quotations (`‘ ’`) are treated alike.
+    quotation that the paragraph leaves open continues to its end, as in print; but if another mark
+    opens first, the quotation ends in its own sentence. Sentences with paired marks stay unchanged.
+    Quotations within quotations (`‘ ’`) are treated in the same way.
     """
     sentences = _singles(paragraph)
     inside: list[int] = []  # sentences without a mark after an open quotation
@@ -237,16 +246,15 @@ def balanced(paragraph: Sequence[str]) -> list[str]:
 
 
 def _quote(sentences: list[str], numbers: Sequence[int], opening: str) -> None:
+    """Put the mark `opening` and its closing mark around some sentences, in place."""
     for number in numbers:
         sentences[number] = f"{opening}{sentences[number]}{CLOSES[opening]}"
 
 
 def _singles(paragraph: Sequence[str]) -> list[str]:
-    """The sentences of a paragraph, each with paired single quotation marks.
-
-    As `’` is also an apostrophe, it closes a quotation of another sentence only after punctuation.
-    A `‘` that is never closed and precedes a lower-case letter is an apostrophe too (`‘em`).
-    """
+    """Return the sentences of a paragraph, each with paired single quotation marks. As `’` is also
+    an apostrophe, it closes a quotation of another sentence only after punctuation. A `‘` that is
+    never closed and precedes a lower-case letter is an apostrophe too (`‘em`)."""
     sentences = list(paragraph)
     inside: list[int] = []
     opened = False
@@ -269,19 +277,19 @@ def _singles(paragraph: Sequence[str]) -> list[str]:
 
 
 def _closed(text: str, start: int = 0) -> str:
-    """The text with `’` at the end of the quotation around `start`, or at its own end."""
+    """Return the text with a `’` before the first `”` from `start` on, or at its end."""
     end = text.find("”", start)
     end = end if end >= 0 else len(text)
     return f"{text[:end]}’{text[end:]}"
 
 
 def unpaired(text: str, opened: str = "") -> tuple[list[str], list[str]]:
-    """The opening marks missing at the start of a sentence, and those that it leaves open.
+    """Return the opening marks missing at the start of a sentence, and those that it leaves open.
 
-    `opened`: the mark of a quotation that is open before it. A straight mark opens at the
+    `opened` is the mark of a quotation that is open before it. A straight mark opens at the
     beginning, after a space, a dash or a bracket; after a digit it may mean inches.
     """
-    lacking: list[str] = []
+    missing: list[str] = []
     open_marks: list[str] = []
     for match in MARKS.finditer(text):
         mark, before, after = match[0], text[: match.start()][-1:], text[match.end() :][:1]
@@ -298,5 +306,5 @@ def unpaired(text: str, opened: str = "") -> tuple[list[str], list[str]]:
         elif open_marks:
             open_marks.pop()
         else:
-            lacking.append(opened or OPENS[mark])
-    return lacking, open_marks
+            missing.append(opened or OPENS[mark])
+    return missing, open_marks

@@ -1,4 +1,4 @@
-"""Random streams that no unrelated setting can change."""
+"""Random streams that depend only on a seed, a stage and a document."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ Words = NDArray[np.uint64]
 
 
 def stable_id(name: str) -> int:
-    """The first 8 bytes of sha256 of `name` as an unsigned integer."""
+    """Return the first 8 bytes of the sha256 of `name` as an unsigned integer."""
     return int.from_bytes(hashlib.sha256(name.encode("utf-8")).digest()[:8], "big")
 
 
 def mixed(words: Words) -> Words:
-    """The output function of SplitMix64 (Steele, Lea, Flood 2014), a bijection of 64-bit words."""
+    """Return 64-bit words, each mixed to another by SplitMix64 (Steele, Lea, Flood 2014)."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
 
 
 def stream(seed: int, stage: str, document: str = "", epoch: int = 0) -> np.random.Generator:
-    """The generator of one stage for one document, independent of what ran before."""
+    """Return the random generator of a stage for a document, independent of earlier draws."""
     return np.random.default_rng([seed, stable_id(stage), stable_id(document), epoch])

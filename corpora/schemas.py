@@ -28,10 +28,11 @@ AUDIT = b"discorpora:audit"
 
 
 def schema(*, audit: str = "", **columns: pa.DataType | Sequence[str]) -> pa.Schema:
-    """Columns without nulls: each has a type, or for a class label the names of its classes.
+    """Return a schema of columns without nulls.
 
-    `audit`: the rows' kind for the audit's rules (`corpora.audit.features.KINDS`); without a kind
-    only labels and duplicates are counted.
+    A column is given by its type, or for a class label by the names of the classes. `audit` is the
+    kind of the rows for the audit's rules (`corpora.audit.features.KINDS`); without a kind only
+    labels and duplicates are counted.
     """
     return pa.schema(
         [
@@ -45,7 +46,7 @@ def schema(*, audit: str = "", **columns: pa.DataType | Sequence[str]) -> pa.Sch
 
 
 def texts(*names: str) -> dict[str, pa.DataType]:
-    """Columns of text, for `schema`."""
+    """Return columns of text with these names, for `schema`."""
     return dict.fromkeys(names, STRING)
 
 
@@ -65,7 +66,7 @@ PAIRS = schema(
 
 
 def dissent(markers: Sequence[str]) -> pa.Schema:
-    """DisSent with these label names: two clauses, and the marker that joined them."""
+    """Return the schema of DisSent: two clauses, and as the label one of `markers`."""
     return schema(
         audit="labelled",
         **texts("doc", "group"),
@@ -134,18 +135,18 @@ CRITERIA = schema(
     sentence_bin=pa.list_(INT8),
     paragraph_bin=pa.list_(INT8),
 )
-"""Sentences of a document in order, with positions; `headings[section[i]]` is the heading."""
+"""The sentences of a document with their positions; `headings[section[i]]` is over sentence i."""
 
 
 def pdtb(names: Sequence[str]) -> pa.Schema:
-    """Relations with these label names: the two arguments without the connective."""
+    """Return the schema of PDTB relations: two arguments without the connective, and a label."""
     return schema(
         audit="labelled", doc=STRING, label=names, **texts("arg1", "arg2", "connective", "sense")
     )
 
 
 def rst(names: Sequence[str]) -> pa.Schema:
-    """Nodes of rhetorical structure trees with these label names: the EDUs of both subtrees."""
+    """Return the schema of nodes of RST trees: the EDUs of both subtrees, and a label."""
     return schema(
         audit="labelled", doc=STRING, label=names, relation=STRING, left=STRINGS, right=STRINGS
     )
@@ -157,9 +158,9 @@ PDTB_MARKED = schema(
 """Two arguments: is there a connective between them in the text (label 1)?"""
 
 
-def marked(names: Sequence[str], about: Sequence[str] = ("id",)) -> pa.Schema:
-    """Two texts and the marker that joined them, with these names; `about`: further columns."""
-    columns = texts(*about, "s1", "s2")
+def marked(names: Sequence[str], id_columns: Sequence[str] = ("id",)) -> pa.Schema:
+    """Return the schema of two texts and as the label their marker; `id_columns` come first."""
+    columns = texts(*id_columns, "s1", "s2")
     return schema(audit="labelled", **columns, label=names)
 
 
@@ -169,11 +170,11 @@ INSTED_DETECTION = schema(
 INSTED_PAIRWISE = schema(
     audit="intrusion", id=STRING, doc=STRING, position=INT8, pos=STRINGS, neg=STRINGS
 )
-"""As `INTRUSION_DETECTION` and `INTRUSION_PAIRWISE`, of the released data."""
+"""The released data of INSteD in the form of `INTRUSION_DETECTION` and `INTRUSION_PAIRWISE`."""
 
 
 def disrpt(names: Sequence[str]) -> pa.Schema:
-    """Relations of DISRPT with these label names: two units in the order of the text."""
+    """Return the schema of DISRPT's relations: two units in the order of the text, and a label."""
     columns = ("id", "doc", "corpus", "arg1", "arg2", "direction", "kind", "original")
     return schema(audit="labelled", **texts(*columns), label=names)
 

@@ -22,7 +22,7 @@ def print_table(
     right: Sequence[str] = (),
     whole: Sequence[str] = (),
 ) -> None:
-    """Print a table; the columns in `right` hold numbers, those in `whole` are not broken."""
+    """Print a table; columns in `right` are aligned right, those in `whole` are not wrapped."""
     from rich.table import Table
 
     table = Table(title=plain(title), caption=plain(caption))
@@ -36,14 +36,14 @@ def print_table(
 
 
 def plain(text: str, style: str = "") -> Text:
-    """A text in which neither rich nor the terminal finds a command."""
+    """Return a text without markup for rich and without control characters for the terminal."""
     from rich.text import Text
 
     return Text(text.translate(_CONTROL), style=style)
 
 
 def wide_console() -> Console:
-    """A console as wide as the terminal, or 132 columns where the output is not a terminal."""
+    """Return a console as wide as the terminal, or of 132 columns if the output is no terminal."""
     from rich.console import Console
 
     console = Console()

@@ -1,4 +1,4 @@
-"""TOML files whose keys know their line (`tomllib` gives no positions), and TOML for cards."""
+"""TOML files with the line of each key (`tomllib` gives no positions), and writing of TOML."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEY = re.compile(rf"\s*(?P<keys>{_NAME}(?:\s*\.\s*{_NAME})*)\s*=")
 
 @dataclass(frozen=True)
 class TomlFile:
-    """The tables of a TOML file, and where each key stands."""
+    """The tables of a TOML file, and the line of each key."""
 
     path: Path
     table: dict[str, Any]
@@ -28,7 +28,7 @@ class TomlFile:
 
     @classmethod
     def read(cls, path: Path) -> TomlFile:
-        """Raises `ConfigError` for a file that is not UTF-8 or not TOML."""
+        """Read a file; raises `ConfigError` if it is not UTF-8 or not TOML."""
         try:
             text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
             return cls(path, tomllib.loads(text), dict(_positions(text)))
@@ -38,7 +38,7 @@ class TomlFile:
             raise ConfigError(f"not UTF-8 text: {error}", where=str(path)) from None
 
     def where(self, keys: Loc) -> str:
-        """`FILE:LINE` of a key, or of the innermost table around it that the file has."""
+        """Return `FILE:LINE` of a key, or of the innermost table around it that the file has."""
         for end in range(len(keys), 0, -1):
             if keys[:end] in self.lines:
                 return f"{self.path}:{self.lines[keys[:end]]}"
@@ -46,38 +46,39 @@ class TomlFile:
 
 
 def _positions(text: str) -> list[tuple[Loc, int]]:
-    """Each key and the first line that has it. A key inside a text of several lines may be taken
-    for one; it is never asked for."""
-    places: list[tuple[Loc, int]] = []
+    """Return each key with the number of the first line that has it. A line of a text over several
+    lines may look like a key; no one asks for that key."""
+    positions: list[tuple[Loc, int]] = []
     counts: dict[Loc, int] = {}
     table: Loc = ()
     for number, line in enumerate(text.split("\n"), 1):
         if match := _TABLE.match(line):
             table = ()
-            for key in _parts(match["keys"]):
+            for key in _keys(match["keys"]):
                 # `[a.b]` below `[[a]]` is a table of the list's last entry.
                 table = (*table, counts[table], key) if table in counts else (*table, key)
             if match["list"]:
                 counts[table] = counts.get(table, -1) + 1
                 table = (*table, counts[table])
-            places.append((table, number))
+            positions.append((table, number))
         elif match := _KEY.match(line):
-            places.append(((*table, *_parts(match["keys"])), number))
-    return list(dict(reversed(places)).items())
+            positions.append(((*table, *_keys(match["keys"])), number))
+    return list(dict(reversed(positions)).items())
 
 
-def _parts(keys: str) -> Loc:
-    return tuple(part.strip().strip("\"'") for part in keys.split("."))
+def _keys(dotted: str) -> Loc:
+    """Return the keys of a dotted key: `a."b c"` gives `a` and `b c`."""
+    return tuple(key.strip().strip("\"'") for key in dotted.split("."))
 
 
 def toml_lines(table: Mapping[str, Any]) -> list[str]:
-    """A table line by line, with an empty line after it."""
-    given = {key: value for key, value in table.items() if value is not None}
-    return [*(f"{key} = {toml_value(value)}" for key, value in given.items()), ""]
+    """Return the lines `key = value` of a table, without None values, and an empty line."""
+    lines = (f"{key} = {toml_value(v)}" for key, v in table.items() if v is not None)
+    return [*lines, ""]
 
 
 def toml_value(value: Any) -> str:
-    """A value as TOML; its texts and numbers are those of JSON. By hand: `tomllib` only reads."""
+    """Return a value as TOML; texts and numbers as in JSON. By hand: `tomllib` only reads."""
     if isinstance(value, Mapping):
         inside = ", ".join(f"{toml_value(k)} = {toml_value(v)}" for k, v in value.items())
         return f"{{ {inside} }}"

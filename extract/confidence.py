@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from corpora.declared import Table
+from corpora.declared import TomlTable
 from corpora.errors import ConfigError
 from extract.match import PREVIOUS, Matches
 from extract.pairs import SpanColumn
@@ -38,7 +38,7 @@ NOWHERE = -1
 """Stands for a missing token, which has no tag."""
 
 
-class Model(Table):
+class Model(TomlTable):
     """Weights of a logistic model: `numbers` by the name of a feature, `markers`, `patterns`."""
 
     bias: float

@@ -6,13 +6,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from corpora.declared import Table
+from corpora.declared import TomlTable
 
 Mode = Literal["recall", "standalone"]
 WORDS_PER_SHARD = 50_000
 
 
-class PairShape(Table):
+class PairShape(TomlTable):
     """Settings of pairs in any language: the table `[extract]` of a build file."""
 
     markers: str = "all15"
@@ -43,7 +43,7 @@ class PairSettings(PairShape):
         return self.mode != "recall" or self.text == "tokenised"
 
 
-class ParseSettings(Table):
+class ParseSettings(TomlTable):
     """Settings of the parses; all belong to the stage's hash."""
 
     parser: str = "embedded"

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field
 
-from corpora.declared import Table
+from corpora.declared import TomlTable
 from corpora.store.documents import shards_of
 from corpora.store.rows import parquet_batches, write_parquet
 from extract.pairs import Pair, pairs_of
@@ -35,7 +35,7 @@ PARSES = pa.schema(
 Tally = dict[str, int]
 
 
-class Facts(Table):
+class Facts(TomlTable):
     """Facts about a shard in its file's metadata."""
 
     def metadata(self) -> dict[str, str]:
@@ -47,7 +47,7 @@ class Facts(Table):
         return cls.of(json.loads(metadata.get(b"facts", b"{}")), str(path))
 
 
-class ParseCounts(Table):
+class ParseCounts(TomlTable):
     """Counts of parses, and of skipped sentences by reason."""
 
     documents: int = 0
@@ -63,7 +63,7 @@ class ParseFacts(Facts):
     """The markers whose sentences were parsed; None for every sentence."""
 
 
-class Rejects(Table):
+class Rejects(TomlTable):
     """Rejected candidates, by marker and by reason."""
 
     markers: Tally = Field(default_factory=dict)

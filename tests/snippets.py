@@ -199,11 +199,11 @@ def _of_own_options(command: str, words: list[str]) -> Iterator[str]:
     known = {"help", "debug", "trust_remote_code", "key"}
     if command == "evaluate":
         known |= {"json", *Options.model_fields}
-        kinds = [SUITES.find(each) for each in SUITES.own if name in {each, "SUITE", ""}]
+        kinds = [SUITES.find(each) for each in SUITES.built_in if name in {each, "SUITE", ""}]
     elif name in shipped():
         kinds = [read_preset(name).kind]
     else:
-        kinds = [RECIPES.find(each) for each in RECIPES.own]
+        kinds = [RECIPES.find(each) for each in RECIPES.built_in]
     if not kinds and ":" not in name:
         yield f"no suite {name}"
     known |= {field for kind in kinds for field in kind.model_fields}

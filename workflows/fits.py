@@ -133,7 +133,7 @@ def check_model(
     """Check that the model can do what the suite needs."""
     if suite.needs & recipe.can:
         return
-    others = [other for other in SUITES.own if SUITES.find(other).needs & recipe.can]
+    others = [other for other in SUITES.built_in if SUITES.find(other).needs & recipe.can]
     raise ConfigError(
         f"the suite {suite.name} needs a model that {' or '.join(sorted(suite.needs))}; {name!r} "
         f"(recipe {build.models[name].recipe}) {' and '.join(sorted(recipe.can))}",

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
 
 from corpora import licences
-from corpora.declared import Loc, Table, Where, anchored
+from corpora.declared import Loc, TomlTable, Where, anchored
 from corpora.errors import ConfigError, DiscorporaError, nearest
 from corpora.languages import Language
 from corpora.sentences import SplitterName
@@ -90,7 +90,7 @@ Licence = Annotated[str, AfterValidator(_licence)]
 """An SPDX identifier, or one of `corpora.licences`."""
 
 
-class Source(Table):
+class Source(TomlTable):
     """One `[[sources]]` entry: where documents come from and which datasets may use them."""
 
     name: Name
@@ -141,7 +141,7 @@ class Source(Table):
         return {**self.options, **given}
 
 
-class Publisher(Table):
+class Publisher(TomlTable):
     """`[publisher]`: what the cards of all datasets say of who publishes them."""
 
     name: str = ""
@@ -152,14 +152,14 @@ class Publisher(Table):
     """How to cite the data: BibTeX or a sentence; the citation of the method follows it."""
 
 
-class Sentences(Table):
+class Sentences(TomlTable):
     """`[sentences]`: how texts are split into sentences."""
 
     splitter: SplitterName = "rules"
     """`rules`, `source` (the source's own sentences) or `lines`."""
 
 
-class Splits(Table):
+class Splits(TomlTable):
     """`[splits]`: the documents are divided once, for all datasets of the build."""
 
     train: float = 0.8
@@ -189,7 +189,7 @@ class Splits(Table):
             )
 
 
-class Parse(Table):
+class Parse(TomlTable):
     """`[parse]`: how sentences are parsed."""
 
     parser: ParserName = "embedded"
@@ -198,7 +198,7 @@ class Parse(Table):
     """Parse only the sentences that contain a candidate marker."""
 
 
-class Engine(Table):
+class Engine(TomlTable):
     """`[engine]`: where the stages `parse` and `pairs` run; no output depends on it."""
 
     kind: Literal["here", "local", "slurm", "ray"] = "here"
@@ -231,7 +231,7 @@ class Engine(Table):
         return self
 
 
-class Validation(Table):
+class Validation(TomlTable):
     """One `[[validation]]` entry: pairs are scored against gold relations."""
 
     name: Name
@@ -248,7 +248,7 @@ class Validation(Table):
     """How to obtain the gold relations."""
 
 
-class WithSettings(Table):
+class WithSettings(TomlTable):
     """A table whose recipe or suite has settings of its own, in `settings`."""
 
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -344,7 +344,7 @@ class Evaluation(WithSettings):
         return tuple(name for name, _ in self.configurations)
 
 
-class BuildFile(Table):
+class BuildFile(TomlTable):
     """A whole build file; `load_build` reads it."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,99}$"), AfterValidator(_build_name)]
@@ -489,7 +489,7 @@ class BuildFile(Table):
         return located(self._file, keys)
 
     def whereabouts(self, *keys: int | str) -> Where:
-        """The place of a key below `keys`, for `Table.of`."""
+        """The place of a key below `keys`, for `TomlTable.of`."""
         return lambda inner: located(self._file, keys, inner)
 
     def parser_keys(self, source: str, parser: str) -> Loc:

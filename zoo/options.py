@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from corpora.declared import Table
+from corpora.declared import TomlTable
 from corpora.errors import COMMAND_LINE, ConfigError, DiscorporaError, nearest
 from corpora.outside import read_record
 from corpora.processes import collect_rarely, stop_with_build
@@ -35,7 +35,7 @@ SWITCHES = f"""  {TRUST}
 """
 
 
-class Fault(Table):
+class Fault(TomlTable):
     """Why an assignment failed."""
 
     field: str = ""
@@ -45,7 +45,7 @@ class Fault(Table):
     hint: str = ""
 
 
-class Assignment(Table):
+class Assignment(TomlTable):
     """A training or an evaluation for another process."""
 
     reference: str

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, field_validator
 
 from corpora.code import code_hash
-from corpora.declared import REFERENCE, Loc, Table, anchored, portable
+from corpora.declared import REFERENCE, Loc, TomlTable, anchored, portable
 from corpora.errors import COMMAND_LINE, ConfigError, InputError, nearest
 from corpora.outside import read_json, read_record
 from corpora.store.atomic import MANIFEST
@@ -39,7 +39,7 @@ TRUST = "DISCORPORA_TRUST_REMOTE_CODE"
 REGISTRIES = {registry.what: registry for registry in (RECIPES, OBJECTIVES)}
 
 
-class About(Table):
+class About(TomlTable):
     """What the list of recipes and the card say."""
 
     title: str = ""
@@ -52,7 +52,7 @@ class About(Table):
     """Where its settings differ from the paper's, beside what the recipe itself says."""
 
 
-class _File(Table):
+class _File(TomlTable):
     """The tables of a preset's file; the settings are checked by the recipe's class."""
 
     recipe: str

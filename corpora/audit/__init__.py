@@ -1,8 +1,8 @@
-"""The audit of a dataset: what rules without understanding reach on it.
+"""The audit of a dataset: the accuracy of simple rules that understand nothing.
 
 A model learns whatever separates the labels. `audited` fits rules that see only lengths,
 punctuation, words or shared vocabulary (`corpora.audit.rules`), counts labels and duplicates, and
-compares with what the same rules reach on released data. See docs/explanation/audit.md.
+compares with the accuracy of the same rules on released data. See docs/explanation/audit.md.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from corpora.audit.features import KINDS
 from corpora.audit.rules import (
     ALIKE,
     SEED,
-    Example,
-    Reached,
-    divided,
+    AuditedRow,
+    RuleScore,
+    make_divisions,
     nearly_equal,
-    reached,
+    rule_scores,
     too_few,
 )
 from corpora.intervals import FEW
@@ -58,7 +58,10 @@ RULES = {
 
 @dataclass(frozen=True)
 class Share:
-    """A share in per cent with its 95 % interval: `what` of the `n` rows of a split."""
+    """A share of the `n` rows of a split, in per cent, with its 95 % interval.
+
+    `what` says which rows are counted; `chance` is the share expected by chance, 0 if unknown.
+    """
 
     split: str
     what: str
@@ -73,9 +76,9 @@ class Share:
 class Audited:
     """The audit of one configuration.
 
-    `train` rows were fitted on, `test` rows of `units` documents (or rows) scored, in `divisions`;
-    `left_out` is the reason if none were. `above` are the rules that are further above chance than
-    on released data.
+    The rules were fitted on `train` rows, and scored on `test` rows of `units` documents (or rows),
+    in `divisions`; `left_out` is the reason if they were not. `above` describes the rules that are
+    further above chance than on released data.
     """
 
     kind: str
@@ -84,7 +87,7 @@ class Audited:
     units: int
     divisions: int
     left_out: str
-    rules: list[Reached]
+    rules: list[RuleScore]
     above: list[str]
     labels: list[Share]
     duplicates: list[Share]
@@ -92,19 +95,20 @@ class Audited:
 
 @cache
 def released() -> dict[str, dict[str, dict[str, float]]]:
-    """What the rules reach on released data: by kind and rule, by the name of the data."""
-    out: dict[str, dict[str, dict[str, float]]] = {}
+    """Return the accuracy of the rules on released data, by kind, rule and name of the data."""
+    accuracies: dict[str, dict[str, dict[str, float]]] = {}
     table = tomllib.loads(Path(__file__).with_name("released.toml").read_text("utf-8"))
     for entry in table["released"]:
+        of_kind = accuracies.setdefault(entry["kind"], {})
         for rule, value in entry["rules"].items():
-            out.setdefault(entry["kind"], {}).setdefault(rule, {})[entry["data"]] = value
-    return out
+            of_kind.setdefault(rule, {})[entry["data"]] = value
+    return accuracies
 
 
 def audited(configs: Mapping[str, Configuration], spill: Path) -> dict[str, Audited]:
     """Audit each configuration; the same input gives the same figures.
 
-    `spill`: a folder where queries over many rows may write.
+    `spill` is a folder where queries over many rows may write temporary files.
     """
     from threadpoolctl import threadpool_limits
 
@@ -112,30 +116,32 @@ def audited(configs: Mapping[str, Configuration], spill: Path) -> dict[str, Audi
         return {name: _audited(config, engine) for name, config in configs.items()}
 
 
-def to_json(found: Mapping[str, Audited]) -> dict[str, Any]:
-    """What `audit.json` holds."""
+def to_json(audits: Mapping[str, Audited]) -> dict[str, Any]:
+    """Return the content of `audit.json` for the audits of configurations by name."""
     return {
         "sample": {"train": TRAIN, "test": TEST, "seed": SEED},
-        "configs": {name: asdict(one) for name, one in found.items()},
+        "configs": {name: asdict(audit) for name, audit in audits.items()},
     }
 
 
 def _audited(config: Configuration, engine: Engine) -> Audited:
-    labels, duplicates = list(_labels(config, engine)), list(_equal(config, engine))
+    """Audit one configuration."""
+    labels = list(_label_shares(config, engine))
+    duplicates = list(_duplicate_shares(config, engine))
     if not config.kind:
         left_out = "the kind of its rows is unknown"
         return Audited("", 0, 0, 0, 0, left_out, [], [], labels, duplicates)
-    train = config.examples("train", TRAIN) if "train" in config.splits else []
+    train = config.sample("train", TRAIN) if "train" in config.splits else []
     sizes = {name: rows.count_rows() for name, rows in config.splits.items() if name != "train"}
     test = [
         row
         for split, size in sizes.items()
-        for row in config.examples(split, -(-TEST * size // max(TEST, sum(sizes.values()))))
+        for row in config.sample(split, -(-TEST * size // max(TEST, sum(sizes.values()))))
     ]
-    divisions = divided(train, test)
+    divisions = make_divisions(train, test)
     uneven = _uneven(config.kind, [*train, *test])
     left_out = next(filter(None, [uneven, *map(too_few, divisions)]), "")
-    rules = [] if left_out else reached(KINDS[config.kind], divisions)
+    rules = [] if left_out else rule_scores(KINDS[config.kind], divisions)
     for name, share in ({} if left_out else nearly_equal(divisions[0])).items():
         duplicates.append(Share("scored", f"nearly equal to {name}", *share))
     return Audited(
@@ -146,25 +152,23 @@ def _audited(config: Configuration, engine: Engine) -> Audited:
         divisions=len(divisions),
         left_out=left_out,
         rules=rules,
-        above=[said for rule in rules if (said := _above(config.kind, rule))],
+        above=[warning for rule in rules if (warning := _warning(config.kind, rule))],
         labels=labels,
         duplicates=duplicates,
     )
 
 
-def _uneven(kind: str, examples: Sequence[Example]) -> str:
-    """Why the rules of `sp` and `dc` cannot read texts of different lengths, or an empty string."""
+def _uneven(kind: str, examples: Sequence[AuditedRow]) -> str:
+    """Return why rules cannot read texts of different lengths (only `sp`, `dc` cannot), or ""."""
     lengths = sorted({len(text) for example in examples for text in example.texts})
     if kind not in ("sp", "dc") or len(lengths) < 2:
         return ""
     return f"its texts have {lengths[0]} to {lengths[-1]} sentences, where {kind} needs one number"
 
 
-def _above(kind: str, rule: Reached) -> str:
-    """A warning if the whole interval is above what the rule reaches on any released data.
-
-    Released data have even classes, so chance is the same.
-    """
+def _warning(kind: str, rule: RuleScore) -> str:
+    """Return a warning if a rule's interval lies above its accuracy on all released data, else "".
+    Released data have even classes, so chance is the same."""
     others = released().get(kind, {}).get(rule.rule, {})
     if not others or rule.low <= max(others.values()):
         return ""
@@ -175,16 +179,17 @@ def _above(kind: str, rule: Reached) -> str:
 # Counted over all rows.
 
 
-def _share(split: str, what: str, found: int, n: int, chance: float = 0.0) -> Share:
+def _share(split: str, what: str, count: int, n: int, chance: float = 0.0) -> Share:
+    """Return the share of `count` among `n` rows, with a Wilson interval."""
     from scipy.stats import binomtest
 
-    interval = binomtest(found, n).proportion_ci(method="wilson")
-    value, low, high = (round(100 * float(x), 1) for x in (found / n, interval.low, interval.high))
+    interval = binomtest(count, n).proportion_ci(method="wilson")
+    value, low, high = (round(100 * float(x), 1) for x in (count / n, interval.low, interval.high))
     return Share(split, what, value, low, high, n, round(chance, 1))
 
 
-def _labels(config: Configuration, engine: Engine) -> Iterator[Share]:
-    """The most frequent label of each column of labels in each split."""
+def _label_shares(config: Configuration, engine: Engine) -> Iterator[Share]:
+    """Yield the share of the most frequent label, for each label column and split."""
     unnamed: dict[str, list[str]] = {"label": []} if "label" in config.schema.names else {}
     for column, names in (config.classes or unnamed).items():
         query = f"select {_quoted(column)}, count(*) from split group by all order by 2 desc, 1"
@@ -192,53 +197,55 @@ def _labels(config: Configuration, engine: Engine) -> Iterator[Share]:
             engine.name("split", rows)
             counts = engine.rows(query)
             label, most = counts[0]
-            known = names and label is not None and label >= 0
-            what = f"{column} `{names[label] if known else label}`"
+            has_name = names and label is not None and label >= 0
+            what = f"{column} `{names[label] if has_name else label}`"
             total = sum(count for _, count in counts)
             yield _share(split, what, most, total, 100 / len(names or counts))
 
 
-def _equal(config: Configuration, engine: Engine) -> Iterator[Share]:
-    """The share of rows whose texts equal those of an earlier row, or of a row of another split.
-
+def _duplicate_shares(config: Configuration, engine: Engine) -> Iterator[Share]:
+    """Yield the shares of rows whose texts equal those of an earlier row, or of another split.
     Case, punctuation and spaces are ignored. Texts are string columns with more than one word, or
-    with a clause of Chinese or Japanese.
-    """
-    if not (text := ", ".join(_columns_of_text(config))):
+    with a clause of Chinese or Japanese."""
+    if not (texts := ", ".join(_text_columns(config))):
         return
     ignored = r"[^\p{L}\p{M}\p{N}]+"  # M: vowel signs of scripts such as Devanagari
-    letters = f"regexp_replace(lower(concat_ws(' ', {text})), '{ignored}', '', 'g')"
+    letters = f"regexp_replace(lower(concat_ws(' ', {texts})), '{ignored}', '', 'g')"
     sizes = {}
     for split, rows in config.splits.items():
         engine.name("split", rows)
         engine.run(f'create or replace table "{split}" as select md5({letters}) as key from split')
-        counted = engine.rows(f'select count(*), count(distinct key) from "{split}"')
-        sizes[split], distinct = counted[0]
+        ((sizes[split], distinct),) = engine.rows(
+            f'select count(*), count(distinct key) from "{split}"'
+        )
         yield _share(split, "equal to an earlier row", sizes[split] - distinct, sizes[split])
     for one, two in combinations(config.splits, 2):
-        found = engine.value(f'select count(*) from "{two}" where key in (select key from "{one}")')
-        yield _share(two, f"equal to a row of {one}", found, sizes[two])
+        query = f'select count(*) from "{two}" where key in (select key from "{one}")'
+        yield _share(two, f"equal to a row of {one}", engine.value(query), sizes[two])
 
 
 _SEVERAL_WORDS = re.compile(rf" |[{UNSPACED}]{{6}}")
+"""A blank between words, or six characters of Chinese or Japanese."""
+ROWS_TO_TEST = 100
 
 
-def _columns_of_text(config: Configuration) -> Iterator[str]:
-    """The columns of strings, or lists of them, whose first values have more than one word."""
-    some = next(iter(config.splits.values())).head(100)
-    for column in (column for column in some.schema if column.name not in NAMES):
-        listed = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
-        kind = column.type.value_type if listed else column.type
+def _text_columns(config: Configuration) -> Iterator[str]:
+    """Yield SQL for each column of strings, or lists of them, that holds texts of several words.
+    The first rows decide: more than half of their values must have several words."""
+    rows = next(iter(config.splits.values())).head(ROWS_TO_TEST)
+    for column in (column for column in rows.schema if column.name not in NAMES):
+        is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+        kind = column.type.value_type if is_list else column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            given = filter(None, some[column.name].to_pylist())
-            values = [" ".join(filter(None, v)) if listed else v for v in given]
-            if sum(bool(_SEVERAL_WORDS.search(value)) for value in values) > len(values) / 2:
+            values = list(filter(None, rows[column.name].to_pylist()))
+            texts = [" ".join(filter(None, value)) if is_list else value for value in values]
+            if sum(bool(_SEVERAL_WORDS.search(text)) for text in texts) > len(texts) / 2:
                 name = _quoted(column.name)
-                yield f"array_to_string({name}, ' ')" if listed else name
+                yield f"array_to_string({name}, ' ')" if is_list else name
 
 
 def _quoted(column: str) -> str:
-    """The name of a column in SQL."""
+    """Return the name of a column in double quotes, for SQL."""
     escaped = column.replace('"', '""')
     return f'"{escaped}"'
 
@@ -246,11 +253,11 @@ def _quoted(column: str) -> str:
 # What people read.
 
 
-def rendered(found: Mapping[str, Audited]) -> str:
-    """The audit in Markdown, as the card has it."""
-    fitted = {rule.rule for one in found.values() for rule in one.rules}
+def rendered(audits: Mapping[str, Audited]) -> str:
+    """Return the audits of configurations, by name, as Markdown for the card."""
+    fitted = {rule.rule for audit in audits.values() for rule in audit.rules}
     values = {
-        "found": found,
+        "audits": audits,
         "rules": {rule: what for rule, what in RULES.items() if rule in fitted},
         "released": released(),
         "sample": (TRAIN, TEST),

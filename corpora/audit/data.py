@@ -1,9 +1,10 @@
-"""The rows that are audited: the splits of a configuration, and a sample of them as examples."""
+"""The rows that are audited: the splits of a configuration, and a sample of their rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpora.audit.features import KINDS, clean
-from corpora.audit.rules import SEED, Example
+from corpora.audit.rules import SEED, AuditedRow
 from corpora.errors import ConfigError, InputError
 from corpora.schemas import AUDIT
 from corpora.splits import SPLITS
@@ -23,16 +24,19 @@ if TYPE_CHECKING:
 
 ORDER = ("position", "order")
 UNITS = ("doc", "document", "reference_file", "group")
-"""Columns that name a row's document; a number after `#` is a part of it."""
+"""Columns that name a row's document; a number after `#` names a part of it."""
+HIDDEN = -1
+"""The label of a row whose label was not released."""
 NAMES = {*UNITS, "donor", "id"}
-"""Columns that name documents, which may be called `My First Book`: they are not texts."""
+"""Columns of names, such as `My First Book`, which are not texts."""
 
 
 @dataclass(frozen=True)
 class Configuration:
     """One configuration: its splits, and its kind ("" if unknown).
 
-    `documents`: the texts of which a row's orders are (`permuted`).
+    `documents` are the splits of the configuration with the texts, if a row has only orders of
+    their sentences (`permuted`).
     """
 
     splits: Mapping[str, pads.Dataset]
@@ -48,17 +52,19 @@ class Configuration:
         """The names of the classes of each column of labels."""
         return label_names(self.schema.metadata)
 
-    def examples(self, split: str, limit: int) -> list[Example]:
-        """About `limit` rows of a split, drawn with a fixed seed, in their order.
+    def sample(self, split: str, limit: int) -> list[AuditedRow]:
+        """Return about `limit` rows of a split, drawn with a fixed seed, in their order.
 
         Adjacent rows are sampled together: they are the two forms of a text.
+        Rows with an empty text or a hidden label are left out.
         """
         total = self.splits[split].count_rows()
-        blocks = np.random.default_rng(SEED).permutation(-(-total // 2))[: -(-limit // 2)]
-        numbers = np.add.outer(2 * np.sort(blocks), [0, 1]).ravel()
+        pairs, limit_of_pairs = -(-total // 2), -(-limit // 2)  # rounded up
+        drawn = np.random.default_rng(SEED).permutation(pairs)[:limit_of_pairs]
+        numbers = np.add.outer(2 * np.sort(drawn), [0, 1]).ravel()
         numbers = numbers[numbers < total]
         table = self.splits[split].take(pa.array(numbers))
-        columns, pair = {*table.schema.names}, self.kind in ("bso", "dc")
+        columns, paired = {*table.schema.names}, self.kind in ("bso", "dc")
         names = columns_of(table.schema, self.kind)
         unit_column = next((name for name in UNITS if name in columns), "")
         texts: dict[str, list[str]] = {}  # of documents, by their ids
@@ -68,47 +74,48 @@ class Configuration:
                     "has orders of sentences, but not their documents",
                     hint="give the folder of the whole dataset, with its configuration documents",
                 )
-            wanted = pc.field("id").isin(table["document"])
+            in_table = pc.field("id").isin(table["document"])
             for part in self.documents.values():
-                chosen = part.to_table(columns=["id", "sentences"], filter=wanted)
-                texts |= zip(*chosen.to_pydict().values(), strict=True)
-        examples = []
-        for number, row in zip(numbers.tolist(), table.to_pylist(), strict=True):
+                documents = part.to_table(columns=["id", "sentences"], filter=in_table)
+                texts |= zip(*documents.to_pydict().values(), strict=True)
+        rows = []
+        for number, values in zip(numbers.tolist(), table.to_pylist(), strict=True):
+            # One text, or the better and the worse one, each a list of sentences or sides.
             if texts:
-                pos = texts[row["document"]]
-                both = [pos, [pos[i] for i in row["orders"][0]]]
+                original = texts[values["document"]]
+                variants = [original, [original[i] for i in values["orders"][0]]]
             elif KINDS[self.kind].ranked:
-                both = [[*_listed(row.get("prompt")), *_listed(row[name])] for name in names]
+                prompt = _as_list(values.get("prompt"))
+                variants = [[*prompt, *_as_list(values[name])] for name in names]
+            elif names == ("sentences",):
+                variants = [values["sentences"]]
             else:
-                own = row["sentences"] if names == ("sentences",) else [row[name] for name in names]
-                both = [[" ".join(side) if isinstance(side, list) else side for side in own]]
-            unit = str(row[unit_column]).split("#")[0] if unit_column else f"{split} {number}"
-            at = row.get("position") if self.kind in ("dc", "intrusion") else None
-            example = Example(
-                texts=tuple(tuple(clean(sentence or "") for sentence in text) for text in both),
-                label=0 if KINDS[self.kind].ranked else row["label"],
-                unit=unit if unit_column or not pair else f"{split} {number // 2}",
-                item=(split, number // 2 if pair else number),
+                sides = [values[name] for name in names]
+                variants = [[" ".join(s) if isinstance(s, list) else s for s in sides]]
+            item = number // 2 if paired else number
+            position = values.get("position") if self.kind in ("dc", "intrusion") else None
+            row = AuditedRow(
+                texts=tuple(tuple(clean(sentence or "") for sentence in text) for text in variants),
+                label=0 if KINDS[self.kind].ranked else values["label"],
+                unit=str(values[unit_column]).split("#")[0] if unit_column else f"{split} {item}",
+                item=(split, item),
                 tenth=10 * number // total,
-                columns=tuple(map(row.get, ORDER)) if {*ORDER} <= columns else None,
-                place=None if at is None or at < 0 else (len(both[0]), at),
+                columns=tuple(map(values.get, ORDER)) if {*ORDER} <= columns else None,
+                place=None if position is None or position < 0 else (len(variants[0]), position),
             )
-            # A label of -1 is hidden.
-            if all(all(text) and text for text in example.texts) and example.label not in (
-                None,
-                -1,
-            ):
-                examples.append(example)
-        return examples
+            has_text = all(all(text) and text for text in row.texts)
+            if has_text and row.label not in (None, HIDDEN):
+                rows.append(row)
+        return rows
 
 
-def _listed(text: str | list[str] | None) -> list[str]:
-    """A text or the list of its sentences, as a list."""
+def _as_list(text: str | list[str] | None) -> list[str]:
+    """Return a text, or its sentences, as a list."""
     return [text] if isinstance(text, str) else text or []
 
 
 def built(folder: Path, configs: Mapping[str, Any]) -> dict[str, Configuration]:
-    """The configurations of a built folder, whose manifest has these entries.
+    """Return the configurations of a built folder, whose manifest has these entries.
 
     Raises `ConfigError` for files whose declared kind does not fit their columns, and `InputError`
     for a file that is missing.
@@ -121,14 +128,15 @@ def built(folder: Path, configs: Mapping[str, Any]) -> dict[str, Configuration]:
             split: [str(folder / shard["file"]) for shard in entry["splits"][split]["shards"]]
             for split in sorted(entry["splits"], key=[*SPLITS, *entry["splits"]].index)
         }
-        for file in [file for own in files.values() for file in own if not Path(file).is_file()]:
-            hint = "remove the folder and build it again, or copy all of it"
-            raise InputError("is missing: the folder is incomplete", where=file, hint=hint)
-        splits[name] = {split: pads.dataset(own) for split, own in files.items() if own}
-    found = {}
-    for name, own in splits.items():
-        if own:
-            schema = next(iter(own.values())).schema
+        for file in chain.from_iterable(files.values()):
+            if not Path(file).is_file():
+                hint = "remove the folder and build it again, or copy all of it"
+                raise InputError("is missing: the folder is incomplete", where=file, hint=hint)
+        splits[name] = {split: pads.dataset(paths) for split, paths in files.items() if paths}
+    configurations = {}
+    for name, of_config in splits.items():
+        if of_config:
+            schema = next(iter(of_config.values())).schema
             kind = (schema.metadata or {}).get(AUDIT, b"").decode()
             if kind and (kind not in KINDS or missing(schema, kind)):
                 raise ConfigError(
@@ -136,18 +144,19 @@ def built(folder: Path, configs: Mapping[str, Any]) -> dict[str, Configuration]:
                     hint=f"the kinds are: {', '.join(KINDS)}; docs/explanation/audit.md says what "
                     "columns each has",
                 )
-            found[name] = Configuration(own, kind, splits.get("documents", {}))
-    return found
+            documents = splits.get("documents", {})
+            configurations[name] = Configuration(of_config, kind, documents)
+    return configurations
 
 
 def columns_of(schema: pa.Schema, kind: str) -> tuple[str, ...]:
-    """The columns of text of a kind: the first choice that a schema has, else the first one."""
+    """Return a kind's columns of text: the first choice that the schema has, else the first one."""
     choices = KINDS[kind].columns
     return next((names for names in choices if {*names} <= {*schema.names}), choices[0])
 
 
 def missing(schema: pa.Schema, kind: str) -> str:
-    """Which column of a kind's a schema lacks, or an empty string."""
-    wanted = (*(() if KINDS[kind].ranked else ("label",)), *columns_of(schema, kind))
+    """Return a column that the kind needs and the schema lacks (or has as lists), or ""."""
+    needed = (*(() if KINDS[kind].ranked else ("label",)), *columns_of(schema, kind))
     names = {f.name for f in schema if f.name != "label" or not pa.types.is_nested(f.type)}
-    return next((name for name in wanted if name not in names), "")
+    return next((name for name in needed if name not in names), "")

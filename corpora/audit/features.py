@@ -1,7 +1,7 @@
-"""Features of the audit's rules: what can be counted without understanding a text.
+"""Features of the audit's rules: numbers that need no understanding of a text.
 
-Equal sentences and texts are counted once. Vocabularies and weights of words come from the
-training texts.
+Those of equal sentences and texts are computed once. Vocabularies and weights of words come from
+the training texts.
 """
 
 from __future__ import annotations
@@ -19,97 +19,106 @@ from corpora.languages import UNSPACED
 Array = NDArray[np.float64]
 Text = tuple[str, ...]
 """The sentences of a text, or the sides of a relation."""
-Row = tuple[Text, ...]
-"""A text, or the better and the worse one."""
+Variants = tuple[Text, ...]
+"""The only text of a row, or the better and the worse one."""
 Matrix = Any
 """A dense or a sparse matrix with a row for each example."""
 
 COSINES_AT_ONCE = 50_000
 WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]"
-"""A word or a mark; where no blanks stand between words, a character."""
+"""A word or a mark; in Chinese and Japanese, a character."""
 _OPENING = re.compile(r'(?:^|(?<=[\s(\[—-]))"(?=\S)')
 
 
 def clean(text: str) -> str:
-    """`text` with “ and ” for the quotation marks of treebanks (`` and '') and for straight ones.
+    """Return `text` with “ and ” for straight quotation marks and those of treebanks (`` and '').
 
-    A straight one opens at the start of a text and after a space, a dash or a bracket.
+    A straight mark opens at the start of a text and after a space, a dash or a bracket.
     """
     text = text.replace("``", "“").replace("''", "”").strip()
     return _OPENING.sub("“", text).replace('"', "”")
 
 
 def shape_of(text: str) -> list[float]:
-    """19 numbers of a sentence: length, quotation marks, case, final mark, other marks, digits."""
+    """Return 19 numbers of a sentence: length, quotation marks, case, final mark, marks, digits."""
     words, end = text.split(), text.rstrip("”’)] ")[-1:]
-    letter = next(filter(str.isalpha, text), "")
-    length = len(text), len(words)
-    marks = [text.count(mark) for mark in ("“", "”", ",", ";", ":", "—", "--")]
+    first_letter = next(filter(str.isalpha, text), "")
+    characters_and_words = len(text), len(words)
     return [
-        *length,
-        *np.log1p(length),
-        length[0] / length[1],
+        *characters_and_words,
+        *np.log1p(characters_and_words),
+        len(text) / len(words),
         text.startswith("“"),
         text.endswith("”"),
-        marks[0] - marks[1],
-        letter.isupper(),
+        text.count("“") - text.count("”"),
+        first_letter.isupper(),
         text[0].islower(),
         *(end == mark for mark in ".?!"),
         bool(end) and end in ",;:—",
-        marks[2],
-        marks[3] + marks[4],
-        marks[5] + marks[6],
+        text.count(","),
+        text.count(";") + text.count(":"),
+        text.count("—") + text.count("--"),
         sum(map(str.isdigit, text)),
         sum(map(str.isupper, text)),
     ]
 
 
 def open_quotes(text: Sequence[str]) -> list[float]:
-    """Unopened closing marks, openings inside a quotation, and whether one is open at the end."""
-    wrong, inside = [0, 0], False
+    """Return the numbers of errors in the quotation marks “ and ” of the sentences of a text.
+
+    They are closing marks without an opening one, openings inside a quotation, and 1 if a quotation
+    is open at the end, else 0.
+    """
+    errors, is_open = [0, 0], False
     for mark in re.findall("[“”]", "".join(text)):
         opens = mark == "“"
-        if opens == inside:
-            wrong[opens] += 1
-        inside = opens
-    return [*wrong, inside]
+        if opens == is_open:
+            errors[opens] += 1
+        is_open = opens
+    return [*errors, is_open]
 
 
-# What a kind of dataset makes of the sentences' numbers (`[sentences, numbers]`), of the cosines
-# between its sentences (`[sentences, sentences]`), and of its quotation marks.
+# The features of a text for some kinds of datasets, from the numbers of its sentences (`shapes`
+# [sentences, numbers]), and from the cosines between them (`cosines` [sentences, sentences]).
 
 
 def _spread(shapes: Array) -> Array:
+    """Return mean, standard deviation, minimum and maximum of each number over the sentences."""
     return np.concatenate([shapes.mean(0), shapes.std(0), shapes.min(0), shapes.max(0)])
 
 
 def _sides(shapes: Array) -> Array:
-    differ = np.sign(shapes[0] - shapes[1]) if len(shapes) == 2 else shapes[:0].ravel()
-    return np.concatenate([shapes.ravel(), differ])
+    """Return the numbers of all sentences, and for two the signs of their differences."""
+    signs = np.sign(shapes[0] - shapes[1]) if len(shapes) == 2 else shapes[:0].ravel()
+    return np.concatenate([shapes.ravel(), signs])
 
 
 def _ends_and_trend(shapes: Array) -> Array:
+    """Return the numbers of the first and last sentence, and of each its trend and mean step."""
     trend = np.linspace(-1, 1, len(shapes)) @ shapes / len(shapes)
     steps = np.abs(np.diff(shapes, axis=0)).sum(0) / max(1, len(shapes) - 1)
     return np.concatenate([shapes[0], shapes[-1], trend, steps])
 
 
 def _cohesion(cosines: Array) -> list[float]:
-    """Mean over all pairs, mean and minimum over neighbours, minimum mean to the rest."""
+    """Return four numbers of a text from the cosines [sentences, sentences] of its sentences. They
+    are the mean over all pairs, mean and minimum over neighbours, and the smallest mean cosine of
+    one sentence to the others. The diagonal of `cosines` is 0."""
     if len(cosines) < 2:
         return [0.0] * 4
-    near, rest = np.diag(cosines, 1), cosines.sum(1) / (len(cosines) - 1)
-    return [rest.mean(), near.mean(), near.min(), rest.min()]
+    neighbours, to_others = np.diag(cosines, 1), cosines.sum(1) / (len(cosines) - 1)
+    return [to_others.mean(), neighbours.mean(), neighbours.min(), to_others.min()]
 
 
-def _placed(text: Sequence[Any]) -> list[list[Any]]:
-    """The text with its first sentence at each position."""
+def _with_first_moved(text: Sequence[Any]) -> list[list[Any]]:
+    """Return the orders of a text in which its first sentence is at position 0, 1, 2 and so on."""
     first, *rest = text
-    return [[*rest[:at], first, *rest[at:]] for at in range(len(text))]
+    return [[*rest[:i], first, *rest[i:]] for i in range(len(text))]
 
 
-def _cohesion_placed(cosines: Array) -> list[float]:
-    orders = _placed(range(len(cosines)))
+def _cohesion_with_first_moved(cosines: Array) -> list[float]:
+    """Return the mean cosine of neighbours for each position of the first sentence."""
+    orders = _with_first_moved(range(len(cosines)))
     return [float(np.mean(cosines[order[:-1], order[1:]])) for order in orders]
 
 
@@ -121,16 +130,21 @@ BETTER_AND_WORSE = ("pos", "neg")
 
 
 def _whole(text: Text) -> Text:
+    """Return the sentences of a text joined to one."""
     return (" ".join(text),)
 
 
 class Kind(NamedTuple):
-    """How the rules see a kind of dataset.
+    """The features that the rules use for a kind of dataset.
 
-    `shape`, `cohesion` and `quotes` give features; `bags` the texts of one bag of words each;
-    `alone` is the part of `cohesion` that is a separate rule. `ranked`: pairs of texts, the better
-    one first, whose features are subtracted. `first`: rules on the first sentence alone are added.
-    `columns`: the possible text columns; kinds that are not ranked also have a `label`.
+    - `shape` makes features from the numbers of the sentences, `cohesion` from their cosines,
+      `quotes` from their quotation marks.
+    - `bags` returns texts of which each gives a bag of words.
+    - `alone` is the part of `cohesion` that is a separate rule.
+    - `ranked`: rows are two texts, the better one first, whose features are subtracted; otherwise
+      they have a `label`.
+    - `first`: rules on the first sentence alone are added.
+    - `columns`: the possible text columns.
     """
 
     shape: Callable[[Array], Array]
@@ -152,9 +166,9 @@ KINDS: Mapping[str, Kind] = {
     ),
     "sp": Kind(
         np.ravel,
-        cohesion=_cohesion_placed,
+        cohesion=_cohesion_with_first_moved,
         alone=slice(None),
-        quotes=lambda text: [n for order in _placed(text) for n in open_quotes(order)],
+        quotes=lambda text: [n for order in _with_first_moved(text) for n in open_quotes(order)],
         first=True,
     ),
     "dc": Kind(lambda shapes: np.concatenate([shapes.ravel(), _spread(shapes)]), _whole),
@@ -174,20 +188,20 @@ KINDS: Mapping[str, Kind] = {
 
 
 class Features:
-    """The features of rows by rule: of the text of each, or of the better and the worse one.
+    """Computes the features of rows for each rule.
 
-    Words are learnt from the rows `train`; `test` are all others that follow.
+    Vocabularies are learnt from the rows `train`; `test` are all other rows that `of` is asked for.
     """
 
-    def __init__(self, kind: Kind, train: Sequence[Row], test: Sequence[Row]) -> None:
+    def __init__(self, kind: Kind, train: Sequence[Variants], test: Sequence[Variants]) -> None:
         from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-        learn = list(chain.from_iterable(train))
-        self.kind, every = kind, [*learn, *chain.from_iterable(test)]
-        sentences = dict.fromkeys(chain.from_iterable(every))
+        train_texts = list(chain.from_iterable(train))
+        self.kind, all_texts = kind, [*train_texts, *chain.from_iterable(test)]
+        sentences = dict.fromkeys(chain.from_iterable(all_texts))
         self.index = {sentence: number for number, sentence in enumerate(sentences)}
         self.shapes = np.array([shape_of(sentence) for sentence in sentences], float)
-        self.words = _fitted(
+        self.words = _fit_vocabulary(
             CountVectorizer(
                 ngram_range=(1, 2),
                 min_df=2,
@@ -196,7 +210,7 @@ class Features:
                 token_pattern=WORD,
                 dtype=np.float32,
             ),
-            [bag for text in learn for bag in kind.bags(text)],
+            [bag for text in train_texts for bag in kind.bags(text)],
         )
         weights = TfidfVectorizer(
             ngram_range=(1, 2),
@@ -204,57 +218,63 @@ class Features:
             sublinear_tf=True,
             token_pattern=rf"[{UNSPACED}]|[^\W{UNSPACED}]{{2,}}",
         )
-        coheres = kind.cohesion and any(len(text) > 1 for text in every)
-        fitted = _fitted(weights, map(" ".join, learn)) if coheres else None
-        self.vectors = fitted.transform(sentences) if fitted else None
+        has_pairs = kind.cohesion and any(len(text) > 1 for text in all_texts)
+        tfidf = _fit_vocabulary(weights, map(" ".join, train_texts)) if has_pairs else None
+        self.vectors = tfidf.transform(sentences) if tfidf else None
 
-    def of(self, rows: Sequence[Row]) -> dict[str, Matrix]:
-        """By rule a matrix with a row for each row; of two texts the differences."""
-        one, *two = map(self._of_texts, zip(*rows, strict=True))
-        return {rule: one[rule] - two[0][rule] for rule in one} if two else one
+    def of(self, rows: Sequence[Variants]) -> dict[str, Matrix]:
+        """Return for each rule a matrix of features [rows, features].
+
+        For rows of two texts, the features of the second are subtracted from those of the first.
+        """
+        first, *second = map(self._of_texts, zip(*rows, strict=True))
+        return {rule: first[rule] - second[0][rule] for rule in first} if second else first
 
     def _of_texts(self, texts: Sequence[Text]) -> dict[str, Matrix]:
-        """The features of texts; all numbers together are `numbers`."""
+        """Return for each rule the features of texts; the rule `numbers` has all dense ones."""
         from scipy.sparse import hstack
 
         kind, number = self.kind, {text: n for n, text in enumerate(dict.fromkeys(texts))}
         rows = [[self.index[sentence] for sentence in text] for text in number]
-        out: dict[str, Matrix] = {"surface": np.array([kind.shape(self.shapes[r]) for r in rows])}
-        together = [out["surface"]]
+        features = {"surface": np.array([kind.shape(self.shapes[row]) for row in rows])}
+        numbers = [features["surface"]]
         if self.words:
             columns = zip(*map(kind.bags, number), strict=True)
-            out["bag"] = hstack([self.words.transform(column) for column in columns]).tocsr()
+            features["bag"] = hstack([self.words.transform(column) for column in columns]).tocsr()
         if kind.first:
-            out["first"] = self.shapes[[row[0] for row in rows]]
+            features["first"] = self.shapes[[row[0] for row in rows]]
             if self.words:
-                out["bag_first"] = self.words.transform([text[0] for text in number])
+                features["bag_first"] = self.words.transform([text[0] for text in number])
         if kind.cohesion and self.vectors is not None:
-            together.append(np.array([kind.cohesion(c) for c in self._cosines(self.vectors, rows)]))
-            out["cohesion"] = together[-1][:, kind.alone]
+            cosines = self._cosines(self.vectors, rows)
+            numbers.append(np.array([kind.cohesion(of_text) for of_text in cosines]))
+            features["cohesion"] = numbers[-1][:, kind.alone]
         if kind.quotes:
-            out["quotes"] = np.array([kind.quotes(text) for text in number], float)
-            together.append(out["quotes"])
-        out["numbers"] = np.hstack(together)
-        return {rule: matrix[[number[text] for text in texts]] for rule, matrix in out.items()}
+            features["quotes"] = np.array([kind.quotes(text) for text in number], float)
+            numbers.append(features["quotes"])
+        features["numbers"] = np.hstack(numbers)
+        order = [number[text] for text in texts]
+        return {rule: matrix[order] for rule, matrix in features.items()}
 
     @staticmethod
     def _cosines(vectors: Matrix, rows: Sequence[list[int]]) -> Iterable[Array]:
-        """The cosines between the sentences of each text, 0 on the diagonal."""
+        """Yield the cosines [sentences, sentences] of each text, 0 on the diagonal. `rows` has for
+        each text the rows of its sentences in `vectors`."""
         pairs = [np.triu_indices(len(row), 1) for row in rows]
         one, two = np.hstack([np.take(row, pair) for row, pair in zip(rows, pairs, strict=True)])
-        found = np.empty(len(one))
+        cosines = np.empty(len(one))
         for start in range(0, len(one), COSINES_AT_ONCE):
             part = slice(start, start + COSINES_AT_ONCE)
-            found[part] = np.ravel(vectors[one[part]].multiply(vectors[two[part]]).sum(1))
+            cosines[part] = np.ravel(vectors[one[part]].multiply(vectors[two[part]]).sum(1))
         ends = np.cumsum([len(first) for first, _ in pairs])
-        for row, pair, own in zip(rows, pairs, np.split(found, ends[:-1]), strict=True):
+        for row, pair, of_text in zip(rows, pairs, np.split(cosines, ends[:-1]), strict=True):
             square = np.zeros((len(row), len(row)))
-            square[pair] = own
+            square[pair] = of_text
             yield square + square.T
 
 
-def _fitted(vectorizer: Any, texts: Iterable[str]) -> Any:
-    """The vectorizer with the vocabulary of `texts`; None if no word is in two of them."""
+def _fit_vocabulary(vectorizer: Any, texts: Iterable[str]) -> Any:
+    """Return the vectorizer, fitted to `texts`; None if no word is in two of them."""
     try:
         return vectorizer.fit(texts)
     except ValueError:  # the library's only way to say that the vocabulary is empty

@@ -21,10 +21,10 @@ RELEASED = {"train.txt": "train", "valid.txt": "validation", "test.txt": "test"}
 
 
 def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configuration]:
-    """The configurations of `FOLDER`, `OWNER/NAME` on the Hub, or one of them.
+    """Open the configurations of a dataset: a folder, or `OWNER/NAME` on the Hub.
 
-    A folder that discorpora built or published declares their kinds; of another dataset the default
-    configuration is opened, and `kind` gives its kind.
+    `config` opens only one of them. A folder that discorpora built or published declares their
+    kinds; of another dataset the default configuration is opened, and `kind` gives its kind.
 
     Raises `InputError` for a dataset that cannot be read or lacks the columns of the kind, and
     `ConfigError` for an unknown kind or configuration.
@@ -36,25 +36,25 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
     if folder.is_file():
         raise InputError("is a file, expected a folder", where=spec, hint="give its folder")
     if folder.is_dir() and any((folder / name).is_file() for name in RELEASED):
-        found = {"default": _released(folder, kind)}
+        configs = {"default": _released(folder, kind)}
     else:
-        found = _read(folder if folder.is_dir() else spec, config)
+        configs = _read(folder if folder.is_dir() else spec, config)
     if config:
-        found = {config: found[chosen("configuration", config, found)]}
+        configs = {config: configs[chosen("configuration", config, configs)]}
     if kind:
-        lacking = {name: missing(each.schema, kind) for name, each in found.items()}
-        if all(lacking.values()):
-            column = next(iter(lacking.values()), "label")
+        missing_columns = {name: missing(each.schema, kind) for name, each in configs.items()}
+        if all(missing_columns.values()):
+            column = next(iter(missing_columns.values()), "label")
             single = " of single values" if column == "label" else ""
-            said = f"is not of the kind {kind}: it has no column {column}{single}"
-            raise InputError(said, where=spec)
-        fitting = (name for name, column in lacking.items() if not column)
-        found |= {name: replace(found[name], kind=kind) for name in fitting}
-    return found
+            problem = f"is not of the kind {kind}: it has no column {column}{single}"
+            raise InputError(problem, where=spec)
+        of_kind = (name for name, column in missing_columns.items() if not column)
+        configs |= {name: replace(configs[name], kind=kind) for name in of_kind}
+    return configs
 
 
 def _read(place: Path | str, config: str) -> dict[str, Configuration]:
-    """A folder that was built, a dataset of the Hub, or files that the Hub's library reads."""
+    """Open a built folder, a dataset of the Hub, or files that the Hub's library reads."""
     import pyarrow.dataset as pads
 
     try:
@@ -81,7 +81,7 @@ def _read(place: Path | str, config: str) -> dict[str, Configuration]:
 
 
 def _released(folder: Path, kind: str) -> Configuration:
-    """DiscoEval's files. BSO has no negatives: each line gives both orders."""
+    """Open a folder with the files of one task of DiscoEval; each line of BSO gives both orders."""
     import pyarrow.dataset as pads
 
     task = {"labelled": "SSP"}.get(kind, kind.upper())

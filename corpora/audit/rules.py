@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corpora.audit.features import WORD, Array, Features, Kind, Matrix, Row
+from corpora.audit.features import WORD, Array, Features, Kind, Matrix, Variants
 
 SEED = 13
 FEWEST_TRAIN, FEWEST_TEST = 40, 20
 DRAWS = 1_000
+"""Bootstrap resamples."""
 UNEVEN = 1.1
 """Classes are uneven if the largest has more than this many times its even share."""
 ALIKE = 0.8
@@ -31,16 +32,18 @@ ROWS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class AuditedRow:
     """A row as the rules see it.
 
-    `texts`: its text, or the better and the worse one. `unit` is its document or a substitute; rows
-    with the same `item` are two forms of one text. `tenth` is the row's tenth of the split;
-    `columns` are columns about the position; `place` is the text's length and the number of its
-    changed sentence.
+    - `texts`: its text, or the better and the worse one
+    - `unit`: its document, or the row itself if it names none
+    - `item`: equal for two rows that are forms of one text
+    - `tenth`: the tenth of the split that the row is in, from 0
+    - `columns`: the values of `position` and `order`, if it has them
+    - `place`: the number of sentences of the text, and the position of the changed one
     """
 
-    texts: Row
+    texts: Variants
     label: Hashable
     unit: str
     item: tuple[str, int]
@@ -50,12 +53,12 @@ class Example:
 
 
 class Division(NamedTuple):
-    train: list[Example]
-    test: list[Example]
+    train: list[AuditedRow]
+    test: list[AuditedRow]
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class RuleScore:
     """A rule's accuracy on `n` rows, in per cent, with its interval and chance."""
 
     rule: str
@@ -67,29 +70,33 @@ class Reached:
     n: int
 
 
-def divided(train: list[Example], test: list[Example]) -> list[Division]:
-    """One division, or four if one of the lists is empty: each quarter is tested once."""
+def make_divisions(train: list[AuditedRow], test: list[AuditedRow]) -> list[Division]:
+    """Return a division of training and test rows without common documents.
+
+    If one of the lists is empty, the other one is cut into quarters, and there are four divisions:
+    each tests one quarter.
+    """
     if train and test:
         parts = [(train, test)]
     else:
         rows = train or test
         number = {item: i for i, item in enumerate(dict.fromkeys(row.item for row in rows))}
-        quarters: list[list[Example]] = [[] for _ in range(4)]
+        quarters: list[list[AuditedRow]] = [[] for _ in range(4)]
         for row in rows:
             quarters[4 * number[row.item] // len(number)].append(row)
         parts = [
-            ([row for other in quarters if other is not own for row in other], own)
-            for own in quarters
+            ([row for other in quarters if other is not quarter for row in other], quarter)
+            for quarter in quarters
         ]
-    out = []
+    divisions = []
     for learn, judge in parts:
-        known = {row.unit for row in learn}
-        out.append(Division(learn, [row for row in judge if row.unit not in known]))
-    return out
+        units = {row.unit for row in learn}
+        divisions.append(Division(learn, [row for row in judge if row.unit not in units]))
+    return divisions
 
 
 def too_few(division: Division) -> str:
-    """Why nothing can be fitted, or an empty string."""
+    """Return the reason why no rule can be fitted to a division, or ""."""
     train, test = len(division.train), len(division.test)
     if train < FEWEST_TRAIN or test < FEWEST_TEST:
         return (
@@ -101,64 +108,66 @@ def too_few(division: Division) -> str:
     return ""
 
 
-def reached(kind: Kind, divisions: Sequence[Division]) -> list[Reached]:
-    """What every rule reaches."""
+def rule_scores(kind: Kind, divisions: Sequence[Division]) -> list[RuleScore]:
+    """Fit every rule to the training rows of each division; return its accuracy on the others."""
     tests = [row for division in divisions for row in division.test]
     units, labels = [row.unit for row in tests], [row.label for row in tests]
-    trained = Counter(row.label for row in divisions[0].train)
-    classes = 2 if kind.ranked else len(trained)
+    train_labels = Counter(row.label for row in divisions[0].train)
+    classes = 2 if kind.ranked else len(train_labels)
     uneven = not kind.ranked and any(
         max(count.values()) * classes > UNEVEN * count.total()
-        for count in (trained, Counter(labels))
+        for count in (train_labels, Counter(labels))
     )
-    earned: dict[tuple[str, str], list[float]] = defaultdict(list)
+    scores: dict[tuple[str, str], list[float]] = defaultdict(list)  # of each test row
     for train, test in divisions:
-        learn, judge = ([row.texts for row in rows] for rows in (train, test))
-        features = Features(kind, learn, judge)
-        a, b = features.of(learn), features.of(judge)
-        for rule in a:
+        train_texts, test_texts = ([row.texts for row in rows] for rows in (train, test))
+        features = Features(kind, train_texts, test_texts)
+        train_features, test_features = features.of(train_texts), features.of(test_texts)
+        for rule, matrix in train_features.items():
+            matrices = matrix, test_features[rule]
             if kind.ranked:
-                earned[rule, "pairwise"] += _ranked(a[rule], b[rule], len(train))
+                scores[rule, "pairwise"] += _ranked(*matrices)
                 continue
-            earned[rule, "accuracy"] += _classified(a[rule], b[rule], train, test, None)
+            scores[rule, "accuracy"] += _classified(*matrices, train, test, None)
             if uneven:
-                earned[rule, "balanced"] += _classified(a[rule], b[rule], train, test, "balanced")
+                scores[rule, "balanced"] += _classified(*matrices, train, test, "balanced")
         if kind.ranked:
             continue
-        keys: dict[str, Callable[[Example], Hashable]] = {"majority": lambda row: 0}
+        keys: dict[str, Callable[[AuditedRow], Hashable]] = {"majority": lambda row: 0}
         keys["row_order"] = lambda row: row.tenth
         if train[0].columns:
             keys["columns"] = lambda row: row.columns
         for rule, key in keys.items():
-            known, asked = ([(key(row), row.label) for row in rows] for rows in (train, test))
-            earned[rule, "accuracy"] += _usual(known, asked)[0]
-    usual = with_interval(earned["majority", "accuracy"], units)[0] if uneven else 100 / classes
-    out = []
-    for (rule, measure), gain in earned.items():
-        balanced = measure == "balanced"
-        figures = with_interval(gain, units, labels if balanced else None)
-        chance = usual if measure == "accuracy" else 100 / classes
-        out.append(Reached(rule, measure, *figures, round(chance, 1), len(gain)))
-    return [*sorted(out, key=lambda each: each.rule != "majority"), *_position(divisions)]
+            cases, queries = ([(key(row), row.label) for row in rows] for rows in (train, test))
+            scores[rule, "accuracy"] += _by_most_frequent(cases, queries)[0]
+    majority = with_interval(scores["majority", "accuracy"], units)[0] if uneven else 100 / classes
+    results = []
+    for (rule, measure), values in scores.items():
+        figures = with_interval(values, units, labels if measure == "balanced" else None)
+        chance = majority if measure == "accuracy" else 100 / classes
+        results.append(RuleScore(rule, measure, *figures, round(chance, 1), len(values)))
+    return [*sorted(results, key=lambda each: each.rule != "majority"), *_position(divisions)]
 
 
-def _position(divisions: Sequence[Division]) -> list[Reached]:
-    """How often the changed position is the most frequent one in texts of that length."""
+def _position(divisions: Sequence[Division]) -> list[RuleScore]:
+    """Return the accuracy of the most frequent changed position in texts of the same length."""
     right: list[float] = []
     chances: list[float] = []
     units: list[str] = []
     for train, test in divisions:
-        known, asked = ([row.place for row in rows if row.place] for rows in (train, test))
-        found, chance = _usual(known, asked)
-        right, chances = right + found, chances + chance
+        cases, queries = ([row.place for row in rows if row.place] for rows in (train, test))
+        is_right, chance = _by_most_frequent(cases, queries)
+        right, chances = right + is_right, chances + chance
         units += [row.unit for row in test if row.place]
     if not right:
         return []
     figures = with_interval(right, units)
-    return [Reached("position", "accuracy", *figures, _percent(np.mean(chances)), len(right))]
+    return [RuleScore("position", "accuracy", *figures, _percent(np.mean(chances)), len(right))]
 
 
 def _fit(matrix: Matrix, labels: Any, weight: str | None = None, *, ranked: bool = False) -> Any:
+    """Fit a logistic regression; `weight` is its `class_weight`. `ranked`: features are differences
+    of two texts, so 0 stays 0 and there is no intercept."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -175,74 +184,83 @@ def _fit(matrix: Matrix, labels: Any, weight: str | None = None, *, ranked: bool
 
 
 def _classified(
-    a: Matrix, b: Matrix, train: Sequence[Example], test: Sequence[Example], weight: str | None
+    train_features: Matrix,
+    test_features: Matrix,
+    train: Sequence[AuditedRow],
+    test: Sequence[AuditedRow],
+    weight: str | None,
 ) -> list[float]:
-    """1 for each test row whose label is found, else 0."""
-    classes = {label: n for n, label in enumerate(dict.fromkeys(r.label for r in (*train, *test)))}
-    fitted = _fit(a, [classes[row.label] for row in train], weight)
-    return (fitted.predict(b) == [classes[row.label] for row in test]).astype(float).tolist()
+    """Return 1 for each test row whose label is predicted correctly, else 0."""
+    labels = dict.fromkeys(row.label for row in (*train, *test))
+    number = {label: n for n, label in enumerate(labels)}
+    model = _fit(train_features, [number[row.label] for row in train], weight)
+    correct = model.predict(test_features) == [number[row.label] for row in test]
+    return correct.astype(float).tolist()
 
 
-def _ranked(a: Matrix, b: Matrix, trained: int) -> list[float]:
-    """1 for each pair whose better text ranks higher, 1/2 for a tie; one feature counts by sign."""
-    dense = isinstance(a, np.ndarray)
+def _ranked(train: Matrix, test: Matrix) -> list[float]:
+    """Return 1 for each test pair whose better text gets the higher score, 1/2 for a tie, else 0.
+    Rows are the features of the better text minus those of the worse one. A single feature is not
+    fitted: only the sign that most training pairs have is used."""
+    dense = isinstance(train, np.ndarray)
     if dense:
-        a, b = a.round(9), b.round(9)  # rounding errors do not break ties
-    if a.shape[1] == 1:
-        direction = 1 if (a > 0).sum() >= (a < 0).sum() else -1
-        z = direction * b[:, 0]
+        train, test = train.round(9), test.round(9)  # rounding errors do not break ties
+    if train.shape[1] == 1:
+        direction = 1 if (train > 0).sum() >= (train < 0).sum() else -1
+        differences = direction * test[:, 0]
     else:
         # Every other pair is swapped, so that there are two classes.
-        turn = np.where(np.arange(trained) % 2, -1.0, 1.0)[:, None]
-        turned = a * turn if dense else a.multiply(turn).tocsr()
-        z = _fit(turned, turn[:, 0] > 0, ranked=True).decision_function(b)
-    return np.where(np.abs(z) < 1e-9, 0.5, z > 0).tolist()
+        signs = np.where(np.arange(train.shape[0]) % 2, -1.0, 1.0)[:, None]
+        swapped = train * signs if dense else train.multiply(signs).tocsr()
+        model = _fit(swapped, signs[:, 0] > 0, ranked=True)
+        differences = model.decision_function(test)
+    return np.where(np.abs(differences) < 1e-9, 0.5, differences > 0).tolist()
 
 
-def _usual(
-    known: Sequence[tuple[Hashable, Hashable]], asked: Sequence[tuple[Hashable, Hashable]]
+def _by_most_frequent(
+    cases: Sequence[tuple[Hashable, Hashable]], queries: Sequence[tuple[Hashable, Hashable]]
 ) -> tuple[list[float], list[float]]:
-    """Whether each case of `asked` has the most frequent value of `known` cases with its key.
-
-    All of `known` count for a new key. Also returns chance: 1 over the number of their values.
-    """
+    """Predict the value of each query as the most frequent one of the `cases` with its key. Cases
+    and queries are pairs of key and value; for a new key all cases count. Returns for each query 1
+    if the prediction is right, else 0, and chance: 1 over the number of possible values."""
     counts: dict[Hashable, Counter[Hashable]] = defaultdict(Counter)
-    for key, value in known:
+    for key, value in cases:
         counts[key][value] += 1
         counts[None][value] += 1
-    found = [(counts[key if key in counts else None], value) for key, value in asked]
-    right = [float(count.most_common(1)[0][0] == value) for count, value in found]
-    return right, [1 / len(count) for count, _ in found]
+    pairs = [(counts[key if key in counts else None], value) for key, value in queries]
+    right = [float(count.most_common(1)[0][0] == value) for count, value in pairs]
+    return right, [1 / len(count) for count, _ in pairs]
 
 
 @lru_cache(2)
-def _draws(units: int) -> Array:
-    """How often each unit is in each bootstrap resample."""
+def _resamples(units: int) -> Array:
+    """Return how often each unit is in each bootstrap resample: [DRAWS, units]."""
     even = np.full(units, 1 / units)
     return np.random.default_rng(SEED).multinomial(units, even, size=DRAWS).astype(float)
 
 
 def with_interval(
-    earned: Sequence[float] | Array,
+    scores: Sequence[float] | Array,
     units: Sequence[str],
     classes: Sequence[Hashable] | None = None,
 ) -> tuple[float, float, float]:
-    """The mean score, in per cent, and its 95 % interval over units.
+    """Return the mean of `scores` and its 95 % bootstrap interval over units, all in per cent.
 
-    With `classes`, the mean of the classes' means.
+    `units` and `classes` have an entry for each score. With `classes`, the mean is that of the
+    classes' means.
     """
     labels = classes or [0] * len(units)
     row = {unit: n for n, unit in enumerate(dict.fromkeys(units))}
     column = {label: n for n, label in enumerate(dict.fromkeys(labels))}
-    where = [row[unit] for unit in units], [column[label] for label in labels]
-    won, rows = np.zeros((2, len(row), len(column)))
-    np.add.at(won, where, earned)
-    np.add.at(rows, where, 1)
-    times = _draws(len(row))
+    cells = [row[unit] for unit in units], [column[label] for label in labels]
+    sums, counts = np.zeros((2, len(row), len(column)))  # [units, classes] each
+    np.add.at(sums, cells, scores)
+    np.add.at(counts, cells, 1)
+    times = _resamples(len(row))
     with np.errstate(invalid="ignore"):  # a resample without a row of some class
-        draws = np.nanmean((times @ won) / (times @ rows), axis=1)
-    value = (won.sum(0) / rows.sum(0)).mean()
-    low, high = np.percentile(draws, [2.5, 97.5])
+        means = np.nanmean((times @ sums) / (times @ counts), axis=1)
+    value = (sums.sum(0) / counts.sum(0)).mean()
+    low, high = np.percentile(means, [2.5, 97.5])
     return _percent(value), _percent(low), _percent(high)
 
 
@@ -251,32 +269,33 @@ def _percent(share: Any) -> float:
 
 
 def nearly_equal(division: Division) -> dict[str, tuple[float, float, float, int]]:
-    """By name, the share of test texts nearly equal to a training text, or to another test text.
+    """Return the share of test texts nearly equal to a training text, or to another test text.
 
-    With its interval and the number of texts. Equal texts and forms of one item do not count.
+    Each has its interval and the number of texts. Equal texts count once, and forms of one item are
+    not compared.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
-    def once(rows: Sequence[Example]) -> list[Example]:
+    def without_equal(rows: Sequence[AuditedRow]) -> list[AuditedRow]:
         return list({tuple(sorted(row.texts[0])): row for row in reversed(rows)}.values())
 
-    train, test = once(division.train), once(division.test)
+    train, test = without_equal(division.train), without_equal(division.test)
     items = {item: n for n, item in enumerate(dict.fromkeys(r.item for r in (*train, *test)))}
     item = np.array([items[row.item] for row in (*train, *test)])
     texts = [" ".join(row.texts[0]) for row in (*train, *test)]
     words = CountVectorizer(binary=True, token_pattern=WORD, dtype=np.float32)
     bags = words.fit_transform(texts)
     size: Array = np.asarray(bags.sum(1), float).ravel()
-    alike = []
+    blocks = []
     for start in range(len(train), len(texts), ROWS_AT_ONCE):
         part = slice(start, min(start + ROWS_AT_ONCE, len(texts)))
-        shared = (bags[part] @ bags.T).toarray()
-        similar = shared >= ALIKE * (size[part, None] + size - shared)
-        similar[item[part, None] == item] = False
-        alike.append(np.c_[similar[:, : len(train)].any(1), similar[:, len(train) :].any(1)])
-    found = np.concatenate(alike).astype(float)
+        common = (bags[part] @ bags.T).toarray()
+        alike = common >= ALIKE * (size[part, None] + size - common)
+        alike[item[part, None] == item] = False
+        blocks.append(np.c_[alike[:, : len(train)].any(1), alike[:, len(train) :].any(1)])
+    has_alike = np.concatenate(blocks).astype(float)  # [test texts, 2]
     units = [row.unit for row in test]
     return {
-        name: (*with_interval(found[:, side], units), len(test))
+        name: (*with_interval(has_alike[:, side], units), len(test))
         for side, name in enumerate(("a training row", "another scored row"))
     }

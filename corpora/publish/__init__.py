@@ -28,9 +28,10 @@ Status = Literal["published", "unchanged", "dry run"]
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """The result: `revision` is the repository's commit after the push.
+    """The result of a publication; a dry run has only a plan and a status.
 
-    `written` and `deleted` are the paths that the push changed. A dry run has only a plan.
+    `revision` is the repository's commit after the push; `written` and `deleted` are the paths that
+    the push changed.
     """
 
     plan: Publication
@@ -41,7 +42,7 @@ class PublishResult:
     deleted: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """Lines for the user."""
+        """Return the result as lines of text for the user."""
         head = f"{self.plan.folder} -> {self.plan.repo_id} ({self.plan.kind}): {self.status}"
         if self.status == "dry run":
             return [head, *self.plan.lines()]
@@ -86,7 +87,7 @@ def publish(
     url = f"{hub.api.endpoint}/{'datasets/' if kind == 'dataset' else ''}{repo_id}"
     push = Push(hub, plan)
     hub.call(f"publishing {repo_id}", push.run)
-    if not push.tried:
+    if not push.changes:
         log.info("%s is up to date, nothing was pushed", repo_id)
         return PublishResult(plan, "unchanged", url, push.revision)
     hub.call(f"reading {repo_id} back", push.compare)

@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,10 +36,11 @@ log = logging.getLogger("corpora.publish")
 
 T = TypeVar("T")
 
-# 409 and 412: somebody pushed meanwhile. Every retry reads the remote again, so it sees that state.
 TRANSIENT = frozenset({408, 409, 412, 425, 429, 500, 502, 503, 504})
-# A body that is not JSON is a page of a proxy or load balancer.
+"""HTTP statuses that may pass. 409 and 412: somebody else pushed; a retry reads the new state."""
 DROPPED = (httpx.TransportError, json.JSONDecodeError)
+"""Errors of the connection; a body that is not JSON is a page of a proxy or load balancer."""
+MAX_CAUSES = 10
 AGAIN = "publish again later"
 LOGIN = "run `hf auth login`, or set HF_TOKEN, with a token with write permission: "
 LOGIN += "https://huggingface.co/settings/tokens"
@@ -57,9 +58,9 @@ MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class PublishSettings:
-    """Retries: `attempts` of each step.
+    """The maximum attempts of each step, and the seconds to wait between them.
 
-    The first wait is `first_wait` seconds, doubled each time, or as long as the Hub asks, at most
+    The first wait is `first_wait`, doubled each time, or as long as the Hub asks, at most
     `longest_wait`.
     """
 
@@ -78,7 +79,7 @@ class Organisation(BaseModel):
 
 
 class Identity(BaseModel):
-    """What the Hub says of a token's owner, under its own names."""
+    """The Hub's record of a token's owner, with the Hub's names of the keys."""
 
     name: Shown
     orgs: tuple[Organisation, ...] | None = None
@@ -86,7 +87,7 @@ class Identity(BaseModel):
 
 
 class Hub:
-    """The Hub as one user sees it.
+    """A connection to the Hub for one user.
 
     `token` is by default that of `hf auth login` or `HF_TOKEN`; `endpoint` that of `HF_ENDPOINT`.
     Raises `ConfigError` for a missing or malformed token.
@@ -114,37 +115,38 @@ class Hub:
 
     @cached_property
     def identity(self) -> Identity:
-        """The token's owner, asked once: the Hub limits this request strictly."""
+        """The token's owner, requested once: the Hub limits this request strictly."""
         answer = self.call("asking the Hub whose token this is", self.api.whoami)
         return record_of(Identity, answer, f"{self.api.endpoint}/api/whoami-v2", AGAIN)
 
     def require_namespace(self, repo_id: str) -> None:
         """Raise `ConfigError` if the token may not write to the namespace of `repo_id`."""
-        namespace, who = repo_id.split("/")[0], self.identity
-        if who.role == "read":
+        namespace, owner = repo_id.split("/")[0], self.identity
+        if owner.role == "read":
             raise ConfigError("the token may only read", where=repo_id, hint=LOGIN)
-        orgs = {org.name: org.roleInOrg for org in who.orgs or ()}
-        allowed = [who.name, *(name for name, role in orgs.items() if role != "read")]
+        orgs = {org.name: org.roleInOrg for org in owner.orgs or ()}
+        allowed = [owner.name, *(name for name, role in orgs.items() if role != "read")]
         if namespace not in allowed:
-            why = "may only read in" if namespace in orgs else "is not a member of"
+            problem = "may only read in" if namespace in orgs else "is not a member of"
             raise ConfigError(
-                f"{who.name} {why} the namespace {namespace!r}",
+                f"{owner.name} {problem} the namespace {namespace!r}",
                 where=repo_id,
                 hint=f"this token may write to: {', '.join(allowed)}",
             )
 
     def request(self, method: str, address: str, **options: Any) -> bytes:
-        """The answer to a request for which the client has no function."""
+        """Return the body of the answer to a request for which the client has no function."""
         headers = build_hf_headers(token=self.token)
         response = get_session().request(method, address, headers=headers, **options)
         hf_raise_for_status(response)
         return bytes(response.content)
 
-    def call(self, doing: str, function: Callable[[], T]) -> T:
-        """`function()`, retried after temporary failures: 429, 5xx, conflict, no connection.
+    def call(self, step: str, function: Callable[[], T]) -> T:
+        """Call `function`, again after temporary failures: 429, 5xx, conflict, no connection.
 
-        `doing` describes the step in messages. Raises `DiscorporaError` after the last try. Written
-        by hand because the client retries only some requests, and none after a conflict.
+        `step` describes the call in messages: "publishing me/data". Raises `DiscorporaError` after
+        the last attempt. Written by hand because the client retries only some requests, and none
+        after a conflict.
         """
         settings = self.settings
         attempts = max(1, settings.attempts)
@@ -155,15 +157,15 @@ class Hub:
                 raise
             except Exception as error:
                 # All errors of the client: each is explained, none leaks the token.
-                passing, said, hint, wait = _failure(error, self.api.endpoint)
-            message = f"{doing}: {said.replace(self.token, 'hf_***')[:300]}"
+                temporary, problem, hint, wait = _failure(error, self.api.endpoint)
+            message = f"{step}: {problem.replace(self.token, 'hf_***')[:300]}"
             if wait is None:
                 wait = min(settings.first_wait * 2 ** (attempt - 1), settings.longest_wait)
             elif wait > settings.longest_wait:
                 hint = f"the Hub asks to wait {wait:.0f} s: publish again after that"
-            if passing:
+            if temporary:
                 message += f" (try {attempt} of {attempts})"
-            if not passing or wait > settings.longest_wait:
+            if not temporary or wait > settings.longest_wait:
                 break
             if attempt < attempts:
                 log.warning("%s; next try in %.1f s", message, wait)
@@ -173,35 +175,38 @@ class Hub:
 
 
 def _failure(error: Exception, endpoint: str) -> tuple[bool, str, str, float | None]:
-    """Explain an error and its causes: the client wraps failed uploads.
-
-    Returns whether it is temporary, a message, what to do, and the seconds the Hub asks to wait.
-    """
-    links: list[BaseException] = [error]
-    while (link := links[-1].__cause__ or links[-1].__context__) and len(links) < 10:
-        links.append(link)
-    answer = next((r for x in links if (r := getattr(x, "response", None)) is not None), None)
-    if answer is None and any(isinstance(link, DROPPED) for link in links):
+    """Explain an error of the client; the causes are read too, since it wraps failed uploads.
+    Returns whether it is temporary, a message, what to do, and the seconds the Hub asks to wait."""
+    errors: list[BaseException] = [error]
+    while (cause := errors[-1].__cause__ or errors[-1].__context__) and len(errors) < MAX_CAUSES:
+        errors.append(cause)
+    responses = (getattr(each, "response", None) for each in errors)
+    response = next((each for each in responses if each is not None), None)
+    if response is None and any(isinstance(each, DROPPED) for each in errors):
         hint = "check the network and HF_ENDPOINT, then publish again: uploaded files are kept"
         return True, f"no connection to {endpoint}", hint, None
-    if answer is None:
+    if response is None:
         return False, " ".join(str(error).split()) or type(error).__name__, "", None
-    status = int(answer.status_code)
+    status = int(response.status_code)
     message, hint = MEANINGS.get(status, (f"the Hub rejected it ({status})", ""))
     if status >= 500:
         message, hint = f"the Hub has an internal error ({status})", AGAIN
-    if text := next((x for link in links if (x := getattr(link, "server_message", None))), ""):
+    messages = (getattr(each, "server_message", None) for each in errors)
+    if text := next(filter(None, messages), ""):
         message += f" ({' '.join(str(text).split())})"
-    # `Retry-After` or `RateLimit`; by hand: the client reads no date.
-    asked, wait = answer.headers.get("retry-after", "").strip(), None
-    limit = parse_ratelimit_headers(answer.headers)
-    if asked.isdecimal():
-        wait = float(asked)
-    elif asked:
+    return status in TRANSIENT, message, hint, _requested_wait(response.headers)
+
+
+def _requested_wait(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that the headers of an answer ask to wait, None if they ask for nothing.
+    `Retry-After` is read by hand, because the client reads no date; `RateLimit` by the client."""
+    retry_after, limit = headers.get("retry-after", "").strip(), parse_ratelimit_headers(headers)
+    if retry_after.isdecimal():
+        return float(retry_after)
+    if retry_after:
         with suppress(ValueError):
             # Dates of HTTP are in UTC, whether or not they name a zone.
-            left = parsedate_to_datetime(asked).replace(tzinfo=UTC) - datetime.now(UTC)
-            wait = max(0.0, left.total_seconds())
-    elif limit and not limit.remaining:
-        wait = float(limit.reset_in_seconds)
-    return status in TRANSIENT, message, hint, wait
+            wait = parsedate_to_datetime(retry_after).replace(tzinfo=UTC) - datetime.now(UTC)
+            return max(0.0, wait.total_seconds())
+        return None
+    return float(limit.reset_in_seconds) if limit and not limit.remaining else None

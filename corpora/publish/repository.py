@@ -20,7 +20,7 @@ from huggingface_hub.utils.sha import git_hash
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.outside import parsed, record_of
 from corpora.publish.hub import Hub
-from corpora.publish.plan import CARD, OURS, Publication, PublishedFile, named
+from corpora.publish.plan import CARD, OURS, Publication, PublishedFile, data_checksums
 from corpora.store.atomic import MANIFEST
 from corpora.store.manifest import Manifest
 
@@ -41,7 +41,7 @@ class Remote:
 
     @classmethod
     def read(cls, hub: Hub, plan: Publication, revision: str = "") -> Self:
-        """A revision of the repository, by default the newest.
+        """Read a revision of the repository, by default the newest.
 
         Raises `RepositoryNotFoundError`, and `ConfigError` if the repository is public although
         private publication was requested.
@@ -52,50 +52,51 @@ class Remote:
             if not re.fullmatch(r"[0-9a-f]{40}", revision):
                 raise InputError(f"the Hub names a revision {revision[:80]!r}", where=plan.repo_id)
             if plan.private and not info.private:
-                said = "the repository exists and is public, but private publication was requested"
+                problem = "the repository exists and is public"
                 hint = "make it private in its settings on the Hub, or choose another name"
-                raise ConfigError(said, where=plan.repo_id, hint=hint)
-        at: dict[str, Any] = {"repo_type": plan.kind, "revision": revision}
-        entries = hub.api.list_repo_tree(plan.repo_id, recursive=True, **at)
+                raise ConfigError(
+                    f"{problem}, but private publication was requested",
+                    where=plan.repo_id,
+                    hint=hint,
+                )
+        options: dict[str, Any] = {"repo_type": plan.kind, "revision": revision}
+        entries = hub.api.list_repo_tree(plan.repo_id, recursive=True, **options)
         files = {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
 
         def content(path: str) -> bytes | None:
             # Without the client's cache: the current state of the Hub is compared.
-            url = hf_hub_url(plan.repo_id, path, endpoint=hub.api.endpoint, **at)
+            url = hf_hub_url(plan.repo_id, path, endpoint=hub.api.endpoint, **options)
             return hub.request("GET", url) if path in files else None
 
         return cls(revision, files, content(MANIFEST), content(CARD))
 
-    def lacks(self, plan: Publication) -> list[str]:
-        """The data files of the folder that the repository has not, by size and hash."""
+    def missing(self, plan: Publication) -> list[str]:
+        """Return the data files of the plan that the repository lacks or has in other versions."""
 
-        def same(there: RepoFile, file: PublishedFile) -> bool:
-            if there.lfs is not None:
-                return there.lfs.sha256 == file.sha256
-            return there.blob_id == git_hash((plan.folder / file.path).read_bytes())
+        def is_equal(remote: RepoFile | None, file: PublishedFile) -> bool:
+            if remote is None or remote.size != file.bytes:
+                return False
+            if remote.lfs is not None:
+                return remote.lfs.sha256 == file.sha256
+            return remote.blob_id == git_hash((plan.folder / file.path).read_bytes())
 
-        return [
-            file.path
-            for file in plan.data_files
-            if (there := self.files.get(file.path)) is None
-            or there.size != file.bytes
-            or not same(there, file)
-        ]
+        files = plan.data_files
+        return [file.path for file in files if not is_equal(self.files.get(file.path), file)]
 
     def stale(self, plan: Publication) -> list[str]:
-        """Files of an earlier version: named in its manifest, or matched by our card's globs,
-        `CONFIG/SPLIT-*.parquet`.
+        """Return the repository's files of an earlier version, which the plan does not have.
 
-        Otherwise a dataset that now has fewer shards would be loaded with old ones.
+        They are named in its manifest, or matched by our card's globs, `CONFIG/SPLIT-*.parquet`:
+        otherwise a dataset that now has fewer shards would be loaded with old ones.
         """
         try:
-            old = {*named(record_of(Manifest, parsed(self.manifest or b"{}"), MANIFEST))}
+            old = {*data_checksums(record_of(Manifest, parsed(self.manifest or b"{}"), MANIFEST))}
         except InputError:
             old = set()  # the manifest is of another program
         configs = plan.manifest.configs.items()
-        loaded = tuple(f"{config}/{split}-" for config, body in configs for split in body.splits)
+        prefixes = tuple(f"{config}/{split}-" for config, body in configs for split in body.splits)
         for path in self.files:
-            if path.startswith(loaded) and path.count("/") == 1 and path.endswith(".parquet"):
+            if path.startswith(prefixes) and path.count("/") == 1 and path.endswith(".parquet"):
                 old.add(path)
         return sorted((self.files.keys() & old) - {file.path for file in plan.files})
 
@@ -106,7 +107,7 @@ class Push:
 
     Data files go to the Hub's storage first, which no reader sees before a commit. `uploads` are
     kept over retries, so that no file is read and hashed twice; a later run sends only files that
-    the storage lacks. `tried`: whether there was anything to do.
+    the storage lacks. `changes` is False if the repository has this state already.
     """
 
     hub: Hub
@@ -116,13 +117,13 @@ class Push:
     written: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
     uploads: dict[str, CommitOperationAdd] = field(default_factory=dict)
-    tried: bool = False
+    changes: bool = False
 
     def run(self) -> None:
-        """Update the repository to the state of the plan.
+        """Update the repository to the state of the plan; nothing happens if it has it already.
 
-        Safe to repeat after any failure: it reads the remote first, and finds a commit whose answer
-        was lost. A commit names its parent revision, so that a concurrent push is never
+        Safe to repeat after any failure: it reads the repository first, and so finds a commit whose
+        answer was lost. A commit names its parent revision, so that a concurrent push is never
         overwritten.
         """
         hub, plan = self.hub, self.plan
@@ -131,49 +132,49 @@ class Push:
         except RepositoryNotFoundError:
             remote = None
         manifest = (plan.folder / MANIFEST).read_bytes()
-        own = [file.path for file in plan.files if file.path in OURS]
-        if remote and remote.manifest == manifest and remote.files.keys() >= {*own}:
+        our_files = [file.path for file in plan.files if file.path in OURS]
+        if remote and remote.manifest == manifest and remote.files.keys() >= {*our_files}:
             self.revision = remote.revision
-            if not remote.stale(plan) and not remote.lacks(plan):
+            if not remote.stale(plan) and not remote.missing(plan):
                 return
-        if not self.tried:
+        if not self.changes:
             plan.verify()
-            self.tried = True
-        of_kind: dict[str, Any] = {"repo_type": plan.kind}
+            self.changes = True
+        options: dict[str, Any] = {"repo_type": plan.kind}
         if remote is None:
-            hub.api.create_repo(plan.repo_id, private=plan.private, exist_ok=True, **of_kind)
+            hub.api.create_repo(plan.repo_id, private=plan.private, exist_ok=True, **options)
             remote = Remote.read(hub, plan)
         self.revision = remote.revision
         card = plan.card(None if remote.card is None else remote.card.decode(errors="replace"))
         # The commit would check the card's metadata too, but after all the uploads.
         # `RepoCard.validate` asks the public Hub, whatever the endpoint.
-        about = {"content": card, "repoType": plan.kind}
-        hub.request("POST", f"{hub.api.endpoint}/api/validate-yaml", json=about)
-        changed = remote.lacks(plan)
+        body = {"content": card, "repoType": plan.kind}
+        hub.request("POST", f"{hub.api.endpoint}/api/validate-yaml", json=body)
+        changed = remote.missing(plan)
         self._upload(changed)
         stale = remote.stale(plan)
         operations: list[Operation] = [*map(CommitOperationDelete, stale)]
         operations += [self.uploads[path] for path in changed]
         operations.append(CommitOperationAdd(CARD, card.encode("utf-8")))
-        own.remove(CARD)
-        operations += [CommitOperationAdd(path, plan.folder / path) for path in own]
+        our_files.remove(CARD)
+        operations += [CommitOperationAdd(path, plan.folder / path) for path in our_files]
         title = f"Publish {plan.manifest.name or plan.folder.name} with discorpora"
-        above = {"commit_message": title, "parent_commit": self.revision, **of_kind}
-        self.revision = str(hub.api.create_commit(plan.repo_id, operations, **above).oid)
+        options |= {"commit_message": title, "parent_commit": self.revision}
+        self.revision = str(hub.api.create_commit(plan.repo_id, operations, **options).oid)
         self.card = card.encode("utf-8")
-        self.written, self.deleted = (*changed, CARD, *own), tuple(stale)
+        self.written, self.deleted = (*changed, CARD, *our_files), tuple(stale)
 
     def _upload(self, paths: list[str]) -> None:
-        """In batches that are retried separately: `create_commit` would start over."""
-        new = [path for path in paths if path not in self.uploads]
+        """Upload the files that are not in `uploads` to the Hub's storage. They go in batches that
+        are retried separately: `create_commit` would start over."""
+        plan, new = self.plan, [path for path in paths if path not in self.uploads]
         for start in range(0, len(new), FILES_AN_UPLOAD):
-            part = new[start : start + FILES_AN_UPLOAD]
-            batch = {path: CommitOperationAdd(path, self.plan.folder / path) for path in part}
-            how: dict[str, Any] = {"repo_type": self.plan.kind, "free_memory": False}
-            send = partial(
-                self.hub.api.preupload_lfs_files, self.plan.repo_id, batch.values(), **how
-            )
-            self.hub.call(f"uploading files of {self.plan.repo_id}", send)
+            names = new[start : start + FILES_AN_UPLOAD]
+            batch = {name: CommitOperationAdd(name, plan.folder / name) for name in names}
+            options: dict[str, Any] = {"repo_type": plan.kind, "free_memory": False}
+            upload = self.hub.api.preupload_lfs_files
+            send = partial(upload, plan.repo_id, batch.values(), **options)
+            self.hub.call(f"uploading files of {plan.repo_id}", send)
             self.uploads |= batch
 
     def compare(self) -> None:
@@ -183,11 +184,11 @@ class Push:
         that no data file of an earlier version is left.
         """
         plan, remote = self.plan, Remote.read(self.hub, self.plan, self.revision)
-        wrong = [*remote.lacks(plan), *(path for path in self.deleted if path in remote.files)]
-        wrong += [MANIFEST] * (remote.manifest != (plan.folder / MANIFEST).read_bytes())
-        wrong += [CARD] * (self.card is not None and remote.card != self.card)
-        if wrong:
-            some = ", ".join(wrong[:5]) + (f" and {len(wrong) - 5} more" if wrong[5:] else "")
-            said = f"after the push the Hub differs from what was sent: {some}"
+        paths = [*remote.missing(plan), *(path for path in self.deleted if path in remote.files)]
+        paths += [MANIFEST] * (remote.manifest != (plan.folder / MANIFEST).read_bytes())
+        paths += [CARD] * (self.card is not None and remote.card != self.card)
+        if paths:
+            names = ", ".join(paths[:5]) + (f" and {len(paths) - 5} more" if paths[5:] else "")
+            problem = f"after the push the Hub differs from what was sent: {names}"
             hint = "publish again; if the error remains, check the repository's history"
-            raise DiscorporaError(said, where=f"{plan.repo_id}@{self.revision}", hint=hint)
+            raise DiscorporaError(problem, where=f"{plan.repo_id}@{self.revision}", hint=hint)

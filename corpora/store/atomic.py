@@ -40,21 +40,21 @@ class Busy(DiscorporaError):
 
 
 class AlreadyMade(DiscorporaError):
-    """The folder is there, finished."""
+    """The folder is already finished."""
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether `folder` is a finished target: its manifest is written last."""
+    """Return whether `folder` is finished: its manifest is written last."""
     return (folder / MANIFEST).is_file()
 
 
-def beside(path: Path, what: str) -> Path:
-    """The hidden name beside `path` of what becomes of it, such as its lock."""
-    return path.with_name(f".{path.name}.{what}")
+def beside(path: Path, suffix: str) -> Path:
+    """Return a hidden path beside `path`, such as that of its lock: `.NAME.lock`."""
+    return path.with_name(f".{path.name}.{suffix}")
 
 
 def partial_path(folder: Path) -> Path:
-    """Where `folder` is being made until it is finished: the same place on every run.
+    """Return the path of the partial folder, in which `folder` is made; the same on every run.
 
     Raises `DiscorporaError` for a path that ends in no name, such as `.` and `/`.
     """
@@ -66,18 +66,18 @@ def partial_path(folder: Path) -> Path:
 
 @contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """Make the target `folder`: yields the partial folder beside it, renamed at the end.
+    """Make the target `folder`: yield the partial folder beside it, and rename it at the end.
 
-    The caller has checked `is_complete(folder)` and writes `manifest.json` last, into the
-    yielded folder. What an earlier, broken run left in the partial folder is still there, so
-    that finished shards can be reused; after an exception it is kept again. Two processes
-    cannot make one target: the second gets an error that names the first.
+    The caller has checked `is_complete(folder)` and writes `manifest.json` last, into the yielded
+    folder. The files of an earlier, broken run are still in the partial folder, so that finished
+    shards can be reused; after an exception they are kept again.
 
-    Raises `DiscorporaError` if another process makes it (`Busy`) or has made it (`AlreadyMade`),
-    or if the disk does not let it be written (full, no permission, a file in the way).
+    Raises `DiscorporaError` if another process is making the folder (`Busy`) or has made it
+    (`AlreadyMade`), or if it cannot be written (full disk, no permission, a file in the way).
     """
     partial = partial_path(folder)
-    with _explained(folder), locked(beside(folder, "lock"), "another process makes this folder"):
+    lock = beside(folder, "lock")
+    with _explained(folder), locked(lock, "another process makes this folder"):
         _check_free(folder)
         partial.mkdir(parents=True, exist_ok=True)
         yield partial
@@ -90,7 +90,7 @@ def staged(folder: Path) -> Iterator[Path]:
 
 
 def cleared(folder: Path, keep: str = "") -> None:
-    """Make `folder` exist and empty but for `keep`, if it is new or what a broken run left.
+    """Create `folder`, or empty the partial folder of a broken run, except for the entry `keep`.
 
     Raises `DiscorporaError` if it holds anything and is not a partial folder.
     """
@@ -105,12 +105,12 @@ def cleared(folder: Path, keep: str = "") -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a name beside `path` to write to; renamed to `path` at the end, removed on error.
+    """Yield a path beside `path` to write to; rename it to `path` at the end, remove it on error.
 
-    Of two processes that write `path` at the same time the last one wins. A pipe or a device is
-    written to as it is.
+    If two processes write `path` at the same time, the last one wins. A pipe or a device is
+    yielded itself.
     """
-    partial = _written(path)
+    partial = _unfinished(path)
     with _explained(path):
         # As root a rename would replace `/dev/stdout`, which may lead to a file.
         if path.absolute().parent == Path("/dev") or path.is_fifo():
@@ -127,9 +127,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove the files below `folder` that killed processes were writing.
+    """Remove the files below `folder` that killed processes had not finished.
 
-    Those in the partial folders of stages stay: a worker elsewhere may still write there.
+    Files in the partial folders of stages stay: another worker may still write there.
     """
     for path in folder.rglob(f".*{_PARTIAL}"):
         inside = path.relative_to(folder).parts[:-1]
@@ -137,8 +137,8 @@ def remove_unfinished(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _written(path: Path) -> Path:
-    """Where this process writes the file `path` before its renaming."""
+def _unfinished(path: Path) -> Path:
+    """Return the path at which this process writes the file `path` before it is renamed."""
     return beside(path, f"{os.getpid()}{_PARTIAL}")
 
 
@@ -158,7 +158,7 @@ def _json(value: Any) -> str:
 
 
 def seal(folder: Path) -> None:
-    """Add to a folder's manifest what `corpora.store.damage` finds damage by."""
+    """Add the checksums of all files, and its own, to a folder's manifest, to detect damage."""
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
     sums = {
         name: {"bytes": path.stat().st_size, "sha256": sha256(path)}
@@ -167,47 +167,47 @@ def seal(folder: Path) -> None:
     }
     manifest = {**read_json(folder / MANIFEST), CHECKSUMS: sums, SEAL: ""}
     text = _json(manifest).encode()
-    own = hashlib.sha256(text).hexdigest().encode()
-    write_text(folder / MANIFEST, text.replace(sealed(b""), sealed(own)).decode())
+    digest = hashlib.sha256(text).hexdigest().encode()
+    write_text(folder / MANIFEST, text.replace(seal_line(b""), seal_line(digest)).decode())
 
 
-def sealed(digest: bytes) -> bytes:
-    """The line of a manifest that holds its seal: only here has the key two spaces before it."""
+def seal_line(digest: bytes) -> bytes:
+    """Return the line of a manifest with its seal; no other line begins like it."""
     return b'\n  "%s": "%s"' % (SEAL.encode(), digest)
 
 
 def sha256(path: Path) -> str:
-    """The hexadecimal sha256 of a file's bytes."""
+    """Return the hexadecimal sha256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn an operating system's refusal to write `path` into an error made for people."""
+    """Turn an `OSError` from writing `path` into a `DiscorporaError` that says what to do."""
     try:
         yield
     except OSError as error:
-        hint, place = _HINTS.get(error.errno or 0), path.absolute()
+        hint, target = _HINTS.get(error.errno or 0), path.absolute()
         if hint is None:
             raise
         if error.filename is not None:
-            named = Path(os.fsdecode(error.filename)).absolute()
-            own = (place, partial_path(place), _written(place), beside(place, "lock"))
-            if named not in place.parents and not any(map(named.is_relative_to, own)):
+            failed = Path(os.fsdecode(error.filename)).absolute()
+            written = (target, partial_path(target), _unfinished(target), beside(target, "lock"))
+            if failed not in target.parents and not any(map(failed.is_relative_to, written)):
                 raise  # it came from reading a source meanwhile
         where, reason = str(error.filename or path), os.strerror(error.errno or 0)
-        if Path(where).absolute() == _written(place):  # the user named another
+        if Path(where).absolute() == _unfinished(target):  # the user named another
             where = str(path)
         raise DiscorporaError(f"cannot write it: {reason}", where=where, hint=hint) from error
 
 
 @contextmanager
-def locked(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock file `path`.
+def locked(path: Path, message: str) -> Iterator[None]:
+    """Hold the lock file `path` until the block ends.
 
-    Raises `Busy` with the text `what` if another process holds it, and names that process: its
-    number, host, command, and when it took the lock.
+    Raises `Busy` with `message` if another process holds it, and names that process: its number,
+    host, command, and when it took the lock.
     """
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -219,7 +219,7 @@ def locked(path: Path, what: str) -> Iterator[None]:
             except BlockingIOError:
                 file.seek(0)
                 raise Busy(
-                    f"{what}: {file.read().strip() or 'it has not said yet which'}",
+                    f"{message}: {file.read().strip() or 'it has not said yet which'}",
                     where=str(path),
                     hint="wait until that process has finished, or stop it, then run again",
                 ) from None
@@ -237,6 +237,7 @@ def locked(path: Path, what: str) -> Iterator[None]:
 
 
 def _this_process() -> str:
+    """Return number, host, start of the lock and command of this process, for a lock file."""
     program = Path(sys.argv[0])
     name = program.parent.name if program.name == "__main__.py" else program.name
     since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -245,6 +246,7 @@ def _this_process() -> str:
 
 
 def _check_free(folder: Path) -> None:
+    """Raise `DiscorporaError` if `folder` is finished, or holds files of another program."""
     if is_complete(folder):
         raise AlreadyMade(
             "is already made", where=str(folder), hint="remove the folder to make it again"

@@ -24,11 +24,14 @@ EXAMPLES = 2
 class Card:
     """What a builder says about its dataset beyond the manifest.
 
-    `summary` is what it is, `method` how a row comes about (with the paper's section),
-    `fields` maps column names to their meaning, `configurations` those that there may be, where
-    there are several, to what they hold; `reasons` says why the builder rejects candidates, in one
-    line each; `limits` are known limits, `citation` BibTeX, `languages` what is said where no
-    document says its own.
+    - `summary`: what the dataset is
+    - `method`: how a row is made, with the paper's section
+    - `fields`: the meaning of each column, by name
+    - `configurations`: the content of each possible configuration, if there are several
+    - `reasons`: the meaning of each reason for rejecting candidates, in one line
+    - `limits`: known limits
+    - `citation`: BibTeX
+    - `languages`: the languages if no document names its own
     """
 
     title: str
@@ -50,9 +53,9 @@ def render(
     builder: type[BaseModel] | None = None,
     audit: str = "",
 ) -> str:
-    """The text of `README.md`: YAML for the Hub, then Markdown for people.
+    """Return the text of `README.md`: YAML for the Hub, then Markdown for people.
 
-    What a setting means is said by the field of the `builder`; `audit` is Markdown.
+    The meanings of the settings are those of the fields of `builder`; `audit` is Markdown.
     """
     from huggingface_hub import DatasetCardData
 
@@ -63,7 +66,7 @@ def render(
         "front_matter": yaml(DatasetCardData(**front_matter(manifest, card)).to_dict()),
         "credits": [*_credits(manifest["sources"])],
         "examples": [*_examples(manifest["configs"])],
-        # What the builder used, defaults included; what the stage was given, if it does not say.
+        # The builder's settings, defaults included; those of the stage if the builder has none.
         "settings": manifest["details"].get("settings", manifest["stage"]["settings"]),
         "meanings": {
             name: " ".join((field.description or "").split()) for name, field in fields.items()
@@ -74,14 +77,14 @@ def render(
 
 
 def from_template(name: str, values: Mapping[str, Any]) -> str:
-    """Markdown from a template, with filters for text from outside."""
+    """Return the Markdown that a template gives with these values; filters escape foreign text."""
     text = _environment().get_template(name).render(values)
     return re.sub(r"\n{3,}", "\n\n", text)  # a part without content leaves blank lines
 
 
 @cache
 def _environment() -> Environment:
-    """The templates, each compiled once in a process."""
+    """Return the environment of the templates, each compiled once in a process."""
     from jinja2 import Environment, PackageLoader
 
     environment = Environment(
@@ -97,19 +100,19 @@ def _environment() -> Environment:
 
 
 def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
-    """The card's metadata as the Hub and `datasets` read it.
+    """Return the card's metadata, as the Hub and `datasets` read it.
 
-    Each configuration is described by the stage's hash: the cache of `datasets` is keyed by the
+    The description of a configuration has the stage's hash: the cache of `datasets` is keyed by the
     folder's name and this metadata, so without it a second build under one name would read the
     rows of the first. The size is that of the default configuration, of which others are subsets;
-    without one it is that of all together.
+    without a default it is that of all configurations.
     """
     from datasets import Features
 
     configs, licence = manifest["configs"], manifest["licence"]
-    data_files, about, rows = [], [], {False: 0, True: 0}
+    data_files, dataset_info, rows = [], [], {False: 0, True: 0}
     for name, config in configs.items():
-        # The splits that have rows: the others have no file, and `datasets` must not expect one.
+        # Only splits with rows: the others have no file, and `datasets` must not expect one.
         filled = {split: entry for split, entry in config["splits"].items() if entry["rows"]}
         rows[config["default"]] += sum(entry["rows"] for entry in filled.values())
         files = {
@@ -119,7 +122,7 @@ def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
         }
         data_files.append(files | ({"default": True} if config["default"] else {}))
         shards = (shard for entry in filled.values() for shard in entry["shards"])
-        about.append(
+        dataset_info.append(
             {
                 "config_name": name,
                 "features": Features.from_dict(config["features"])._to_yaml_list(),
@@ -143,24 +146,23 @@ def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
         "tags": ["discourse", "discorpora", *card.tags],
         "size_categories": [sizes[min(max(len(str(size)) - 3, 0), len(sizes) - 1)]],
         "configs": data_files,
-        "dataset_info": about,
+        "dataset_info": dataset_info,
     }
 
 
 def source_name(source: Mapping[str, Any]) -> str:
-    """What a source is called: `kind:place`, with the name of its build file before it."""
+    """Return the name of a source for people: `kind:place`, or `NAME (kind:place)`."""
     spec = source.get("spec") or f"{source.get('kind', '')}:{source.get('place', '')}"
     return f"{source['name']} ({spec})" if source.get("name") else str(spec)
 
 
 def _examples(configs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Two rows of each configuration with other columns than those before it, with labels by
-    their names."""
-    seen: list[set[str]] = []
+    """Yield name and two rows, as JSON, of each configuration whose columns are new."""
+    shown_columns: list[set[str]] = []
     for config, body in configs.items():
-        if {*body["features"]} in seen:
+        if {*body["features"]} in shown_columns:
             continue
-        seen.append({*body["features"]})
+        shown_columns.append({*body["features"]})
         rows = [row for entry in body["splits"].values() for row in entry["examples"]]
         for key, feature in body["features"].items():
             if "names" in feature:
@@ -169,11 +171,11 @@ def _examples(configs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _credits(sources: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """What is said of the sources."""
+    """Yield a line of Markdown for each source that has a title, authors or other details."""
     for source in sources:
         title, get = source.get("title"), source.get("get")
         work = (f"*{title}*" if title else "", *source.get("authors", ()), source.get("url"))
-        parts = (", ".join(filter(None, work)), source.get("description"))
-        said = (*parts, f"To be had: {get}" if get else "")
-        if text := ". ".join(part.rstrip(". ") for part in said if part):
+        access = f"To be had: {get}" if get else ""
+        sentences = (", ".join(filter(None, work)), source.get("description"), access)
+        if text := ". ".join(sentence.rstrip(". ") for sentence in sentences if sentence):
             yield f"**{source_name(source)}**: {text}."

@@ -1,6 +1,6 @@
-"""Folders that stand by themselves and share their large files with a finished folder.
+"""Copies of finished folders that share their large files with the original by hard links.
 
-Data and weights are hard links: they take no space, and a copy of the folder holds them whole.
+Data and weights take no space again, and a copy stays whole if the original is removed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _PARTIAL, _OLD = "partial", "old"
 
 
 def link_folder(source: Path, target: Path) -> None:
-    """Fill `target`, new or empty, with the files of `source`, on the disk when this returns.
+    """Fill `target`, a new or empty folder, with the files of `source`, and flush them to the disk.
 
-    Texts (`COPIED`) are copies. All other files are hard links, or copies if the file system
+    Texts (`COPIED`) are copied. All other files are hard links, or copies if the file system
     refuses a link.
     """
     target.mkdir(parents=True, exist_ok=True)
@@ -30,15 +30,15 @@ def link_folder(source: Path, target: Path) -> None:
         place = target / path.relative_to(source)
         if path.is_dir():
             place.mkdir()
-        elif path.suffix in COPIED or not _linked(path, place):
+        elif path.suffix in COPIED or not _link(path, place):
             shutil.copyfile(path, place)
             sync(place)
     for folder in (*filter(Path.is_dir, target.rglob("*")), target):
         sync(folder)
 
 
-def _linked(source: Path, target: Path) -> bool:
-    """Make a hard link; False if the file system refuses (none, another disk, too many links)."""
+def _link(source: Path, target: Path) -> bool:
+    """Make a hard link; return False if the file system refuses it (such as on another disk)."""
     with suppress(OSError):
         os.link(source, target)
         return True
@@ -46,10 +46,10 @@ def _linked(source: Path, target: Path) -> bool:
 
 
 def is_linked(source: Path, target: Path) -> bool:
-    """Whether `target` is what `link_folder` would make of `source` now, with nothing half done.
+    """Return whether `target` is what `link_folder` would make of `source` now.
 
-    Edited texts and further files do not count. Of a file that is no link the size counts, and that
-    it is not older: what `source` held before it was made again is.
+    Edited texts and further files make no difference. A file that is not a link must have the same
+    size and may not be older: otherwise it is from before `source` was made again.
     """
     try:
         if target.is_symlink() or any(map(os.path.lexists, _half_done(target))):
@@ -57,35 +57,36 @@ def is_linked(source: Path, target: Path) -> bool:
         if (source / MANIFEST).read_bytes() != (target / MANIFEST).read_bytes():
             return False
         for path in filter(Path.is_file, source.rglob("*")):
-            one, other = path.stat(), (target / path.relative_to(source)).stat()
-            as_new = one.st_size == other.st_size and one.st_mtime_ns <= other.st_mtime_ns
+            original, copy = path.stat(), (target / path.relative_to(source)).stat()
+            same_size = original.st_size == copy.st_size
+            as_new = same_size and original.st_mtime_ns <= copy.st_mtime_ns
             if path.suffix not in COPIED and not as_new:
                 return False
-    except OSError:  # a file is not there
+    except OSError:  # a file is missing
         return False
     return True
 
 
 def replace_by_link(source: Path, target: Path) -> None:
-    """Let `target` be what `link_folder` makes of `source`, with two renames; see `mend`."""
+    """Replace `target`, if it exists, by a linked copy of `source`, with two renames."""
     mend(target)
     partial, _ = _half_done(target)
     link_folder(source, partial)
     replace_folder(target, partial)
 
 
-def replace_folder(folder: Path, fresh: Path) -> None:
-    """Rename `folder` away, if it is there, and `fresh` to its name; then remove the older one."""
+def replace_folder(folder: Path, new: Path) -> None:
+    """Give the folder `new` the name of `folder`, then remove the older one, if any."""
     _, old = _half_done(folder)
     if os.path.lexists(folder):
         folder.replace(old)
-    fresh.replace(folder)
+    new.replace(folder)
     sync(folder.parent)
     _remove(old)
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder or a link; one that is left half removed has another name, see `mend`."""
+    """Remove a folder or a link, renamed first, so that `mend` can finish a killed removal."""
     partial, _ = _half_done(folder)
     if os.path.lexists(folder):
         folder.replace(partial)
@@ -93,9 +94,9 @@ def remove_folder(folder: Path) -> None:
 
 
 def mend(folder: Path) -> None:
-    """Finish what a killed `replace_folder` or `remove_folder` began, or undo it.
+    """Finish a `replace_folder` or `remove_folder` that was killed, or undo it.
 
-    Between the two renames the older folder gets its name back.
+    If it was killed between two renames, the older folder gets its name back.
     """
     partial, old = _half_done(folder)
     if os.path.lexists(old) and not os.path.lexists(folder):
@@ -105,7 +106,7 @@ def mend(folder: Path) -> None:
 
 
 def edits(folder: Path) -> list[str]:
-    """The files of a finished folder that somebody has edited or added since it was written."""
+    """Return the files of a finished folder that were edited or added since it was written."""
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     names = {name for name in names if "/." not in f"/{name}"}
     try:
@@ -121,11 +122,12 @@ def edits(folder: Path) -> list[str]:
 
 
 def _half_done(folder: Path) -> tuple[Path, Path]:
-    """Beside a folder: what becomes of it, or is being removed; and what it was before."""
+    """Return two paths beside a folder: for its unfinished new version, and for its old one."""
     return beside(folder, _PARTIAL), beside(folder, _OLD)
 
 
 def _remove(path: Path) -> None:
+    """Remove a folder with its contents, a file or a link; nothing happens if there is none."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

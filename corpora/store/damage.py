@@ -1,4 +1,4 @@
-"""Damage in finished folders: files that are not as their manifest says, and whose they are.
+"""Damage in finished folders: files that differ from their record in the manifest.
 
 `corpora.store.atomic.staged` seals every folder: its manifest holds the size and sha256 of each
 file, and its own sha256.
@@ -16,10 +16,10 @@ from pydantic import BaseModel
 
 from corpora.errors import InputError
 from corpora.outside import read_json, record_of
-from corpora.store.atomic import CHECKSUMS, MANIFEST, SEAL, sealed, sha256
+from corpora.store.atomic import CHECKSUMS, MANIFEST, SEAL, seal_line, sha256
 from corpora.store.manifest import Inside
 
-_SEAL = re.compile(sealed(b"([0-9a-f]{64})"))
+_SEAL = re.compile(seal_line(b"([0-9a-f]{64})"))
 
 
 class Damage(NamedTuple):
@@ -44,11 +44,11 @@ class Sealed(BaseModel):
 def damages(
     folder: Path, *, sums: bool = True, read: dict[tuple[int, int], str] | None = None
 ) -> Iterator[Damage]:
-    """The damaged files of a finished folder; without `sums`, only lost files and other sizes.
+    """Yield the damaged files of a finished folder.
 
-    `read` keeps the sums of the files: one that several folders share is read once.
-    A Parquet file that the manifest does not name counts as well: a stage that reads all shards of
-    a folder would read it.
+    Without `sums`, only lost files and files of another size are found. `read` maps the inodes of
+    files to their sha256, so that a file that several folders share is read once. A Parquet file
+    that the manifest does not name counts as damage: a stage that reads all shards would read it.
     """
     read = {} if read is None else read
     try:
@@ -63,10 +63,10 @@ def damages(
         if not path.is_file():
             yield Damage(path, "is missing")
             continue
-        about = path.stat()
-        inode = about.st_dev, about.st_ino
-        if about.st_size != expected.bytes:
-            problem = f"has {about.st_size:,} bytes where {expected.bytes:,} were written"
+        status = path.stat()
+        inode = status.st_dev, status.st_ino
+        if status.st_size != expected.bytes:
+            problem = f"has {status.st_size:,} bytes where {expected.bytes:,} were written"
             yield Damage(path, problem)
         elif sums and (read.get(inode) or read.setdefault(inode, sha256(path))) != expected.sha256:
             yield Damage(path, "its sha256 differs from the one in the manifest")
@@ -77,7 +77,7 @@ def damages(
 
 
 def checksums(place: Path) -> Mapping[str, Checksum] | None:
-    """The checksums in a manifest; None in one that was not sealed.
+    """Return the checksums in the manifest at `place`; None if it was not sealed.
 
     Raises `InputError` for a lost or damaged manifest.
     """
@@ -85,8 +85,8 @@ def checksums(place: Path) -> Mapping[str, Checksum] | None:
     if isinstance(value, dict) and not {CHECKSUMS, SEAL} & value.keys():
         return None
     data = place.read_bytes()
-    found = _SEAL.search(data)
-    unsealed = data.replace(found[0], sealed(b"")) if found else b""
-    if not found or hashlib.sha256(unsealed).hexdigest().encode() != found[1]:
+    match = _SEAL.search(data)
+    unsealed = data.replace(match[0], seal_line(b"")) if match else b""
+    if not match or hashlib.sha256(unsealed).hexdigest().encode() != match[1]:
         raise InputError("is not the manifest that was written")
     return record_of(Sealed, value, str(place)).checksums

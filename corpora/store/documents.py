@@ -49,6 +49,7 @@ _TYPES = {
 
 
 def _struct(record: type) -> pa.DataType:
+    """Return the Arrow struct of a dataclass of columns."""
     return pa.struct([(field.name, _TYPES[str(field.type)]) for field in fields(record)])
 
 
@@ -62,17 +63,17 @@ DOCUMENTS = pa.schema(
 )
 SPLIT_SENTENCES = "split_sentences"
 SPLIT = DOCUMENTS.append(pa.field(SPLIT_SENTENCES, _struct(Spans)))
-"""The schema of documents that a splitter has been over: its sentences stand beside the source's
-own, and its name in the schema's metadata."""
+"""The schema of documents after a splitter: its sentences stand beside those of the source, and its
+name in the schema's metadata."""
 
 
 def write_documents(
     documents: Iterable[Document], folder: Path, *, docs_per_shard: int = DOCS_PER_SHARD
 ) -> int:
-    """Write documents to `folder/documents-00000.parquet` and on; return how many there are.
+    """Write documents to `folder/documents-00000.parquet` and so on; return their number.
 
-    Each shard appears by a rename. Shards that are there are kept (their documents are taken
-    from `documents` and dropped), so that a broken run goes on.
+    Each shard appears by a rename. Existing shards are kept, and as many `documents` skipped, so
+    that a broken run continues.
     """
     iterator = iter(documents)
     count = shard = 0
@@ -98,7 +99,7 @@ def write_documents(
 
 
 def document_batch(documents: Sequence[Document]) -> pa.RecordBatch:
-    """A record batch of the schema `DOCUMENTS`, one row a document."""
+    """Return documents as a record batch of the schema `DOCUMENTS`, one row a document."""
     columns: list[pa.Array] = []
     for field in DOCUMENTS:
         values = [getattr(document, field.name) for document in documents]
@@ -111,36 +112,35 @@ def document_batch(documents: Sequence[Document]) -> pa.RecordBatch:
 
 
 def plain(layer: Any) -> dict[str, Any] | None:
-    """The columns of a layer as Arrow takes them; None for none."""
+    """Return the columns of a layer as a dictionary for Arrow; None for None."""
     return None if layer is None else {f.name: getattr(layer, f.name) for f in fields(layer)}
 
 
 def iter_documents(folder: Folders) -> Iterator[Document]:
-    """The documents of one folder or several, in the order in which they were written.
+    """Yield the documents of one folder or several, in the order in which they were written.
 
-    Their sentences are the splitter's where `corpora.sentences.shards` made the folder, else the
-    source's own. Raises `InputError` for a folder without shards and for a shard that cannot be
-    read.
+    Their sentences are the splitter's if `corpora.sentences.shards` made the folder, else the
+    source's. Raises `InputError` for a folder without shards and for a shard that cannot be read.
     """
     for shard in shards_of(folder):
         yield from documents_in(shard)
 
 
 def documents_in(shard: Path) -> Iterator[Document]:
-    """The documents of one shard."""
+    """Yield the documents of one shard."""
     for batch in row_groups(shard):
         yield from documents_of(batch)
 
 
 def settled_splits(folder: Path) -> Iterator[tuple[str, str]]:
-    """Id of each document of a folder, and the split that its source says, "" for none."""
+    """Yield the id of each document of a folder and the split that its source sets, "" for none."""
     for shard in shards_of(folder):
         for batch in row_groups(shard, ["id", "split"]):
             yield from zip(batch["id"].to_pylist(), batch["split"].to_pylist(), strict=True)
 
 
 class DocumentSizes:
-    """Id, group and number of characters of each document of a folder, read without its layers."""
+    """Yields id, group and number of characters of each document of a folder, without layers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -153,15 +153,15 @@ class DocumentSizes:
 
 
 def shards_of(folders: Folders, stem: str = "documents") -> list[Path]:
-    """The shards `STEM-NUMBER.parquet` of the folders, in the order of their numbers.
+    """Return the shards `STEM-NUMBER.parquet` of the folders, in the order of their numbers.
 
     Raises `InputError` for a folder without any.
     """
     paths: list[Path] = []
     for folder in [folders] if isinstance(folders, Path) else folders:
-        found = folder.glob(f"{stem}-*.parquet")
         # Numbers have at least five digits: 100000 comes after 99999.
-        if not (shards := sorted(found, key=lambda path: (len(path.name), path.name))):
+        files = folder.glob(f"{stem}-*.parquet")
+        if not (shards := sorted(files, key=lambda path: (len(path.name), path.name))):
             raise InputError(
                 f"no {stem}-*.parquet in it", where=str(folder), hint="run the stage that writes it"
             )
@@ -170,7 +170,7 @@ def shards_of(folders: Folders, stem: str = "documents") -> list[Path]:
 
 
 def row_groups(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The row groups of a shard, with the columns that are asked for (all without a list)."""
+    """Yield the row groups of a shard, with these columns, by default all."""
     with readable(path) as file:
         for group in range(file.num_row_groups):
             table = file.read_row_group(group, columns, use_threads=False).combine_chunks()
@@ -178,21 +178,21 @@ def row_groups(path: Path, columns: list[str] | None = None) -> Iterator[pa.Reco
 
 
 def documents_of(batch: pa.RecordBatch) -> Iterator[Document]:
-    """The documents of a record batch, the inverse of `document_batch`.
+    """Yield the documents of a record batch; the inverse of `document_batch`.
 
-    Sentences are the splitter's where the batch has them.
+    Sentences are the splitter's if the batch has them.
     """
     for row in batch.to_pylist():
         row["sentences"] = row.pop(SPLIT_SENTENCES, None) or row["sentences"]
         for name, layer in _LAYERS.items():
             row[name] = None if row[name] is None else layer(**row[name])
         if row["relations"] is not None:
-            row["relations"] = [Relation(**_frozen(one)) for one in row["relations"]]
+            row["relations"] = [Relation(**_with_tuples(columns)) for columns in row["relations"]]
         yield Document(**{**row, "categories": tuple(row["categories"])})
 
 
-def _frozen(value: Any) -> Any:
-    """Lists as tuples, within a table as well."""
+def _with_tuples(value: Any) -> Any:
+    """Return a value with all lists in it as tuples."""
     if isinstance(value, dict):
-        return {name: _frozen(item) for name, item in value.items()}
-    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+        return {name: _with_tuples(item) for name, item in value.items()}
+    return tuple(_with_tuples(item) for item in value) if isinstance(value, list) else value

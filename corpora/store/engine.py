@@ -1,7 +1,7 @@
-"""DuckDB under the builders: queries over Parquet files in bounded memory, equal at every setting.
+"""DuckDB for the builders: queries over Parquet files in bounded memory.
 
-Nothing random or unstable decides a row: priorities and keys are columns of our own, and every
-`order by` ends in a unique key. So the result does not depend on threads or the memory limit.
+Results do not depend on threads or the memory limit: priorities and keys are columns, not random
+functions of the database, and every `order by` ends in a unique key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from corpora.errors import DiscorporaError
 from corpora.store.rows import regrouped
 
 MEMORY = "256MB"
-"""What DuckDB holds in memory; the rest is spilled to the output's own folder."""
+"""The memory limit of DuckDB; the rest is spilled to the output's folder."""
 BATCH = 4096
 
 Values = Mapping[str, Any]
@@ -27,21 +27,22 @@ Values = Mapping[str, Any]
 
 
 def parquet(*files: Path) -> str:
-    """The rows of Parquet files, given as globs, as a query names them.
+    """Return SQL for the rows of Parquet files, to be used as a table.
 
-    Only a file's name is a glob, and adds no column: a folder may be named `[v2]` or `label=1`. The
-    library itself would find no files below a folder with a backslash in its name.
+    The name of a file may be a glob, `train-*.parquet`. A folder's name is no glob and adds no
+    column: it may be `[v2]` or `label=1`. By hand, because DuckDB finds no files below a folder
+    with a backslash in its name.
     """
-    found = (str(one) for path in files for one in sorted(path.parent.glob(path.name)))
-    named = (re.sub(r"[\[*?]", r"[\g<0>]", name) for name in found)
-    quoted = "', '".join(name.replace("'", "''") for name in named)
+    paths = (str(match) for path in files for match in sorted(path.parent.glob(path.name)))
+    escaped = (re.sub(r"[\[*?]", r"[\g<0>]", path) for path in paths)
+    quoted = "', '".join(path.replace("'", "''") for path in escaped)
     return f"read_parquet(['{quoted}'], hive_partitioning = false)"
 
 
 class Engine:
-    """A database in memory that spills into `folder`; use as a context manager.
+    """A DuckDB database in memory that spills into `folder`; use it as a context manager.
 
-    Extensions are neither installed nor loaded: nothing comes from the network.
+    Extensions are neither installed nor loaded, so nothing comes from the network.
     """
 
     def __init__(self, folder: Path, *, threads: int = 1, memory: str = MEMORY) -> None:
@@ -69,7 +70,7 @@ class Engine:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say what to do where the memory limit is too low for a query."""
+        """Turn DuckDB's error for too little memory into one that says what to do."""
         from duckdb import OutOfMemoryException
 
         try:
@@ -82,33 +83,33 @@ class Engine:
             ) from error
 
     def run(self, query: str, values: Values | None = None) -> None:
-        """Run statements that give no rows."""
+        """Run statements whose rows, if any, are not needed."""
         self.rows(query, values)
 
     def rows(self, query: str, values: Values | None = None) -> list[tuple[Any, ...]]:
-        """All rows of a small result."""
+        """Return all rows of a query; for a small result."""
         with self._explained():
             return self._connection.execute(query, values or None).fetchall()
 
     def value(self, query: str, values: Values | None = None) -> Any:
-        """The only value of a result of one row."""
+        """Return the only value of a query with one row and one column."""
         ((value,),) = self.rows(query, values)
         return value
 
     def name(self, name: str, rows: Any) -> None:
-        """Name the rows of an Arrow table or dataset."""
+        """Make an Arrow table or dataset available to queries under a name."""
         self._connection.register(name, rows)
 
     def insert(self, name: str, rows: pa.Table) -> None:
-        """Add rows of Arrow to a table, by the order of its columns."""
-        self._connection.register("given", rows)
-        self.run(f"insert into {name} select * from given")
-        self._connection.unregister("given")
+        """Add the rows of an Arrow table to the table `name`; columns match by their order."""
+        self._connection.register("new_rows", rows)
+        self.run(f"insert into {name} select * from new_rows")
+        self._connection.unregister("new_rows")
 
     def reader(
         self, query: str, values: Values | None = None, size: int = BATCH
     ) -> pa.RecordBatchReader:
-        """The rows of a result as record batches of about `size` rows, and their schema."""
+        """Return a reader of a query's rows, in record batches of about `size` rows."""
         cursor = self._connection.cursor()  # results of several queries may be read side by side
         with self._explained():
             return cursor.sql(query, params=values or None).to_arrow_reader(size)
@@ -116,5 +117,5 @@ class Engine:
     def batches(
         self, query: str, values: Values | None = None, size: int = BATCH
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a result as record batches of exactly `size` rows, but for the last one."""
+        """Yield a query's rows as record batches of exactly `size` rows, except for the last."""
         return regrouped(self.reader(query, values, size), size)

@@ -34,14 +34,14 @@ from corpora.store.rows import SplitWriter, write_parquet
 log = logging.getLogger(__name__)
 
 CANDIDATES = ".candidates"
-"""What builders collect in a partial folder, maybe before `DatasetFolder` is made there."""
+"""The folder, inside a partial one, of the candidates that builders collect."""
 
 ATTRIBUTION = "attribution.parquet"
 CREDITS = pa.schema(
     [(name, pa.string()) for name in ("source", "id", "title", "author", "url", "licence")]
 )
 SHOWN = 50
-"""A card shows the first documents to be named; it names the books of the splits if fewer."""
+"""Maximum documents with authors that a card lists; it lists the books of the splits if fewer."""
 DOCUMENT_COLUMNS = ("doc", "donor", "document", "id")
 """Columns that name a row's document, or a part of it, `DOCUMENT#NUMBER`."""
 
@@ -50,14 +50,15 @@ LIBRARIES = ("discorpora", "pyarrow", "numpy")
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What made a target: all of it is known before anything runs.
+    """The record of the stage that makes a target; all of it is known before anything runs.
 
-    `hash` covers the settings, the upstream stages' hashes and the sources' fingerprints.
-    `upstream` maps stage names to hashes. Each of `sources` is a record with `spec` (or `kind` and
-    `place`), `revision` or `sha256`, `licence`, and maybe `name`. `extraction` are the
-    settings of the pairs that a dataset is made of. `command` makes it again, from the build file
-    `build` where there is one. `title`, `description` and `publisher` (`name`, `contact`,
-    `citation`) stand on the card of a dataset.
+    - `hash` covers the settings, the upstream stages' hashes and the sources' fingerprints.
+    - `upstream` maps stage names to hashes.
+    - `sources`: each has `spec` (or `kind` and `place`), `revision` or `sha256`, `licence`, and
+      maybe `name`.
+    - `extraction`: the settings of the extraction, for a dataset made from pairs.
+    - `command` makes the target again, from the build file `build` if there is one.
+    - `title`, `description` and `publisher` (`name`, `contact`, `citation`) are for the card.
     """
 
     name: str
@@ -79,7 +80,7 @@ class Stage:
 
     @property
     def dataset_name(self) -> str:
-        """The last part of the stage's name: what a dataset that it makes is called."""
+        """The name of the dataset that the stage makes: the last part of the stage's name."""
         return self.name.rsplit("/", 1)[-1]
 
 
@@ -87,11 +88,12 @@ class Stage:
 class DatasetFolder:
     """Writes one dataset into `folder`, the partial folder that `staged` yields.
 
-    A context manager: an exception closes all open files. Splits are written side by side, in
-    constant memory; the overlap between splits is counted at the end. What a broken build left in
-    a partial folder is removed, but for candidates; a folder with other contents is refused with a
-    `DiscorporaError`. The fields of `builder` say on the card what its settings mean. `documents`
-    are the folders of the documents of the rows: those with an author or an address are listed in
+    A context manager: an exception closes all open files. Splits are written at the same time, in
+    constant memory; the overlap between splits is counted at the end. The files of a broken build
+    are removed, except for candidates; a folder with other contents raises `DiscorporaError`.
+
+    The descriptions of the fields of `builder` explain its settings on the card. `documents` are
+    the folders of the documents of the rows: those with an author or an address are listed in
     `attribution.parquet`. `extraction_rejects` are reasons with their numbers and meanings.
 
         with staged(target) as partial, DatasetFolder(partial, "sp", stage, card) as dataset:
@@ -115,7 +117,7 @@ class DatasetFolder:
     notes: list[str] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
     shares: Shares | None = None
-    """The shares of the splits that were asked for, where they are not sizes."""
+    """The requested shares of the splits, unless sizes were requested."""
     _writers: dict[tuple[str, str], SplitWriter] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -139,10 +141,11 @@ class DatasetFolder:
         long: Sequence[str] = (),
         rows_per_group: int = 0,
     ) -> SplitWriter:
-        """The writer of one split; `texts` are the columns whose overlap is counted.
+        """Return the writer of one split, the same at each call.
 
-        `long`: further columns of text, counted in another configuration. `rows_per_group`:
-        fewer for long rows, as a row group is held in memory.
+        `texts` are the columns whose overlap between splits is counted; `long` are further columns
+        of text, whose overlap another configuration counts. `rows_per_group` can be set lower for
+        long rows, since a row group is held in memory.
         """
         if (config, split) not in self._writers:
             self._writers[config, split] = SplitWriter(
@@ -157,43 +160,43 @@ class DatasetFolder:
         return self._writers[config, split]
 
     def reject(self, reason: str, n: int = 1) -> None:
-        """Count `n` candidates that were left out for `reason`."""
+        """Count `n` candidates that were rejected for `reason`."""
         if n:
             self.rejects[reason] += n
 
     def count_licences(self, column: pa.Array, rows_each: int = 1) -> None:
-        """Count the rows of a batch by the licence of their document: the dataset's follows.
+        """Count rows by the licence of their document; the dataset's licence follows from them.
 
-        `rows_each`: the rows that each entry of the column gives.
+        `column` has the licences of a batch, `rows_each` is the number of rows for each entry.
         """
         for entry in column.value_counts().to_pylist():
             self.count_licence(entry["values"], rows_each * entry["counts"])
 
     def count_licence(self, licence: str, rows: int = 1) -> None:
-        """Count rows of documents under one licence; an empty one is not known."""
+        """Count rows of documents under one licence; "" counts as unknown."""
         self.licences[licence or licences.UNKNOWN] += rows
 
-    def name_licences(self, found: Mapping[str, Iterable[str]]) -> None:
-        """Say of sources, by name, which licences their rows turned out to have."""
-        said = {name: " AND ".join(sorted(ids)) for name, ids in found.items() if ids}
-        sources = [
-            {**source, "licence": said.get(str(source.get("name", "")), source.get("licence", ""))}
-            for source in self.stage.sources
-        ]
+    def name_licences(self, licences_by_source: Mapping[str, Iterable[str]]) -> None:
+        """Record the licences of the rows of each source, by its name, in the stage."""
+        sources = []
+        for source in self.stage.sources:
+            ids = sorted(licences_by_source.get(str(source.get("name", "")), ()))
+            licence = " AND ".join(ids) if ids else source.get("licence", "")
+            sources.append({**source, "licence": licence})
         self.stage = replace(self.stage, sources=sources)
 
     def note(self, text: str) -> None:
-        """Say something on the card that a user of the data should know."""
+        """Add a sentence to the notes on the card, for users of the data."""
         self.notes.append(text)
 
     def finish(self, default: str | None = None) -> dict[str, Any]:
-        """Close the files, write the card, then the manifest; returns the manifest.
+        """Close the files, write the card, then the manifest; return the manifest.
 
-        `default` is the configuration that loads without being named; where it has no row, the
-        first that has. A configuration without rows is left out, a split without rows has no
-        file; both are said in the notes.
-        Raises `InputError` if there is no row at all, `DiscorporaError` if no row's licence was
-        counted: what the build file declares is not what the documents say.
+        `default` is the configuration that loads without being named; if it has no row, the first
+        that has. A configuration without rows is left out, and a split without rows has no file;
+        the notes say so.
+        Raises `InputError` if there is no row at all, and `DiscorporaError` if no row's licence was
+        counted: the licence in the build file may differ from those of the documents.
         """
         configs = self._closed()
         if not configs:
@@ -222,7 +225,7 @@ class DatasetFolder:
                     entry["splits"][writer.split]["distinct"] = _distinct(engine, writer)
                 if writers[0].texts:
                     overlap[config] = _overlap(engine, writers)
-            named = self._attribution(engine, configs)
+            attribution = self._write_attribution(engine, configs)
             groups = self._groups(engine, configs)
         stage = self.stage.to_dict()
         manifest = {
@@ -234,46 +237,44 @@ class DatasetFolder:
             "licences": self.licences,
             "languages": sorted(self.languages) or list(self.card.languages),
             "configs": configs,
-            "digest": rows_digest(configs),
+            "digest": shards_digest(configs),
             "groups": groups,
             "rejects": dict(sorted(self.rejects.items())),
             "extraction_rejects": self.extraction_rejects,
             "overlap": overlap,
-            "attribution": named,
-            "files": {ATTRIBUTION: sha256(self.folder / ATTRIBUTION)} if named else {},
+            "attribution": attribution,
+            "files": {ATTRIBUTION: sha256(self.folder / ATTRIBUTION)} if attribution else {},
             "notes": self.notes,
             "details": self.details,
             "versions": versions(*LIBRARIES),
         }
-        found = audit.audited(audit.built(self.folder, configs), self.folder)
-        write_json(self.folder / audit.AUDIT_FILE, audit.to_json(found))
-        for config, one in found.items():
-            for said in one.above:
+        audits = audit.audited(audit.built(self.folder, configs), self.folder)
+        write_json(self.folder / audit.AUDIT_FILE, audit.to_json(audits))
+        for config, audit_of_config in audits.items():
+            for rule in audit_of_config.above:
                 name = f"{self.name}, {config}"
-                log.warning("%s: further above chance than released: %s", name, said)
-        card = cards.render(manifest, self.card, self.builder, audit.rendered(found))
+                log.warning("%s: further above chance than released: %s", name, rule)
+        card = cards.render(manifest, self.card, self.builder, audit.rendered(audits))
         write_text(self.folder / "README.md", card)
         write_json(self.folder / MANIFEST, manifest)
         return dict(read_json(self.folder / MANIFEST))
 
     def _closed(self) -> dict[str, Any]:
-        """Close all files; the entries of the configurations that have rows.
-
-        A configuration without rows, and a split without rows, is noted.
-        """
+        """Close all files; return the manifest's entries of the configurations that have rows. Adds
+        a note for a configuration without rows, and for a split without rows."""
         configs: dict[str, Any] = {}
         for (config, split), writer in self._writers.items():
             entry = configs.setdefault(config, {"default": False, "splits": {}})
             entry["splits"][split] = writer.close()
             entry["features"] = writer.features
         for config, entry in list(configs.items()):
-            none = [split for split, body in entry["splits"].items() if not body["rows"]]
-            if len(none) == len(entry["splits"]):
+            empty = [split for split, body in entry["splits"].items() if not body["rows"]]
+            if len(empty) == len(entry["splits"]):
                 del configs[config]
                 (self.folder / config).rmdir()
                 self.note(f"No row for the configuration `{config}`: the corpus is too small.")
-            elif none:
-                without = " and no ".join(none)
+            elif empty:
+                without = " and no ".join(empty)
                 self.note(
                     f"`{config}` has no {without} rows: a share of 0, splits that are prescribed "
                     "without it, or too small a corpus."
@@ -281,40 +282,39 @@ class DatasetFolder:
         return configs
 
     def _note_shares(self, configs: Mapping[str, Any]) -> None:
-        """Say by how much the rows miss the shares that were asked for, and how they are split."""
+        """Add a note if the shares of the rows differ much from the requested ones."""
         if self.shares is None:
             return
-        missed = []
+        actual = []
         for config, entry in configs.items():
             rows = [entry["splits"].get(split, {}).get("rows", 0) for split in SPLITS]
             if fit(self.shares.targets(sum(rows)), rows, rows).far > TOLERANCE:
-                parts = ", ".join(f"{100 * number / sum(rows):.0f}" for number in rows)
-                missed.append(f"`{config}` {parts} %")
-        if missed:
-            asked = ", ".join(f"{100 * p:.0f}" for p in self.shares.targets(1))
+                percents = ", ".join(f"{100 * number / sum(rows):.0f}" for number in rows)
+                actual.append(f"`{config}` {percents} %")
+        if actual:
+            requested = ", ".join(f"{100 * share:.0f}" for share in self.shares.targets(1))
             split = self.details.get("split", {})
-            reasons = [split] if "reason" in split else split.values()
-            why = "; ".join(dict.fromkeys(one["reason"] for one in reasons))
+            divisions = [split] if "reason" in split else split.values()
+            reasons = "; ".join(dict.fromkeys(division["reason"] for division in divisions))
             self.notes.insert(
                 0,
-                f"Shares of the rows in {', '.join(SPLITS)}: asked for were {asked} %; there are "
-                f"{'; '.join(missed)}. All rows of a document are in one split: {why}.",
+                f"Shares of the rows in {', '.join(SPLITS)}: asked for were {requested} %; there "
+                f"are {'; '.join(actual)}. All rows of a document are in one split: {reasons}.",
             )
 
     def _note_labels(self, configs: Mapping[str, Any]) -> None:
-        """Say which labels of the default configuration have no row in a split with rows."""
+        """Add a note for each split with rows that lacks a label of the default configuration."""
         for entry in configs.values():
             for split, body in entry["splits"].items() if entry["default"] else ():
                 for column, numbers in body["labels"].items():
-                    none = [f"`{name}`" for name, number in numbers.items() if not number]
-                    if body["rows"] and none:
-                        self.note(f"`{split}` has no row with the {column} {', '.join(none)}.")
+                    unused = [f"`{name}`" for name, number in numbers.items() if not number]
+                    if body["rows"] and unused:
+                        self.note(f"`{split}` has no row with the {column} {', '.join(unused)}.")
 
     def _groups(self, engine: Engine, configs: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-        """By split the rows of each group (book), or of each document, if there are few of them.
-
-        A note warns of an evaluation split with fewer than `FEW`.
-        """
+        """Return for each split the number of rows of each group (book), or of each document.
+        Returns nothing if there are `SHOWN` or more of them. A note warns of an evaluation split
+        with fewer than `FEW`."""
         config = next((name for name in configs if configs[name]["default"]), next(iter(configs)))
         entry = configs[config]
         column = next((name for name in ("group", "doc") if name in entry["features"]), "")
@@ -323,21 +323,19 @@ class DatasetFolder:
             if body["rows"]:
                 rows = parquet(self.folder / config / f"{split}-*.parquet")
                 query = f'select "{column}", count(*) from {rows} group by 1 order by 1'
-                found = engine.rows(f"{query} limit {SHOWN}")
-                groups[split] = {str(name): number for name, number in found}
+                counts = engine.rows(f"{query} limit {SHOWN}")
+                groups[split] = {str(name): number for name, number in counts}
                 if split in SPLITS[1:] and len(groups[split]) < FEW:
-                    what = "books or files" if column == "group" else "documents"
+                    noun = "books or files" if column == "group" else "documents"
                     self.note(
-                        f"`{split}` has few {what} ({len(groups[split])}): a score on its rows may "
+                        f"`{split}` has few {noun} ({len(groups[split])}): a score on its rows may "
                         "not hold for other texts."
                     )
         return groups if sum(map(len, groups.values())) < SHOWN else {}
 
-    def _attribution(self, engine: Engine, configs: Mapping[str, Any]) -> dict[str, Any]:
-        """Write the documents of the rows that have an author or an address to their file.
-
-        Their number and the first ones, for the card; nothing where there are none.
-        """
+    def _write_attribution(self, engine: Engine, configs: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the documents of the rows that have an author or an address to `ATTRIBUTION`.
+        Returns their number and the first of them, for the card; nothing if there are none."""
         names = [
             f'select "{column}" as name from {parquet(self.folder / config / "*.parquet")}'
             for config, entry in configs.items()
@@ -356,10 +354,10 @@ class DatasetFolder:
         return {"documents": number, "first": pq.read_table(path).slice(0, SHOWN).to_pylist()}
 
 
-def rows_digest(configs: Mapping[str, Any]) -> str:
-    """The digest of a dataset's rows: schema, label names, configurations, splits, rows in order.
+def shards_digest(configs: Mapping[str, Any]) -> str:
+    """Return a digest of a dataset: schema, label names, configurations, splits, rows in order.
 
-    It is made from the sums of the shards: equal rows make equal files, which hold the schema.
+    It is made from the checksums of the shards: equal rows make equal files, which hold the schema.
     """
     lines = [
         f"{config}\0{entry['default']}\0{split}\0{shard['sha256']}\n"
@@ -371,10 +369,10 @@ def rows_digest(configs: Mapping[str, Any]) -> str:
 
 
 def _overlap(engine: Engine, writers: Sequence[SplitWriter]) -> dict[str, int]:
-    """Distinct texts in more than one split of a configuration, by pair of splits."""
+    """Return the number of distinct texts that are in two splits, for each pair `SPLIT/SPLIT`."""
     overlap = {}
     for one, two in combinations(writers, 2):
-        # The smaller of the two is held in memory, the other one passes by.
+        # The smaller split is held in memory, the larger one is streamed.
         few, many = (
             f"select unnest({_texts(writer, writer.texts)}) as text from {parquet(writer.files)}"
             for writer in sorted((two, one), key=lambda writer: writer.rows)
@@ -383,23 +381,21 @@ def _overlap(engine: Engine, writers: Sequence[SplitWriter]) -> dict[str, int]:
             with many as ({many}), few as (select distinct text from ({few}))
             select count(distinct text) from many join few using (text)
         """
-        filled = one.rows and two.rows
-        overlap[f"{one.split}/{two.split}"] = int(engine.value(query)) if filled else 0
+        both_have_rows = one.rows and two.rows
+        overlap[f"{one.split}/{two.split}"] = int(engine.value(query)) if both_have_rows else 0
     return overlap
 
 
 def _texts(writer: SplitWriter, columns: Iterable[str]) -> str:
-    """The list of the texts that a row has in these columns, as a query names it."""
+    """Return SQL for the list of all texts of a row in these columns of strings or lists."""
     fields = map(writer.schema.field, columns)
     lists = (f'"{f.name}"' if pa.types.is_list(f.type) else f'["{f.name}"]' for f in fields)
     return f"flatten([{', '.join(lists)}])"
 
 
 def _distinct(engine: Engine, writer: SplitWriter) -> int:
-    """How many rows of a split differ in their texts, whatever these' order or label.
-
-    Of a configuration without texts those count that differ in its first column.
-    """
+    """Return the number of rows of a split with different texts, in any order and with any label.
+    In a configuration without texts, the first column is compared."""
     texts = _texts(writer, [*writer.texts, *writer.long] or writer.schema.names[:1])
     query = f"select count(distinct hash(list_sort({texts}))) from {parquet(writer.files)}"
     return int(engine.value(query)) if writer.rows else 0

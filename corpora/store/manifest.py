@@ -1,4 +1,4 @@
-"""What is read of a manifest or of results, whoever wrote them: of other types neither is taken."""
+"""The schemas of manifests and results: anybody may have written one, so its types are checked."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ BUILD = "remove the folder and build it again"
 
 
 def _inside(path: str) -> str:
-    """A path in the manifest's own folder: with the folder put before it, nothing else is read."""
+    """Return a relative path of a manifest; raises `ValueError` if it leads out of its folder."""
     if PurePosixPath(path).is_absolute() or ".." in re.split(r"[/\\]", path):
         raise ValueError("expected a path inside the folder")
     return path
 
 
 def _text(value: Any) -> Any:
+    """Return a number as text and None as ""; other values unchanged."""
     return "" if value is None else str(value) if isinstance(value, int | float) else value
 
 
 Inside = Annotated[str, AfterValidator(_inside)]
 Text = Annotated[str, BeforeValidator(_text)]
-"""A text, or what stands for one in results of other projects: a number, or null."""
+"""A text; results of other projects may have a number or null in its place."""
 
 
 class Shard(BaseModel):
@@ -42,7 +43,7 @@ class Split(BaseModel):
 
 
 class Feature(BaseModel):
-    """A column, or the values in it; of a column of labels `names` are their names."""
+    """The type of a column, or of the values of a list; `names` are the names of its labels."""
 
     names: tuple[str, ...] | None = None
 
@@ -63,14 +64,16 @@ class Configuration(BaseModel):
     default: bool = False
 
 
-class Made(BaseModel):
+class StageRecord(BaseModel):
+    """The keys of a stage's record that are checked."""
+
     hash: str = ""
     settings: Mapping[str, Any] = {}
     publisher: Mapping[str, str] = {}
 
 
-class Read(BaseModel):
-    """A source, as far as a publication reads it."""
+class SourceRecord(BaseModel):
+    """The keys of a source's record that a publication reads."""
 
     name: str = ""
     spec: str = ""
@@ -83,7 +86,7 @@ class Details(BaseModel):
 
 
 class Manifest(BaseModel):
-    """A dataset's has `configs` and licences; a model's has `files`, each with its sha256."""
+    """A dataset's manifest has `configs` and licences; a model's has `files` with their sha256."""
 
     name: str = ""
     configs: Mapping[str, Configuration] = {}
@@ -91,14 +94,14 @@ class Manifest(BaseModel):
     licence: Combined | None = None
     licences: Mapping[str, int] = {}
     languages: tuple[str, ...] = ()
-    stage: Made = Made()
-    sources: tuple[Read, ...] = ()
+    stage: StageRecord = StageRecord()
+    sources: tuple[SourceRecord, ...] = ()
     details: Details = Details()
     rejects: Mapping[str, int] = {}
 
 
-class About(BaseModel):
-    """What results say of a dataset."""
+class DatasetRecord(BaseModel):
+    """What results record of a dataset."""
 
     name: Text = ""
     config: Text = ""
@@ -114,7 +117,7 @@ class Results(BaseModel):
     """The results of a training or an evaluation.
 
     `licences` are those of all that a model's weights come from: its data, and the models or
-    vectors that it started from. `metrics` is read further by the suite that made them.
+    vectors that it started from. `metrics` are checked by the suite that wrote them.
     """
 
     suite: Text = ""
@@ -123,7 +126,7 @@ class Results(BaseModel):
     split: Text = ""
     model: Model = Model()
     dataset: Mapping[str, Any] | list[Any] = Field(default_factory=dict)
-    started_from: tuple[About, ...] = ()
+    started_from: tuple[DatasetRecord, ...] = ()
     protocol: Mapping[str, Any] = {}
     metrics: Mapping[str, Any] = {}
     notes: tuple[str, ...] = ()
@@ -132,25 +135,29 @@ class Results(BaseModel):
 
 
 def read_manifest(path: Path, hint: str = BUILD) -> dict[str, Any]:
-    """A manifest as it stands in its file. Raises `InputError` for one of another form."""
+    """Return the manifest in a file, unchanged. Raises `InputError` if it breaks the schema."""
     value = read_json(path, hint)
     record_of(Manifest, value, str(path), hint)
     return dict(value)
 
 
 def read_results(path: Path) -> dict[str, Any]:
-    """Results as they stand in their file. Raises `InputError` for what has another form."""
+    """Return the results in a file, unchanged. Raises `InputError` if they break the schema."""
     value = read_json(path)
     record_of(Results, value, str(path))
     return dict(value)
 
 
 def label_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, list[str]]:
-    """The names of each column of labels, from the metadata that the Hub's library writes.
+    """Return the names of the labels of each label column, from a Parquet schema's metadata.
 
-    Raises `InputError` for metadata of another form.
+    The Hub's library writes that metadata. Raises `InputError` for metadata of another form.
     """
-    stored = parsed((metadata or {}).get(b"huggingface", b"{}"), where="the metadata of its schema")
-    features = record_of(Described, stored, "the metadata of its schema").info.features
-    named = {name: about for name, about in features.items() if isinstance(about, Feature)}
-    return {name: [*about.names] for name, about in named.items() if about.names is not None}
+    where = "the metadata of its schema"
+    stored = parsed((metadata or {}).get(b"huggingface", b"{}"), where=where)
+    features = record_of(Described, stored, where).info.features
+    return {
+        name: [*feature.names]
+        for name, feature in features.items()
+        if isinstance(feature, Feature) and feature.names is not None
+    }

@@ -1,4 +1,4 @@
-"""Rows on their way into Parquet: regrouped, described, written the same way every time."""
+"""Writing rows to Parquet, with the Hub's features in the schema; equal rows give equal bytes."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ PARQUET: dict[str, Any] = {
     "compression_level": 3,
     "write_page_checksum": True,
 }
-"""How all files are written."""
+"""The settings of all Parquet files."""
 CLASS_NAMES = b"discorpora:class_names"
 ROWS_AT_ONCE = 512
-"""How many dictionaries are visited once a column."""
+"""Dictionaries that become one record batch."""
 
 EXAMPLES, AMONG = 4, 64
-"""So many rows are examples: of the first ones those that differ in label and document."""
+"""The examples of a split, and the first rows among which they are chosen."""
 LONGEST_TEXT = 160
 LONGEST_LIST = 6
 
 
 def class_label(name: str, names: Iterable[str]) -> pa.Field:
-    """An integer field whose values are positions in `names` (a `ClassLabel` for the Hub)."""
+    """Return an integer field whose values are indices of `names` (a `ClassLabel` for the Hub)."""
     stored = json.dumps(list(names), ensure_ascii=False)
     return pa.field(name, pa.int64(), nullable=False, metadata={CLASS_NAMES: stored})
 
 
 def hub_features(schema: pa.Schema) -> dict[str, Any]:
-    """The columns of `schema` as `datasets.Features.to_dict` writes them."""
+    """Return the columns of `schema` as `datasets.Features.to_dict` writes them."""
     features = {}
     for field in schema:
         features[field.name] = _hub_type(field.type)
@@ -50,6 +50,7 @@ def hub_features(schema: pa.Schema) -> dict[str, Any]:
 
 
 def _hub_type(kind: pa.DataType) -> dict[str, Any]:
+    """Return an Arrow type as `datasets.Features.to_dict` writes it."""
     if pa.types.is_fixed_size_list(kind):
         return {"feature": _hub_type(kind.value_type), "length": kind.list_size, "_type": "List"}
     if pa.types.is_list(kind):
@@ -65,10 +66,10 @@ def open_parquet(
     *,
     texts: Sequence[str] = (),
 ) -> pq.ParquetWriter:
-    """A Parquet writer with this project's settings; the schema names its Hub features.
+    """Open a Parquet writer with the settings `PARQUET`; the Hub's features are in the schema.
 
-    `texts`: columns whose values hardly repeat. They are written without a dictionary, which
-    would be given up at its size limit anyway, and without a least and a greatest value.
+    `texts` are columns whose values hardly repeat: they are written without a dictionary, which
+    would soon reach its size limit, and without a minimum and maximum.
     """
     others = []
     for field in schema:
@@ -78,10 +79,10 @@ def open_parquet(
         if field.name not in texts:
             others.append(column)
     features = json.dumps({"info": {"features": hub_features(schema)}})
-    about = {**(schema.metadata or {}), b"huggingface": features, **(metadata or {})}
+    all_metadata = {**(schema.metadata or {}), b"huggingface": features, **(metadata or {})}
     return pq.ParquetWriter(
         path,
-        schema.with_metadata(about),
+        schema.with_metadata(all_metadata),
         **PARQUET,
         use_dictionary=others if texts else True,
         write_statistics=others if texts else True,
@@ -89,18 +90,18 @@ def open_parquet(
 
 
 def regrouped(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
-    """The rows as batches of exactly `size` rows, but for the last one."""
+    """Yield the rows of `batches` as batches of exactly `size` rows, except for the last."""
     group: list[pa.RecordBatch] = []
-    lacking = size
+    missing = size
     for batch in batches:
         while batch.num_rows:
-            group.append(batch.slice(0, lacking))
-            lacking -= group[-1].num_rows
+            group.append(batch.slice(0, missing))
+            missing -= group[-1].num_rows
             batch = batch.slice(group[-1].num_rows)
-            if not lacking:
+            if not missing:
                 # One chunk a column: the encoder's pages, and so the bytes, depend on nothing else.
                 yield pa.concat_batches(group)
-                group, lacking = [], size
+                group, missing = [], size
     if group:
         yield pa.concat_batches(group)
 
@@ -108,10 +109,10 @@ def regrouped(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Recor
 def record_batches(
     rows: Iterable[Mapping[str, Any]], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Rows given as dictionaries, as batches of a few; `KeyError` for one without a column."""
+    """Yield dictionaries as record batches of `ROWS_AT_ONCE`; `KeyError` for a missing column."""
     rest = iter(rows)
-    while some := list(islice(rest, ROWS_AT_ONCE)):
-        arrays = [pa.array(map(itemgetter(field.name), some), field.type) for field in schema]
+    while chunk := list(islice(rest, ROWS_AT_ONCE)):
+        arrays = [pa.array(map(itemgetter(field.name), chunk), field.type) for field in schema]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -123,10 +124,10 @@ def write_parquet(
     *,
     rows_per_group: int = 16384,
 ) -> int:
-    """Write Arrow record batches as one Parquet file (zstd); `path` appears by one rename.
+    """Write record batches as one Parquet file, and return the number of rows.
 
-    Rows are regrouped to `rows_per_group` a row group, so that the bytes depend on the rows
-    and not on how they were cut into batches. Returns the number of rows.
+    `path` appears by one rename. Each row group has `rows_per_group` rows, so that the bytes depend
+    on the rows and not on the batches.
     """
     rows = 0
     with replacing(path) as partial, open_parquet(partial, schema, metadata) as writer:
@@ -136,18 +137,18 @@ def write_parquet(
     return rows
 
 
-def parquet_batches(path: Path, **how: Any) -> Iterator[pa.RecordBatch]:
-    """The batches of a Parquet file; `how` are the keywords of `ParquetFile.iter_batches`.
+def parquet_batches(path: Path, **options: Any) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a Parquet file; `options` are those of `ParquetFile.iter_batches`.
 
     Raises `InputError` as `readable` does.
     """
     with readable(path) as file:
-        yield from file.iter_batches(**how)
+        yield from file.iter_batches(**options)
 
 
 @contextmanager
 def readable(path: Path) -> Iterator[pq.ParquetFile]:
-    """A Parquet file of ours; `InputError` for one that is lost, damaged, or no Parquet file."""
+    """Open a Parquet file; raises `InputError` if it is lost, damaged, or no Parquet file."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             yield file
@@ -158,10 +159,10 @@ def readable(path: Path) -> Iterator[pq.ParquetFile]:
 class SplitWriter:
     """Streams rows to `<folder>/<split>-00000-of-0000N.parquet`.
 
-    A split without rows has no file: `datasets` refuses a split of none. N is known at the end,
-    so shards carry a working name until `close`. Shards and row groups have fixed numbers of
+    A split without rows has no file, since `datasets` refuses an empty split. N is known at the
+    end, so shards have a temporary name until `close`. Shards and row groups have fixed numbers of
     rows: the bytes depend on the rows alone. `texts` and `long` name string columns (or lists of
-    strings) whose values hardly repeat.
+    strings) whose values hardly repeat; the overlap between splits is counted for `texts` only.
     """
 
     def __init__(
@@ -187,14 +188,14 @@ class SplitWriter:
         }
         self._rows_per_group = rows_per_group
         self._groups_per_shard = max(1, rows_per_shard // rows_per_group)
-        self._waiting: list[pa.RecordBatch] = []  # less than a group
-        self._written = 0  # groups
+        self._waiting: list[pa.RecordBatch] = []  # fewer rows than a group
+        self._groups_written = 0
         self._shards: list[Path] = []
         self._open: pq.ParquetWriter | None = None
         folder.mkdir(parents=True, exist_ok=True)
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Add the rows of one record batch; `InputError` for a label that is no class."""
+        """Add the rows of a record batch; raises `InputError` for a label that is no class."""
         self.rows += batch.num_rows
         for name, (names, counts) in self._labels.items():
             labels = batch[name].to_numpy()
@@ -208,27 +209,27 @@ class SplitWriter:
             counts += np.bincount(labels, minlength=len(names))
         self._waiting.append(batch)
         if sum(each.num_rows for each in self._waiting) >= self._rows_per_group:
-            self._write()
+            self._write_groups()
 
     def extend(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Add rows given as dictionaries; `KeyError` for one without a column."""
+        """Add rows given as dictionaries; raises `KeyError` for a missing column."""
         for batch in record_batches(rows, self.schema):
             self.append(batch)
 
-    def _write(self, *, rest: bool = False) -> None:
-        """Write the groups of rows that are full, and with `rest` what is left."""
+    def _write_groups(self, *, rest: bool = False) -> None:
+        """Write the full row groups, and with `rest` also the last, smaller one."""
         groups, self._waiting = regrouped(self._waiting, self._rows_per_group), []
         for group in groups:
             if group.num_rows < self._rows_per_group and not rest:
                 self._waiting = [group]
                 return
-            if self._open is None or self._written % self._groups_per_shard == 0:
+            if self._open is None or self._groups_written % self._groups_per_shard == 0:
                 self.stop()
                 self._shards.append(self.folder / f".{self.split}-{len(self._shards):05d}.writing")
                 texts = self.texts + self.long
                 self._open = open_parquet(self._shards[-1], self.schema, texts=texts)
             self._open.write_batch(group, self._rows_per_group)
-            self._written += 1
+            self._groups_written += 1
 
     def stop(self) -> None:
         """Close the open file, if any."""
@@ -237,21 +238,21 @@ class SplitWriter:
             self._open = None
 
     def close(self) -> dict[str, Any]:
-        """Finish the files under their final names; returns the split's entry in the manifest."""
-        self._write(rest=True)
+        """Give the files their final names, and return the split's entry in the manifest."""
+        self._write_groups(rest=True)
         self.stop()
         size, shards, examples = 0, [], []
-        for number, working in enumerate(self._shards):
+        for number, temporary in enumerate(self._shards):
             path = self.folder / f"{self.split}-{number:05d}-of-{len(self._shards):05d}.parquet"
-            working.replace(path)
+            temporary.replace(path)
             with pq.ParquetFile(path) as file:
-                about = file.metadata
+                metadata, groups = file.metadata, range(file.metadata.num_row_groups)
                 if not number:
                     rows = next(file.iter_batches(AMONG)).to_pylist()
-                    examples = _different(rows, [*self._labels, self.schema.names[0]])
+                    examples = _varied(rows, [*self._labels, self.schema.names[0]])
             # Bytes of the columns before compression; unlike Arrow's, they never vary.
-            size += sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-            shard = {"file": f"{self.folder.name}/{path.name}", "rows": about.num_rows}
+            size += sum(metadata.row_group(i).total_byte_size for i in groups)
+            shard = {"file": f"{self.folder.name}/{path.name}", "rows": metadata.num_rows}
             shards.append({**shard, "bytes": path.stat().st_size, "sha256": sha256(path)})
         labels = {
             name: dict(zip(names, counts.tolist(), strict=True))
@@ -266,21 +267,21 @@ class SplitWriter:
         }
 
 
-def _different(rows: list[dict[str, Any]], columns: Sequence[str]) -> list[dict[str, Any]]:
-    """Some of the rows: those with values of `columns` that none before has come first."""
+def _varied(rows: list[dict[str, Any]], columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Return `EXAMPLES` rows; those that add most new values of `columns` come first."""
     seen: set[tuple[str, str]] = set()
 
-    def new(row: dict[str, Any]) -> int:
+    def count_new_values(row: dict[str, Any]) -> int:
         values = {(column, str(row[column])) for column in columns}
         number = len(values - seen)
         seen.update(values)
         return number
 
-    return sorted(rows, key=new, reverse=True)[:EXAMPLES]
+    return sorted(rows, key=count_new_values, reverse=True)[:EXAMPLES]
 
 
 def _shortened(value: Any) -> Any:
-    """An example as the card shows it: long texts and lists are cut."""
+    """Return a value of an example with long texts and lists cut, for the card."""
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
         return value[: LONGEST_TEXT - 1] + "…"
     if isinstance(value, list):

@@ -36,7 +36,7 @@ from corpora.tasks.candidates import COMMON, DOCUMENTS, REJECTS, Candidates, tex
 DOCUMENTS_PER_SHARD = 4096
 
 Reject = Callable[[str], None]
-"""Takes the reason why a candidate is left out."""
+"""Counts a candidate that is left out; its argument is the reason."""
 
 
 Size = Annotated[int, Field(ge=0, description="Maximum rows of the split; 0 leaves it out.")]
@@ -47,17 +47,18 @@ Part = Annotated[
 
 
 def each_once(markers: tuple[str, ...]) -> tuple[str, ...]:
-    """The markers of a setting, checked: at least one, no empty one, none twice."""
+    """Return `markers`; raises `ConfigError` if there is none, one is empty or one comes twice."""
     if not all(markers) or not 0 < len(markers) == len(set(markers)):
         raise ConfigError(str(list(markers)), hint="name each marker once, and none empty")
     return markers
 
 
-class Row(NamedTuple):
-    """One candidate: its values of the builder's `columns`.
+class Candidate(NamedTuple):
+    """One candidate for a row of the dataset: its values of the builder's `columns`.
 
-    `part`: which pool it is in, where a builder has several. `doc`: the id of the part of the
-    document that it is from, such as a conversation; "" for the document itself.
+    `part` is the pool it belongs to, if the builder has several (`text` and `chat`). `doc` is the
+    id of the part of the document that it is from, such as a conversation; "" for the document
+    itself.
     """
 
     values: tuple[Any, ...]
@@ -67,17 +68,19 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A dataset that is to be made.
+    """Where and how a builder makes a dataset.
 
-    `folder`: the partial folder that `corpora.store.atomic.staged` yields. `stage`: what the card
-    says made it; its name and `seed` are part of every random stream. `division`: the split of
-    each document; without one a builder splits its documents by the shares of its settings.
-    `max_bad_share`: the share of a source's records that may be bad, for builders that read
-    sources. `largest_group`: the most that a group, such as a book, gives of the candidates for
-    training; where there are too few groups for that, twice an equal part. `documents`:
-    the folders of the documents that the rows are from, for the list of those to be named.
-    `extraction_rejects`: of pairs, the reasons of rejected candidates, their numbers and meanings.
-    `threads` and `memory` bound the queries; they change no byte.
+    - `folder`: the partial folder that `corpora.store.atomic.staged` yields.
+    - `stage`: the record of the stage for the card; its name and `seed` are part of every random
+      stream.
+    - `division`: the split of each document; without one a builder splits its documents by the
+      shares of its settings.
+    - `max_bad_share`: the maximum share of bad records in a source, for builders that read sources.
+    - `largest_group`: the maximum share of the training candidates from one group, such as a book;
+      with too few groups for that, twice an equal part.
+    - `documents`: the folders of the documents that the rows are from; authors are named from them.
+    - `extraction_rejects`: for pairs, the reasons for rejections, with their numbers and meanings.
+    - `threads` and `memory` bound the queries; they do not change the output.
     """
 
     folder: Path
@@ -92,23 +95,23 @@ class Target:
     memory: str = MEMORY
 
     def stage_of(self, part: str) -> str:
-        """The name of the random streams of a part."""
+        """Return the name that seeds the random streams of a part of the candidates."""
         return f"{self.stage.name}/{part}" if part else self.stage.name
 
 
 @dataclass(slots=True)
 class Shard:
-    """What is noted of a shard beside its rows: its documents, and what was left out and why."""
+    """The documents of a shard of candidates, and its rejected candidates by reason."""
 
     documents: list[dict[str, Any]] = field(default_factory=list)
     rejects: Counter[str] = field(default_factory=Counter)
 
 
 class Builder(Declared):
-    """A dataset's builder; its fields are its settings.
+    """Makes a dataset from documents, pairs or sources; its fields are its settings.
 
-    Settings `train`, `validation` and `test` are shares of the documents where they are floats,
-    and otherwise the most rows of a split.
+    Settings `train`, `validation` and `test` are shares of the documents if they are floats, and
+    the maximum rows of a split if they are integers.
     """
 
     reads: ClassVar[Literal["documents", "pairs", "sources"]] = "documents"
@@ -117,7 +120,7 @@ class Builder(Declared):
     gives: ClassVar[Mapping[str, pa.Schema]]
     """The configurations that the dataset may have, and their columns."""
     default: ClassVar[str] = "default"
-    """The configuration that loads without being named; where it has no row, the first that has."""
+    """The configuration that loads without being named; if it has no row, the first that has."""
     columns: ClassVar[pa.Schema] = pa.schema([])
     """The columns of a candidate, beside those of `corpora.tasks.candidates.COMMON`."""
     equal: ClassVar[tuple[str, ...]] = ()
@@ -133,27 +136,28 @@ class Builder(Declared):
     """A text under the heading."""
 
     @model_validator(mode="after")
-    def _fit_together(self) -> Self:
+    def _check_settings_fit(self) -> Self:
+        """Raise `ConfigError` for settings of `ascending` out of order, and for wrong shares."""
         for names in self.ascending:
             values = [getattr(self, name) for name in names]
             if values != sorted(values):
-                said = ", ".join(map("{} = {}".format, names, values))
-                raise ConfigError(f"{said} do not fit together", hint=" <= ".join(names))
+                settings = ", ".join(map("{} = {}".format, names, values))
+                raise ConfigError(f"{settings} do not fit together", hint=" <= ".join(names))
         if set(SPLITS) <= set(type(self).model_fields):
             self.shares()  # which checks them
         return self
 
     def configurations(self) -> tuple[str, ...]:
-        """The configurations that the dataset may have with these settings."""
+        """Return the names of the configurations that the dataset may have with these settings."""
         return tuple(self.gives)
 
     def shares(self, part: str = "") -> Shares:
-        """The shares, or the sizes, of the splits of a part."""
+        """Return the shares or sizes of the splits of a part of the candidates."""
         return Shares(*(getattr(self, split) for split in SPLITS))
 
     @classmethod
     def share_fields(cls) -> tuple[str, ...]:
-        """The settings that are shares of the documents: a division stands in for them."""
+        """Return the settings that are shares of documents, which a build's division replaces."""
         return tuple(
             name
             for name in SPLITS
@@ -161,90 +165,91 @@ class Builder(Declared):
         )
 
     def identity(self) -> dict[str, Any]:
-        """The settings as JSON values, and the contents of files that they name.
+        """Return the settings that change the dataset as JSON values, for the stage's hash.
 
-        Without what only the card says: `title` and `description`.
+        Digests of the files that they name are part of it; `title` and `description` are not.
         """
         return self.model_dump(mode="json", exclude={*Builder.model_fields})
 
-    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
-        """The candidates of one document; what is left out is told to `reject`."""
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
+        """Yield the candidates of one document; call `reject` with the reason for each left out."""
         raise NotImplementedError
 
-    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
-        """Write all configurations from the candidates, which are split."""
+    def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
+        """Write all configurations of the dataset from the candidates, whose splits are known."""
         raise NotImplementedError
 
     def candidate_schema(self) -> pa.Schema:
-        """The columns of a shard of candidates."""
+        """Return the columns of a shard of candidates."""
         return pa.schema([*COMMON, *self.columns])
 
     def collect_part(
         self, inputs: Iterable[Any], target: Target, rank: int = 0, of: int = 1
     ) -> None:
-        """Make each `of`th shard of candidates from `rank` on, one for each of `inputs`.
+        """Write a shard of candidates for each input of worker `rank` among `of` workers.
 
-        They are Parquet shards of documents with sentences, or of pairs, or lists of documents.
-        Shards that are there are kept, so that several workers share them out and a broken build
-        goes on.
+        An input is a Parquet shard of documents with sentences, or of pairs, or a list of
+        documents; a worker takes every `of`th one. Finished shards are kept, so a broken build
+        continues.
         """
-        for number, some in enumerate(inputs):
+        for number, documents_or_path in enumerate(inputs):
             path = target.folder / CANDIDATES / f"{number:05d}.documents"
             if number % of == rank and not path.exists():
                 shard = Shard()
-                rows = self.collected(some, target, shard)
+                rows = self.collected(documents_or_path, target, shard)
                 write_parquet(path.with_suffix(".rows"), rows, self.candidate_schema())
-                # With this file the shard is whole.
+                # Written last: a shard with this file is complete.
                 documents = pa.RecordBatch.from_pylist(shard.documents, DOCUMENTS)
                 rejects = {REJECTS: json.dumps(shard.rejects)}
                 write_parquet(path, [documents], DOCUMENTS, rejects)
 
-    def collected(self, some: Any, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
-        """The candidate rows of an input; `shard` notes its documents and the rejects."""
-        documents = documents_in(some) if isinstance(some, Path) else some
-        return record_batches(
-            self._candidate_rows(documents, target, shard), self.candidate_schema()
-        )
+    def collected(self, documents: Any, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
+        """Yield the candidate rows of documents, given as objects or as a path.
+
+        Adds the documents and the rejected candidates to `shard`.
+        """
+        if isinstance(documents, Path):
+            documents = documents_in(documents)
+        rows = self._candidate_rows(documents, target, shard)
+        return record_batches(rows, self.candidate_schema())
 
     def _candidate_rows(
         self, documents: Iterable[Document], target: Target, shard: Shard
     ) -> Iterator[dict[str, Any]]:
-        """The candidates of documents, with random priorities and the keys of their texts.
-
-        A priority comes from the random stream of its document: neither other documents nor their
-        order change it.
-        """
-        own_names = self.columns.names
-        names = [*COMMON.names, *own_names]
+        """Yield the candidates of documents as rows, with random priorities and text keys. A
+        priority comes from the random stream of its document: neither other documents nor their
+        order change it."""
+        columns = self.columns.names
         where = f"builder {self.name!r}"
-        equal = [own_names.index(chosen("column", name, own_names, where)) for name in self.equal]
+        equal = [columns.index(chosen("column", name, columns, where)) for name in self.equal]
         for document in documents:
-            parts: dict[tuple[str, str], list[Row]] = {}
+            parts: dict[tuple[str, str], list[Candidate]] = {}
             for row in self.candidates(document, lambda reason: shard.rejects.update((reason,))):
                 values = getattr(row, "values", None)
-                if not isinstance(values, Sized) or len(values) != len(own_names):
-                    hint = "yield Row((...)) with a value of each of its columns: "
-                    said = f"{str(row)[:200]} is not a candidate"
-                    raise ConfigError(said, where=where, hint=hint + ", ".join(own_names))
+                if not isinstance(values, Sized) or len(values) != len(columns):
+                    hint = "yield Candidate((...)) with a value of each of its columns: "
+                    problem = f"{str(row)[:200]} is not a candidate"
+                    raise ConfigError(problem, where=where, hint=hint + ", ".join(columns))
                 parts.setdefault((row.part, row.doc or document.id), []).append(row)
-            # A document without candidates stays known: an id that comes twice is an error anyway.
-            for (part, doc), own in (parts or {("", document.id): []}).items():
+            # A document without candidates is recorded too: an id that comes twice is an error.
+            for (part, doc), rows in (parts or {("", document.id): []}).items():
                 whole = (document.id, document.group, document.source, document.language)
-                noted = (part, doc, stable_id(doc), *whole, len(own))
-                shard.documents.append(dict(zip(DOCUMENTS.names, noted, strict=True)))
+                record = (part, doc, stable_id(doc), *whole, len(rows))
+                shard.documents.append(dict(zip(DOCUMENTS.names, record, strict=True)))
                 random = stream(target.seed, target.stage_of(part), doc)
-                priorities = random.integers(0, 2**63 - 1, size=len(own)).tolist()
-                for number, (row, priority) in enumerate(zip(own, priorities, strict=True)):
+                priorities = random.integers(0, 2**63 - 1, size=len(rows)).tolist()
+                for number, (row, priority) in enumerate(zip(rows, priorities, strict=True)):
                     key = text_key([row.values[i] for i in equal] or [part, doc, number])
-                    about = (part, doc, number, document.group, document.licence, priority, key)
-                    yield dict(zip(names, (*about, *row.values), strict=True))
+                    common = (part, doc, number, document.group, document.licence, priority, key)
+                    pairs = zip([*COMMON.names, *columns], (*common, *row.values), strict=True)
+                    yield dict(pairs)
 
-    def select(self, taken: Candidates) -> None:
-        """Split the documents: as the division says, or without one by the shares."""
-        taken.split()
+    def select(self, candidates: Candidates) -> None:
+        """Give each document its split: that of the target's division, or without one by shares."""
+        candidates.split()
 
     def dataset(self, target: Target) -> DatasetFolder:
-        """The folder to write to; use as a context manager."""
+        """Return the dataset folder to write to; use it as a context manager."""
         stage = target.stage
         return DatasetFolder(
             target.folder,
@@ -258,55 +263,58 @@ class Builder(Declared):
         )
 
     def build(self, inputs: Iterable[Any], target: Target) -> dict[str, Any]:
-        """Build the dataset; returns the manifest.
+        """Build the dataset and return its manifest.
 
-        `inputs`: documents with a sentence layer, or the files that `collect_part` takes; what
-        it has made of them is used as it is.
-        Raises `InputError` if not one row can be made, or if two documents have one id.
+        `inputs` are documents with a sentence layer, or files as for `collect_part`, whose finished
+        shards of candidates are used.
+        Raises `InputError` if not one row can be made, or if two documents have the same id.
         """
         with self.dataset(target) as dataset:
             if not (isinstance(inputs, Sequence) and inputs and isinstance(inputs[0], Path)):
-                # Of documents nobody knows whether earlier candidates are from them.
+                # Earlier candidates may come from other documents than these.
                 shutil.rmtree(target.folder / CANDIDATES, ignore_errors=True)
                 inputs = in_shards(inputs)
             self.collect_part(inputs, target)
-            with Candidates(self, target, dataset) as taken:
-                self.select(taken)
-                self.write(taken, dataset)
+            with Candidates(self, target, dataset) as candidates:
+                self.select(candidates)
+                self.write(candidates, dataset)
             return dataset.finish(self.default)
 
 
 def in_shards(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """The documents in lists, of which there is at least one."""
+    """Yield the documents in lists of `DOCUMENTS_PER_SHARD`; one empty list without documents."""
     rest = iter(documents)
     yield list(islice(rest, DOCUMENTS_PER_SHARD))
     yield from iter(lambda: list(islice(rest, DOCUMENTS_PER_SHARD)), [])
 
 
-def _readable(table: str) -> str:
-    table_hash(table)  # an unreadable one is refused here, not when all documents have been read
+def _check_readable(table: str) -> str:
+    """Return the path of a table of splits; raises `ConfigError` before any document is read."""
+    table_hash(table)
     return table
 
 
 class Prescribed(Builder):
-    """A builder whose documents a table, or the data themselves, may divide."""
+    """A builder whose splits a table, or the data themselves, may prescribe."""
 
-    table: Annotated[str, AfterValidator(_readable)] = ""
+    table: Annotated[str, AfterValidator(_check_readable)] = ""
     """A file of lines `SPLIT<TAB>DOCUMENT` (`dev` is validation), or a folder with a list of files
     for each split, that sets the splits. Without one, documents keep the split that their data
     prescribe, if any; the shares divide the others."""
 
     def identity(self) -> dict[str, Any]:
-        """The settings, and the contents of the table."""
+        """Return the settings as `Builder.identity` does, and a digest of the table."""
         return {**super().identity(), "table_sha256": table_hash(self.table)}
 
     def prescribed(
         self, documents: Mapping[str, tuple[str, int]], target: Target
     ) -> Division | None:
-        """Splits that the table or the data prescribe (id -> group, candidates); None where
-        nothing does."""
+        """Return the splits that the table or the data prescribe; None if nothing does.
+
+        `documents` maps an id to its group and its number of candidates.
+        """
         return prescribed(documents, getattr(self, "sections", ""), self.table)
 
-    def select(self, taken: Candidates) -> None:
-        """Split the documents as is prescribed, else as all others."""
-        taken.split(self.prescribed)
+    def select(self, candidates: Candidates) -> None:
+        """Give each document its prescribed split; without one, split as `Builder.select` does."""
+        candidates.split(self.prescribed)

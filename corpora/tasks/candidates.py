@@ -1,7 +1,7 @@
-"""Candidate rows, which builders have collected into Parquet shards, are split and queried.
+"""Splits and queries over the candidates that builders have collected into Parquet shards.
 
-Which split a document is in, and which candidates are taken, is known only when all documents
-have been read.
+The split of a document, and the candidates that are used, are known only when all documents have
+been read.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from corpora.tasks.builder import Builder, Target
 
 Prescribed = Callable[[Mapping[str, tuple[str, int]], "Target"], Division | None]
-"""The splits of documents (id -> group, candidates), where something prescribes them."""
+"""Takes each document's group and number of candidates by id; returns prescribed splits, if any."""
 
 REJECTS = "discorpora:rejects"
-"""The key of the metadata of a shard's documents that says what was left out, and why."""
+"""The key in a shard's metadata for the numbers of rejected candidates by reason."""
 
 COMMON = schema(
     part=STRING,
@@ -59,19 +59,25 @@ DOCUMENTS = schema(
 """A document, or a part of one: `whole` is the id of the source's document."""
 
 
+DOCUMENTS_PER_BATCH = 65_536
+
+
 def text_key(values: Any) -> int:
-    """64 bits that are equal for equal texts or lists of texts, in every run."""
+    """Return a hash of 64 bits of a text or list of texts, the same in every run."""
     text = json.dumps(values, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
 
 
 class Candidates:
-    """All candidates of a dataset, under an engine; use as a context manager.
+    """All candidates of a dataset as tables of DuckDB; use as a context manager.
 
-    Its tables: `candidate` (`COMMON` and the builder's columns), `documents` (`DOCUMENTS`),
-    `single` (part, doc, number, priority of each candidate that is not a duplicate), and after
-    `split` also `kept` (those of `single` that are in a split, and the split) and `chosen` (the
-    candidates in `kept`, with their splits). The shards are removed at the end, but for an error.
+    - `candidate`: `COMMON` and the builder's columns
+    - `documents`: `DOCUMENTS`
+    - `single`: part, doc, number and priority of each candidate that is not a duplicate
+    - `kept`, after `split`: the rows of `single` that are in a split, with the split
+    - `chosen`, after `split`: all columns of the candidates in `kept`, with their splits
+
+    The shards are removed at the end, except after an error.
     """
 
     def __init__(self, builder: Builder, target: Target, dataset: DatasetFolder) -> None:
@@ -111,37 +117,39 @@ class Candidates:
         *,
         weigh: Literal["documents", "single"] = "documents",
     ) -> None:
-        """Give each document a split: as prescribed, as the division says, or by the shares.
+        """Give each document a split: the prescribed one, that of the division, or by the shares.
 
-        The weight of a document is the number of its candidates, or of those in `single`.
+        The weight of a document is the number of its candidates, or with `weigh="single"` of those
+        that are not duplicates.
         """
         target = self.target
         self.engine.run(f"create view weighed as {_WEIGHED[weigh]}")
         self.engine.run("create table split (part varchar, doc varchar, split varchar)")
         query = "select distinct part from weighed order by part"
         parts = [part for (part,) in self.engine.rows(query)]
-        # A document of several parts may have to be in one split; the name is that of the streams.
-        drawn = {"": parts} if self.builder.one_split else {part: [part] for part in parts}
+        # With `one_split`, all parts of a document are in the same split: they are divided at once.
+        groups = {"": parts} if self.builder.one_split else {part: [part] for part in parts}
         of_parts = "where list_contains($parts, part)"
-        for name, some in drawn.items():
-            values, by = {"parts": some}, target.division
-            if prescribed or by is None:
+        for name, members in groups.items():
+            values, division = {"parts": members}, target.division
+            if prescribed or division is None:
                 query = f'select doc, min("group"), sum(candidates)::bigint from weighed {of_parts}'
                 rows = self.engine.rows(f"{query} group by doc order by doc", values)
                 weights = {doc: (group, number) for doc, group, number in rows}
-                by = (prescribed and prescribed(weights, target)) or by
-                by = by or divided(weights, self.builder.shares(name), target.seed)
+                division = (prescribed and prescribed(weights, target)) or division
+                division = division or divided(weights, self.builder.shares(name), target.seed)
             query = f"select part, doc, whole from weighed {of_parts}"
-            for batch in self.engine.batches(query, values, 65_536):
-                # A build divides documents, also where candidates are from parts of them.
-                ids = batch["whole" if by is target.division else "doc"].to_pylist()
-                splits = pa.array(by.splits_of(ids), pa.string())
+            for batch in self.engine.batches(query, values, DOCUMENTS_PER_BATCH):
+                # A build divides whole documents, even if candidates are from parts of them.
+                ids = batch["whole" if division is target.division else "doc"].to_pylist()
+                splits = pa.array(division.splits_of(ids), pa.string())
                 columns = [batch["part"], batch["doc"], splits]
                 self.engine.insert("split", pa.table(columns, ["part", "doc", "split"]))
             query = f"from weighed join split using (part, doc) {of_parts} group by split"
             sums = dict(self.engine.rows(f"select split, sum(candidates) {query}", values))
             kept = {split: int(sums.get(split, 0)) for split in SPLITS}
-            self.assignments[name] = {"by": by.by, "reason": by.reason, "weights": kept}
+            record = {"by": division.by, "reason": division.reason, "weights": kept}
+            self.assignments[name] = record
         self.engine.run(
             "create table kept as select part, doc, number, priority, split "
             "from single join split using (part, doc) where split is not null; "
@@ -157,29 +165,27 @@ class Candidates:
         self.dataset.details["split"] = self.assignments.get("", self.assignments)
 
     def _limit_groups(self, part: str) -> None:
-        """Leave out candidates for training of groups that have more than their share of them.
-
-        Of a group those of lowest priority stay. With `n` groups the share is 2 / n at least: less
-        could leave hardly a candidate.
-        """
+        """Drop training candidates of each group that has more than the allowed share of them. A
+        group keeps its candidates of lowest priority. The share is `largest_group`, but at least 2
+        / n for `n` groups: less could leave hardly a candidate."""
         self.engine.run(_TRAINING, {"part": part})
-        # How many groups have so many candidates.
+        # size [k]: the sizes of groups, in candidates; groups [k]: the number of groups of each
         counted = 'select count(*) as size from training group by "group"'
-        sizes = self.engine.rows(f"select size, count(*) from ({counted}) group by 1 order by 1")
-        size, groups = np.array(sizes, np.int64).reshape(-1, 2).T
+        rows = self.engine.rows(f"select size, count(*) from ({counted}) group by 1 order by 1")
+        size, groups = np.array(rows, np.int64).reshape(-1, 2).T
         share = max(self.target.largest_group, 2 / max(1, int(groups.sum())))
 
-        def over(most: int) -> bool:
-            """Whether a group of `most` is over its share, where all are cut to `most`."""
-            return most > share * int((np.minimum(size, most) * groups).sum())
+        def is_too_large(limit: int) -> bool:
+            """Return whether `limit` candidates exceed the share if no group has more than that."""
+            return limit > share * int((np.minimum(size, limit) * groups).sum())
 
         largest = int(size.max(initial=0))
-        if not over(largest):
+        if not is_too_large(largest):
             return
-        most = bisect_left(range(1, largest + 1), True, key=over)
-        query = 'select list(distinct "group" order by "group") from training where place > $most'
-        names = self.engine.value(query, {"most": most})
-        number = self.engine.value(_OVER, {"most": most})
+        limit = bisect_left(range(1, largest + 1), True, key=is_too_large)
+        query = 'select list(distinct "group" order by "group") from training where place > $limit'
+        names = self.engine.value(query, {"limit": limit})
+        number = self.engine.value(_DROP_ABOVE_LIMIT, {"limit": limit})
         self.dataset.reject("group_over_its_share", int(number))
         self.dataset.note(
             f"No group (a book, a file) gives more than {share:.0%} of the candidates for training"
@@ -189,7 +195,7 @@ class Candidates:
     def of_split(
         self, split: str, *, limit: int | None = None, size: int = BATCH
     ) -> Iterator[pa.RecordBatch]:
-        """The candidates of a split by increasing priority, at most `limit` of them."""
+        """Yield the candidates of a split in batches by increasing priority, at most `limit`."""
         query = (
             "select * from chosen where part = '' and split = $split "
             "order by priority, doc, number limit $limit"
@@ -197,25 +203,25 @@ class Candidates:
         return self.engine.batches(query, {"split": split, "limit": limit}, size)
 
     def limited(self, split: str, size: int, unit: str) -> int:
-        """How many candidates of a split to take, `size` at most.
+        """Return the number of candidates of a split to use: all of them, but at most `size`.
 
-        What the corpus lacks is noted, and what it has too much of is counted. `unit` is what the
-        sizes count, in the plural.
+        A note says if there are fewer than `size`; those above it are counted as `not_needed`.
+        `unit` names what is counted, in the plural ("rows").
         """
-        there = self.count(split)
-        if there < size:
-            note = f"{split}: {size:,} {unit} were asked for, the corpus gives {there:,}."
+        available = self.count(split)
+        if available < size:
+            note = f"{split}: {size:,} {unit} were asked for, the corpus gives {available:,}."
             self.dataset.note(note)
-        self.dataset.reject("not_needed", max(0, there - size))
-        return min(there, size)
+        self.dataset.reject("not_needed", max(0, available - size))
+        return min(available, size)
 
     def count(self, split: str, *, part: str = "") -> int:
-        """How many candidates a split has."""
+        """Return the number of candidates in a split."""
         query = "select count(*) from kept where part = $part and split = $split"
         return int(self.engine.value(query, {"part": part, "split": split}))
 
     def note_quoted(self) -> None:
-        """Note how many sentences of `kept` got quotation marks, by the candidates' `quoted`."""
+        """Add a note with the number of sentences that got quotation marks (column `quoted`)."""
         query = "select sum(quoted)::bigint, sum(len(sentences))::bigint from chosen"
         ((quoted, sentences),) = self.engine.rows(query)
         if quoted:
@@ -224,7 +230,7 @@ class Candidates:
             )
 
     def write(self, writer: SplitWriter, batches: Iterable[pa.RecordBatch]) -> None:
-        """Write candidates as the rows that they are: the columns of the writer's schema."""
+        """Write candidates unchanged, with the columns of the writer's schema; count licences."""
         for batch in batches:
             self.dataset.count_licences(batch["licence"])
             columns = [batch[field.name].cast(field.type) for field in writer.schema]
@@ -240,20 +246,20 @@ class Candidates:
         values: Mapping[str, Any] | None = None,
         size: int = BATCH,
     ) -> None:
-        """Write each split of the configuration `default`: its candidates as they are.
+        """Write the candidates of each split unchanged, as the configuration `default`.
 
-        `query` gives other rows or another order, by `values` and the name of the split.
+        `query` may select other rows or another order; its parameters are `values` and `split`.
         """
         for split in SPLITS:
             writer = self.dataset.writer(
                 "default", split, columns, texts=texts, rows_per_group=rows_per_group
             )
-            own = {**(values or {}), "split": split}
-            self.write(writer, self.engine.batches(query, own, size))
+            parameters = {**(values or {}), "split": split}
+            self.write(writer, self.engine.batches(query, parameters, size))
 
     @contextmanager
     def mapped(self, query: str, values: Mapping[str, Any] | None = None) -> Iterator[pa.Table]:
-        """The rows of a query as a table in a file, for access to any row; then it is removed."""
+        """Yield the rows of a query as a table in a memory-mapped file, removed at the end."""
         path = self.target.folder / ".mapped.arrow"
         with (
             self.engine.reader(query, values) as reader,
@@ -278,7 +284,7 @@ _SINGLE = """
 create table single as select part, doc, number, priority from candidate
 qualify row_number() over (partition by part, key order by priority, doc, number) = 1
 """
-"""Of equal candidates the one of lowest priority stays."""
+"""Among equal candidates, the one of lowest priority stays."""
 
 _WEIGHED = {
     "documents": "select * from documents where candidates > 0",
@@ -296,7 +302,7 @@ select part, doc, number, "group",
 from kept join documents using (part, doc) where split = 'train' and part = $part
 """
 
-_OVER = """
-delete from kept using training where place > $most
+_DROP_ABOVE_LIMIT = """
+delete from kept using training where place > $limit
     and kept.part = training.part and kept.doc = training.doc and kept.number = training.number
 """

@@ -15,10 +15,10 @@ CITATIONS = Path(__file__).with_suffix(".bib")
 
 
 def card_beside(module: str, name: str) -> Card:
-    """The table `name` of the TOML file beside a module, given by its `__file__`.
+    """Return the card `name` from the TOML file beside a module, which is given by its `__file__`.
 
-    `reasons` are added to the common ones. `cites` are keys of
-    `cards.bib`, in the order of the card.
+    The table's `reasons` are added to the common ones; its `cites` are keys of `cards.bib`, in the
+    order of the card.
     """
     table = texts_beside(module)[name]
     keys = table.pop("cites")
@@ -27,24 +27,25 @@ def card_beside(module: str, name: str) -> Card:
 
 
 def texts_beside(module: str) -> dict[str, Any]:
-    """The TOML file beside a module, given by its `__file__`; lines of a text are joined."""
+    """Return the TOML file beside a module (its `__file__`), each text's lines joined to one."""
     file = Path(module).with_suffix(".toml")
-    texts: dict[str, Any] = _joined(tomllib.loads(file.read_text("utf-8")))
+    texts: dict[str, Any] = _in_one_line(tomllib.loads(file.read_text("utf-8")))
     return texts
 
 
-def _joined(value: Any) -> Any:
+def _in_one_line(value: Any) -> Any:
+    """Return a text, or a table or list of texts, with the lines of each text joined to one."""
     if isinstance(value, dict):
-        return {key: _joined(each) for key, each in value.items()}
-    return list(map(_joined, value)) if isinstance(value, list) else " ".join(value.split())
+        return {key: _in_one_line(each) for key, each in value.items()}
+    return list(map(_in_one_line, value)) if isinstance(value, list) else " ".join(value.split())
 
 
 @cache
 def _citations() -> dict[str, str]:
-    """The entries by their keys."""
+    """Return the entries of `cards.bib` by their keys."""
     entries = CITATIONS.read_text("utf-8").strip().split("\n\n")
     return {re.split("[{,]", entry, maxsplit=2)[1]: entry for entry in entries}
 
 
 REASONS = texts_beside(__file__)
-"""Why several builders reject candidates."""
+"""The meanings of the reasons for rejecting candidates that several builders share."""

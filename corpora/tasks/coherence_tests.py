@@ -23,7 +23,7 @@ from corpora.schemas import COHERENCE_TESTS
 from corpora.sentences import SplitterName, split
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.cards import card_beside
-from corpora.tasks.from_sources import FromSources, Opened, Part, Rows
+from corpora.tasks.from_sources import FromSources, Opened, PlacedRows, SplitRows
 
 Test = dict[str, Any]
 """A row of `COHERENCE_TESTS`."""
@@ -42,18 +42,18 @@ class CoherenceTests(FromSources):
     splitter: SplitterName = "rules"
     """What splits summaries into sentences (`corpora.sentences.SPLITTERS`)."""
 
-    def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[Part]:
-        """The tests of each file, all in the split `test`; those that repeat one are counted."""
+    def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[SplitRows]:
+        """Yield the tests of each file, all in the split `test`; repeated tests are counted."""
         seen: dict[str, SeenIds] = {}
-        repeated = dataset.details.setdefault("exact_duplicates", {})
+        duplicates = dataset.details.setdefault("exact_duplicates", {})
 
-        def differing(name: str, place: str, tests: Iterator[Test]) -> Rows:
+        def without_identical(name: str, place: str, tests: Iterator[Test]) -> PlacedRows:
             for test in tests:
                 if test["pos"] == test["neg"]:
                     dataset.reject(f"identical_{name}")
                     continue
                 text = "\n".join((*test["pos"], "", *test["neg"]))
-                repeated[name] += not seen[name].add(text)
+                duplicates[name] += not seen[name].add(text)
                 yield place, test
 
         for reader, source in sources:
@@ -68,22 +68,23 @@ class CoherenceTests(FromSources):
                 else:
                     continue  # votes, which go with the pairs
                 seen.setdefault(name, SeenIds())
-                repeated.setdefault(name, 0)
-                licence = reader.licence_of(name)
-                yield Part(name, "test", licence, differing(name, str(path), tests))
+                duplicates.setdefault(name, 0)
+                rows = without_identical(name, str(path), tests)
+                yield SplitRows(name, "test", reader.licence_of(name), rows)
 
 
 def _pairs(path: Path, source: Source) -> Iterator[Test]:
-    """Of the authors' pickles, or JSON Lines of `pos` and `neg`."""
+    """Yield the tests of a pickle of the authors, or of JSON Lines with `pos` and `neg`."""
     last = ""
     for group, pair in with_group(read_pairs(path, source.refuse)):
         source.good += pair.where != last
         last = pair.where
-        rest = {"prompt": list(pair.prompt), "votes": list(pair.votes)}
-        yield _test(pair.id, group, pair.pos, pair.neg) | rest
+        columns = {"prompt": list(pair.prompt), "votes": list(pair.votes)}
+        yield _test(pair.id, group, pair.pos, pair.neg) | columns
 
 
 def _stories(path: Path, reader: StoryCloze, source: Source) -> Iterator[Test]:
+    """Yield a test for each story of a StoryCloze file: the right ending against the wrong one."""
     for story in read_storycloze(path, source.refuse, encoding=reader.encoding):
         source.good += 1
         yield _test(story.id, story.id, story.pos, story.neg)
@@ -92,10 +93,8 @@ def _stories(path: Path, reader: StoryCloze, source: Source) -> Iterator[Test]:
 def _summaries(
     path: Path, reader: SummEval, source: Source, splitter: str, dataset: DatasetFolder
 ) -> Iterator[Test]:
-    """Each two summaries of an article, the better rated first; none for equal means.
-
-    All summaries (1,600 in the release) are held.
-    """
+    """Yield a test for each two summaries of an article, the better rated one as `pos`. Two
+    summaries of equal rating give none. All summaries (1,600 in the release) are in memory."""
 
     def sentences(text: str) -> list[str]:
         folded = " ".join(text.split())
@@ -115,12 +114,13 @@ def _summaries(
                 dataset.reject("equal_rating")
             else:
                 ratings = zip(pos["ratings"], neg["ratings"], strict=True)
-                votes = [(a > b) - (a == b) for a, b in ratings]
+                votes = [(a > b) - (a == b) for a, b in ratings]  # for 1, against 0, neither -1
                 name = f"{one['id']}-{two['id'].removeprefix(f'{group}/')}"
                 texts = sentences(pos["text"]), sentences(neg["text"])
                 yield _test(name, group, *texts) | {"votes": votes}
 
 
 def _test(id: str, group: str, pos: Sequence[str], neg: Sequence[str]) -> Test:
+    """Return a row of `COHERENCE_TESTS` without a prompt or votes."""
     texts = {"pos": list(pos), "neg": list(neg)}
     return {"id": id, "group": group, "prompt": [], **texts, "votes": []}

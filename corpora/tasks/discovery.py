@@ -15,20 +15,21 @@ from corpora.document import Document
 from corpora.prose import ANNOUNCES, units
 from corpora.schemas import marked
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Builder, Part, Reject, Row, each_once
+from corpora.tasks.builder import Builder, Candidate, Part, Reject, each_once
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside, texts_beside
 
-ABOUT = ("doc", "group")
+ID_COLUMNS = ("doc", "group")
 MARKERS = tuple(texts_beside(__file__)["markers"]["list"].split(", "))
 """Words and phrases that link an English sentence to the one before it, or comment on it."""
 
 _TOO = re.compile("too ?,", re.IGNORECASE)
-"""*Then, too,* is one marker more."""
+"""A second marker after the first: *Then, too,*."""
 PAIRED = (("(", ")"), ("[", "]"), ("“", "”"))
 
 
-def _folded(markers: tuple[str, ...]) -> tuple[str, ...]:
+def _normalized(markers: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the markers in lower case, their words separated by single spaces."""
     return tuple(" ".join(marker.lower().split()) for marker in markers)
 
 
@@ -38,11 +39,11 @@ class Discovery(Builder):
     name, version = "discovery", 2
     paper = "Sileo et al. 2019"
     card = card_beside(__file__, "discovery")
-    gives = {"default": marked([], ABOUT)}
+    gives = {"default": marked([], ID_COLUMNS)}
     columns = pa.schema([(name, pa.string()) for name in ("label", "s1", "s2")])
     equal = ("label", "s1", "s2")
 
-    markers: Annotated[tuple[str, ...], AfterValidator(_folded), AfterValidator(each_once)] = (
+    markers: Annotated[tuple[str, ...], AfterValidator(_normalized), AfterValidator(each_once)] = (
         MARKERS
     )
     """What the second sentence may begin with, before a comma, in any letter case."""
@@ -60,11 +61,12 @@ class Discovery(Builder):
 
     @cached_property
     def _opening(self) -> re.Pattern[str]:
+        """The pattern of a marker and a comma at the beginning of a sentence."""
         longest_first = sorted(self.markers, key=len, reverse=True)
         return re.compile(rf"({'|'.join(map(re.escape, longest_first))}) ?, ?(?=\S)", re.IGNORECASE)
 
-    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
-        """The pairs of adjacent sentences of a paragraph whose second begins with a marker."""
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
+        """Yield adjacent sentences of a paragraph of which the second begins with a marker."""
         for paragraph in units(document, document.sentence_texts(), "paragraph"):
             for s1, second in pairwise(paragraph):
                 if not (opening := self._opening.match(second)):
@@ -83,24 +85,24 @@ class Discovery(Builder):
                 elif ANNOUNCES.search(s1) or ANNOUNCES.search(s2):
                     reject("announces_the_next")
                 else:
-                    yield Row((opening[1].lower(), s1, s2))
+                    yield Candidate((opening[1].lower(), s1, s2))
 
-    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
-        """The pairs of the markers that are frequent enough, at most `per_marker` of each."""
-        counts = dict(taken.engine.rows("select label, count(*) from chosen group by label"))
+    def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
+        """Write the pairs of the markers with `min_count` pairs or more, `per_marker` of each."""
+        counts = dict(candidates.engine.rows("select label, count(*) from chosen group by label"))
         names = [name for name in self.markers if counts.get(name, 0) >= self.min_count]
         rare = sum(number for name, number in counts.items() if name not in names)
         dataset.reject("marker_too_rare", rare)
         cap = self.per_marker or max(counts.values(), default=0)
         dataset.reject("not_needed", sum(max(0, counts[name] - cap) for name in names))
-        enough = f"have at least {self.min_count} pairs"
-        dataset.note(f"{len(names)} of the {len(self.markers)} markers {enough}.")
-        values = {"names": names, "cap": cap}
-        taken.write_splits(marked(names, ABOUT), ("s1", "s2"), query=_IN_ORDER, values=values)
+        number = f"{len(names)} of the {len(self.markers)} markers"
+        dataset.note(f"{number} have at least {self.min_count} pairs.")
+        schema, values = marked(names, ID_COLUMNS), {"names": names, "cap": cap}
+        candidates.write_splits(schema, ("s1", "s2"), query=_IN_ORDER, values=values)
 
 
 def _closed(text: str) -> bool:
-    """Whether a sentence closes the quotation marks and brackets that it opens."""
+    """Return whether a sentence closes the quotation marks and brackets that it opens."""
     return text.count('"') % 2 == 0 and all(text.count(a) == text.count(b) for a, b in PAIRED)
 
 

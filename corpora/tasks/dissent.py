@@ -78,26 +78,27 @@ class Dissent(Builder):
     """The share of the test split."""
 
     def sets(self) -> Mapping[str, Sequence[str]]:
-        """The configurations and their label names; sets that do not fit are left out."""
+        """Return the label names of each configuration whose markers are all in `markers`."""
         smaller = {"books8": MARKERS_8, "books5": MARKERS_5}
-        fitting = {name: names for name, names in smaller.items() if {*names} <= {*self.markers}}
-        return {"all": self.markers, **fitting, "balanced": self.markers}
+        subsets = {name: names for name, names in smaller.items() if {*names} <= {*self.markers}}
+        return {"all": self.markers, **subsets, "balanced": self.markers}
 
     def configurations(self) -> tuple[str, ...]:
         return tuple(self.sets())
 
-    def collected(self, some: Path, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
-        """The pairs of a table that pass the filters; `InputError` for a file without its columns.
+    def collected(self, path: Path, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
+        """Yield the pairs of the table `path` that pass the filters, as rows of candidates.
 
-        Priorities are raw words of the stream of their document, one for each of its pairs.
+        Adds the documents and the rejected pairs to `shard`. The priority of a pair is a raw word
+        of the random stream of its document. Raises `InputError` for a file without the columns.
         """
         schema = self.candidate_schema()
         documents: dict[tuple[str, str], dict[str, Any]] = {}
-        seen: Counter[tuple[str, str]] = Counter()
-        for batch in parquet_batches(some, batch_size=ROWS_PER_BATCH, columns=list(COLUMNS)):
+        pairs_before: Counter[tuple[str, str]] = Counter()  # by document, in earlier batches
+        for batch in parquet_batches(path, batch_size=ROWS_PER_BATCH, columns=list(COLUMNS)):
             if missing := sorted({*COLUMNS} - {*batch.schema.names}):
                 hint = f"a table of pairs has the columns {', '.join(PAIRS.names)}"
-                raise InputError(f"has no column {', '.join(missing)}", where=str(some), hint=hint)
+                raise InputError(f"has no column {', '.join(missing)}", where=str(path), hint=hint)
             fits = self._fitting(batch, shard.rejects)
             number = np.empty(batch.num_rows, np.int32)
             priority = np.empty(batch.num_rows, np.int64)
@@ -108,20 +109,20 @@ class Dissent(Builder):
             ends = [*starts[1:], batch.num_rows]
             for first, start, end in zip(firsts.to_pylist(), starts, ends, strict=True):
                 doc = first["doc"]
-                own = (doc, first["source"])
-                key = stable_id(doc)
-                more = {"part": "", "whole": doc, "doc_key": key, "candidates": 0}
-                documents.setdefault(own, {**first, **more})
-                documents[own]["candidates"] += int(fits[start:end].sum())
+                key = (doc, first["source"])
+                columns = {"part": "", "whole": doc, "doc_key": stable_id(doc), "candidates": 0}
+                documents.setdefault(key, {**first, **columns})
+                documents[key]["candidates"] += int(fits[start:end].sum())
                 # Raw words, so that a document cut by a batch goes on where it stopped.
+                before, pairs = pairs_before[key], end - start
                 random = stream(target.seed, target.stage.name, doc).bit_generator
-                random.advance(seen[own])  # type: ignore[attr-defined]
-                priority[start:end] = random.random_raw(end - start) >> np.uint64(1)
-                number[start:end] = np.arange(seen[own], seen[own] + end - start)
-                seen[own] += end - start
+                random.advance(before)  # type: ignore[attr-defined]
+                priority[start:end] = random.random_raw(pairs) >> np.uint64(1)
+                number[start:end] = np.arange(before, before + pairs)
+                pairs_before[key] += pairs
             kept = batch.filter(pa.array(fits))
             texts = zip(*(kept[name].to_pylist() for name in self.equal), strict=True)
-            columns = {
+            values = {
                 **{name: kept[name] for name in kept.schema.names},
                 "marker_start": pc.list_element(pc.list_element(kept["marker_spans"], 0), 0),
                 "part": pa.repeat("", kept.num_rows),
@@ -129,12 +130,12 @@ class Dissent(Builder):
                 "priority": priority[fits],
                 "key": np.fromiter(map(text_key, texts), np.uint64, kept.num_rows),
             }
-            arrays = [pa.array(columns[name]) for name in schema.names]
+            arrays = [pa.array(values[name]) for name in schema.names]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
         shard.documents += documents.values()
 
     def _fitting(self, batch: pa.RecordBatch, rejects: Counter[str]) -> NDArray[np.bool_]:
-        """Which pairs pass the filters; the others are counted by the first that they fail."""
+        """Return a mask [rows] of the pairs that pass the filters; count the others in `rejects`."""
         s1, s2 = _words(batch["s1"]), _words(batch["s2"])
         shorter, longer = np.minimum(s1, s2), np.maximum(s1, s2)
         known = pc.is_in(batch["marker"], pa.array(self.markers, pa.string()))
@@ -152,28 +153,32 @@ class Dissent(Builder):
             left_out |= failed
         return ~left_out
 
-    def select(self, taken: Candidates) -> None:
-        """Leave out pairs that are nearly the same, then split: each pair that stays weighs one."""
+    def select(self, candidates: Candidates) -> None:
+        """Remove near-duplicate pairs, then split the documents by the number of pairs left."""
         if self.near_duplicates:
             from corpora.tasks.near_duplicates import near_duplicates
 
-            rows = (row for batch in taken.engine.batches(_TEXTS) for row in batch.to_pylist())
-            alike = list(near_duplicates(rows, self.markers, self.near_duplicates, taken.folder))
-            taken.engine.run("create table alike (doc varchar, number integer)")
+            rows = (row for batch in candidates.engine.batches(_TEXTS) for row in batch.to_pylist())
+            folder = candidates.folder
+            alike = list(near_duplicates(rows, self.markers, self.near_duplicates, folder))
+            candidates.engine.run("create table alike (doc varchar, number integer)")
             docs, numbers = zip(*alike, strict=True) if alike else ((), ())
-            taken.engine.insert("alike", pa.table({"doc": docs, "number": numbers}))
-            taken.engine.run(_WITHOUT_ALIKE)
-            taken.dataset.reject("near_duplicate", len(alike))
-        taken.split(weigh="single")
+            candidates.engine.insert("alike", pa.table({"doc": docs, "number": numbers}))
+            candidates.engine.run(_WITHOUT_ALIKE)
+            candidates.dataset.reject("near_duplicate", len(alike))
+        candidates.split(weigh="single")
 
-    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
-        """Each pair goes to the configurations that have its marker; `balanced` takes the first."""
-        counts = dict(taken.engine.rows("select marker, count(*) from chosen group by marker"))
+    def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
+        """Write each pair to the configurations that have its marker.
+
+        `balanced` takes an equal number of each marker, those of lowest priority.
+        """
+        counts = dict(candidates.engine.rows("select marker, count(*) from chosen group by marker"))
         absent = [marker for marker in self.markers if marker not in counts]
         if absent:
             dataset.note(f"No pair was found for: {', '.join(absent)}.")
         query = "select count(*), count(*) filter (where marker = 'and') from chosen"
-        copied, joined = taken.engine.rows(f"{query} where s2_added <> ''")[0]
+        copied, joined = candidates.engine.rows(f"{query} where s2_added <> ''")[0]
         if copied:
             dataset.note(
                 f"In {copied:,} pairs S2 begins with a copy of S1's subject; “and” joined "
@@ -182,7 +187,7 @@ class Dissent(Builder):
         cap = self.balanced_cap or min(counts.values(), default=0)
         dataset.note(f"Maximum number of pairs of each marker in `balanced`: {cap:,}.")
         dataset.details["balanced_cap"] = cap
-        for pairs in taken.engine.batches(_IN_ORDER, {"cap": cap}, ROWS_PER_BATCH):
+        for pairs in candidates.engine.batches(_IN_ORDER, {"cap": cap}, ROWS_PER_BATCH):
             dataset.count_licences(pairs["licence"])
             for config, markers in self.sets().items():
                 rows = _labelled(pairs, markers)
@@ -190,14 +195,13 @@ class Dissent(Builder):
                 if config == "balanced":
                     fits = pc.and_(fits, pairs["fair"])
                 for split in SPLITS:
-                    # The other configurations are parts of `all`, and so is what is found in them:
-                    # overlap, and what rules reach.
-                    whole = config == "all"
+                    # Only `all` is audited and checked for overlap: the others are parts of it.
+                    is_all = config == "all"
                     writer = dataset.writer(
                         config,
                         split,
-                        rows.schema if whole else rows.schema.remove_metadata(),
-                        texts=("s1", "s2") if whole else (),
+                        rows.schema if is_all else rows.schema.remove_metadata(),
+                        texts=("s1", "s2") if is_all else (),
                         long=("s1", "s2"),
                     )
                     writer.append(rows.filter(pc.and_(fits, pc.equal(pairs["split"], split))))
@@ -227,12 +231,13 @@ order by priority, doc, number
 
 
 def _words(column: pa.Array) -> NDArray[np.int64]:
+    """Return the number of words of each text, split at white space."""
     parts = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(column))
     return pc.list_value_length(parts).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _labelled(pairs: pa.RecordBatch, markers: Sequence[str]) -> pa.RecordBatch:
-    """The columns of a dataset, -1 as label where the marker is not one of its labels."""
+    """Return pairs as rows of a DisSent dataset; the label is -1 if `markers` lacks the marker."""
     schema = dissent(markers)
     label = pc.index_in(pairs["marker"], pa.array(markers, pa.string())).fill_null(-1)
     columns = {name: pairs[name] for name in schema.names if name != "label"}

@@ -14,35 +14,37 @@ from corpora.readers.source import SeenIds, Source, without_folder
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Target
 
-Given = tuple[str, Mapping[str, Any]]
+SourceSpec = tuple[str, Mapping[str, Any]]
 """A source's spec and its options; `licence` and `language` may be among them."""
 
 Opened = tuple[Reader, Source]
 """A source with its reader."""
 
 BAD_SHOWN = 20
+"""Bad records that a manifest lists."""
 
-Rows = Iterator[tuple[str, Mapping[str, Any]]]
+PlacedRows = Iterator[tuple[str, Mapping[str, Any]]]
 """Rows of a configuration, each with its place; `id` must differ in a split."""
 
 
-class Part(NamedTuple):
-    """Rows of one split of a configuration, from one file of a source.
+class SplitRows(NamedTuple):
+    """The rows of one split of a configuration, from one file of a source.
 
-    `schema`: where the data say which labels there are; else that of `gives`.
+    `schema` is set if the labels are known only from the data; else the columns are those of
+    `gives`.
     """
 
     config: str
     split: str
     licence: str
-    rows: Rows
+    rows: PlacedRows
     schema: pa.Schema | None = None
 
 
 class FromSources(Builder):
-    """A builder whose rows stand in sources, in their splits.
+    """A builder that takes its rows from sources which already have splits.
 
-    The first of its configurations that has rows loads without being named.
+    The first configuration that has rows loads without being named.
     """
 
     reads = "sources"
@@ -52,15 +54,15 @@ class FromSources(Builder):
     texts: ClassVar[Mapping[str, tuple[str, ...]]]
     """The columns of text of each configuration: their overlap between splits is counted."""
 
-    def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[Part]:
-        """What the sources give, each with its reader.
+    def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[SplitRows]:
+        """Yield the rows of the sources, by split; each source comes with its reader.
 
-        Good records are counted in `source.good`, what is left out by design in `source.skipped`.
+        Count good records in `source.good`, and those left out by design in `source.skipped`.
         """
         raise NotImplementedError
 
-    def build(self, inputs: Iterable[Given], target: Target) -> dict[str, Any]:
-        """Build the dataset from sources; returns the manifest.
+    def build(self, inputs: Iterable[SourceSpec], target: Target) -> dict[str, Any]:
+        """Build the dataset from sources and return its manifest.
 
         Raises `ConfigError` for a source of another kind or with other labels, and `InputError`
         for an id that comes twice in a split, for a source without a good record, and where more
@@ -70,7 +72,7 @@ class FromSources(Builder):
             ids: dict[tuple[str, str], SeenIds] = {}
             filled = set()
             schemas: dict[str, pa.Schema] = {}
-            licences: dict[str, set[str]] = {}  # of each source, the last one being read
+            licences: dict[str, set[str]] = {}  # by source; the last source is the one being read
             sources = self._opened(inputs, target.max_bad_share, dataset, licences)
             for config, split, licence, rows, schema in self.parts(sources, dataset):
                 columns = schema or self.gives[config]
@@ -92,12 +94,12 @@ class FromSources(Builder):
 
     def _opened(
         self,
-        given: Iterable[Given],
+        specs: Iterable[SourceSpec],
         max_bad_share: float,
         dataset: DatasetFolder,
         licences: dict[str, set[str]],
     ) -> Iterator[Opened]:
-        """Each source, open; bad records are counted, some are shown."""
+        """Open and yield each source; count its bad records, and list some in the manifest."""
 
         def on_bad(record: BadRecord) -> None:
             dataset.reject("bad_record")
@@ -106,7 +108,7 @@ class FromSources(Builder):
                 reason = without_folder(source.target, record.reason)
                 shown.append(f"{record.where.rpartition('/')[2]}: {reason}"[:200])
 
-        for spec, options in given:
+        for spec, options in specs:
             reader, source = opened(spec, options, on_bad=on_bad)
             if source.kind not in self.kinds:
                 raise ConfigError(
@@ -121,8 +123,8 @@ class FromSources(Builder):
                 check_bad_share(spec, source, max_bad_share, "record")
 
 
-def _unique(rows: Rows, ids: SeenIds, where: str) -> Iterator[Mapping[str, Any]]:
-    """The rows without their places; raises `InputError` for an id that came before."""
+def _unique(rows: PlacedRows, ids: SeenIds, where: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows without their places; raises `InputError` for an id that came before."""
     for place, row in rows:
         if not ids.add(row["id"]):
             raise InputError(

@@ -1,7 +1,7 @@
-"""Which sentence of a similar text is put where, so that little tells an intruder.
+"""The choice of intruders: a sentence of a similar text replaces one that it hardly differs from.
 
-How similar an intruder is to its new surroundings, and how long it is, is drawn from the sentences
-of the corpus in their own places, and over all pairs kept in balance with what is replaced.
+The similarity of an intruder to its new surroundings is drawn from that of the corpus's sentences
+in their original places. Over all pairs, intruders are kept in balance with what they replace.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 COMMON = 0.1
-"""Words of a larger share of the texts say little of what a text is about."""
+"""A word in a larger share of the texts tells little about the topic of a text."""
 
 COSINES = 3
 MEASURES = 7
-"""Three mean cosines (`Pool._cosines`) and what `surface` counts."""
+"""The measures of a sentence: three mean cosines (`Pool._cosines`) and the four of `surface`."""
 
 BALANCE = 0.01
-"""What a step away from balance costs, beside squared differences of quantiles."""
+"""The cost of a squared step away from balance; that of a squared difference of quantiles is 1."""
 
 TEXTS_A_BATCH = 128
 
 
 class Intruder(NamedTuple):
-    """Sentence `number` of the text `donor`, at `place` of the text `host`.
+    """Sentence `number` of the text `donor`, put at `place` of the text `host`.
 
-    `similarity`: its mean cosine to the other sentences there; `replaced`: the same of the sentence
-    that it replaces.
+    `similarity` is its mean cosine to the other sentences of the host, `replaced` that of the
+    sentence that it replaces.
     """
 
     host: int
@@ -59,12 +59,13 @@ class Intruder(NamedTuple):
 class Pool:
     """Texts of one split that give each other intruders; their features are in memory.
 
-    `texts`: the sentences of each. `documents` [texts]: none is taken from a text's own document.
-    `said` knows the sentences that have intruded. `balance` [2 * MEASURES] is what intruders of the
-    split have had more than what they replace: of each measure the signs and the differences (in
-    standard deviations) are summed up. Of those that fit as well, the one is taken that brings
-    these sums nearer to zero, as clinical trials allocate patients by minimisation (Pocock and
-    Simon 1975).
+    - `texts`: the sentences of each text.
+    - `documents` [texts]: the document of each text; no intruder comes from the same document.
+    - `used`: the sentences that have been intruders already.
+    - `balance` [2 * MEASURES]: by how much the intruders of the split have exceeded the sentences
+      that they replace: for each measure the sum of the signs and that of the differences, in
+      standard deviations. Of intruders that fit equally, the one that brings these sums nearer to
+      zero is chosen, as clinical trials allocate patients by minimisation (Pocock and Simon 1975).
     """
 
     def __init__(
@@ -72,26 +73,27 @@ class Pool:
         texts: Sequence[Sequence[str]],
         documents: NDArray[np.uint64],
         settings: Intrusion,
-        draw: np.random.Generator,
-        said: SeenIds,
+        random: np.random.Generator,
+        used: SeenIds,
         balance: Matrix,
     ) -> None:
         self.sentences = [sentence for text in texts for sentence in text]
         self.documents, self.settings = documents, settings
-        self.draw, self.said, self.balance = draw, said, balance
+        self.random, self.used, self.balance = random, used, balance
         sizes = np.array([len(text) for text in texts])
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
         self.text = np.repeat(np.arange(len(texts)), sizes)
         counts = hashed_counts(self.sentences).astype(np.float32)
         ones = np.ones(len(self.sentences), np.float32)
-        together = sparse.csr_matrix((ones, np.arange(len(ones)), self.starts)) @ counts
-        tfidf = TfidfTransformer(sublinear_tf=True).fit(together)
-        frequency = np.bincount(together.indices, minlength=FEATURES)
-        rarer = _only(frequency <= max(10, COMMON * len(texts)))
+        text_counts = sparse.csr_matrix((ones, np.arange(len(ones)), self.starts)) @ counts
+        tfidf = TfidfTransformer(sublinear_tf=True).fit(text_counts)
+        frequency = np.bincount(text_counts.indices, minlength=FEATURES)
+        only_rarer = _selection(frequency <= max(10, COMMON * len(texts)))
         vectors = tfidf.transform(counts)
-        self.vectors, self.rarer = _shared(vectors), _shared(normalize(vectors @ rarer))
-        telling = _only(frequency <= MOST)
-        self.profiles = _shared(normalize(tfidf.transform(together) @ telling))
+        self.vectors = _without_unique(vectors)
+        self.rarer = _without_unique(normalize(vectors @ only_rarer))
+        not_frequent = _selection(frequency <= MOST)
+        self.profiles = _without_unique(normalize(tfidf.transform(text_counts) @ not_frequent))
         self.surface = np.array(list(map(surface, self.sentences)))
         self.words = self.surface[:, 0]
         self.form = np.array(codes(map(form, self.sentences)))
@@ -99,114 +101,119 @@ class Pool:
         # Not the first or last sentence of a text, and none without a word, such as `* * *`.
         self.usable = (self.words >= settings.min_words) & (np.diff(counts.indptr) > 0)
         self.usable[[*self.starts[:-1], *(self.starts[1:] - 1)]] = False
-        # The measures of all sentences in their own places, and which of them may be replaced.
-        own = []
+        # The measures of all sentences in their original places; which of them may be replaced.
+        measures = []
         for rows in np.split(np.arange(len(self.sentences)), self.starts[1:-1]):
             means = (weights(len(rows)) * self._cosines(rows, rows)).sum(axis=-1)
-            own.append(np.column_stack([means.T, self.surface[rows]]))
-        self.own: Matrix = np.concatenate(own)  # [sentences, MEASURES]
+            measures.append(np.column_stack([means.T, self.surface[rows]]))
+        self.measures: Matrix = np.concatenate(measures)  # [sentences, MEASURES]
         self.may_change = self.usable.copy()
         self.replaceable = np.flatnonzero(self.usable)
-        self._sorted = np.sort(self.own[self.replaceable], axis=0)
-        self._scale = self.own[self.replaceable].std(axis=0) + 1e-9
-        self.quantiles = self._quantiles(self.own)
+        self._sorted = np.sort(self.measures[self.replaceable], axis=0)
+        self._scale = self.measures[self.replaceable].std(axis=0) + 1e-9
+        self.quantiles = self._quantiles(self.measures)
 
     def intruders(self) -> Iterator[Intruder]:
-        """The intruders of each text, at most `per_text`."""
+        """Yield the intruders of each text, at most `per_text`."""
         for host, donors in enumerate(self.similar()):
             if donors.size:
                 yield from islice(self._intruders(host, donors), self.settings.per_text)
 
     def similar(self) -> Iterator[Numbers]:
-        """For each text the most similar texts of other documents, but for copies."""
-        across, number = self.profiles.T.tocsr(), self.settings.similar
+        """Yield for each text the numbers of the most similar texts from other documents.
+
+        Copies, which are more similar than `max_text_similarity`, are left out.
+        """
+        columns, number = self.profiles.T.tocsr(), self.settings.similar
         for start in range(0, len(self.documents), TEXTS_A_BATCH):
-            rows = self.profiles[start : start + TEXTS_A_BATCH] @ across
+            rows = self.profiles[start : start + TEXTS_A_BATCH] @ columns
             for host, similarity in enumerate(rows.toarray(), start):
-                fit = (similarity > 0) & (similarity <= self.settings.max_text_similarity)
-                found = np.flatnonzero(fit & (self.documents != self.documents[host]))
-                if found.size > number:
-                    # All that are as similar as the last one: no order of equal numbers counts.
-                    least = np.partition(similarity[found], -number)[-number]
-                    found = found[similarity[found] >= least]
-                yield found
+                fits = (similarity > 0) & (similarity <= self.settings.max_text_similarity)
+                donors = np.flatnonzero(fits & (self.documents != self.documents[host]))
+                if donors.size > number:
+                    # Texts as similar as the last one stay too, so that ties need no order.
+                    least = np.partition(similarity[donors], -number)[-number]
+                    donors = donors[similarity[donors] >= least]
+                yield donors
 
     def _intruders(self, host: int, donors: Numbers) -> Iterator[Intruder]:
-        """The best intruder at each place of a text, the places in a random order."""
+        """Yield the best intruder for each place of the text `host`, the places in random order."""
         host_sentences = np.arange(self.starts[host], self.starts[host + 1])
         guests = np.concatenate([np.arange(*self.starts[donor : donor + 2]) for donor in donors])
         cosines = self._cosines(host_sentences, guests)
-        # Nearly a copy of no sentence of the text, the replaced one included.
+        # Not nearly a copy of any sentence of the text, the replaced one included.
         fits = cosines[0].max(axis=0) <= self.settings.max_similarity
         foreign = foreign_marks(int(np.bitwise_or.reduce(self.style[host_sentences])))
         fits &= self.style[guests] & foreign == 0
         means = weights(len(host_sentences)) @ cosines
         replaceable = host_sentences[self.may_change[host_sentences]]
-        for sentence in self.draw.permutation(replaceable).tolist():
+        for sentence in self.random.permutation(replaceable).tolist():
             place = sentence - host_sentences[0]
-            alike = fits & self.usable[guests] & (self.form[guests] == self.form[sentence])
+            fits_here = fits & self.usable[guests] & (self.form[guests] == self.form[sentence])
             # Longer or shorter by the factor `max_ratio` at most.
             ratio = self.words[guests] / self.words[sentence]
-            alike &= np.maximum(ratio, 1 / np.maximum(ratio, 1e-9)) <= self.settings.max_ratio
-            some = np.flatnonzero(alike)
-            measured = np.column_stack([means[:, place, some].T, self.surface[guests[some]]])
-            excess = (measured - self.own[sentence]) / self._scale
+            fits_here &= np.maximum(ratio, 1 / np.maximum(ratio, 1e-9)) <= self.settings.max_ratio
+            indices = np.flatnonzero(fits_here)
+            measures = np.column_stack([means[:, place, indices].T, self.surface[guests[indices]]])
+            excess = (measures - self.measures[sentence]) / self._scale
             shifts = np.column_stack([np.sign(excess), excess])
-            for best in self._order(sentence, measured, shifts):
-                guest = guests[some[best]]
+            for best in self._order(sentence, measures, shifts):
+                guest = guests[indices[best]]
                 self.usable[guest] = False
-                # A text comes once as an intruder, wherever it stands.
-                if self.said.add(self.sentences[guest].casefold()):
+                # The same words intrude only once, whichever text they are from.
+                if self.used.add(self.sentences[guest].casefold()):
                     self.balance += shifts[best]
                     donor = int(self.text[guest])
                     number = int(guest - self.starts[donor])
-                    similar, replaced = float(measured[best, 0]), float(self.own[sentence, 0])
-                    yield Intruder(host, int(place), donor, number, similar, replaced)
+                    similarity = float(measures[best, 0])
+                    replaced = float(self.measures[sentence, 0])
+                    yield Intruder(host, int(place), donor, number, similarity, replaced)
                     break
 
-    def _order(self, sentence: int, measured: Matrix, shifts: Matrix) -> Numbers:
-        """Guests in the place of a sentence, the best first.
-
-        measured [guests, MEASURES]; shifts [guests, 2 * MEASURES]: what each adds to the balance.
-        """
+    def _order(self, sentence: int, measures: Matrix, shifts: Matrix) -> Numbers:
+        """Return the order of possible intruders in the place of a sentence, the best first.
+        `measures` [guests, MEASURES] are theirs in that place, `shifts` [guests, 2 * MEASURES] what
+        each would add to the balance."""
         if self.settings.choose == "random":
-            return self.draw.permutation(len(measured))
-        # How similar it is to be, a sentence of the corpus says that is drawn at random; how long
-        # and of what form, the one that it replaces.
+            return self.random.permutation(len(measures))
+        # The aim: as similar as a random sentence of the corpus is to its text, and of the same
+        # surface as the replaced sentence.
         aim = self.quantiles[sentence].copy()
-        aim[:COSINES] = self.quantiles[self.draw.choice(self.replaceable), :COSINES]
-        cost = ((self._quantiles(measured) - aim) ** 2).sum(axis=1)
+        aim[:COSINES] = self.quantiles[self.random.choice(self.replaceable), :COSINES]
+        cost = ((self._quantiles(measures) - aim) ** 2).sum(axis=1)
         cost += BALANCE * ((self.balance + shifts) ** 2).sum(axis=1)
         return np.argsort(cost, kind="stable")
 
     def _cosines(self, rows: Numbers, others: Numbers) -> Matrix:
-        """Cosines of sentences [3, rows, others]: by all words, the same again, by rarer words."""
-        every = (self.vectors[rows] @ self.vectors[others].T).toarray()
+        """Return cosines of sentences [3, rows, others]: by all words, twice, and by rarer words.
+        The first axis is that of `weights`."""
+        all_words = (self.vectors[rows] @ self.vectors[others].T).toarray()
         rarer = (self.rarer[rows] @ self.rarer[others].T).toarray()
-        return np.stack([every, every, rarer])
+        return np.stack([all_words, all_words, rarer])
 
-    def _quantiles(self, measured: Matrix) -> Matrix:
-        """The share of the corpus's sentences that have less of each measure."""
-        columns = zip(self._sorted.T, measured.T, strict=True)
-        places = np.column_stack([np.searchsorted(*both) for both in columns])
-        return places / max(1, len(self._sorted))
+    def _quantiles(self, measures: Matrix) -> Matrix:
+        """Return for each measure the share of the replaceable sentences that have less of it."""
+        columns = zip(self._sorted.T, measures.T, strict=True)
+        ranks = np.column_stack([np.searchsorted(*pair) for pair in columns])
+        return ranks / max(1, len(self._sorted))
 
 
 @cache
 def weights(size: int) -> Matrix:
-    """[3, size, size]: times cosines to the sentences of a text, the means at each place.
+    """Return weights [3, size, size] that make mean cosines at each place of a text.
 
-    Over all sentences but the one of the place, over those beside it, and over all again.
+    The mean is over all sentences but the one at the place, over its neighbours, and over all but
+    that one again. Use: `weights(size) @ cosines` with cosines [3, size, others].
     """
-    rest = 1 - np.eye(size)
-    near = np.eye(size, k=1) + np.eye(size, k=-1)
-    both = np.stack([rest, near, rest])
-    means: Matrix = both / both.sum(axis=-1, keepdims=True)
+    others = 1 - np.eye(size)
+    neighbours = np.eye(size, k=1) + np.eye(size, k=-1)
+    selections = np.stack([others, neighbours, others])
+    means: Matrix = selections / selections.sum(axis=-1, keepdims=True)
     return means
 
 
 def surface(sentence: str) -> tuple[float, ...]:
-    """Words, characters a word, capitals and marks."""
+    """Return the numbers of words, of characters a word, of capitals and of punctuation marks."""
     words = len(sentence.split())
     capitals, spaces = sum(map(str.isupper, sentence)), sum(map(str.isspace, sentence))
     marks = len(sentence) - spaces - sum(map(str.isalnum, sentence))
@@ -214,9 +221,10 @@ def surface(sentence: str) -> tuple[float, ...]:
 
 
 def form(sentence: str) -> tuple[object, ...]:
-    """How a sentence ends, how many quotation marks begin and end it, and how many stay open.
+    """Return a key of a sentence's punctuation: only sentences of equal form are exchanged.
 
-    Exchanged for one of another kind, a sentence leaves a quotation open, or closes none.
+    It has the final mark, the numbers of quotation marks at the beginning and end, the number that
+    stay open, and whether straight ones are odd: else a quotation would be left open.
     """
     begins = len(sentence) - len(sentence.lstrip("“«‘`\"'"))
     ends = len(sentence) - len(sentence.rstrip("”»’\"'"))
@@ -227,11 +235,11 @@ def form(sentence: str) -> tuple[object, ...]:
     return end, begins, ends, opened - closed, sentence.count('"') % 2
 
 
-def _only(features: NDArray[np.bool_]) -> Any:
-    """A matrix that leaves only some features."""
+def _selection(features: NDArray[np.bool_]) -> Any:
+    """Return a diagonal matrix: `vectors @ it` keeps the features of the mask, others become 0."""
     return sparse.diags(features.astype(np.float32))
 
 
-def _shared(rows: Any) -> Any:
-    """Sparse unit vectors without the features that only one of them has: no cosine needs these."""
+def _without_unique(rows: Any) -> Any:
+    """Return sparse vectors without features that only one has, which no cosine needs."""
     return rows[:, np.flatnonzero(np.bincount(rows.indices, minlength=rows.shape[1]) > 1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from corpora.rng import stream
 from corpora.schemas import INTRUSION_DETECTION, INTRUSION_PAIRWISE
 from corpora.splits import SPLITS
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Builder, Part, Reject, Row
+from corpora.tasks.builder import Builder, Candidate, Part, Reject
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
 
@@ -77,34 +77,35 @@ class Intrusion(Builder):
     validation: Part = 0.1
     test: Part = 0.1
 
-    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
-        """The texts of one document; the others are counted as too short."""
-        sentences, written = prose(document, self.quotes), set(prose(document))
-        found = [lead(document, sentences)[: self.max_sentences]]
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
+        """Yield the texts of one document, with their numbers of sentences with new quotes."""
+        sentences, originals = prose(document, self.quotes), set(prose(document))
         if self.take == "windows":
-            found = list(units(document, sentences, self.within))
-        for unit in found:
-            unit = [text for text in unit if text]
-            for start in range(0, len(unit), self.max_sentences):
-                text = unit[start : start + self.max_sentences]
+            passages = list(units(document, sentences, self.within))
+        else:
+            passages = [lead(document, sentences)[: self.max_sentences]]
+        for passage in passages:
+            passage = [sentence for sentence in passage if sentence]
+            for start in range(0, len(passage), self.max_sentences):
+                text = passage[start : start + self.max_sentences]
                 if len(text) < self.min_sentences:
                     reject("too_few_sentences")
                 elif words(text) < self.mean_words * len(text):
                     reject("too_few_words")
                 else:
-                    yield Row((text, sum(sentence not in written for sentence in text)))
+                    yield Candidate((text, sum(sentence not in originals for sentence in text)))
 
-    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
-        """Each pair as one row of `pairwise` and two of `detection`."""
+    def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
+        """Write each text and its changed copy as one row of `pairwise` and two of `detection`."""
         from corpora.tasks.intruders import MEASURES
 
-        taken.note_quoted()
-        said = SeenIds()
-        with taken.mapped(_TEXTS, {"same_book": self.same_book}) as texts:
+        candidates.note_quoted()
+        used = SeenIds()
+        with candidates.mapped(_TEXTS, {"same_book": self.same_book}) as texts:
             start = 0
             for split in SPLITS:
-                some = texts.slice(start, taken.count(split))
-                start += len(some)
+                of_split = texts.slice(start, candidates.count(split))
+                start += len(of_split)
                 detection = dataset.writer(
                     "detection",
                     split,
@@ -112,7 +113,7 @@ class Intrusion(Builder):
                     texts=("sentences",),
                     rows_per_group=2 * ROWS_PER_GROUP,
                 )
-                # Its texts are those of `detection`, and so is their overlap.
+                # Not checked for overlap: its texts are those of `detection`.
                 pairwise = dataset.writer(
                     "pairwise",
                     split,
@@ -121,59 +122,65 @@ class Intrusion(Builder):
                     rows_per_group=ROWS_PER_GROUP,
                 )
                 balance = np.zeros(2 * MEASURES)
-                for pool in pools(some["book"].to_numpy()):
-                    pairs = self._pairs(some.slice(*pool), taken, said, balance)
+                for pool in pools(of_split["book"].to_numpy()):
+                    pairs = self._pairs(of_split.slice(*pool), candidates, used, balance)
                     pairwise.extend(pairs)
-                    detection.extend(
-                        {"doc": pair["doc"], "label": label, "position": at, "sentences": text}
-                        for pair in pairs
-                        for label, at, text in (
-                            (0, -1, pair["pos"]),
-                            (1, pair["position"], pair["neg"]),
-                        )
-                    )
+                    detection.extend(row for pair in pairs for row in _detection_rows(pair))
 
     def _pairs(
         self,
         texts: pa.Table,
-        taken: Candidates,
-        said: SeenIds,
+        candidates: Candidates,
+        used: SeenIds,
         balance: NDArray[np.float64],
     ) -> list[dict[str, Any]]:
-        """The pairs of a pool of texts, as rows of `pairwise`."""
+        """Return the pairs of a pool of texts as rows of `pairwise`; count their licences."""
         from corpora.tasks.intruders import Pool
 
         ids, licences = texts["id"].to_pylist(), texts["licence"].to_pylist()
         sentences = texts["sentences"].to_pylist()
-        draw = stream(taken.target.seed, taken.target.stage.name, ids[0])
-        pool = Pool(sentences, texts["doc_key"].to_numpy(), self, draw, said, balance)
+        random = stream(candidates.target.seed, candidates.target.stage.name, ids[0])
+        pool = Pool(sentences, texts["doc_key"].to_numpy(), self, random, used, balance)
         pairs = []
-        for found in pool.intruders():
-            host, donor = found.host, found.donor
+        for intruder in pool.intruders():
+            host, donor = intruder.host, intruder.donor
             changed = list(sentences[host])
-            changed[found.place] = sentences[donor][found.number]
+            changed[intruder.place] = sentences[donor][intruder.number]
             for licence in {licences[host], licences[donor]}:
-                taken.dataset.count_licence(licence)
+                candidates.dataset.count_licence(licence)
             pairs.append(
                 {
                     "doc": ids[host],
                     "donor": ids[donor],
-                    "position": found.place,
-                    "similarity": found.similarity,
-                    "replaced_similarity": found.replaced,
+                    "position": intruder.place,
+                    "similarity": intruder.similarity,
+                    "replaced_similarity": intruder.replaced,
                     "pos": sentences[host],
                     "neg": changed,
                 }
             )
-        taken.dataset.reject("no_fitting_sentence", len(ids) - len({pair["doc"] for pair in pairs}))
+        candidates.dataset.reject(
+            "no_fitting_sentence", len(ids) - len({pair["doc"] for pair in pairs})
+        )
         return pairs
 
 
+def _detection_rows(pair: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the two rows of `detection` for a row of `pairwise`."""
+    originals = {"doc": pair["doc"], "label": 0, "position": -1, "sentences": pair["pos"]}
+    yield originals
+    yield originals | {"label": 1, "position": pair["position"], "sentences": pair["neg"]}
+
+
 def pools(books: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Where each pool starts, and its number of texts: those of a book, `POOL` at most, evenly."""
-    ends = np.flatnonzero(books[1:] != books[:-1]) + 1
-    for some in np.split(np.arange(len(books)), ends):
-        for pool in np.array_split(some, -(-len(some) // POOL) or 1):
+    """Yield the start and length of each pool of texts; `books` [texts] has equal ones together.
+
+    The texts of a book are divided evenly into pools of `POOL` at most.
+    """
+    starts = np.flatnonzero(books[1:] != books[:-1]) + 1
+    for book in np.split(np.arange(len(books)), starts):
+        number = -(-len(book) // POOL) or 1  # rounded up
+        for pool in np.array_split(book, number):
             if len(pool):
                 yield int(pool[0]), len(pool)
 

@@ -15,17 +15,19 @@ from corpora.errors import require
 
 HASHES = 128
 SIZE = 4 * HASHES
+"""Bytes of a sketch: 32 bits for each hash."""
 RECALL = 0.99
-"""The chance that two pairs as alike as the threshold are compared at all."""
+"""The minimum probability that two pairs with the threshold's similarity are compared at all."""
 
 
 def near_duplicates(
     pairs: Iterable[Mapping[str, Any]], markers: Sequence[str], threshold: float, folder: Path
 ) -> Iterator[tuple[str, int]]:
-    """`doc` and `number` of those pairs whose sets of words are nearly those of an earlier one.
+    """Yield `doc` and `number` of each pair whose set of words is nearly that of an earlier pair.
 
-    Found by MinHash and LSH: an index in memory says which earlier pairs may be alike; the Jaccard
-    similarity is estimated from the whole sketches, 512 bytes a pair, in a file in `folder`.
+    The Jaccard similarity of two sets, at least `threshold`, is estimated by MinHash; an LSH index
+    in memory finds the earlier pairs to compare. The sketches, 512 bytes a pair, are in a file in
+    `folder`. Each pair has `marker` (one of `markers`), `s1` and `s2`.
     """
     datasketch = require("datasketch", "dedup", f"for near_duplicates = {threshold}")
     codes = {marker: code for code, marker in enumerate(markers)}
@@ -33,7 +35,7 @@ def near_duplicates(
     index = datasketch.MinHashLSH(num_perm=HASHES, params=bands(threshold))
     with TemporaryFile(dir=folder, buffering=0) as file:
 
-        def sketched(row: int) -> NDArray[np.uint32]:
+        def stored_hashes(row: int) -> NDArray[np.uint32]:
             return np.frombuffer(os.pread(file.fileno(), SIZE, SIZE * row), np.uint32)
 
         kept = 0
@@ -42,7 +44,7 @@ def near_duplicates(
             sketch = empty.copy()
             sketch.update_batch([word.encode() for word in words])
             hashes = sketch.hashvalues.astype(np.uint32)
-            others = map(sketched, index.query(sketch))
+            others = map(stored_hashes, index.query(sketch))
             if any(np.mean(other == hashes) >= threshold for other in others):
                 yield pair["doc"], pair["number"]
             else:
@@ -52,12 +54,16 @@ def near_duplicates(
 
 
 def bands(threshold: float) -> tuple[int, int]:
-    """Bands and rows of the index: as many rows as find so similar pairs with `RECALL`."""
+    """Return the numbers of bands and of rows a band of the LSH index for a similarity threshold.
+
+    More rows mean fewer comparisons, but pairs at the threshold are missed; the largest number of
+    rows whose recall there is at least `RECALL` is chosen.
+    """
     rows = (r for r in range(HASHES // 2, 1, -1) if _recall(threshold, HASHES // r, r) >= RECALL)
-    best = next(rows, 1)
-    return HASHES // best, best
+    largest = next(rows, 1)
+    return HASHES // largest, largest
 
 
 def _recall(similarity: float, bands: int, rows: int) -> float:
-    """The chance that two sets are in one bucket of any band."""
+    """Return the probability that two sets of a Jaccard similarity share a bucket of any band."""
     return float(1 - (1 - similarity**rows) ** bands)

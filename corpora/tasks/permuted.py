@@ -21,7 +21,7 @@ from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS, PERMUTED_PAIRWI
 from corpora.splits import SPLITS
 from corpora.store.atomic import sha256
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Part, Prescribed, Reject, Row
+from corpora.tasks.builder import Candidate, Part, Prescribed, Reject
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
 from corpora.tasks.permutations import LARGEST, document_keys, order_rows
@@ -79,32 +79,32 @@ class Permuted(Prescribed):
     test: Part = 0.1
 
     def identity(self) -> dict[str, Any]:
-        """The settings, and the contents of the tokenizer's file."""
+        """Return the settings as `Prescribed.identity` does, and a digest of the tokenizer file."""
         path = Path(self.tokenizer)
         digest = sha256(path) if path.is_file() else ""
         return {**super().identity(), "tokenizer_sha256": digest}
 
-    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
-        """The positives of one document: itself, or its blocks where it is long."""
-        texts, written = prose(document, self.quotes), set(prose(document))
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
+        """Yield the positives of one document: the document, or its blocks if it is long."""
+        texts, originals = prose(document, self.quotes), set(prose(document))
         sentences = [text for text in texts if text]
         for _ in range(texts.count("")):
             reject("no_sentence")
-        cut = len(sentences) >= self.block_from
-        size = self.block_size if cut else max(1, len(sentences))
+        in_blocks = len(sentences) >= self.block_from
+        size = self.block_size if in_blocks else max(1, len(sentences))
         count = token_counter(self.tokenizer)
         for number, start in enumerate(range(0, len(sentences), size)):
             block = sentences[start : start + size]
             lengths = accumulate(count(block))
             kept = block[: sum(length <= self.max_tokens for length in lengths)]
             if len(kept) >= self.min_sentences:
-                quoted = sum(text not in written for text in kept)
-                yield Row((f"{document.id}#{number}" if cut else document.id, kept, quoted))
+                id = f"{document.id}#{number}" if in_blocks else document.id
+                yield Candidate((id, kept, sum(text not in originals for text in kept)))
             else:
                 reject("too_few_sentences" if len(kept) == len(block) else "sentences_too_long")
 
     def rows(self, config: str, distinct: int) -> tuple[int, int]:
-        """How many rows a document has in `config`, and how many negatives each.
+        """Return the number of rows of a document in `config`, and of negatives in each row.
 
         `distinct` is the number of its different orders, the original included.
         """
@@ -114,21 +114,21 @@ class Permuted(Prescribed):
             return 1, distinct - 1
         return rows, negatives
 
-    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
-        """The positives once, and their orders in each other configuration."""
-        for id, source in taken.engine.rows(_TWICE):
+    def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
+        """Write the positives once, and their orders in each other configuration."""
+        for id, source in candidates.engine.rows(_TWICE):
             raise InputError(
                 f"two positives have the id {id!r}",
                 where=source,
                 hint="long documents are cut into blocks DOCUMENT#NUMBER; give the document "
                 "that has such an id another one",
             )
-        taken.note_quoted()
-        target = taken.target
+        candidates.note_quoted()
+        target = candidates.target
         for split in SPLITS:
             positives = dataset.writer("documents", split, PERMUTED_DOCUMENTS, texts=("sentences",))
-            for batch in taken.of_split(split, size=DOCUMENTS_PER_BATCH):
-                taken.write(positives, [batch])
+            for batch in candidates.of_split(split, size=DOCUMENTS_PER_BATCH):
+                candidates.write(positives, [batch])
                 ids, sentences = batch["id"].to_pylist(), batch["sentences"].to_pylist()
                 for config, size in ROWS_PER_GROUP.items():
                     keys = document_keys(target.seed, f"{target.stage.name}/{config}", ids)
@@ -149,22 +149,25 @@ group by id having count(*) > 1 order by id limit 1
 
 @cache
 def token_counter(tokenizer: str) -> CountTokens:
-    """What counts the tokens of sentences."""
+    """Return a function from sentences to their numbers of tokens.
+
+    `tokenizer` is the setting of `Permuted`. Raises `ConfigError` if it cannot be loaded.
+    """
     if tokenizer == "words":
         return lambda texts: [len(text.split()) for text in texts]
     from tokenizers import Tokenizer
 
     load = Tokenizer.from_file if Path(tokenizer).is_file() else Tokenizer.from_pretrained
     try:
-        found = load(tokenizer)
+        loaded = load(tokenizer)
         # A file may ask for both, and each sentence would count as long as the model's input.
-        found.no_padding()
-        found.no_truncation()
+        loaded.no_padding()
+        loaded.no_truncation()
     except Exception as error:  # the library raises bare `Exception` for all its failures
         raise ConfigError(
             f"no tokenizer {tokenizer!r}: {error}",
             hint='"words", the path of a tokenizer.json, or the id of a model on the Hub',
         ) from error
     return lambda texts: [
-        len(encoding.ids) for encoding in found.encode_batch(texts, add_special_tokens=False)
+        len(encoding.ids) for encoding in loaded.encode_batch(texts, add_special_tokens=False)
     ]

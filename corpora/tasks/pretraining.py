@@ -21,9 +21,10 @@ from corpora.document import Document
 from corpora.schemas import CONPONO, CRITERIA
 from corpora.splits import SPLITS
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Builder, Part, Reject, Row
+from corpora.tasks.builder import Builder, Candidate, Part, Reject
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
+from corpora.tasks.permutations import codes
 
 DOCUMENTS_PER_BATCH = 64
 ROWS_PER_GROUP = 256
@@ -32,10 +33,11 @@ DEEPEST = 7
 """Wikipedia has up to seven levels; deeper headings of other sources count as this one."""
 
 
-def placed(document: Document) -> list[tuple[str, int, int]]:
-    """Each sentence with the numbers of its section (0 without sections) and of its paragraph.
+def sentence_places(document: Document) -> list[tuple[str, int, int]]:
+    """Return each sentence with the number of its section and that of its paragraph.
 
-    Empty ones are left out, and titles and headings that are in the text.
+    The section is 0 in a document without sections. Empty sentences are left out, and titles and
+    headings that are in the text.
     """
     sections, sentences, paragraphs = document.sections, document.sentences, document.paragraphs
     texts = document.sentence_texts()
@@ -67,10 +69,10 @@ class Conpono(Builder):
     validation: Part = 0.01
     test: Part = 0.01
 
-    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
-        """The document's paragraphs, joined and dropped by the settings, as one row."""
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
+        """Yield one candidate: the document's paragraphs, joined and dropped by the settings."""
         kept: list[list[str]] = []
-        for _, section in groupby(placed(document), itemgetter(1)):
+        for _, section in groupby(sentence_places(document), itemgetter(1)):
             paragraphs = [[row[0] for row in rows] for _, rows in groupby(section, itemgetter(2))]
             for paragraph in _merged(paragraphs, self.merge_above):
                 if len(paragraph) >= self.min_sentences:
@@ -79,31 +81,31 @@ class Conpono(Builder):
                     reject("paragraph_too_short")
         if kept:
             sentences = [sentence for paragraph in kept for sentence in paragraph]
-            yield Row((sentences, list(accumulate(map(len, kept), initial=0))))
+            yield Candidate((sentences, list(accumulate(map(len, kept), initial=0))))
 
-    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
-        """All documents; the paragraphs of each split are counted."""
-        taken.write_splits(CONPONO, ("sentences",), ROWS_PER_GROUP, size=DOCUMENTS_PER_BATCH)
+    def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
+        """Write all documents; a note tells the number of paragraphs of each split."""
+        candidates.write_splits(CONPONO, ("sentences",), ROWS_PER_GROUP, size=DOCUMENTS_PER_BATCH)
         query = "select split, sum(len(bounds) - 1)::bigint from chosen group by split"
-        counts = dict.fromkeys(SPLITS, 0) | dict(taken.engine.rows(query))
+        counts = dict.fromkeys(SPLITS, 0) | dict(candidates.engine.rows(query))
         dataset.details["paragraphs"] = counts
         dataset.note(f"Paragraphs: {', '.join(f'{n:,} {split}' for split, n in counts.items())}.")
 
 
-def _merged(blocks: Sequence[list[str]], above: int) -> Iterator[list[str]]:
-    """Consecutive paragraphs joined until they have more than `above` sentences."""
-    collected: list[str] = []
-    for block in blocks:
-        collected += block
-        if len(collected) > above:
-            yield collected
-            collected = []
-    if collected:
-        yield collected
+def _merged(paragraphs: Sequence[list[str]], above: int) -> Iterator[list[str]]:
+    """Yield consecutive paragraphs, joined until they have more than `above` sentences."""
+    joined: list[str] = []
+    for paragraph in paragraphs:
+        joined += paragraph
+        if len(joined) > above:
+            yield joined
+            joined = []
+    if joined:
+        yield joined
 
 
 class Criteria(Builder):
-    """Sentences in their place: what the criteria NSP, NL, SPP and SDT of DiscoEval predict."""
+    """Sentences and their places, which the criteria NSP, NL, SPP and SDT of DiscoEval predict."""
 
     name, version = "criteria", 3
     paper = "Chen, Chu and Gimpel 2019, section 4"
@@ -120,32 +122,33 @@ class Criteria(Builder):
     validation: Part = 0.01
     test: Part = 0.01
 
-    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
-        """One row a document: its sentences, and where each stands."""
-        columns = located(document, self.bins)
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
+        """Yield one candidate: the document's sentences, and the place of each."""
+        columns = criteria_columns(document, self.bins)
         if len(columns["sentences"]) < self.min_sentences:
             reject("too_few_sentences")
         else:
-            yield Row(tuple(columns[name] for name in self.columns.names))
+            yield Candidate(tuple(columns[name] for name in self.columns.names))
 
-    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
-        """All documents; the sentences of each nesting level are counted."""
-        taken.write_splits(CRITERIA, ("sentences",), ROWS_PER_GROUP, size=DOCUMENTS_PER_BATCH)
+    def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
+        """Write all documents; the manifest tells the number of sentences of each nesting level."""
+        candidates.write_splits(CRITERIA, ("sentences",), ROWS_PER_GROUP, size=DOCUMENTS_PER_BATCH)
         query = "select unnest(level) as level from chosen"
-        counts = taken.engine.rows(f"select level, count(*) from ({query}) group by 1 order by 1")
+        counts = candidates.engine.rows(
+            f"select level, count(*) from ({query}) group by 1 order by 1"
+        )
         dataset.details["levels"] = {str(level): number for level, number in counts}
 
 
-def located(document: Document, bins: int) -> dict[str, Any]:
-    """The sentences of a document, and where each is: the columns of a row."""
-    rows, sections = placed(document), document.sections
+def criteria_columns(document: Document, bins: int) -> dict[str, Any]:
+    """Return a document as a row of `CRITERIA`, with `bins` bins of relative positions."""
+    rows, sections = sentence_places(document), document.sections
     section = [number for _, number, _ in rows]
-    number = {key: i for i, key in enumerate(dict.fromkeys(key for *_, key in rows))}
-    paragraph = [number[key] for *_, key in rows]
+    paragraph = codes(number for *_, number in rows)
     sizes, position = Counter[int](), []
-    for of in paragraph:
-        position.append(sizes[of])
-        sizes[of] += 1
+    for number in paragraph:
+        position.append(sizes[number])
+        sizes[number] += 1
     levels = [min(level, DEEPEST) for level in sections.level] if sections else [1]
     return {
         "title": document.title,
@@ -155,6 +158,6 @@ def located(document: Document, bins: int) -> dict[str, Any]:
         "headings": list(sections.heading) if sections else [""],
         "paragraph": paragraph,
         "sentence_position": position,
-        "sentence_bin": [bins * p // sizes[of] for p, of in zip(position, paragraph, strict=True)],
-        "paragraph_bin": [bins * of // max(1, len(sizes)) for of in paragraph],
+        "sentence_bin": [bins * i // sizes[n] for i, n in zip(position, paragraph, strict=True)],
+        "paragraph_bin": [bins * n // max(1, len(sizes)) for n in paragraph],
     }

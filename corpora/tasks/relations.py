@@ -1,4 +1,4 @@
-"""Annotated relations: the datasets from PDTB and GDTB, and what they share with those of trees.
+"""Datasets from annotated relations (PDTB, GDTB), and what datasets from trees share with them.
 
 PDTB-E and PDTB-I have the sense of a relation (DiscoEval, section 3.1). `pdtb_marked` asks whether
 a relation is explicit or implicit (DisSent, section 6 and A.3).
@@ -19,7 +19,7 @@ from corpora.prose import FOOTNOTE
 from corpora.schemas import PDTB_MARKED
 from corpora.schemas import pdtb as pdtb_schema
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Part, Prescribed, Reject, Row
+from corpora.tasks.builder import Candidate, Part, Prescribed, Reject
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
 
@@ -27,15 +27,15 @@ Layer = TypeVar("Layer")
 
 
 class Treebank(Prescribed):
-    """Annotated documents that a table, or the treebank itself, may divide.
+    """A builder from annotated documents, whose splits a table or the treebank may prescribe.
 
-    A candidate has the columns of a row, and its label by name.
+    A candidate has the columns of a row, but the name of its label in place of the number.
     """
 
     texts: ClassVar[tuple[str, ...]] = ("arg1", "arg2")
     """The columns whose overlap between splits is counted."""
     order: ClassVar[str] = "concat(doc, '#', number)"
-    """Of the rows in a split."""
+    """The order of the rows in a split, in SQL."""
     rows_per_group: ClassVar[int] = 0
 
     train: Part = 0.8
@@ -43,20 +43,24 @@ class Treebank(Prescribed):
     test: Part = 0.1
 
     def write_labelled(
-        self, names: Sequence[str], schema: pa.Schema, taken: Candidates, dataset: DatasetFolder
+        self,
+        names: Sequence[str],
+        schema: pa.Schema,
+        candidates: Candidates,
+        dataset: DatasetFolder,
     ) -> None:
-        """Write the candidates that have one of the labels `names`, a document's together."""
+        """Write the candidates that have one of the labels `names`, in the order `order`."""
         query = (
             "select chosen.* replace (list_position($names, label) - 1 as label) from chosen "
             f"where split = $split and list_contains($names, label) order by {self.order}"
         )
         values = {"names": names}
         group = self.rows_per_group
-        taken.write_splits(schema, self.texts, group, query=query, values=values, size=256)
+        candidates.write_splits(schema, self.texts, group, query=query, values=values, size=256)
 
 
 def annotated(document: Document, layer: Layer | None, kind: str) -> Layer:
-    """The layer of a document; raises `ConfigError` for one of another kind of source."""
+    """Return a layer of annotation of a document; raises `ConfigError` if it is None."""
     if layer is None:
         raise ConfigError(
             f"document {document.id!r} is not annotated",
@@ -78,7 +82,7 @@ class Relations(Treebank):
     21-22; Ji and Eisenstein 2015)."""
 
     def relations(self, document: Document, reject: Reject) -> Iterator[tuple[Relation, str, str]]:
-        """The relations with the texts of both arguments, the connective removed.
+        """Yield each relation of `kinds` with the texts of both arguments, without the connective.
 
         Raises `ConfigError` for a document without a layer of relations.
         """
@@ -97,23 +101,23 @@ class Relations(Treebank):
 
 
 def text_of(text: str, spans: Iterable[Span], connective: Iterable[Span]) -> str:
-    """The text under `spans` without that under `connective`, white space folded.
+    """Return the text of `spans` without that of `connective`, with single spaces.
 
-    Of a connective between two commas both go: they set it off, and would tell that it was there.
+    The commas around a removed connective go too: they would show that it was there.
     """
     pieces = []
-    removed = sorted(connective)
+    removed_spans = sorted(connective)
     for start, end in spans:
-        for a, b in removed:
+        for a, b in removed_spans:
             if a < end and b > start:
                 pieces.append(text[start : max(start, a)])
                 start = min(end, b)
         pieces.append(text[start:end])
-    folded = " ".join(" ".join(pieces).split())
+    argument = " ".join(" ".join(pieces).split())
     if len(pieces) > 1:
-        for pattern, left in _SEAMS:
-            folded = pattern.sub(left, folded)
-    return folded.lstrip(",;: ")
+        for pattern, replacement in _SEAMS:
+            argument = pattern.sub(replacement, argument)
+    return argument.lstrip(",;: ")
 
 
 _SEAMS = (
@@ -121,7 +125,7 @@ _SEAMS = (
     (re.compile(r" ?,(?= ?[.;:!?])"), ""),
     (re.compile(r"(?<=[;:(]) ?,"), ""),
 )
-"""The commas that a connective between commas leaves behind, and by what they are replaced."""
+"""Commas that a connective between commas leaves behind, and their replacements."""
 
 
 class Pdtb(Relations):
@@ -144,8 +148,11 @@ class Pdtb(Relations):
     """Number of most frequent classes to keep; 0: all (DisSent, section 6: 11, with `sections =
     "dissent"`)."""
 
-    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
-        """Arguments and sense of each relation; those without a sense so fine are counted."""
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
+        """Yield the arguments of each relation with its sense, cut to `level` as the label.
+
+        Rejects relations whose senses are all coarser than `level`.
+        """
         for relation, one, two in self.relations(document, reject):
             senses = relation.senses[:1] if self.senses == "first" else relation.senses
             # Of several senses with one label the first one counts.
@@ -154,18 +161,17 @@ class Pdtb(Relations):
             if not labels:
                 reject("sense_too_coarse")
             for label, sense in labels.items():
-                yield Row((label, one, two, relation.connective, sense))
+                yield Candidate((label, one, two, relation.connective, sense))
 
-    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
-        """The rows of the frequent classes, whose names are in alphabetical order."""
+    def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
+        """Write the rows of the frequent classes; the label names are in alphabetical order."""
         query = "select label, count(*) as number from chosen group by label"
-        counts = taken.engine.rows(f"{query} order by number desc, label")
-        frequent = [(name, n) for name, n in counts if n >= self.min_count]
-        chosen = dict(frequent[: self.classes] if self.classes else frequent)
-        rare = sum(n for name, n in counts if name not in chosen)
+        counts = candidates.engine.rows(f"{query} order by number desc, label")
+        frequent = [name for name, number in counts if number >= self.min_count]
+        names = sorted(frequent[: self.classes] if self.classes else frequent)
+        rare = sum(number for name, number in counts if name not in names)
         dataset.reject("class_too_rare", rare)
-        names = sorted(chosen)
-        self.write_labelled(names, pdtb_schema(names), taken, dataset)
+        self.write_labelled(names, pdtb_schema(names), candidates, dataset)
 
 
 class PdtbExplicit(Pdtb):
@@ -185,7 +191,7 @@ class PdtbImplicit(Pdtb):
 
 
 def sense_at(sense: str, level: int) -> str:
-    """`Contingency.Cause` of `Contingency.Cause.Reason` at level 2; empty if it is coarser."""
+    """Return the first `level` parts of a sense (`Contingency.Cause` at 2), "" if it has fewer."""
     parts = sense.split(".")
     return ".".join(parts[:level]) if len(parts) >= level else ""
 
@@ -210,8 +216,12 @@ class PdtbMarked(Relations):
     argument with a capital first letter and no mark at its end; `annotated`: all relations as
     annotated (the paper's)."""
 
-    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
-        """The arguments of explicit and implicit relations, these where no connective stands."""
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
+        """Yield the arguments of explicit (`marked`) and of implicit relations (`unmarked`).
+
+        Rejects implicit relations whose arguments an explicit one joins too, and with `arguments =
+        "matched"` those that would be easy to tell.
+        """
         explicit = [r for r in document.relations or () if r.kind == "Explicit"]
         for relation, one, two in self.relations(document, reject):
             if relation.kind == "Implicit" and any(joins(r, relation) for r in explicit):
@@ -228,27 +238,31 @@ class PdtbMarked(Relations):
                 if CONNECTIVE.match(two):
                     reject("another_connective")
                     continue
-            yield Row(("marked" if relation.kind == "Explicit" else "unmarked", one, two))
+            yield Candidate(("marked" if relation.kind == "Explicit" else "unmarked", one, two))
 
-    def select(self, taken: Candidates) -> None:
-        """Split the documents, then match the labels of each split."""
-        super().select(taken)
+    def select(self, candidates: Candidates) -> None:
+        """Split the documents, then reject rows until both labels of each split match."""
+        super().select(candidates)
         if self.arguments == "matched":
-            taken.dataset.reject("unmatched", int(taken.engine.value(_UNMATCHED)))
+            candidates.dataset.reject("unmatched", int(candidates.engine.value(_UNMATCHED)))
 
-    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
-        """All that are kept."""
-        self.write_labelled(("unmarked", "marked"), PDTB_MARKED, taken, dataset)
+    def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
+        """Write all kept candidates."""
+        self.write_labelled(("unmarked", "marked"), PDTB_MARKED, candidates, dataset)
 
 
 def joins(one: Relation, other: Relation) -> bool:
-    """Whether both arguments of two relations overlap."""
-    sides = (one.arg1_spans, other.arg1_spans), (one.arg2_spans, other.arg2_spans)
-    return all(any(a < d and c < b for a, b in left for c, d in right) for left, right in sides)
+    """Return whether the first arguments of two relations overlap, and the second ones too."""
+
+    def overlap(spans: Iterable[Span], others: Sequence[Span]) -> bool:
+        return any(a < d and c < b for a, b in spans for c, d in others)
+
+    first = overlap(one.arg1_spans, other.arg1_spans)
+    return first and overlap(one.arg2_spans, other.arg2_spans)
 
 
 CLAUSE = 3
-"""The fewest words of an argument that may be a clause: "Possible" is none."""
+"""The minimum words of an argument that may be a clause: "Possible" is none."""
 
 CONNECTIVE = re.compile(
     r"(?:also|although|and|because|besides|but|finally|furthermore|hence|however|instead|meanwhile|"
@@ -260,10 +274,10 @@ CONNECTIVE = re.compile(
 
 
 def bare(argument: str) -> str:
-    """The argument with a capital first letter, no marks at its ends, and no marks of notes.
+    """Return an argument with a capital first letter, without marks at its ends or of notes.
 
-    Arguments of implicit relations are mostly sentences and those of explicit ones clauses; their
-    ends alone would tell them apart.
+    Arguments of implicit relations are mostly sentences, those of explicit ones clauses: their ends
+    alone would tell the label.
     """
     text = FOOTNOTE.sub("", argument).strip(" ,;:.!?…-–—")
     first = next((i for i, character in enumerate(text) if character.isalnum()), 0)
@@ -298,4 +312,7 @@ with measured as (
 delete from kept using ranked where place > least(marked, unmarked)
     and kept.part = ranked.part and kept.doc = ranked.doc and kept.number = ranked.number
 """
-"""Coarsened exact matching (Iacus, King and Porro 2012)."""
+"""Deletes rows of the more frequent label: coarsened exact matching (Iacus, King and Porro 2012).
+
+In each split, rows with arguments of similar lengths, openings and names are matched.
+"""

@@ -21,7 +21,7 @@ from corpora.splits import SPLITS
 from corpora.store.folder import DatasetFolder
 from corpora.store.rows import hub_features
 from corpora.tasks.cards import card_beside
-from corpora.tasks.from_sources import FromSources, Opened, Part, Rows
+from corpora.tasks.from_sources import FromSources, Opened, PlacedRows, SplitRows
 
 
 class Released(FromSources):
@@ -31,7 +31,7 @@ class Released(FromSources):
     """
 
     labelled: ClassVar[Mapping[str, Callable[[Sequence[str]], pa.Schema]]] = {}
-    """Of configurations whose labels the data name: their columns, by the names of the labels."""
+    """Functions from label names to columns, for the configurations whose labels the data name."""
     group: ClassVar[str] = "id"
     """The column whose equal values stay in one split."""
 
@@ -39,48 +39,50 @@ class Released(FromSources):
     """The share of the training rows, by whole groups, that is validation where the release has
     none (10 % in Jwalapuram et al. 2022)."""
 
-    def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[Part]:
-        """Each file is read once for its labels, splits and bad records, then once a split."""
+    def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[SplitRows]:
+        """Yield the rows of each file by split; labels and bad records are read first."""
         for reader, source in sources:
             assert isinstance(reader, Release)
             labels: dict[str, set[str]] = {}
-            found: dict[tuple[Path, str], set[str]] = {}
+            splits_of: dict[tuple[Path, str], set[str]] = {}  # by file and configuration
             for path in source.files:
                 for config, split, row, _ in _examples(reader, path, source):
                     source.good += 1
-                    found.setdefault((path, config), set()).add(split)
+                    splits_of.setdefault((path, config), set()).add(split)
                     labels.setdefault(config, set()).add(row.get("label", ""))
             for reason, number in sorted(source.skipped.items()):
                 dataset.reject(reason, number)
-            # What is bad or left out was counted now.
+            # Bad and skipped records were counted by now: the second reading counts nothing.
             silent = replace(source, on_bad=lambda record: None, skipped=source.skipped.copy())
-            for split, ((path, config), splits) in product(SPLITS, found.items()):
-                of_config = (own for (_, name), own in found.items() if name == config)
-                hold = self.held_out if "validation" not in set().union(*of_config) else 0.0
-                if split in splits or (hold and split == "validation" and "train" in splits):
+            for split, ((path, config), splits) in product(SPLITS, splits_of.items()):
+                of_config = (each for (_, name), each in splits_of.items() if name == config)
+                held_out = self.held_out if "validation" not in set().union(*of_config) else 0.0
+                if split in splits or (held_out and split == "validation" and "train" in splits):
                     schema = self.gives[config]
                     if config in self.labelled:
                         schema = self.labelled[config](sorted(labels[config]))
                     examples = (e for e in _examples(reader, path, silent) if e.config == config)
-                    rows = self._rows(examples, split, hold, schema)
-                    yield Part(config, split, reader.licence_of(), rows, schema)
+                    rows = self._rows(examples, split, held_out, schema)
+                    yield SplitRows(config, split, reader.licence_of(), rows, schema)
 
     def _rows(
-        self, examples: Iterable[Example], split: str, hold: float, schema: pa.Schema
-    ) -> Rows:
-        """The rows of one split, their labels as numbers."""
+        self, examples: Iterable[Example], split: str, held_out: float, schema: pa.Schema
+    ) -> PlacedRows:
+        """Yield the examples of one split as rows, their labels as numbers. The share `held_out` of
+        the training groups is in the split validation."""
         names: list[str] = hub_features(schema).get("label", {}).get("names", [])
         number = {name: i for i, name in enumerate(names)}
-        for _, of, row, where in examples:
+        for _, released_split, row, where in examples:
             group = row.setdefault(self.group, row["id"])
             # A number from 0 to 1 that is always the same for a group.
-            if of == "train" and stable_id(f"held_out/{group}") / 2**64 < hold:
-                of = "validation"
-            if of == split:
+            chance = stable_id(f"held_out/{group}") / 2**64
+            is_held_out = released_split == "train" and chance < held_out
+            if ("validation" if is_held_out else released_split) == split:
                 yield where, {**row, "label": number[row["label"]]} if names else row
 
 
 def _examples(reader: Release, path: Path, source: Source) -> Iterator[Example]:
+    """Yield the examples of a file; a record that cannot be read counts as bad."""
     with source.refusing(path):
         yield from reader.examples(path, source.stem(path, reader.suffixes), source)
 
@@ -101,7 +103,7 @@ class MarkerPairs(Released):
 
 
 class Insted(Released):
-    """INSteD as released: texts in which a sentence may be another one's, and pairs of them."""
+    """INSteD as released: texts in which a sentence may be from another text, and pairs of them."""
 
     name = "insted"
     paper = "Shen et al. 2021"

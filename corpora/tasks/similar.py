@@ -1,8 +1,8 @@
-"""Which documents are about the same: hashed n-grams or categories, without a quadratic pass.
+"""Similar documents, by hashed n-grams or by categories, in time linear in their number.
 
-Words and pairs of words are hashed and weighted by TF-IDF; of a document only its weightiest
-features stay in memory. They are looked up in an index that leaves out features of very many
-documents, so the work grows with the number of documents and not with its square.
+Words and pairs of words are hashed and weighted by TF-IDF; only the features of a document with
+the largest weights stay in memory. They are looked up in an index that leaves out features of too
+many documents, so the time grows with the number of documents and not with its square.
 """
 
 from __future__ import annotations
@@ -21,19 +21,22 @@ from corpora.rng import stable_id
 FEATURES = 2**20
 KEPT = 48
 """Features of a document that stay in memory: 8 bytes each."""
+BYTES_A_PAIR = 16
+"""In the file: a feature and its count, each as a float64."""
 
 MOST = 1_000
-"""A feature of more documents than that is not looked up: it tells little, and costs most."""
+"""A feature of more documents than this is not looked up: it tells little and takes most time."""
 
 ROWS_AT_ONCE = 64
 
-Found = tuple[NDArray[np.int64], NDArray[np.float64]]
+Ranked = tuple[NDArray[np.int64], NDArray[np.float64]]
+"""The numbers of rows, and the similarity of each, from the most similar one down."""
 
 
 def hashed_counts(texts: Sequence[str]) -> Any:
-    """A sparse matrix [texts, FEATURES]: counts of hashed words and pairs of words.
+    """Return a sparse matrix [texts, FEATURES] with counts of hashed words and pairs of words.
 
-    The same in every process.
+    It is the same in every process.
     """
     from sklearn.feature_extraction.text import HashingVectorizer
 
@@ -46,9 +49,9 @@ def hashed_counts(texts: Sequence[str]) -> Any:
 
 
 class Profiles:
-    """The features of texts, in a file until all are known and can be weighted.
+    """The features of texts, kept in a file until all texts are known and TF-IDF can be computed.
 
-    In memory are 8 bytes a text. The file is in `folder` and has no name; use as a context
+    8 bytes a text are in memory. The file is a temporary one in `folder`; use this as a context
     manager. The weights depend on the texts, not on their order.
     """
 
@@ -65,7 +68,7 @@ class Profiles:
         self._file.close()
 
     def add(self, name: str, text: str) -> None:
-        """Take in one text under a name of its own."""
+        """Add one text under a name that no other text has."""
         counts = hashed_counts([text])
         self.frequency[counts.indices] += 1
         self.rows[name] = len(self.rows)
@@ -74,7 +77,7 @@ class Profiles:
         self._file.write(pairs.tobytes())
 
     def matrix(self, names: Sequence[str]) -> Any:
-        """The weightiest features of these texts as unit vectors, a row each."""
+        """Return a sparse unit row for each text, with its `KEPT` features of largest weight."""
         from scipy import sparse
 
         # Inverse document frequencies; a little above 0, so that no text is without features.
@@ -83,48 +86,50 @@ class Profiles:
         for name in names:
             feature, count = self._row(self.rows[name])
             value = count * weights[feature]
-            best = np.sort(np.lexsort((feature, -value))[:KEPT])
-            indices.extend(feature[best].tolist())
-            data.extend(value[best].tolist())
+            largest = np.sort(np.lexsort((feature, -value))[:KEPT])
+            indices.extend(feature[largest].tolist())
+            data.extend(value[largest].tolist())
             ends.append(len(indices))
         parts = (np.array(data, np.float32), np.array(indices, np.int32), ends)
-        return _unit(sparse.csr_matrix(parts, shape=(len(names), FEATURES)))
+        return _scale_rows(sparse.csr_matrix(parts, shape=(len(names), FEATURES)))
 
     def _row(self, row: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the features of a text, and the logarithmic count of each, from the file."""
         start, end = self._ends[row], self._ends[row + 1]
-        self._file.seek(16 * start)
-        pairs = np.frombuffer(self._file.read(16 * (end - start))).reshape(-1, 2)
+        self._file.seek(BYTES_A_PAIR * start)
+        data = self._file.read(BYTES_A_PAIR * (end - start))
+        pairs = np.frombuffer(data).reshape(-1, 2)
         return pairs[:, 0].astype(np.int64), pairs[:, 1]
 
 
 class Neighbours:
-    """Looks up the rows of a sparse matrix that are most like a given one.
+    """Looks up the rows of a sparse matrix that are most similar to one of its rows.
 
-    `measure`: `cosine` of unit vectors, or `share` of common ones among all features of two
-    binary rows. Features in more than `most` rows are not looked up; a `share` still counts them
-    among all features. Equally similar rows come in their order.
+    `measure` is `cosine` for unit vectors, or `share`: the common features of two binary rows
+    divided by all their features. Features in more than `most` rows are not looked up; a `share`
+    still counts them among all features. Equally similar rows come in their order.
     """
 
     def __init__(self, matrix: Any, measure: str = "cosine", most: int = MOST) -> None:
         self.matrix, self.measure = matrix, measure
         self._sizes = np.diff(matrix.indptr)
         index = matrix.tocsc(copy=True)
-        rows = np.diff(index.indptr)
-        common = np.repeat(rows > most, rows)
-        index.data[common] = 0
+        frequency = np.diff(index.indptr)  # by feature, the number of rows that have it
+        too_frequent = np.repeat(frequency > most, frequency)
+        index.data[too_frequent] = 0
         index.eliminate_zeros()
         self._index = index.T
 
-    def nearest(self, rows: NDArray[np.int64], number: int) -> Iterator[Found]:
-        """For each of `rows` the `number` most similar other rows, with their similarity.
+    def nearest(self, rows: NDArray[np.int64], number: int) -> Iterator[Ranked]:
+        """Yield for each of `rows` the `number` most similar other rows, with their similarity.
 
-        No row is similar that shares no feature.
+        Rows that share no feature with it are left out, so there may be fewer.
         """
         for start in range(0, len(rows), ROWS_AT_ONCE):
-            some = rows[start : start + ROWS_AT_ONCE]
-            product = (self.matrix[some] @ self._index).tocsr()
+            batch = rows[start : start + ROWS_AT_ONCE]
+            product = (self.matrix[batch] @ self._index).tocsr()
             product.sort_indices()
-            for i, row in enumerate(some.tolist()):
+            for i, row in enumerate(batch.tolist()):
                 inside = slice(product.indptr[i], product.indptr[i + 1])
                 others, scores = product.indices[inside], product.data[inside].astype(np.float64)
                 keep = (others != row) & (scores > 0)
@@ -142,25 +147,26 @@ class Categories:
         self._of: dict[str, array[int]] = {}
 
     def add(self, name: str, categories: Sequence[str]) -> None:
+        """Add the categories of a document, as hashes that ignore letter case."""
         if categories:
             keys = {stable_id(category.strip().casefold()) >> 1 for category in categories}
             self._of[name] = array("q", sorted(keys))
 
     def matrix(self, names: Sequence[str]) -> Any:
-        """A binary sparse matrix, a row a document, a column a category."""
+        """Return a binary sparse matrix with a row for each document and a column a category."""
         from scipy import sparse
 
         keys, ends = array("q"), [0]
         for name in names:
             keys.extend(self._of.get(name, ()))
             ends.append(len(keys))
-        known, columns = np.unique(np.array(keys, np.int64), return_inverse=True)
+        categories, columns = np.unique(np.array(keys, np.int64), return_inverse=True)
         ones = np.ones(len(columns), np.float32)
-        return sparse.csr_matrix((ones, columns, ends), shape=(len(names), max(1, len(known))))
+        return sparse.csr_matrix((ones, columns, ends), shape=(len(names), max(1, len(categories))))
 
 
-def _unit(matrix: Any) -> Any:
-    """The rows scaled to length 1, in place."""
+def _scale_rows(matrix: Any) -> Any:
+    """Scale the rows of a sparse matrix to length 1 in place, and return it."""
     squares = np.add.reduceat(np.append(matrix.data**2, 0), matrix.indptr[:-1])
     squares[np.diff(matrix.indptr) == 0] = 1
     matrix.data /= np.repeat(np.sqrt(squares), np.diff(matrix.indptr)).astype(matrix.data.dtype)

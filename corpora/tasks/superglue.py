@@ -15,10 +15,10 @@ from corpora.schemas import COPA, RECORD, RTE
 from corpora.splits import SPLITS, split_of
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.cards import card_beside
-from corpora.tasks.from_sources import FromSources, Opened, Part, Rows
+from corpora.tasks.from_sources import FromSources, Opened, PlacedRows, SplitRows
 
 HUB_SPLITS = ("train", "validation")
-"""What is read of the Hub's version without an option: the labels of `test` are hidden."""
+"""The splits read from the Hub without an option: the labels of `test` are hidden."""
 
 
 class Superglue(FromSources):
@@ -42,18 +42,18 @@ class Superglue(FromSources):
     def configurations(self) -> tuple[str, ...]:
         return self.tasks
 
-    def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[Part]:
-        """Each file of `superglue:FOLDER`, or each part of a dataset of the Hub."""
+    def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[SplitRows]:
+        """Yield the rows of each file of `superglue:FOLDER`, or of each split of a Hub dataset."""
         for reader, source in sources:
             for task, split, records in self._records(reader, source):
-                rows = _labelled(source, records, task, dataset)
-                yield Part(task, split, reader.licence_of(), rows)
+                rows = _labelled_rows(source, records, task, dataset)
+                yield SplitRows(task, split, reader.licence_of(), rows)
 
     def _records(
         self, reader: Reader, source: Source
     ) -> Iterator[tuple[str, str, Iterable[Place]]]:
-        """Task, split and records; of the Hub all tasks, train and validation, unless the options
-        `config` and `split` name one."""
+        """Yield task, split and records of each part of a source. From the Hub come all tasks,
+        train and validation, unless the options `config` and `split` name one."""
         if isinstance(reader, SuperGlue):
             for path in source.files:
                 task, split = reader.part_of(path)
@@ -67,12 +67,14 @@ class Superglue(FromSources):
         for name in (reader.config,) if reader.config else self.tasks:
             for part in (split,) if split else HUB_SPLITS:
                 chosen("config", name, self.tasks, source.name)
-                known = chosen("split", split_of(part) or part, SPLITS, source.name)
-                yield name, known, reader.records(source.target, name, part)
+                our_split = chosen("split", split_of(part) or part, SPLITS, source.name)
+                yield name, our_split, reader.records(source.target, name, part)
 
 
-def _labelled(source: Source, records: Iterable[Place], task: str, dataset: DatasetFolder) -> Rows:
-    """The examples of a task whose label is not hidden."""
+def _labelled_rows(
+    source: Source, records: Iterable[Place], task: str, dataset: DatasetFolder
+) -> PlacedRows:
+    """Yield the examples of a task, without those whose label is hidden."""
     last = ""
     for where, row in rows(task, records, source.refuse):
         source.good += where != last

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
-from corpora.declared import Loc, Table
+from corpora.declared import Loc, TomlTable
 from corpora.errors import ConfigError, nearest
 from corpora.toml import TomlFile
 
@@ -49,7 +49,7 @@ Names = tuple[str, ...]
 Children = tuple[Annotated[str, AfterValidator(_child)], ...]
 
 
-class Pattern(Table):
+class Pattern(TomlTable):
     """One marker in one construction: a row of a table.
 
     Labels match their subtypes (`acl` also `acl:relcl`), `=acl` only itself, `@x` is the class x.
@@ -118,7 +118,7 @@ class Pattern(Table):
         return self
 
 
-class Multiword(Table):
+class Multiword(TomlTable):
     """A connective of several words; `second` are the words further on (`if ... then`).
 
     A selected connective is a marker itself. All others are left out, but in the mode `standalone`
@@ -139,7 +139,7 @@ class Multiword(Table):
         return " ... ".join(filter(None, (self.words, self.second)))
 
 
-class Classes(Table):
+class Classes(TomlTable):
     """The labels of a scheme in classes, which the rows of a table name."""
 
     subject: Names = ()
@@ -178,7 +178,7 @@ class Classes(Table):
     """Clauses that no other clause governs."""
 
 
-class Tags(Table):
+class Tags(TomlTable):
     """The tags that give a token a property."""
 
     upos: Names = ()
@@ -186,7 +186,7 @@ class Tags(Table):
     feats: Names = ()
 
 
-class Spans(Table):
+class Spans(TomlTable):
     """Children that are left out of a span (`drop`) or of its text only (`mute`), in all rows."""
 
     s1_drop: Children = ()
@@ -195,7 +195,7 @@ class Spans(Table):
     s2_mute: Children = ()
 
 
-class Standalone(Table):
+class Standalone(TomlTable):
     """Words that decide whether a clause keeps its meaning when it stands alone."""
 
     asserted: Names = ()
@@ -216,7 +216,7 @@ class Standalone(Table):
     """Words that open the standard of a comparison ("than if he leaves")."""
 
 
-class _OfLanguage(Table):
+class _OfLanguage(TomlTable):
     """Settings of a language in a pattern file."""
 
     language: str = ""
@@ -265,7 +265,7 @@ class PatternFile(_OfLanguage):
         entries: dict[Loc, Any] = {(key,): getattr(self, key) for key in single}
         entries |= {("sets", name): markers for name, markers in self.sets.items()}
         entries |= {("properties", name): tags for name, tags in self.properties.items()}
-        parts: dict[Loc, Table] = {("spans",): self.spans, ("standalone",): self.standalone}
+        parts: dict[Loc, TomlTable] = {("spans",): self.spans, ("standalone",): self.standalone}
         parts |= {("classes", scheme): classes for scheme, classes in self.classes.items()}
         for keys, part in parts.items():
             entries |= {(*keys, key): getattr(part, key) for key in part.model_fields_set}

@@ -65,16 +65,20 @@ def test_its_settings_are_checked_before_anything_is_read(builder):
     ("line", "wrong", "said"),
     [
         (
-            "Row((text, int(number == 0)))",
-            "Row((text,))",
-            r"'openings': Row\(.*not a candidate\n.*se",
+            "Candidate((text, int(number == 0)))",
+            "Candidate((text,))",
+            r"'openings': Candidate\(.*not a candidate\n.*se",
         ),
         (
-            "Row((text, int(number == 0)))",
+            "Candidate((text, int(number == 0)))",
             "(text, 1)",
             r"'openings': \('The.*not a candidate\n.*sente",
         ),
-        ("Row((text, int(number == 0)))", "{'sentence': text}", r"not a candidate\n.*sentence, l"),
+        (
+            "Candidate((text, int(number == 0)))",
+            "{'sentence': text}",
+            r"not a candidate\n.*sentence, l",
+        ),
         ('equal = ("sentence",)', 'equal = ("sentense",)', "no column 'sentense'\n.*'sentence'"),
     ],
 )

@@ -218,7 +218,7 @@ def test_seen_ids_are_known_after_they_settle() -> None:
 
 
 def test_every_kind_has_a_licence_of_the_table_and_a_summary() -> None:
-    for kind in READERS.own:
+    for kind in READERS.built_in:
         reader = READERS.find(kind)
         assert reader.name == kind
         assert reader.own_licence in TABLE and reader.summary()
@@ -272,7 +272,7 @@ def test_no_reader_imports_anything_heavy() -> None:
     """What only one of them needs is imported when it reads."""
     code = (
         "import sys; from corpora.readers import READERS;"
-        "[READERS.find(kind) for kind in READERS.own]; print(*sys.modules)"
+        "[READERS.find(kind) for kind in READERS.built_in]; print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"datasets", "pyarrow", "mwxml", "mwparserfromhell", "torch", "spacy", "pandas"}

@@ -33,11 +33,11 @@ def test_every_suite_can_be_found_and_has_a_builder(name: str) -> None:
     assert all(field.description for field in suite.model_fields.values())
     assert {*suite.builders} <= {*BUILDERS}
     for form in suite.reads:
-        schemas = [s for name in BUILDERS.own for s in BUILDERS.find(name).gives.values()]
+        schemas = [s for name in BUILDERS.built_in for s in BUILDERS.find(name).gives.values()]
         assert any({*form.columns} <= {*schema.names} for schema in schemas) or form in LABELLED
 
 
-@pytest.mark.parametrize("name", RECIPES.own)
+@pytest.mark.parametrize("name", RECIPES.built_in)
 def test_models_can_do_what_their_recipe_says(name: str) -> None:
     zoo.register()
     config = type(AutoConfig.for_model(TYPE_OF[name]))
@@ -50,9 +50,9 @@ def test_models_can_do_what_their_recipe_says(name: str) -> None:
 
 def test_the_tasks_of_discoeval_are_told_by_their_columns() -> None:
     made = {task.builder for task in TASKS.values()}
-    assert made >= {name for name, place in BUILDERS.own.items() if ".discoeval." in place}
+    assert made >= {name for name, place in BUILDERS.built_in.items() if ".discoeval." in place}
     assert made >= {"pdtb_explicit", "pdtb_implicit", "rst"}
-    for builder in BUILDERS.own:
+    for builder in BUILDERS.built_in:
         for schema in BUILDERS.find(builder).gives.values():
             task = task_of(set(schema.names), builder)
             assert (task.builder if task else "") == (builder if builder in made else "")

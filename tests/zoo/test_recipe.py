@@ -280,7 +280,7 @@ def test_declarations_load_nothing_heavy(family: str) -> None:
 
 def test_every_name_leads_to_a_class_that_says_what_it_is() -> None:
     for registry in (RECIPES, OBJECTIVES):
-        for name in registry.own:
+        for name in registry.built_in:
             kind = registry.find(name)
             assert kind.summary() and kind.paper, name
-    assert {read_preset(path).reference for path in shipped().values()} == {*RECIPES.own}
+    assert {read_preset(path).reference for path in shipped().values()} == {*RECIPES.built_in}

@@ -125,7 +125,9 @@ def _datasets(spec: str) -> tuple[str, ...]:
     from corpora.tasks import BUILDERS
 
     kind = parse_spec(spec)[0].name
-    released = [name for name in BUILDERS.own if kind in getattr(BUILDERS.find(name), "kinds", ())]
+    released = [
+        name for name in BUILDERS.built_in if kind in getattr(BUILDERS.find(name), "kinds", ())
+    ]
     return tuple(released) or OWN.get(kind, PROSE)
 
 

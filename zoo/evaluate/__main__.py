@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import Field
 
-from corpora.declared import Table, described
+from corpora.declared import TomlTable, described
 from corpora.errors import COMMAND_LINE, ConfigError
 from corpora.progress import reported
 from zoo import options, require_extra
@@ -27,7 +27,7 @@ from zoo.options import SWITCHES, Assignment
 USAGE = "discorpora evaluate SUITE --model MODEL --data DATA [--key value ...]"
 
 
-class Options(Table):
+class Options(TomlTable):
     """The options that all suites have."""
 
     model: str

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from corpora.errors import InputError
 from corpora.outside import read_record, record_of
-from corpora.store.manifest import About, Results
+from corpora.store.manifest import DatasetRecord, Results
 from zoo import file_of
 from zoo.training.job import RESULTS
 
@@ -24,6 +24,6 @@ def trained_on(model: str) -> list[dict[str, str]]:
     with suppress(InputError):  # it may be another project's file of that name
         results = read_record(Results, path)
         if results.recipe and isinstance(results.dataset, Mapping):
-            own = record_of(About, results.dataset, str(path))
+            own = record_of(DatasetRecord, results.dataset, str(path))
             return [about.model_dump() for about in (own, *results.started_from)]
     return []

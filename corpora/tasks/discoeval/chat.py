@@ -1,4 +1,4 @@
-"""Conversations of a chat log as lists of turns that can be understood (DiscoEval, 3.4)."""
+"""Conversations of a chat log as lists of turns in plain words (DiscoEval, section 3.4)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ USER = "<user>"
 _NICK = r"[\w\[\]\\`^{}|-]+"
 _TOKEN = re.compile(_NICK)
 _ADDRESSED = re.compile(rf"[@<(]?({_NICK})[>)]?\s*([:,;>]|-+(?=\s)|\.{{2,}})?(\s*)(?=\S)")
-_LEAST = 3
-"""Letters of a name that is known without its marks, or that is not known to be one."""
+_MIN_LETTERS = 3
+"""Minimum letters of a nickname without its marks, and of an unknown name before a colon."""
 _TECHNICAL = re.compile(
     r"https?://|www\.|ftp://|\S*/\S+/|[~.]/\S|\\\\|^\s*[$#>]\s|[|&;]{2}|[{}<>=]{2}|--\w|\w+\(\)"
 )
@@ -27,11 +27,11 @@ _WORD = re.compile(r"[\"'(]*[^\W\d_]+(?:['’-][^\W\d_]+)*[.,!?;:)\"']*$")
 def conversations(
     document: Document, min_words: int, max_words: int, min_plain: float, reject: Reject
 ) -> Iterator[tuple[str, list[str]]]:
-    """The conversations of a document with turns: the name of each, and its turns.
+    """Yield the name and the turns of each conversation in a document that has turns.
 
-    Turns that are too short, too long or technical are left out and told to `reject`, turns of
-    programs, of an unknown conversation and those said before in theirs too. Nicknames become
-    `<user>`: they would give away which conversation a turn is from.
+    Rejects turns that are too short, too long or technical, that a program wrote, that belong to no
+    conversation, or that repeat one of theirs. Nicknames become `<user>`: they would show which
+    conversation a turn is from.
     """
     turns = document.turns
     if turns is None:
@@ -41,7 +41,7 @@ def conversations(
         for start, end in zip(turns.start, turns.end, strict=True)
     ]
     nicknames = Nicknames(turns.speaker, texts)
-    said: dict[int, dict[str, str]] = {}
+    turns_by_key: dict[int, dict[str, str]] = {}  # of each conversation, letter case aside
     masked = map(nicknames.masked, texts)
     for speaker, conversation, text in zip(turns.speaker, turns.conversation, masked, strict=True):
         reason = "no_conversation" if conversation < 0 else why_refused(text, min_words, min_plain)
@@ -49,21 +49,22 @@ def conversations(
             reason = "turn_of_a_program"
         if not reason and len(text.split()) > max_words:
             reason = "turn_too_long"
-        if not reason and text.casefold() in said.get(conversation, ()):
+        if not reason and text.casefold() in turns_by_key.get(conversation, ()):
             reason = "turn_repeated"
         if reason:
             reject(reason)
         else:
-            said.setdefault(conversation, {})[text.casefold()] = text
-    for conversation, own in said.items():
-        yield document.id if len(said) == 1 else f"{document.id}#{conversation}", [*own.values()]
+            turns_by_key.setdefault(conversation, {})[text.casefold()] = text
+    for conversation, by_key in turns_by_key.items():
+        name = document.id if len(turns_by_key) == 1 else f"{document.id}#{conversation}"
+        yield name, [*by_key.values()]
 
 
 class Nicknames:
-    """The nicknames of a log in the spellings that its turns use: `Ann_`, `ann-away`, `ann2`.
+    """Recognises the nicknames of a chat log in other spellings too: `Ann_`, `ann-away`, `ann2`.
 
-    A nickname that turns use as a word (`ubuntu`, `right`), more often than its bearer speaks and
-    is spoken to, is one only before a colon.
+    Some nicknames are words (`ubuntu`, `right`). One that turns use as a word more often than its
+    owner speaks and is addressed counts as a nickname only before a colon.
     """
 
     def __init__(self, speakers: Iterable[str], texts: Iterable[str]) -> None:
@@ -76,42 +77,43 @@ class Nicknames:
             self.words.update(map(spelling, _TOKEN.findall(text)))
 
     def masked(self, text: str) -> str:
-        """The text with `<user>` for each nickname, and `<user>: ` for those whom it is said to."""
-        said_to = ""
-        while (match := _ADDRESSED.match(text)) and self._addresses(*match.groups()):
-            said_to, text = f"{USER}: ", text[match.end() :]
-        return said_to + _TOKEN.sub(lambda m: USER if self._names(m[0]) else m[0], text)
+        """Return a turn with `<user>` for each nickname; those addressed become `<user>: `."""
+        address = ""
+        while (match := _ADDRESSED.match(text)) and self._is_addressee(*match.groups()):
+            address, text = f"{USER}: ", text[match.end() :]
+        return address + _TOKEN.sub(lambda m: USER if self._is_nickname(m[0]) else m[0], text)
 
-    def _names(self, token: str) -> bool:
-        """Whether a token is a nickname and not a word."""
+    def _is_nickname(self, token: str) -> bool:
+        """Return whether a token is a nickname and not a word."""
         name = spelling(token)
         return 0 < self.known[name] >= self.words[name] - self.addressed[name]
 
-    def _addresses(self, token: str, mark: str | None, space: str) -> bool:
-        """Whether a turn that begins with the token is said to somebody.
-
-        Before a colon a token that no turn has as a word is taken for a name too: that of
-        somebody who is silent here, or a name cut short.
-        """
+    def _is_addressee(self, token: str, mark: str | None, space: str) -> bool:
+        """Return whether the first token of a turn, before `mark` and `space`, names its addressee.
+        Before a colon, a token that no turn uses as a word counts as a name too: that of a user who
+        says nothing here, or a shortened name."""
         name = spelling(token)
         if mark == ":":
-            unknown = space and len(name) >= _LEAST and not self.words[name]
+            unknown = space and len(name) >= _MIN_LETTERS and not self.words[name]
             return name in self.known or bool(unknown)
-        return self._names(token)
+        return self._is_nickname(token)
 
 
 def spelling(name: str) -> str:
-    """A nickname in lower case without marks, number and `|away` at its end, if enough is left."""
+    """Return a nickname in lower case, without marks, and without a number or `|away` at its end.
+
+    If fewer than `_MIN_LETTERS` letters would be left, only the case is changed.
+    """
     first = name.strip("|").partition("|")[0]
-    bare = "".join(filter(str.isalnum, first)).casefold().rstrip("0123456789")
-    return bare if len(bare) >= _LEAST else name.casefold()
+    letters = "".join(filter(str.isalnum, first)).casefold().rstrip("0123456789")
+    return letters if len(letters) >= _MIN_LETTERS else name.casefold()
 
 
 def why_refused(text: str, min_words: int, min_plain: float) -> str:
-    """Why a turn cannot be used, or nothing.
+    """Return the reason why a turn cannot be used, or "" if it can.
 
-    `turn_technical`: an address, a path, a command, or fewer than `min_plain` of its tokens are
-    plain words. The paper names no rules; these are ours.
+    A turn is `turn_technical` if it has an address, a path or a command, or if the share of plain
+    words among its tokens is below `min_plain`. The paper names no rules; these are ours.
     """
     words = [word for word in text.split() if USER not in word]
     plain = sum(bool(_WORD.match(word)) for word in words)

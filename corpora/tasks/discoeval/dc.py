@@ -17,7 +17,7 @@ from corpora.rng import stream
 from corpora.schemas import DC
 from corpora.splits import SPLITS, Shares
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Reject, Row, Size
+from corpora.tasks.builder import Candidate, Reject, Size
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
 from corpora.tasks.discoeval.chat import conversations
@@ -55,7 +55,8 @@ class Dc(Consecutive):
             ("known", pa.list_(pa.uint64())),
         ]
     )
-    """`categories` of the document, and keys of all its sentences: in its first window only."""
+    """The document's `categories`, and keys of all its sentences (`known`); in its first window
+    only."""
 
     similar: Annotated[int, Field(ge=1)] = 5
     """Without common categories, the number of most similar documents from which the donor is
@@ -80,22 +81,22 @@ class Dc(Consecutive):
     chat_test: Size = 2_418
 
     @model_validator(mode="after")
-    def _some_chat(self) -> Self:
+    def _check_chat_sizes(self) -> Self:
         self.shares("chat")
         return self
 
     def shares(self, part: str = "") -> Shares:
-        """The sizes of the splits of `text` or `chat`: the most rows, two a window."""
+        """Return the maximum rows of each split of `text` or `chat`, two for each window."""
         chat = "chat_" if part == "chat" else ""
         return Shares(*(getattr(self, f"{chat}{split}") for split in SPLITS))
 
-    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
-        """Windows of six: of the turns of each conversation for `chat`, else for `text`."""
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
+        """Yield windows of six turns of a conversation (part `chat`), or sentences (`text`)."""
         if document.turns is None:
             known = sentence_keys(document.sentence_texts())
             for number, row in enumerate(super().candidates(document, reject)):
-                about = ((), ()) if number else (document.categories, known)
-                yield Row((*row.values, *about), "text")
+                of_document = ((), ()) if number else (document.categories, known)
+                yield Candidate((*row.values, *of_document), "text")
             return
         rules = (self.chat_min_words, self.chat_max_words, self.chat_plain)
         for name, turns in conversations(document, *rules, reject):
@@ -104,53 +105,56 @@ class Dc(Consecutive):
                 reject("conversation_too_short")
             for start in starts:
                 window = turns[start : start + self.LENGTH]
-                yield Row((window, 0, (), () if start else sentence_keys(turns)), "chat", name)
+                keys = () if start else sentence_keys(turns)
+                yield Candidate((window, 0, (), keys), "chat", name)
 
-    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
-        """Each window twice, with an intruder and as it was."""
-        with Profiles(taken.target.folder) as profiles:
+    def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
+        """Write each window twice, with an intruder and unchanged."""
+        with Profiles(candidates.target.folder) as profiles:
             categories = Categories()
-            rows = (row for batch in taken.engine.batches(_TEXT) for row in batch.to_pylist())
-            for doc, windows in groupby(rows, key=itemgetter("doc")):
-                own = list(windows)
-                profiles.add(doc, " ".join(text for row in own for text in row["sentences"]))
-                categories.add(doc, own[0]["categories"])
+            rows = (row for batch in candidates.engine.batches(_TEXT) for row in batch.to_pylist())
+            for doc, group in groupby(rows, key=itemgetter("doc")):
+                windows = list(group)
+                profiles.add(doc, " ".join(text for row in windows for text in row["sentences"]))
+                categories.add(doc, windows[0]["categories"])
             limits = (self.similar, self.max_text_similarity)
             similar = partial(similar_documents, profiles, categories, *limits)
-            if "text" in taken.assignments:
-                self._write_config("text", similar, taken, dataset)
-        if "chat" in taken.assignments:
-            self._write_config("chat", any_other, taken, dataset)
+            if "text" in candidates.assignments:
+                self._write_config("text", similar, candidates, dataset)
+        if "chat" in candidates.assignments:
+            self._write_config("chat", any_other, candidates, dataset)
 
     def _write_config(
-        self, config: str, find: Find, taken: Candidates, dataset: DatasetFolder
+        self, config: str, find: Find, candidates: Candidates, dataset: DatasetFolder
     ) -> None:
         """Write windows by priority until there are enough, or none is left.
 
-        Each as two rows: changed (label 0), then the original (label 1). The released files have
-        this order. A window for which there is no intruder is counted.
+        Each window gives two rows, as in the released files: changed (label 0), then the original
+        (label 1). `find` chooses the documents that may give the intruder; a window without an
+        intruder is rejected.
         """
-        target, stage = taken.target, taken.target.stage_of(config)
+        target, stage = candidates.target, candidates.target.stage_of(config)
         found_by: Counter[str] = Counter()
 
         def pairs(windows: Windows, positions: Sequence[int]) -> Iterator[dict[str, Any]]:
+            """Yield two rows for each of `positions`, where the sentence is replaced."""
             pair = 0
             choices = find(windows.documents, windows.hosts(windows.kept))
             for row, choice in zip(windows.kept.tolist(), choices, strict=True):
                 if pair == len(positions):
                     return
                 position = positions[pair]
-                found = windows.intruder(row, position, choice, self.intruder_words)
-                if isinstance(found, str):
-                    dataset.reject(found)
+                intruder = windows.intruder(row, position, choice, self.intruder_words)
+                if isinstance(intruder, str):
+                    dataset.reject(intruder)
                     continue
-                intruder, donor, its_licence = found
+                sentence, donor, donor_licence = intruder
                 doc, licence, sentences = windows.window(row)
                 dataset.count_licence(licence, 2)
-                if its_licence != licence:
-                    dataset.count_licence(its_licence)
+                if donor_licence != licence:
+                    dataset.count_licence(donor_licence)
                 found_by[choice.found_by] += 1
-                changed = [*sentences[:position], intruder, *sentences[position + 1 :]]
+                changed = [*sentences[:position], sentence, *sentences[position + 1 :]]
                 for values in (
                     (doc, pair, 0, position, donor, choice.found_by, changed),
                     (doc, pair, 1, -1, "", "", sentences),
@@ -161,21 +165,22 @@ class Dc(Consecutive):
         for split, size in zip(SPLITS, map(int, self.shares(config).parts), strict=True):
             writer = dataset.writer(config, split, DC, texts=("sentences",))
             before = dataset.rejects.total()
-            with taken.mapped(WINDOWS, {"part": config, "split": split}) as table:
-                windows = Windows(taken, table, config, split)
-                wanted = min(size // 2, len(windows.kept))
+            with candidates.mapped(WINDOWS, {"part": config, "split": split}) as table:
+                windows = Windows(candidates, table, config, split)
+                number = min(size // 2, len(windows.kept))
                 random = stream(target.seed, stage, f"positions of {split}")
-                positions = REPLACED.start + balanced(wanted, len(REPLACED), random)
+                positions = REPLACED.start + balanced(number, len(REPLACED), random)
                 writer.extend(pairs(windows, positions.tolist()))
-            left = len(windows.kept) - writer.rows // 2
-            dataset.reject("not_needed", left - (dataset.rejects.total() - before))
+            unused = len(windows.kept) - writer.rows // 2
+            rejected = dataset.rejects.total() - before
+            dataset.reject("not_needed", unused - rejected)
             if writer.rows < size // 2 * 2:
                 dataset.note(
                     f"{config}, {split}: {size:,} rows were asked for, the corpus gives "
                     f"{writer.rows:,}."
                 )
-        for how, number in sorted(found_by.items()):
-            dataset.note(f"`{config}`: {number:,} intruders were found by {how}.")
+        for method, number in sorted(found_by.items()):
+            dataset.note(f"`{config}`: {number:,} intruders were found by {method}.")
 
 
 _TEXT = """

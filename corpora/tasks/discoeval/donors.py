@@ -1,4 +1,4 @@
-"""Where the intruders of discourse coherence come from."""
+"""The intruders of discourse coherence: which documents may give one, and which sentence it is."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from corpora.tasks.candidates import Candidates, text_key
 from corpora.tasks.similar import Categories, Neighbours, Profiles
 
 TIES = 16
-"""The most documents of the same share of categories that are drawn from."""
+"""Maximum number of documents with an equal share of common categories."""
 
 ATTEMPTS = 32
-"""How many windows of donors are tried before a window is left out."""
+"""Windows of donors that are tried before a window is left out."""
 
 COPIES = 20
-"""How many copies of a document are passed over in the search for another one."""
+"""Copies of a document that are passed over in the search for similar documents."""
 
 Numbers = NDArray[np.int64]
 
 
 class Choice(NamedTuple):
-    """Documents of a split that a sentence may be taken from, by number, and how they came."""
+    """The numbers of the documents that may give an intruder, and the method that found them."""
 
     documents: Sequence[int]
     found_by: str
 
 
 Find = Callable[[list[str], Numbers], Iterator[Choice]]
-"""Finds donors among the documents of a split for each of some hosts, by number."""
+"""Takes the ids of a split's documents and the numbers of some hosts; yields a choice for each."""
 
 
 def any_other(documents: list[str], hosts: Numbers) -> Iterator[Choice]:
-    """Any other document of the split may give the intruder."""
+    """Yield all documents of the split as the choice for each host."""
     return repeat(Choice(range(len(documents)), "chance"), len(hosts))
 
 
@@ -47,72 +47,78 @@ def similar_documents(
     profiles: Profiles,
     categories: Categories,
     number: int,
-    most_alike: float,
+    max_cosine: float,
     documents: list[str],
     hosts: Numbers,
 ) -> Iterator[Choice]:
-    """Documents with the largest share of common categories, else the `number` most similar texts.
+    """Yield for each host the documents with the largest share of common categories.
 
-    One whose text is more alike than `most_alike` (cosine) is a copy or another version.
+    For a host without common categories, yields the `number` documents of the most similar texts.
+    A document whose text is more similar than `max_cosine` is a copy or another version; it is left
+    out.
     """
     texts = Neighbours(profiles.matrix(documents))
     shares = Neighbours(categories.matrix(documents), "share")
     by_text = texts.nearest(hosts, number + COPIES)
     by_share = shares.nearest(hosts, TIES + COPIES)
     matrix = texts.matrix
-    own = np.zeros(matrix.shape[1], np.float32)
+    host_vector = np.zeros(matrix.shape[1], np.float32)
     for host, (similar, _), (sharing, share) in zip(hosts, by_text, by_share, strict=True):
         features = slice(matrix.indptr[host], matrix.indptr[host + 1])
-        # A sparse product would cost a pass over all features.
-        own[matrix.indices[features]] = matrix.data[features]
-        other = matrix[sharing] @ own <= most_alike
-        sharing, share = sharing[other][:TIES], share[other][:TIES]
+        # Dense, and reset below: a sparse product would take a pass over all features.
+        host_vector[matrix.indices[features]] = matrix.data[features]
+        is_other = matrix[sharing] @ host_vector <= max_cosine
+        sharing, share = sharing[is_other][:TIES], share[is_other][:TIES]
         if sharing.size:
             choice = Choice(sharing[share >= share[0] - 1e-9].tolist(), "categories")
         else:
-            other = matrix[similar] @ own <= most_alike
-            choice = Choice(similar[other][:number].tolist(), "tfidf")
-        own[matrix.indices[features]] = 0
+            is_other = matrix[similar] @ host_vector <= max_cosine
+            choice = Choice(similar[is_other][:number].tolist(), "tfidf")
+        host_vector[matrix.indices[features]] = 0
         yield choice
 
 
 class Windows:
-    """All windows of a split's documents in a file: any one is at hand, a document's together.
+    """Random access to all windows of a split's documents, in a memory-mapped file.
 
-    `documents`: their ids, in an order that depends on them alone. `kept`: the windows that are no
-    duplicates, by priority. A window is known by its row in the file.
+    The windows of a document stand together; a window is named by its row. `documents` are the
+    documents' ids, in an order that depends on them alone; `kept` are the rows of the windows that
+    are not duplicates, by priority.
     """
 
-    def __init__(self, taken: Candidates, table: pa.Table, part: str, split: str) -> None:
-        """`table`: the rows of `WINDOWS`."""
+    def __init__(self, candidates: Candidates, table: pa.Table, part: str, split: str) -> None:
+        """Read the windows of `part` and `split`; `table` is the result of the query `WINDOWS`."""
         values = {"part": part, "split": split}
-        documents = dict(taken.engine.rows(_DOCUMENTS, values))
-        with taken.engine.reader(_KEPT, values) as reader:
+        documents = dict(candidates.engine.rows(_DOCUMENTS, values))
+        with candidates.engine.reader(_KEPT, values) as reader:
             self.kept = reader.read_all()["place"].to_numpy()
         self.documents = list(documents)
         self._starts = np.cumsum([0, *documents.values()])
         self._table = table
-        self._seed, self._stage = taken.target.seed, taken.target.stage_of(part)
+        self._seed, self._stage = candidates.target.seed, candidates.target.stage_of(part)
 
     def hosts(self, rows: Numbers | int) -> Numbers:
-        """The number of the document of each window."""
+        """Return the number of the document of each window."""
         return np.searchsorted(self._starts, np.asarray(rows), side="right") - 1
 
     def window(self, row: int) -> tuple[str, str, list[str]]:
-        """Id of the document, licence and sentences."""
+        """Return the id of a window's document, its licence, and the window's sentences."""
         doc = self.documents[int(self.hosts(row))]
         return doc, self._table["licence"][row].as_py(), self._table["sentences"][row].as_py()
 
     def intruder(
         self, row: int, position: int, choice: Choice, min_words: int
     ) -> tuple[str, str, str] | str:
-        """What replaces the sentence at `position` of a window, or the reason why nothing does.
+        """Return an intruder for `position` of a window, with its document's id and licence.
 
-        An intruder comes with the id and the licence of its document. It stood at the same position
-        of a window there: where a sentence stands in a paragraph must not tell whether it was
-        replaced. That window shares no sentence with the other document, or both quote the same
-        passage. The intruder is speech or narration, as is what it replaces, and has marks of the
-        window's style, or its marks would tell it; and both have `min_words` or more.
+        If there is none, the reason is returned. The intruder
+
+        - stood at the same position of a window in a document of `choice`, so that its place in a
+          paragraph tells nothing;
+        - comes from a window that shares no sentence with this document (no common quotation);
+        - is speech or narration like the sentence that it replaces, and has quotation marks and
+          dashes of the window's style;
+        - has `min_words` or more, and so has the replaced sentence.
         """
         host = int(self.hosts(row))
         first = int(self._starts[host])
@@ -131,10 +137,10 @@ class Windows:
             start, end = self._starts[donor : donor + 2].tolist()
             doc, licence, sentences = self.window(start + int(random.choice(end - start)))
             intruder = sentences[position]
-            like = quoted(intruder) == quoted(replaced) and words([intruder]) >= min_words
+            is_alike = quoted(intruder) == quoted(replaced) and not style(intruder) & foreign
             if (
-                like
-                and not style(intruder) & foreign
+                is_alike
+                and words([intruder]) >= min_words
                 and not np.isin(sentence_keys(sentences), known).any()
             ):
                 return intruder, doc, licence
@@ -142,7 +148,7 @@ class Windows:
 
 
 def sentence_keys(texts: Sequence[str]) -> NDArray[np.uint64]:
-    """8 bytes for each sentence, letter case aside."""
+    """Return a hash of 64 bits for each sentence, the same for both letter cases."""
     return np.fromiter((text_key(text.casefold()) for text in texts), np.uint64, len(texts))
 
 

@@ -1,6 +1,6 @@
-"""Which order is right? Sentence position and binary sentence ordering (DiscoEval, 3.2 and 3.3).
+"""Sentence position and binary sentence ordering (DiscoEval, sections 3.2 and 3.3).
 
-Both take consecutive sentences, and so does discourse coherence (`dc.py`).
+Both take windows of consecutive sentences, and so does discourse coherence (`dc.py`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from corpora.rng import stream
 from corpora.schemas import BSO, SP
 from corpora.splits import SPLITS
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Builder, Reject, Row, Size
+from corpora.tasks.builder import Builder, Candidate, Reject, Size
 from corpora.tasks.candidates import Candidates, text_key
 from corpora.tasks.cards import card_beside
 
 
 class Sized(Builder):
-    """How many words a sentence has, and how many rows each split gets."""
+    """A builder with bounds on the words of a sentence, and on the rows of each split."""
 
     ascending = (("min_words", "max_words"),)
 
@@ -41,7 +41,7 @@ class Sized(Builder):
 
 
 class Consecutive(Sized):
-    """Windows of consecutive sentences; what cannot be used ends a window."""
+    """A builder from windows of consecutive sentences; an unusable sentence ends a window."""
 
     LENGTH: ClassVar[int]
     """The sentences of a row."""
@@ -70,7 +70,7 @@ class Consecutive(Sized):
     sentence stood; `keep`: as written."""
 
     @model_validator(mode="after")
-    def _whole_rows(self) -> Self:
+    def _check_lead_fits_a_row(self) -> Self:
         if 0 < self.lead_sentences < self.LENGTH:
             raise ConfigError(
                 f"lead_sentences = {self.lead_sentences}",
@@ -78,49 +78,50 @@ class Consecutive(Sized):
             )
         return self
 
-    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
-        """Windows of `LENGTH` sentences that do not overlap, and how many got quotation marks.
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
+        """Yield windows of `LENGTH` sentences without overlap, each with its number of new quotes.
 
-        Where the first one begins is chance, by a hash of its sentences: the beginning of a
-        paragraph or section would tell a window's first sentence from its others. A window with two
-        equal sentences is left out: it reads alike in more than one order. `reject` is told of the
-        others.
+        That is the number of its sentences that got quotation marks. The first window begins at a
+        random sentence, by a hash of the sentences: the beginning of a paragraph or section would
+        tell a window's first sentence from its others. A window with two equal sentences is left
+        out, since it reads the same in several orders.
         """
         length = self.LENGTH
-        texts, written = prose(document, self.quotes), set(prose(document))
+        texts, originals = prose(document, self.quotes), set(prose(document))
         if self.take == "lead":
-            found = iter([lead(document, texts)[: self.lead_sentences or length]])
+            passages = iter([lead(document, texts)[: self.lead_sentences or length]])
         else:
-            found = units(document, texts, self.within, one_speaker=self.one_speaker)
-        for unit in found:
-            if len(unit) < length:
+            passages = units(document, texts, self.within, one_speaker=self.one_speaker)
+        for passage in passages:
+            if len(passage) < length:
                 reject("unit_too_short")
-            for reason, group in groupby(unit, self._refused):
-                stretch = list(group)
-                for _ in stretch if reason else ():
+            for reason, group in groupby(passage, self._why_unusable):
+                sentences = list(group)
+                for _ in sentences if reason else ():
                     reject(reason)
-                if reason or len(stretch) < length:
+                if reason or len(sentences) < length:
                     continue
-                first = text_key(stretch) % min(length, len(stretch) - length + 1)
-                for start in range(first, len(stretch) - length + 1, length):
-                    window = stretch[start : start + length]
+                starts = len(sentences) - length + 1
+                first = text_key(sentences) % min(length, starts)
+                for start in range(first, starts, length):
+                    window = sentences[start : start + length]
                     if len(set(window)) < length:
                         reject("equal_sentences")
                     elif words(window) < self.mean_words * length:
                         reject("too_few_words")
                     else:
-                        yield Row((window, sum(text not in written for text in window)))
+                        yield Candidate((window, sum(text not in originals for text in window)))
 
-    def _refused(self, text: str) -> str:
-        """Why a sentence cannot be used, or nothing."""
+    def _why_unusable(self, text: str) -> str:
+        """Return the reason why a sentence cannot be used, or "" if it can."""
         number = words([text])
         if number < self.min_words:
             return "sentence_too_short" if number else "no_sentence"
         return "sentence_too_long" if number > self.max_words else ""
 
-    def select(self, taken: Candidates) -> None:
-        super().select(taken)
-        taken.note_quoted()
+    def select(self, candidates: Candidates) -> None:
+        super().select(candidates)
+        candidates.note_quoted()
 
 
 class Sp(Consecutive):
@@ -132,16 +133,16 @@ class Sp(Consecutive):
     LENGTH = 5
     card = card_beside(__file__, "sp")
 
-    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
-        """Equal numbers of each label in a split."""
-        target = taken.target
+    def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
+        """Write the rows of each split, with equal numbers of each label."""
+        target = candidates.target
         for split in SPLITS:
             writer = dataset.writer("default", split, SP, texts=("sentences",))
-            size = taken.limited(split, getattr(self, split), "rows")
+            size = candidates.limited(split, getattr(self, split), "rows")
             random = stream(target.seed, target.stage.name, f"labels of {split}")
             labels = balanced(size, self.LENGTH, random).tolist()
             values = {"split": split, "labels": labels}
-            taken.write(writer, taken.engine.batches(_MOVED, values))
+            candidates.write(writer, candidates.engine.batches(_MOVED, values))
 
 
 _MOVED = """
@@ -154,11 +155,11 @@ from (
 )
 where place <= len($labels) order by place
 """
-"""In each row the sentence at its label is moved to the front, the others keep their order."""
+"""Moves the sentence at the label of each row to the front; the others keep their order."""
 
 
 def balanced(size: int, classes: int, random: np.random.Generator) -> NDArray[np.int64]:
-    """`size` labels in random order, each class as often as any other, or once more."""
+    """Return `size` labels in random order; the numbers of two classes differ by 1 at most."""
     return random.permutation(np.arange(size) % classes)
 
 
@@ -177,13 +178,13 @@ class Bso(Consecutive):
     """Sentences of the lead (5, as in the released files: any two neighbours); 0: as many as one
     row needs."""
 
-    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
-        """The sizes count pairs; each gives two rows."""
+    def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
+        """Write two rows for each pair of sentences: as written and swapped; sizes count pairs."""
         for split in SPLITS:
             writer = dataset.writer("default", split, BSO, texts=("sentence1", "sentence2"))
-            size = taken.limited(split, getattr(self, split), "pairs")
+            size = candidates.limited(split, getattr(self, split), "pairs")
             values = {"split": split, "size": size}
-            taken.write(writer, taken.engine.batches(_BOTH_ORDERS, values))
+            candidates.write(writer, candidates.engine.batches(_BOTH_ORDERS, values))
 
 
 _BOTH_ORDERS = """

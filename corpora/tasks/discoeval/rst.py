@@ -1,4 +1,4 @@
-"""Rhetorical relations (DiscoEval, section 3.1): which one joins two subtrees?"""
+"""Rhetorical relations (DiscoEval, section 3.1): which relation joins two subtrees?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corpora.rng import stable_id
 from corpora.schemas import rst as rst_schema
 from corpora.splits.division import Division
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Reject, Row, Target
+from corpora.tasks.builder import Candidate, Reject, Target
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside, texts_beside
 from corpora.tasks.relations import Treebank, annotated
@@ -25,11 +25,12 @@ FOLDERS = {"TRAINING": "train", "TEST": "test"}
 WITHOUT_CLASS = "relation_without_class"
 
 CLASSES: dict[str, str] = texts_beside(__file__)["classes"]
-"""The 18 classes of Carlson et al. 2001, and which relation is in which, RST-DT's and GUM's."""
+"""The 18 classes of Carlson et al. 2001, each with its relations of RST-DT and GUM."""
 
 _CLASS_OF = {relation: name for name, text in CLASSES.items() for relation in text.split()}
 _SUFFIXES = ("-e", "-s", "-n", "-mn")
-"""Of RST-DT: embedded, and where a relation can be the satellite's or the nucleus's."""
+"""RST-DT's endings: `-e` embedded; `-s`, `-n`, `-mn` the satellite's, nucleus's or a multinuclear
+relation."""
 
 
 class Rst(Treebank):
@@ -53,8 +54,8 @@ class Rst(Treebank):
     """Documents of RST-DT's folder `TRAINING` for validation, at most a fifth of it; `TEST` is test
     (the source is the folder above both)."""
 
-    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
-        """Label, relation, and the units of both subtrees, for each inner node of a document.
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
+        """Yield label, relation and the units of both subtrees, for each inner node of the tree.
 
         Raises `ConfigError` for a document without a tree.
         """
@@ -68,41 +69,42 @@ class Rst(Treebank):
                 reject(f"{WITHOUT_CLASS} {relation}")
                 continue
             one, two = ([texts[i] for i in tree.edus(node)] for node in (left, right))
-            yield Row((f"{nuclearity}-{name}", relation, one, two))
+            yield Candidate((f"{nuclearity}-{name}", relation, one, two))
 
     def prescribed(
         self, documents: Mapping[str, tuple[str, int]], target: Target
     ) -> Division | None:
-        """As the table says, or as RST-DT's folders do."""
-        folders = {name: _folder(name) for name in documents}
-        if self.table or not documents or not all(folders.values()):
+        """Return the splits of the table, or without one those of RST-DT's folders."""
+        splits = {name: _split_of_folder(name) for name in documents}
+        if self.table or not documents or not all(splits.values()):
             return super().prescribed(documents, target)
-        training = [name for name, split in folders.items() if split == "train"]
+        training = [name for name, split in splits.items() if split == "train"]
         stage = f"{target.seed}/{target.stage.name}"
         training.sort(key=lambda name: (stable_id(f"{stage}/{name}"), name))
         number = min(self.validation_documents, len(training) // 5)
-        split = {**folders, **dict.fromkeys(training[:number], "validation")}
+        splits |= dict.fromkeys(training[:number], "validation")
         reason = f"RST-DT's folders, {number} documents of TRAINING for validation"
-        return Division.of(split, reason)
+        return Division.of(splits, reason)
 
-    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
-        """All nodes, document by document; the data say which labels there are."""
+    def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
+        """Write all nodes, document by document; the labels are those that occur in the data."""
         for reason in sorted(r for r in dataset.rejects if r.startswith(f"{WITHOUT_CLASS} ")):
             number, relation = dataset.rejects.pop(reason), reason.partition(" ")[2]
             dataset.reject(WITHOUT_CLASS, number)
             dataset.note(f"The relation `{relation}` has no class: {number:,} nodes left out.")
-        labels = taken.engine.rows("select distinct label from candidate order by label")
+        labels = candidates.engine.rows("select distinct label from candidate order by label")
         names = [label for (label,) in labels]
-        self.write_labelled(names, rst_schema(names), taken, dataset)
+        self.write_labelled(names, rst_schema(names), candidates, dataset)
 
 
-def _folder(name: str) -> str:
+def _split_of_folder(name: str) -> str:
+    """Return the split of RST-DT's folder in a document's id, or "" if it has none."""
     parts = PurePosixPath(name).parts[:-1]
     return next((FOLDERS[part.upper()] for part in parts if part.upper() in FOLDERS), "")
 
 
 def class_of(relation: str) -> str:
-    """The class of a relation as annotators named it, or nothing for one that is not known."""
+    """Return the class of an annotated relation, or "" for an unknown relation."""
     # rstWeb writes `joint_m` for the multinuclear, `joint_r` for the satellite's use of a name.
     name = relation.strip().lower().removesuffix("_m").removesuffix("_r").replace("_", "-")
     while name not in _CLASS_OF:

@@ -1,6 +1,6 @@
 """Sentence section prediction (DiscoEval, section 3.5): is a sentence from the abstract?
 
-The headings over its sentences say what the parts of a paper are.
+The headings of a paper tell which of its sections are the abstract and the body.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from corpora.document import Document
 from corpora.schemas import SSP
 from corpora.splits import SPLITS
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Reject, Row
+from corpora.tasks.builder import Candidate, Reject
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
 from corpora.tasks.discoeval.order import Sized
@@ -34,7 +34,7 @@ _OUTSIDE = re.compile(
 _CLOSING = re.compile(
     r"\bconclusions?\b|\bconcluding\b|^references?\b|^bibliograph|^literature cited", re.I
 )
-"""What ends the body of a paper: what stands behind is appendix, whatever its heading."""
+"""A heading that ends the body of a paper: any section after it is an appendix."""
 _FORMULA = re.compile(r"[=<>≤≥≈≠∈∀∃∑∏∫√∞±→⇒^_\\{}|~]|\$")
 _WORD = re.compile(r"[\"'“‘(\[]*[^\W\d_]+(?:['’-][^\W\d_]+)*[\"'”’)\]]*[.,;:!?]*[\"'”’)\]]*$")
 _END = re.compile(r"[.!?][\"'”’)\]]*$")
@@ -60,9 +60,9 @@ class Ssp(Sized):
     """Minimum share of plain words (letters only); a sentence below it, or with signs of formulas,
     is rejected (`equation`)."""
 
-    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
-        """The usable sentences of a paper in two parts, if it has some of both."""
-        rows: dict[str, list[Row]] = {ABSTRACT: [], BODY: []}
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
+        """Yield the usable sentences of a paper's abstract and body, if it has both."""
+        rows: dict[str, list[Candidate]] = {ABSTRACT: [], BODY: []}
         for kind, heading, text in sections_of(document):
             if kind not in rows:
                 continue
@@ -70,7 +70,7 @@ class Ssp(Sized):
             if reason:
                 reject(reason)
             else:
-                rows[kind].append(Row((heading, text), kind))
+                rows[kind].append(Candidate((heading, text), kind))
         if not rows[ABSTRACT]:
             reject("paper_without_abstract")
         elif not rows[BODY]:
@@ -78,22 +78,23 @@ class Ssp(Sized):
         else:
             yield from rows[ABSTRACT] + rows[BODY]
 
-    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
-        """As many rows of one label as of the other, alternating, in each split."""
-        dataset.reject("exact_duplicate", int(taken.engine.value(_DROP_IN_BOTH)))
+    def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
+        """Write equal numbers of rows of both labels for each split, alternating."""
+        dataset.reject("exact_duplicate", int(candidates.engine.value(_DROP_IN_BOTH)))
         for split in SPLITS:
             size = getattr(self, split) // 2
-            one, two = (taken.count(split, part=part) for part in ("abstract", "body"))
-            half = min(size, one, two)
+            abstract = candidates.count(split, part=ABSTRACT)
+            body = candidates.count(split, part=BODY)
+            half = min(size, abstract, body)
             if half < size:
                 dataset.note(
-                    f"{split}: {2 * size:,} rows were asked for; the corpus gives {one:,} "
-                    f"sentences of abstracts and {two:,} of bodies."
+                    f"{split}: {2 * size:,} rows were asked for; the corpus gives {abstract:,} "
+                    f"sentences of abstracts and {body:,} of bodies."
                 )
-            dataset.reject("not_needed", one + two - 2 * half)
+            dataset.reject("not_needed", abstract + body - 2 * half)
             writer = dataset.writer("default", split, SSP, texts=("sentence",))
             values = {"split": split, "half": half}
-            taken.write(writer, taken.engine.batches(_ALTERNATING, values))
+            candidates.write(writer, candidates.engine.batches(_ALTERNATING, values))
 
 
 _DROP_IN_BOTH = """
@@ -102,7 +103,7 @@ delete from kept where part = 'body' and (doc, number) in (
     where part = 'body' and key in (select key from candidate where part = 'abstract')
 )
 """
-"""A sentence that stands in an abstract and in a body counts as one of the abstract."""
+"""Deletes a sentence of a body that stands in an abstract too."""
 
 _ALTERNATING = """
 select *, if(part = 'abstract', 1, 0) as label from chosen where split = $split
@@ -112,54 +113,55 @@ order by row_number() over (partition by part order by priority, doc, number), p
 
 
 def sections_of(document: Document) -> Iterator[tuple[str, str, str]]:
-    """Kind (`abstract`, `body`, `other`), heading and text of each sentence.
+    """Yield kind (`abstract`, `body`, `other`), heading and text of each sentence.
 
-    A subsection of the introduction belongs to it, and all that stands behind the conclusion (or
-    the references) of the paper, not of one of its sections, is `other`, as is a lead without a
-    heading. Headings that are in the text are left out; a document without sections gives nothing.
+    A subsection is of its section's kind. A lead without a heading is `other`, and so are all
+    sections after the conclusion or the references of the paper (not of one of its sections).
+    Headings in the text are left out; a document without sections gives nothing.
     """
     sections, sentences = document.sections, document.sentences
     if sections is None or sentences is None:
         return
     kinds = list(_kinds(sections.heading, sections.level))
     for text, start in zip(document.sentence_texts(), sentences.start, strict=True):
-        at = sections.at(start)
-        if at is not None:
-            yield kinds[at], sections.heading[at], text
+        section = sections.at(start)
+        if section is not None:
+            yield kinds[section], sections.heading[section], text
 
 
 def _kinds(headings: list[str], levels: list[int]) -> Iterator[str]:
-    """The kind of each section, in order: a section left out takes its subsections along."""
-    outside = 0  # the level of the section left out that we are in
-    closed = False  # behind the conclusion
-    top = min((n for n, name in zip(levels, headings, strict=True) if _is_body(name)), default=1)
+    """Yield the kind of each section in order; subsections of an `other` one are `other` too."""
+    other_level = 0  # the level of the `other` section around the current one; 0 outside
+    after_conclusion = False
+    body = (n for n, heading in zip(levels, headings, strict=True) if _is_body(heading))
+    top = min(body, default=1)
     for heading, level in zip(headings, levels, strict=True):
-        bare = _NUMBER.sub("", heading).strip()
-        if outside and level > outside:
+        title = _NUMBER.sub("", heading).strip()
+        if other_level and level > other_level:
             yield OTHER
             continue
-        outside = 0
-        if _ABSTRACT.match(bare) and not closed:
+        other_level = 0
+        if _ABSTRACT.match(title) and not after_conclusion:
             yield ABSTRACT
-        elif closed or (level <= top and _CLOSING.search(bare)):
-            closed = True
+        elif after_conclusion or (level <= top and _CLOSING.search(title)):
+            after_conclusion = True
             yield OTHER
-        elif not bare or _OUTSIDE.search(heading):
+        elif not title or _OUTSIDE.search(heading):
             # A paper's lead (level 1 without a heading) has no subsections.
-            outside = level if bare else 0
+            other_level = level if title else 0
             yield OTHER
         else:
             yield BODY
 
 
 def _is_body(heading: str) -> bool:
-    """Whether a heading is one of the paper's own sections: neither its lead nor its abstract."""
-    bare = _NUMBER.sub("", heading).strip()
-    return bool(bare) and not _ABSTRACT.match(bare)
+    """Return whether a heading is neither that of the lead (empty) nor that of the abstract."""
+    title = _NUMBER.sub("", heading).strip()
+    return bool(title) and not _ABSTRACT.match(title)
 
 
 def why_no_prose(text: str, min_words: int, max_words: int, plain: float) -> str:
-    """Why a sentence is no prose, or nothing."""
+    """Return why a sentence is not prose, "" if it is; `plain` is the minimum of plain words."""
     words = text.split()
     if len(words) < min_words:
         return "sentence_too_short"
@@ -167,7 +169,7 @@ def why_no_prose(text: str, min_words: int, max_words: int, plain: float) -> str
         return "sentence_too_long"
     if not text.lstrip("\"'“‘([")[:1].isupper() or not _END.search(text):
         return "fragment"
-    ordinary = sum(bool(_WORD.match(word)) for word in words)
-    if _FORMULA.search(text) or ordinary < plain * len(words):
+    plain_words = sum(bool(_WORD.match(word)) for word in words)
+    if _FORMULA.search(text) or plain_words < plain * len(words):
         return "equation"
     return ""
