@@ -39,7 +39,7 @@ from corpora.errors import InputError, amount
 from corpora.outside import read_record
 from corpora.readers import open_source
 from corpora.readers.fields import Fields
-from corpora.readers.files import taken
+from corpora.readers.files import good_record
 from corpora.readers.rows import json_rows
 from corpora.readers.source import fail, refusing
 from corpora.store.atomic import write_json, write_text
@@ -151,7 +151,7 @@ def read_votes(ratings: Path) -> dict[tuple[str, str], bool]:
     votes: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
     for where, record in json_rows(ratings):
         with refusing(fail, where):
-            entry = _Rated.of(taken(record))
+            entry = _Rated.of(good_record(record))
             votes[entry.doc, entry.texts] += [rating == "good" for rating in entry.ratings]
     return {key: sum(good) * 2 > len(good) for key, good in votes.items()}
 
