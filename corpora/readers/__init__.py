@@ -138,10 +138,8 @@ def split_spec(spec: str) -> tuple[str, str]:
 
 
 def _licence_id(name: str) -> str:
-    """Return the id of the licence that a record names, "" if it names none.
-
-    Raises `Refused` for an unknown licence.
-    """
+    """Return the id of the licence that a record names, "" if it names none. Raises `Refused` for
+    an unknown licence."""
     id = name and licences.named(name)
     if id is not None:
         return id

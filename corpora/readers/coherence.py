@@ -72,10 +72,8 @@ class Coherence(Reader):
     @field_validator("licence")
     @classmethod
     def _known_sets(cls, licence: str | dict[str, str]) -> str | dict[str, str]:
-        """Return `licence`, a table by test set; `ConfigError` if a key is not a test set.
-
-        Without this check a misspelt set would silently get the licence of `default`.
-        """
+        """Return `licence`, a table by test set; `ConfigError` if a key is not a test set. Without
+        this check a misspelt set would silently get the licence of `default`."""
         for name in licence if isinstance(licence, dict) else ():
             chosen("test set", name, (*SETS, "default"))
         return licence

@@ -21,10 +21,8 @@ from corpora.readers.source import Reader, SeenIds, Source
 
 _CAPTION = re.compile(r"\s*caption\b.*\((\d{1,3}) s\)\s*$")
 """A caption in `newpar_block`, with its number of sentences: `caption (2 s)`."""
-_RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
-"""The word numbers of a multiword token: `3-4`."""
-_EMPTY_NODE = re.compile(r"\d+\.\d+")
-"""The number of an empty node: `8.1`."""
+_RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")  # the word numbers of a multiword token: 3-4
+_EMPTY_NODE = re.compile(r"\d+\.\d+")  # the number of an empty node: 8.1
 MASKED = (
     "masked text: underscores stand for the words; the corpus's own script restores them "
     "(DISRPT: process_underscores.py, GUM: get_text.py)"
@@ -127,21 +125,17 @@ class _DocumentBuilder:
     trees: bool
     broken: bool = False
     meta: dict[str, str] = field(default_factory=dict)
-    pieces: list[str] = field(default_factory=list)
-    """Sentences and the white space between them: their concatenation is the text."""
-    length: int = 0
-    """Characters in `pieces`."""
+    pieces: list[str] = field(default_factory=list)  # sentences, and the white space between them
+    length: int = 0  # characters in `pieces`
     lines: int = 0
-    glued: bool = False
-    """Whether no space follows the last sentence."""
+    glued: bool = False  # whether no space follows the last sentence
     refused: bool = False
     paragraphs: Spans = field(default_factory=Spans)
     sentences: Spans = field(default_factory=Spans)
     tokens: Tokens = field(default_factory=Tokens)
     headings: list[bool] = field(default_factory=list)
     captions: Spans = field(default_factory=Spans)
-    in_caption: int = 0
-    """Sentences of the last caption that are still to come."""
+    in_caption: int = 0  # sentences of the last caption that are still to come
     sentence_ids: set[str] = field(default_factory=set)
 
     @property
@@ -204,10 +198,8 @@ class _DocumentBuilder:
             self.paragraphs.end[-1] = end
 
     def _add_words(self, lines: list[str], start: int) -> tuple[str, bool]:
-        """Add the words of a sentence that starts at character `start`, as `add_sentence` does.
-
-        If the document needs no trees, a broken one turns them off for the rest of it.
-        """
+        """Add the words of a sentence that starts at character `start`, as `add_sentence` does. If
+        the document needs no trees, a broken one turns them off for the rest of it."""
         if self.trees:
             return add_sentence(lines, start, self.tokens)
         lines = [_with_ten_columns(line) for line in lines]
@@ -266,9 +258,8 @@ class _DocumentBuilder:
                 if first <= start < last:
                     rest = [(a, b) for a, b in ((first, start), (end, last)) if a < b]
                     # The heading of a section that is nothing but a caption stays.
-                    rows[index : index + 1] = [
-                        (level, heading, *span) for span in rest or [(end, end)]
-                    ]
+                    sections = [(level, heading, *span) for span in rest or [(end, end)]]
+                    rows[index : index + 1] = sections
                     break
         return Sections(*map(list, zip(*rows, strict=True)))
 
@@ -282,10 +273,8 @@ def is_masked(text: str) -> bool:
 
 
 def _with_ten_columns(line: str) -> str:
-    """Return the line of a word with an empty column DEPS added if it has only nine columns.
-
-    The last words of DISRPT's Russian documents have nine. Nothing reads DEPS.
-    """
+    """Return the line of a word with an empty column DEPS added if it has only nine columns. The
+    last words of DISRPT's Russian documents have nine. Nothing reads DEPS."""
     before, _, last = line.rpartition("\t")
     nine_columns = line.count("\t") == 8
     return f"{before}\t_\t{last}" if nine_columns else line
@@ -367,10 +356,8 @@ def _words_and_units(rows: list[list[str]]) -> tuple[list[list[str]], list[Unit]
 
 
 def _word_spans(words: Sequence[str], surface: str) -> list[tuple[int, int]]:
-    """Return the span of each word in `surface`, the written form of its unit.
-
-    Words that do not occur in it one behind the other (`de le` in `du`) all get the whole span.
-    """
+    """Return the span of each word in `surface`, the written form of its unit. Words that do not
+    occur in it one behind the other (`de le` in `du`) all get the whole span."""
     spans: list[tuple[int, int]] = []
     end = 0
     for word in words:

@@ -123,10 +123,8 @@ def is_hidden(path: Path) -> bool:
 
 @contextmanager
 def _open_bytes(path: Path) -> Iterator[BufferedReader | gzip.GzipFile | bz2.BZ2File]:
-    """Open a text file as bytes, unpacked if its name ends in `.gz` or `.bz2`.
-
-    Raises `InputError` for a file of another format, a damaged archive and an unreadable file.
-    """
+    """Open a text file as bytes, unpacked if its name ends in `.gz` or `.bz2`. Raises `InputError`
+    for a file of another format, a damaged archive and an unreadable file."""
     archive, hint = _ARCHIVES.get(path.suffix, ""), ""
     try:
         with path.open("rb") as packed:

@@ -155,10 +155,8 @@ def load_plain(path: Path) -> Any:
 
 
 def _check_instructions(data: bytes, path: Path) -> None:
-    """Raise `InputError` for an instruction of a pickle that plain values do not need.
-
-    Loading a pickle that passes takes memory in proportion to its bytes.
-    """
+    """Raise `InputError` for an instruction of a pickle that plain values do not need. Loading a
+    pickle that passes takes memory in proportion to its bytes."""
     strings: deque[str] = deque(("?", "?"), maxlen=2)  # the last two: module and name of a class
     opened_in_a_row = 0
     for count, (operation, argument, position) in enumerate(pickletools.genops(data), 1):
@@ -191,16 +189,13 @@ def _check_instructions(data: bytes, path: Path) -> None:
 # Thrift numbers the fields of a struct.
 
 FOOTER_LIMIT = 16 << 20
-_FOOTER_END = 8
-"""Bytes after the footer: its size, and the mark `PAR1`, 4 each."""
+_FOOTER_END = 8  # bytes after the footer: its size and the mark PAR1, 4 each
 _ROW_GROUPS, _COLUMNS, _METADATA = 4, 1, 3
 """Fields of the footer, of a row group and of a column."""
 _NAME, _SIZE, _DATA_START, _DICTIONARY_START = 3, 7, 9, 11
 """Fields of a column's metadata."""
-_KIND, _UNPACKED_SIZE, _PACKED_SIZE = 1, 2, 3
-"""Fields of a page's header."""
-_DICTIONARY = 2
-"""The kind of a page that holds a dictionary."""
+_PAGE_FIELDS = 1, 2, 3  # of a page's header: its kind, unpacked size, packed size
+_DICTIONARY = 2  # the kind of a page that holds a dictionary
 
 
 def largest_pages(path: Path) -> tuple[int, int]:
@@ -223,9 +218,7 @@ def largest_pages(path: Path) -> tuple[int, int]:
                 end = file.seek(min(filter(None, starts))) + _size(column, _SIZE)
                 while file.tell() < end:
                     header = _read_struct(file)
-                    kind, unpacked, packed = (
-                        _size(header, field) for field in (_KIND, _UNPACKED_SIZE, _PACKED_SIZE)
-                    )
+                    kind, unpacked, packed = (_size(header, field) for field in _PAGE_FIELDS)
                     if unpacked > PAGE_LIMIT:
                         name = b".".join(column[_NAME]).decode("utf-8", "replace")
                         raise InputError(
@@ -254,10 +247,8 @@ def _size(fields: dict[int, Any], number: int) -> int:
 
 
 def _read_struct(file: io.BufferedReader) -> dict[int, Any]:
-    """Read a Thrift struct and return its fields by their numbers.
-
-    A byte before each field has two halves: how far its number is from the last one, and its kind.
-    """
+    """Read a Thrift struct and return its fields by their numbers. A byte before each field has two
+    halves: how far its number is from the last one, and its kind."""
     fields: dict[int, Any] = {}
     number = 0
     while head := file.read(1)[0]:
@@ -300,8 +291,7 @@ def _read_unsigned(file: io.BufferedReader) -> int:
     raise OverflowError
 
 
-_TRUE, _FALSE = 1, 2
-"""Kinds of a field that is a truth value; no more bytes follow."""
+_TRUE, _FALSE = 1, 2  # kinds of a field that is a truth value; no more bytes follow
 _READERS: dict[int, Callable[[io.BufferedReader], Any]] = {
     **dict.fromkeys((1, 2, 3), lambda file: file.read(1)[0]),  # a truth value in a list, a byte
     **dict.fromkeys((4, 5, 6), _read_integer),

@@ -9,9 +9,9 @@ from corpora.readers.files import expect
 from corpora.readers.source import Source, blocks_of
 
 OF_GUTENBERG = "paragraph of Project Gutenberg's header or licence"
-"""The name under which `Source.skipped` counts them."""
+"""The name of such paragraphs in the counts `Source.skipped`."""
 MAX_UNSURE = 3
-"""Maximum paragraphs in a row that belong to the header without words typical of it: a name."""
+"""Maximum paragraphs in a row that belong to the header without its typical words: a name."""
 
 _SIGNS = ("Gutenberg", "GUTENBERG", "SMALL PRINT", "FULL LICENSE", "for the use of anyone anywhere")
 _EBOOK = r"(?:e-?book|e-?text)"

@@ -49,8 +49,7 @@ those of the connective, of which the first that is not empty counts; those of s
 """
 REJECTED = "rejected"
 """The mark of an adjudicator, in a column behind the arguments'."""
-_ADJUDICATION = 26
-"""The first of these columns."""
+_ADJUDICATION = 26  # the first of these columns
 _SPAN = re.compile(r"(\d{1,9})\.\.(\d{1,9})")
 _RULE = re.compile(r"_{20,}")
 _HEADING = re.compile(r"____([A-Za-z0-9]+)____")
@@ -178,10 +177,8 @@ def _shifted(spans: tuple[Span, ...], offset: int) -> tuple[Span, ...]:
 
 
 def _connective_at(text: str, spans: tuple[Span, ...]) -> str:
-    """Return the connective at `spans` as PDTB writes it: `if then` for "If ... then".
-
-    It is empty if a span cuts a word: then the offsets are of another text.
-    """
+    """Return the connective at `spans` as PDTB writes it: `if then` for "If ... then". It is empty
+    if a span cuts a word: then the offsets are of another text."""
     if any(_cuts_word(text, *span) for span in spans):
         return ""
     pieces = (text[start:end].strip(_EDGES) for start, end in spans)
@@ -194,10 +191,8 @@ def _cuts_word(text: str, start: int, end: int) -> bool:
 
 
 def _files_by_document(folder: Path, part: str) -> dict[str, Path]:
-    """Return the files of `folder/part/*/` by document id, sorted by id.
-
-    Raises `InputError` if there is no file, or two of one document.
-    """
+    """Return the files of `folder/part/*/` by document id, sorted by id. Raises `InputError` if
+    there is no file, or two of one document."""
     files: dict[str, Path] = {}
     for path in sorted((folder / part).glob("*/*")):
         if path.name.startswith(".") or not path.is_file():
@@ -213,10 +208,8 @@ def _files_by_document(folder: Path, part: str) -> dict[str, Path]:
 
 
 def _read(path: Path, encoding: str) -> str:
-    """Return the text of a file with unchanged line ends: offsets count them.
-
-    Raises `Refused` for a file over `SIZE_LIMIT` and for a byte that is not in `encoding`.
-    """
+    """Return the text of a file with unchanged line ends: offsets count them. Raises `Refused` for
+    a file over `SIZE_LIMIT` and for a byte that is not in `encoding`."""
     data = b""
     for chunk in read_chunks(path):
         data += chunk
@@ -345,18 +338,14 @@ def _columns_of_line(line: str) -> _Columns:
     expect(
         len(fields) in _COLUMNS, f"{reason}, expected 34 (PDTB 3, GDTB; 27 to 35) or 48 (PDTB 2)"
     )
-    singles, connectives, senses = (
-        [fields[column] for column in columns] for columns in _COLUMNS[len(fields)]
-    )
-    kind, spans, arg1, arg2 = singles
+    parts = ([fields[column] for column in columns] for columns in _COLUMNS[len(fields)])
+    (kind, spans, arg1, arg2), connectives, senses = parts
     return kind.strip(), spans, arg1, arg2, next(filter(str.strip, connectives), ""), senses
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines of each relation, from its heading to the next rule of underscores.
-
-    Before them comes the number of the heading's line.
-    """
+    """Yield the lines of each relation, from its heading to the next rule of underscores. Before
+    them comes the number of the heading's line."""
     block: list[str] = []
     first = 0
     closing_rule = "_" * 20
@@ -374,9 +363,7 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
 
 def _columns_of_block(block: list[str]) -> _Columns:
     """Return the columns of a relation in a `.pdtb` file; `Refused` if an argument is missing.
-
-    `block` are its lines, in sections under a `____Heading____`; quoted text is left out.
-    """
+    `block` are its lines, in sections under a `____Heading____`; quoted text is left out."""
     sections: dict[str, list[str]] = {}
     quoting, kind = False, block[0].strip("_")
     for line in block:

@@ -213,10 +213,8 @@ class RecordReader(Reader):
     def _with_warning_of_unread(
         self, records: Iterable[PlacedRecord], names: Mapping[str, str], where: str, source: Source
     ) -> Iterator[PlacedRecord]:
-        """Yield the records, and warn if the first ones have long texts that no role reads.
-
-        `names` are the fields by role, `where` is the place of the first record.
-        """
+        """Yield the records, and warn if the first ones have long texts that no role reads. `names`
+        are the fields by role, `where` is the place of the first record."""
         words = Counter[str]()  # by field
         number = 0
         for number, (place, record) in enumerate(records, 1):
@@ -237,9 +235,7 @@ class RecordReader(Reader):
         source: Source,
     ) -> None:
         """Warn of fields with long texts that no role reads, unless the user mapped a text's field.
-
-        `words` has the number of words of each field in the first `records` records.
-        """
+        `words` has the number of words of each field in the first `records` records."""
         if self.model_fields_set & TEXTS:
             return
         texts = {name: role for role, name in names.items() if role in TEXTS and words[name]}

@@ -29,8 +29,7 @@ from corpora.sentences import split
 from corpora.splits import split_of
 from corpora.store.manifest import label_names
 
-_TAG = re.compile(r"(?:^|\|)(?:(Conn|Seg)=([^|]+)|BeginSeg=Yes)")
-"""A tag in MISC: `Conn=B-conn`, `Seg=B-seg`."""
+_TAG = re.compile(r"(?:^|\|)(?:(Conn|Seg)=([^|]+)|BeginSeg=Yes)")  # in MISC: Conn=B-conn
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc[ _]id\s*=\s*(.*?)\s*$")
 _MASKED = re.compile(r"[_\s<*>]*")
 """DISRPT masks texts that it may not distribute with underscores."""
@@ -99,8 +98,6 @@ class Release(Reader):
 
 
 class _MarkedPair(Fields):
-    """Two adjacent sentences and the marker that began the second, by several names of columns."""
-
     s1: Filled = Field(validation_alias=AliasChoices("s1", "sentence1"))
     s2: Filled = Field(validation_alias=AliasChoices("s2", "sentence2"))
     label: Filled = Field(validation_alias=AliasChoices("y", "label"))
@@ -126,9 +123,7 @@ class Discovery(Release):
 
 def _rows_with_labels(path: Path) -> Iterator[PlacedRecord]:
     """Yield the rows of a Parquet file of the Hub, with label names from the file's metadata.
-
-    Raises `InputError` for a label that has no name there.
-    """
+    Raises `InputError` for a label that has no name there."""
     import pyarrow.parquet as pq
 
     names: list[str] = []

@@ -124,9 +124,7 @@ class Hub(RecordReader):
 
     def _ask_hub(self, name: str, where: str) -> None:
         """Ask the Hub once for the dataset; `InputError` if it lacks it or cannot be reached.
-
-        Without a network `load_dataset` would repeat its requests for half a minute.
-        """
+        Without a network `load_dataset` would repeat its requests for half a minute."""
         from huggingface_hub import HfApi, is_offline_mode
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 

@@ -56,11 +56,10 @@ _TOKEN = re.compile(r"_!(.*?)_!|([()])|([^\s()]+)", re.DOTALL)
 log = logging.getLogger(__name__)
 
 _DECLARED = re.compile(rb"""<\?xml\b[^<>]*?\bencoding\s*=\s*["']([\w.:-]*)["']""")
-"""The name of the encoding in `<?xml version="1.0" encoding="latin-1"?>`."""
+
 _ENCODING = re.compile(r"""(?<=<\?xml)([^<>]*?)\bencoding\s*=\s*["'][\w.:-]*["']""")
-"""That declaration in decoded text, so that it can be taken out."""
-_NOISE = re.compile(r"^//TT_ERR.*$", re.MULTILINE)
-"""Lines that a tool wrote into some files of RST-DT."""
+"""Both are for `<?xml version="1.0" encoding="latin-1"?>`, in bytes and in text."""
+_NOISE = re.compile(r"^//TT_ERR.*$", re.MULTILINE)  # a tool's lines in some files of RST-DT
 
 
 class Rst(Encoded):
@@ -133,19 +132,15 @@ class Rst(Encoded):
 
 def _files_beside(tree: Path) -> dict[str, Path]:
     """Return the existing files of raw text and EDUs beside a `.dis` file, as `raw` and `edus`.
-
-    They are `wsj_0601.out` and `wsj_0601.out.edus` for `wsj_0601.out.dis`.
-    """
+    They are `wsj_0601.out` and `wsj_0601.out.edus` for `wsj_0601.out.dis`."""
     base = tree.with_suffix("")
     files = {"raw": base, "edus": base.with_name(base.name + ".edus")}
     return {name: path for name, path in files.items() if tree.suffix == ".dis" and path.is_file()}
 
 
 def _text_and_edus(texts: list[str]) -> tuple[str, Spans]:
-    """Return the text of EDUs, joined by spaces, and their spans.
-
-    A paragraph ends behind an EDU with the mark `<P>`. Raises `Refused` for an empty EDU.
-    """
+    """Return the text of EDUs, joined by spaces, and their spans. A paragraph ends behind an EDU
+    with the mark `<P>`. Raises `Refused` for an empty EDU."""
     paragraphs: list[list[str]] = [[]]
     for number, text in enumerate(texts, 1):
         edu = " ".join(text.replace(PARAGRAPH_MARK, " ").split())
@@ -190,10 +185,8 @@ class _Bracket:
     children: list[Node] = field(default_factory=list)
 
     def node(self, texts: dict[int, str]) -> Node:
-        """Return the node of a complete bracket, and add the text of a leaf to `texts`.
-
-        Raises `Refused` for a leaf without a number, with children or with a number in `texts`.
-        """
+        """Return the node of a complete bracket, and add the text of a leaf to `texts`. Raises
+        `Refused` for a leaf without a number, with children or with a number in `texts`."""
         relation = " ".join(self.fields.get("rel2par", [])) or SPAN
         node = Node(self.head != "Satellite", relation, children=self.children)
         leaf = self.fields.get("leaf")
@@ -320,11 +313,8 @@ def parse_rs(
 
 
 def _elements(path: Path, encoding: str) -> Iterator[Any]:
-    """Yield the elements of an XML file, each when it ends.
-
-    `encoding` is used if the file does not name its encoding. Raises `Refused`, with the line, for
-    a byte that is not in the encoding.
-    """
+    """Yield the elements of an XML file, each when it ends. `encoding` is used if the file does not
+    name its encoding. Raises `Refused`, with the line, for a byte that is not in the encoding."""
     start = next(read_chunks(path), b"")
     if start.startswith(codecs.BOM_UTF8):
         encoding = "utf-8"
@@ -353,9 +343,7 @@ def _edus_under(root: _Unit) -> list[int]:
 
 def _nuclei(unit: _Unit, types: Mapping[str, set[str]]) -> set[str]:
     """Return the relations by which children are nuclei of a unit; other children are satellites.
-
-    `types` are those that the file's header gives each relation: `rst`, `multinuc`, or both.
-    """
+    `types` are those that the file's header gives each relation: `rst`, `multinuc`, or both."""
     if unit.edu >= 0:
         return set()
     counts = Counter(child.relation for child in unit.children if unit.type == MULTINUCLEAR)
@@ -421,10 +409,8 @@ def binary_tree(root: Node, edus: Spans) -> RstTree:
 
 
 def _add_subtree(tree: RstTree, node: Node) -> _Subtree:
-    """Add the binary nodes of `node` to `tree`, in the order that the module describes.
-
-    Raises `Refused` for several children without a nucleus.
-    """
+    """Add the binary nodes of `node` to `tree`, in the order that the module describes. Raises
+    `Refused` for several children without a nucleus."""
     if not node.children:
         return _Subtree(node.edu, node.edu, node.edu, node.nucleus, node.relation, str(node))
     parts = [_add_subtree(tree, child) for child in node.children]
@@ -455,10 +441,8 @@ def _add_subtree(tree: RstTree, node: Node) -> _Subtree:
 def _join(
     tree: RstTree, left: _Subtree, right: _Subtree, relation: str, nuclearity: str
 ) -> _Subtree:
-    """Add a binary node over two subtrees; `nuclearity` is `NS`, `SN` or `NN`.
-
-    Raises `Refused` if the second one does not begin where the first one ends.
-    """
+    """Add a binary node over two subtrees; `nuclearity` is `NS`, `SN` or `NN`. Raises `Refused` if
+    the second one does not begin where the first one ends."""
     expect(
         left.last + 1 == right.first,
         f"bad tree: EDU {left.last + 1} is joined with EDU {right.first + 1}"

@@ -86,10 +86,8 @@ class Reader(Declared):
     @field_validator("licence")
     @classmethod
     def _known_licences(cls, licence: str | dict[str, str]) -> str | dict[str, str]:
-        """Return the licence, or the table of licences, with its names as ids.
-
-        Raises `ConfigError` for an unknown name, and for a table if the reader takes none.
-        """
+        """Return the licence, or the table of licences, with its names as ids. Raises `ConfigError`
+        for an unknown name, and for a table if the reader takes none."""
         table = licence if isinstance(licence, dict) else {"": licence}
         known = {key: value and licences.lookup(value).id for key, value in table.items()}
         if isinstance(licence, dict) and not cls.licence_by:
@@ -220,18 +218,12 @@ class Source:
             )
 
     def refusing(self, where: object, record: object = "") -> AbstractContextManager[None]:
-        """Return a context that rejects the record if its block raises `Refused`.
-
-        `where` is the record's place.
-        """
+        """Return a context that rejects the record at `where` if its block raises `Refused`."""
         self.where = where
         return refusing(self.refuse, where, record)
 
     def document(self, name: str, text: str, *, language: str = "", **about: Any) -> Document:
-        """Return a document with the id `name`; `Refused` for a bad id, no text or too much text.
-
-        `about` are other fields of the document.
-        """
+        """Return a document with the id `name`; `Refused` for a bad id, no or too much text."""
         expect(text, "no text: there is none in it")
         expect(len(text) <= DOCUMENT_LIMIT, TOO_LONG)
         document = Document(name, text, language=language or self.language, **about)
@@ -378,11 +370,9 @@ def paragraphs_from_blocks(blocks: Iterable[Sequence[str]]) -> list[str]:
 
 
 _HYPHENS = re.compile("[\u2010\u2011]\n")
-_TIMES = " --> "
-"""Between the times of a subtitle: `00:01:20 --> 00:01:24`."""
+_TIMES = " --> "  # between the times of a subtitle: 00:01:20 --> 00:01:24
 _DASHES = "-–—―‐"
-_QUOTED = re.compile(r"^(?:>\s?)+(?![\s\d.=])")
-"""The marks of quoted mail: `> > `."""
+_QUOTED = re.compile(r"^(?:>\s?)+(?![\s\d.=])")  # the marks of quoted mail: "> > "
 _SMALL = re.compile(r"[a-zß-öø-ÿ]")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _BROKEN = re.compile(

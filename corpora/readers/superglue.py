@@ -93,10 +93,8 @@ def rows(
 
 
 def _id(value: Any) -> str:
-    """Return the id of a record from its field `idx`, a number or text.
-
-    In the Hub's ReCoRD the field is a table with the numbers of passage and query: `12-3`.
-    """
+    """Return the id of a record from its field `idx`, a number or text. In the Hub's ReCoRD the
+    field is a table with the numbers of passage and query: `12-3`."""
     parts = value.values() if isinstance(value, dict) else [value]
     expect({*map(type, parts)} <= {int, str}, f"no id: field 'idx' is {json_type(value)}")
     return "-".join(str(part)[:80] for part in parts)
@@ -167,10 +165,8 @@ def _row_as_it_is(record: Record, kind: type[_Rte | _Copa]) -> Iterator[SuperGlu
 
 
 def _rows_of_passage(record: Record) -> Iterator[SuperGlueRow]:
-    """Yield a row for each query of a record of ReCoRD.
-
-    The Hub's records have one query, the benchmark's a passage with several.
-    """
+    """Yield a row for each query of a record of ReCoRD. The Hub's records have one query, the
+    benchmark's a passage with several."""
     if isinstance(record.get("passage"), str):
         fields = _HubRecord.of(record)
         yield _query_row(fields.idx, fields.passage, fields.query, fields.entities, fields.answers)
@@ -190,10 +186,8 @@ def _rows_of_passage(record: Record) -> Iterator[SuperGlueRow]:
 def _query_row(
     id: str, passage: str, query: str, entities: list[str], answers: list[str]
 ) -> SuperGlueRow:
-    """Return the row of a query, its entities and answers without repetitions.
-
-    Raises `Refused` for a query without `@placeholder`.
-    """
+    """Return the row of a query, its entities and answers without repetitions. Raises `Refused` for
+    a query without `@placeholder`."""
     expect(PLACEHOLDER in query, f"no {PLACEHOLDER}: {query[:60]!r} leaves nothing out")
     lists = {"entities": list(dict.fromkeys(entities)), "answers": list(dict.fromkeys(answers))}
     return {"id": id, "passage": passage, "query": query, **lists}

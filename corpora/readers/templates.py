@@ -127,10 +127,8 @@ def _converted(values: Values, named: Named) -> str:
 
 
 def _date(values: Values, named: Named) -> str:
-    """Return year, month and day as `May 4, 2001`, or with `df` as `4 May 2001`.
-
-    A single value that is more than digits is a date already, and comes back unchanged.
-    """
+    """Return year, month and day as `May 4, 2001`, or with `df` as `4 May 2001`. A single value
+    that is more than digits is a date already, and comes back unchanged."""
     year = _value_at(values, 0)
     if not year.isdecimal():
         return GAP if len(values) > 1 or re.fullmatch(r"[\d-]+", year) else year
@@ -192,10 +190,8 @@ def _first(values: Values, named: Named) -> str:
 
 
 def _last(values: Values, named: Named) -> str:
-    """Return the text that a template shows if its last value is that text.
-
-    The first value is a language or a colour.
-    """
+    """Return the text that a template shows if its last value is that text. The first value is a
+    language or a colour."""
     return named.get("text") or _value_at(values[1:], -1)
 
 
@@ -222,10 +218,8 @@ def _country(values: Values, named: Named) -> str:
 
 
 def _ship(values: Values, named: Named) -> str:
-    """Return the name of a ship in one of its forms: `HMS Kite (1805)` for `HMS|Kite|1805`.
-
-    The values are prefix, name, what tells the ship from others, and the number of the form.
-    """
+    """Return the name of a ship in one of its forms: `HMS Kite (1805)` for `HMS|Kite|1805`. The
+    values are prefix, name, what tells the ship from others, and the number of the form."""
     prefix, name, distinction, form = (*values, "", "", "", "")[:4]
     shown = {
         "": (prefix, name, f"({distinction})" if distinction else ""),

@@ -39,8 +39,7 @@ from corpora.readers.source import (
 
 log = logging.getLogger("discorpora")
 
-_NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?\s+\S")
-"""A heading with its number: `3.1 Data`."""
+_NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?\s+\S")  # a heading such as 3.1 Data
 _HTML = re.compile(
     r"\s*(<\?xml[^>]*>|<!--.*?-->|\s)*<(!doctype\s+html|html|head|body)\b", re.I | re.S
 )

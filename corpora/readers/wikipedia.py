@@ -58,8 +58,7 @@ _DROPPED = frozenset(
 _UNREADABLE = frozenset(("math", "chem", "ce", "score", "hiero"))
 _ITEM = "\ufdd1"
 """Marks a paragraph that is a list item. No text has this code."""
-_WITHOUT_CODES = dict.fromkeys(map(ord, (GAP, _ITEM)))
-"""A table for `str.translate` that deletes both codes."""
+_WITHOUT_CODES = dict.fromkeys(map(ord, (GAP, _ITEM)))  # for `str.translate`: deletes both codes
 _GAPS_ALONE = re.compile(rf"^[ \t]*{GAP}[{GAP} \t]*$", re.MULTILINE)
 _GAP_AFTER_STOP = re.compile(rf"([.!?…][\"”’»]?){GAP}+")
 _BRACKETS = re.compile(r"[(（]([^()（）]*)[)）]")
@@ -102,11 +101,8 @@ _VOID = frozenset(("br", "hr", "wbr", "img", "li", "dt", "dd", "td", "th", "tr")
 
 @dataclass(slots=True)
 class Site:
-    """Facts about the wiki from the dump: its name, the address of its pages, and its language.
-
-    `categories` and `file_prefixes` are the prefixes of links to categories and files, in lower
-    case.
-    """
+    """Facts about the wiki from the dump: its name, the address of its pages, its language, and the
+    prefixes of links to categories and files, in lower case."""
 
     name: str = ""
     pages: str = ""
@@ -196,10 +192,8 @@ def _skip_reason(page: Any, text: str) -> str:
 
 
 def _document(page: Any, text: str, site: Site, parser: Any, source: Source) -> Document:
-    """Return the document of an article from its wikitext.
-
-    Raises `Refused` for a page without id or title, and for text that is too long or not wikitext.
-    """
+    """Return the document of an article from its wikitext. Raises `Refused` for a page without id
+    or title, and for text that is too long or not wikitext."""
     expect(len(text) <= PAGE_LIMIT, f"too long: more than {PAGE_LIMIT:,} characters of wikitext")
     expect(page.id is not None and page.title, "bad page: it has no id or no title")
     text = _PARAGRAPH_TAG.sub("\n\n", text.translate(_WITHOUT_CODES))

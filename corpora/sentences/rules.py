@@ -98,11 +98,8 @@ _CITED_LAW = re.compile(
 _JOINTS = re.compile(r"[-–—/]")
 _OPENING = "\"'“‘«([*_¿¡"
 _OPENERS = "\"'“‘«([*_¿¡-–—"
-_LOOK_BACK = 32
-_LOOK_AHEAD = 48
-"""How many characters around a stop are searched for its words."""
-_LONGEST_ITEM = 500
-"""Maximum characters of an item of a numbered list in running text."""
+_LOOK_BACK, _LOOK_AHEAD = 32, 48  # how many characters around a stop are searched for words
+_LONGEST_ITEM = 500  # maximum characters of an item of a numbered list in running text
 
 _MARKS = (
     # An address on the web, unless the sentence goes on: `see www.x.org for more`.
@@ -174,10 +171,8 @@ class Rules:
         return _CASUAL.search(self.text) is not None
 
     def _next_sentence(self, match: re.Match[str], begin: int, end: int) -> int:
-        """Return the start of the next sentence if one ends at the matched stops, else 0.
-
-        `begin` is the start of the current sentence, `end` the end of the paragraph.
-        """
+        """Return the start of the next sentence if one ends at the matched stops, else 0. `begin`
+        is the start of the current sentence, `end` the end of the paragraph."""
         stops, closers, gap = match.groups()
         text, after = self.text, match.end()
         if not gap:
@@ -217,10 +212,8 @@ class Rules:
         return after
 
     def _ends_without_space(self, closers: str, at: int, after: int) -> bool:
-        """Whether a sentence ends though no white space follows: `karma...But it is`.
-
-        The stops begin at `at`; `closers`, which may be empty, end before `after`.
-        """
+        """Whether a sentence ends though no white space follows: `karma...But it is`. The stops
+        begin at `at`; `closers`, which may be empty, end before `after`."""
         if closers or not self.text[max(0, at - 2) : at].islower():
             return False
         word = _WORD.match(self.text, after, after + _LOOK_AHEAD)
@@ -242,11 +235,8 @@ class Rules:
         return last if last.lower() in self.words.titles else joined.lstrip(_OPENING)
 
     def _stays_open(self, before: str, begin: int, at: int, after: int) -> bool:
-        """Whether the stop at `at` belongs to an abbreviation, an initial or a list mark.
-
-        `before` is the word before it, `begin` the start of the sentence, `after` that of the next
-        word.
-        """
+        """Whether the stop at `at` belongs to an abbreviation, an initial or a list mark. `before`
+        is the word before it, `begin` the start of the sentence, `after` that of the next word."""
         text, words = self.text, self.words
         if not before or before[-1] in ")]":
             return False
@@ -306,9 +296,7 @@ class Rules:
         self, stops: str, closers: str, before: str, begin: int, after: int
     ) -> bool:
         """Whether a sentence ends at `stops` although the next word, at `after`, is in lower case.
-
-        `before` is the word before the stops, `begin` the start of the sentence.
-        """
+        `before` is the word before the stops, `begin` the start of the sentence."""
         if _ADDRESS.match(self.text, after):
             return True
         if closers:

@@ -19,10 +19,8 @@ SPLIT_NAMES = {**dict.fromkeys(("dev", "devel", "valid", "val"), "validation"), 
 _IN_PATH = re.compile(
     r"(?<![a-z])(train(?:ing)?|dev(?:el)?|val(?:id(?:ation)?)?|test)(?![a-z])", re.IGNORECASE
 )
-MIN_GROUPS = 3
-"""Fewest groups of a split that keeps whole groups."""
-TOLERANCE = 0.2
-"""Largest difference of a split from its share, as a part of the share."""
+MIN_GROUPS = 3  # fewest groups of a split that keeps whole groups
+TOLERANCE = 0.2  # largest difference of a split from its share, as a part of the share
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,10 +93,8 @@ class DocumentTable:
         nodes = document_count + 1 + group.max(initial=-1)
 
         def components(rows: NDArray[np.bool_]) -> Ints:
-            """Return the component of each row in the graph of documents and groups.
-
-            An edge joins the document and the group of each row that `rows` selects.
-            """
+            """Return the component of each row in the graph of documents and groups. An edge joins
+            the document and the group of each row that `rows` selects."""
             edges = (document[rows], group[rows] + document_count)
             graph = coo_array((np.ones(len(edges[0]), bool), edges), shape=(nodes, nodes))
             labels = connected_components(graph, directed=False)[1]
@@ -111,9 +109,7 @@ class DocumentTable:
 
 def _units_in_several(units: Ints, split: Codes) -> Ints:
     """Return the units with rows in more than one split; `units` and `split` are those of the rows.
-
-    Rows without a split (-1) do not count.
-    """
+    Rows without a split (-1) do not count."""
     known = split >= 0
     unit_of_pair = np.unique(np.stack([units[known], split[known]]), axis=1)[0]
     return np.unique(unit_of_pair[1:][unit_of_pair[1:] == unit_of_pair[:-1]])
@@ -206,22 +202,19 @@ def _best_attempt(
 
 
 def _deal(
-    weights: Sequence[int],
-    targets: Sequence[float],
-    split_weights: Sequence[float],
-    split_counts: Sequence[int],
+    units: Sequence[int], targets: Sequence[float], weights: Sequence[float], counts: Sequence[int]
 ) -> list[int]:
     """Return the split of each unit, as its index in `SPLITS`: the one that lacks most weight.
 
-    The last units go to splits without any. `weights` are those of the units, in the order in which
-    they are dealt out; `targets` the weight that each split should have; `split_weights` and
-    `split_counts` the weight, and how many units, it has already.
+    The last units go to splits without any. `units` are the weights of the units, in the order in
+    which they are dealt out; `targets` the weight that each split should have; `weights` and
+    `counts` the weight, and the number of units, that it has already.
     """
-    lacking = [target - weight for target, weight in zip(targets, split_weights, strict=True)]
+    lacking = [target - weight for target, weight in zip(targets, weights, strict=True)]
     splits = [code for code, target in enumerate(targets) if target > 0]
-    empty = [code for code in splits if not split_counts[code]]
+    empty = [code for code in splits if not counts[code]]
     codes = []
-    for units_left, weight in zip(range(len(weights), 0, -1), weights, strict=True):
+    for units_left, weight in zip(range(len(units), 0, -1), units, strict=True):
         code = max(empty if units_left <= len(empty) else splits, key=lacking.__getitem__)
         lacking[code] -= weight
         codes.append(code)
