@@ -39,7 +39,7 @@ from corpora.errors import InputError, amount
 from corpora.outside import read_record
 from corpora.readers import open_source
 from corpora.readers.fields import Fields
-from corpora.readers.files import taken
+from corpora.readers.files import good_record
 from corpora.readers.rows import json_rows
 from corpora.readers.source import fail, refusing
 from corpora.store.atomic import write_json, write_text
@@ -59,7 +59,7 @@ PENALTIES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
 """Candidate inverse strengths of the L2 penalty."""
 RAREST = 20
 """A marker or pattern with fewer rows has no separate weight."""
-EMPTY: Mapping[tuple[str, str], bool] = {}
+NO_VOTES: Mapping[tuple[str, str], bool] = {}
 Array = NDArray[np.float64]
 
 
@@ -100,15 +100,15 @@ class Observation(NamedTuple):
     right: bool
 
 
-def observed(
+def pairs_with_features(
     documents: Iterable[Document], mode: str, model: Model | None = None, **settings: Any
 ) -> Iterator[tuple[Pair, dict[str, float]]]:
-    """All pairs of some documents with their features; `model` gives their confidence."""
+    """Yield all pairs of documents with their features; `model` gives the pairs' confidence."""
     for columns in Extractor(mode=mode, min_confidence=0, **settings).columns(documents):
-        evidence = columns.batch, columns.matches, columns.sides.spans
+        inputs = columns.batch, columns.matches, columns.sides.spans
         if model is not None:
-            columns.confidence = model.confidences(*evidence)
-        values = features(*evidence)
+            columns.confidence = model.confidences(*inputs)
+        values = features(*inputs)
         table = np.stack(list(values.values()), axis=1).tolist()
         for pair, row in zip(columns.pairs(), table, strict=True):
             yield pair, dict(zip(values, row, strict=True))
@@ -119,9 +119,9 @@ def against_gold(
     mode: str,
     parser: SpacyParser,
     model: Model | None = None,
-    votes: Mapping[tuple[str, str], bool] = EMPTY,
+    votes: Mapping[tuple[str, str], bool] = NO_VOTES,
 ) -> list[Observation]:
-    """The pairs of a parser from the raw text of a treebank.
+    """Return the pairs of a parser from the raw text of a treebank, as observations.
 
     A pair is right if its readers called it good (`votes`). Without readers the gold trees decide.
     """
@@ -129,29 +129,29 @@ def against_gold(
     gold = Extractor("gold", mode=mode, min_confidence=0).pairs(documents)
     gold_by_place = {(pair.doc, pair.marker_spans): pair for pair in gold}
     rows: list[Observation] = []
-    for pair, values in observed(documents, mode, model, parser=parser):
-        agreed = agrees(pair, gold_by_place.get((pair.doc, pair.marker_spans)))
-        rows.append(Observation(pair, values, votes.get(_key(pair), agreed)))
+    for pair, values in pairs_with_features(documents, mode, model, parser=parser):
+        agrees_with_gold = agrees(pair, gold_by_place.get((pair.doc, pair.marker_spans)))
+        rows.append(Observation(pair, values, votes.get(_key(pair), agrees_with_gold)))
     return rows
 
 
 def _key(pair: Pair) -> tuple[str, str]:
-    """The key by which ratings name a pair: its document and the digest of its texts."""
+    """Return the key by which ratings name a pair: its document and the digest of its texts."""
     return pair.doc, hashlib.sha256(f"{pair.s1}\n{pair.s2}".encode()).hexdigest()[:12]
 
 
-class _Rated(Fields):
+class _RatedPair(Fields):
     doc: str
     texts: str
     ratings: list[str]
 
 
 def read_votes(ratings: Path) -> dict[tuple[str, str], bool]:
-    """Whether most readers called a pair good, by the pair's key (`_key`)."""
+    """Return whether most readers called a pair good, by the pair's key (`_key`)."""
     votes: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
     for where, record in json_rows(ratings):
         with refusing(fail, where):
-            entry = _Rated.of(taken(record))
+            entry = _RatedPair.of(good_record(record))
             votes[entry.doc, entry.texts] += [rating == "good" for rating in entry.ratings]
     return {key: sum(good) * 2 > len(good) for key, good in votes.items()}
 
@@ -161,26 +161,26 @@ def agrees(pair: Pair, gold: Pair | None) -> bool:
     if gold is None:
         return False
     for sides in ((pair.s1, gold.s1), (pair.s2, gold.s2)):
-        one, other = (Counter(re.findall(r"\w+", side.lower())) for side in sides)
-        if 2 * (one & other).total() < DICE * (one.total() + other.total()):
+        words, gold_words = (Counter(re.findall(r"\w+", side.lower())) for side in sides)
+        if 2 * (words & gold_words).total() < DICE * (words.total() + gold_words.total()):
             return False
     return True
 
 
-def rated(votes: Mapping[tuple[str, str], bool], novels: Sequence[str]) -> list[Observation]:
-    """The rated pairs of `novels`, without those whose texts have changed since the rating."""
+def rated_pairs(votes: Mapping[tuple[str, str], bool], novels: Sequence[str]) -> list[Observation]:
+    """Return the rated pairs of `novels`, without those whose texts changed since the rating."""
     names = {doc for doc, _ in votes}
     options = {"layout": "paragraph", "group": "book", "id": "chapter_id", "title": "chapter"}
     documents = [d for spec in novels for d in open_source(spec, options) if d.id in names]
     return [
         Observation(pair, values, votes[_key(pair)])
-        for pair, values in observed(documents, "standalone")
+        for pair, values in pairs_with_features(documents, "standalone")
         if _key(pair) in votes
     ]
 
 
-def fitted(rows: Sequence[Observation]) -> tuple[dict[str, Any], dict[str, float]]:
-    """The weights of a model, and its scores in cross-validation over documents.
+def fit_model(rows: Sequence[Observation]) -> tuple[dict[str, Any], dict[str, float]]:
+    """Fit a model to `rows`; return its weights, and its scores in cross-validation by document.
 
     Raises `InputError` for fewer than `FOLDS` documents, right pairs or wrong pairs.
     """
@@ -194,8 +194,8 @@ def fitted(rows: Sequence[Observation]) -> tuple[dict[str, Any], dict[str, float
         {**values, f"markers {pair.marker}": 1.0, f"patterns {pair.pattern}": 1.0}
         for pair, values, _ in rows
     ]
-    kinds = Counter(name for column in columns for name in column if " " in name)
-    common = sorted(kind for kind, count in kinds.items() if count >= RAREST)
+    counts_by_name = Counter(name for column in columns for name in column if " " in name)
+    common = sorted(name for name, count in counts_by_name.items() if count >= RAREST)
     names = [*rows[0].values, *common]
     table = np.array([[column.get(name, 0.0) for name in names] for column in columns])
     folds = list(GroupKFold(FOLDS).split(table, right, groups))
@@ -223,10 +223,12 @@ def fitted(rows: Sequence[Observation]) -> tuple[dict[str, Any], dict[str, float
 
 
 def share_of(right: NDArray[np.bool_]) -> dict[str, float]:
+    """Return the share of right pairs, and the number of all."""
     return {"right": round(float(right.mean()), 3), "pairs": len(right)}
 
 
 def measures(right: NDArray[np.bool_], confidence: Array) -> dict[str, float]:
+    """Return how well `confidence` [pairs] predicts which pairs are right: Brier score, AUC, ..."""
     share = right.mean()
     return {
         **share_of(right),
@@ -239,23 +241,25 @@ def measures(right: NDArray[np.bool_], confidence: Array) -> dict[str, float]:
 
 
 def fit(options: argparse.Namespace) -> None:
+    """Fit the models of both modes to treebanks and rated novels, and write them to a JSON file."""
     models: dict[str, Any] = {}
     votes = read_votes(options.ratings)
     for mode in MODES:
         rows: list[Observation] = []
-        read = votes if mode == "standalone" else EMPTY
+        used_votes = votes if mode == "standalone" else NO_VOTES
         for number in range(FOLDS):
             parser = SpacyParser()
             parser.nlp = embedded.load(options.folds / f"parser-{number}" / PIPELINE)
-            rows += against_gold(options.folds / f"held-{number}.conllu", mode, parser, votes=read)
+            held_out = options.folds / f"held-{number}.conllu"
+            rows += against_gold(held_out, mode, parser, votes=used_votes)
         share = np.mean([row.right for row in rows])
         log.info("%s, treebanks: %d pairs, %.3f right", mode, len(rows), share)
         if mode == "standalone":
-            novels = rated(votes, options.novels)
+            novels = rated_pairs(votes, options.novels)
             share = np.mean([row.right for row in novels])
             log.info("novels: %d rated pairs, %.3f good", len(novels), share)
             rows += novels
-        models[mode], scores = fitted(rows)
+        models[mode], scores = fit_model(rows)
         log.info("%s, held-out documents: %s", mode, scores)
     write_json(options.output, {"en": models})
 
@@ -272,16 +276,17 @@ def score(options: argparse.Namespace) -> None:
         right = np.array([row.right for row in rows])
         bins = np.minimum((confidence * 10).astype(int), 9)
         reliability, curve = [], []
-        for b in np.unique(bins):
-            mean = round(float(confidence[bins == b].mean()), 3)
-            reliability.append({"confidence": mean, **share_of(right[bins == b])})
-        for least in (t / 20 for t in range(20) if (confidence >= t / 20).any()):
+        for number in np.unique(bins):
+            mean = round(float(confidence[bins == number].mean()), 3)
+            reliability.append({"confidence": mean, **share_of(right[bins == number])})
+        for least in (step / 20 for step in range(20) if (confidence >= step / 20).any()):
             curve.append({"min_confidence": least, **share_of(right[confidence >= least])})
         report[mode] = {**measures(right, confidence), "reliability": reliability, "curve": curve}
     write_json(options.output, report)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one of the commands `folds`, `fit` and `score`; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
     folds = commands.add_parser("folds", help="write the documents of each fold")
@@ -294,10 +299,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     scoring = commands.add_parser("score", help="measure a model on documents with gold trees")
     scoring.add_argument("model", type=Path)
     scoring.set_defaults(run=score)
-    for each in (folds, scoring):
-        each.add_argument("--treebank", type=Path, nargs="+", required=True, help="CoNLL-U")
-    for each in (folds, fitting, scoring):
-        each.add_argument("--output", type=Path, required=True)
+    for command in (folds, scoring):
+        command.add_argument("--treebank", type=Path, nargs="+", required=True, help="CoNLL-U")
+    for command in (folds, fitting, scoring):
+        command.add_argument("--output", type=Path, required=True)
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     try:

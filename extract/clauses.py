@@ -75,6 +75,7 @@ class Sides:
     refused: Marks
 
     def take(self, keep: BoolArray) -> Sides:
+        """Return the sides of the matches that `keep` marks."""
         return Sides(
             (self.spans[0].take(keep), self.spans[1].take(keep)),
             (self.spoken[0].take(keep), self.spoken[1].take(keep)),
@@ -158,7 +159,7 @@ def _columns(
 
 
 def _column(n: int, spans: Sequence[tuple[int, int, int]]) -> SpanColumn:
-    """A column of `n` matches; `spans` are match, start and end, in the order of the matches."""
+    """Return the spans of `n` matches as a column from (match, start, end), ordered by match."""
     owner, start, end = np.array(spans, dtype=np.int32).reshape(-1, 3).T
     return SpanColumn.of(np.bincount(owner, minlength=n), start, end)
 
@@ -213,18 +214,18 @@ class Block:
         """By match, whether its marker is the subordinator of S2."""
 
     def any(self, places: BoolArray | Ints) -> BoolArray:
-        """By match, whether one of its places is marked."""
+        """Return for each match whether one of its positions is in `places`."""
         flag = np.zeros(len(self.matches), dtype=bool)
         flag[self.match[places]] = True
         return flag
 
     def first_words(self, marked: BoolArray) -> Ints:
-        """The place of the first marked word of each match that has one."""
+        """Return the position of the first marked word of each match that has one."""
         places = np.flatnonzero(marked & self.words)
         return places[np.diff(self.match[places], prepend=-1) > 0]
 
     def ends(self, marked: BoolArray) -> tuple[Ints, Ints]:
-        """By match, the first and last marked word; -1 if there is none."""
+        """Return the first and the last marked word of each match, as tokens; -1 without one."""
         places = np.flatnonzero(marked & self.words)
         first, last = np.full((2, len(self.matches)), -1, dtype=np.int32)
         first[self.match[places[::-1]]] = self.token[places[::-1]]
@@ -336,12 +337,12 @@ class Block:
         return np.where(modifier & (fits & begins)[run], plain + MUTED, plain).astype(np.int8)
 
     def begins(self, side: Marks | None = None) -> BoolArray:
-        """Where the tokens of a match begin; with `side`, also where the side changes."""
-        change = np.ones(len(self.match), dtype=bool)
-        change[1:] = self.match[1:] != self.match[:-1]
+        """Mark the positions where a match begins; with `side`, also those where it changes."""
+        begins = np.ones(len(self.match), dtype=bool)
+        begins[1:] = self.match[1:] != self.match[:-1]
         if side is not None:
-            change[1:] |= side[1:] != side[:-1]
-        return change
+            begins[1:] |= side[1:] != side[:-1]
+        return begins
 
     def undivided(self, side: Marks) -> Marks:
         """Words that share one span (of a multiword token such as "wanna") stay on one side.
@@ -359,9 +360,10 @@ class Block:
         return np.repeat(lowest, np.diff(np.append(leaders, len(side)))).astype(np.int8)
 
     def runs(self, side: Marks) -> Runs:
-        """Maximal runs of one side, without the separators at either end of each.
+        """Return the maximal runs of one side: their match, side, first and last token.
 
-        Runs of punctuation are left out, except the mark that ends the sentence.
+        Separators at the ends of a run are left out, and so are runs of punctuation, except the
+        mark that ends the sentence.
         """
         run = np.cumsum(self.begins(side)) - 1
         separator = self.batch.listed("separator")[self.token]  # whatever label a parser gave it

@@ -93,6 +93,7 @@ def extract_to_file(
     seen, markers = 0, Counter[str]()
 
     def on_bad(record: BadRecord) -> None:
+        """Warn of a bad record, or raise `InputError` if none is allowed."""
         if not max_bad_share:
             hint = "mend it, or leave out some bad records: --max-bad-share 0.01"
             encoded = any("encoding" in type(reader).model_fields for reader, _ in readers)
@@ -148,7 +149,7 @@ def extract_to_file(
 def _named(
     specs: Sequence[str], options: Mapping[str, Any]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each source with its options; if two files have the same name, their paths are the names."""
+    """Yield each source with its options; files of the same name get their paths as names."""
     names = [Path(spec.partition(":")[2] or spec).name for spec in specs]
     for spec, name in zip(specs, names, strict=True):
         clash = names.count(name) > 1 and "name" not in options
@@ -183,7 +184,10 @@ def _as_standard_input(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _json_lines(path: Path) -> Iterator[Callable[[object], object]]:
-    """Writes records to a file that takes its name when it is complete."""
+    """Return a context that gives a function: it writes a record to `path` as a line of JSON.
+
+    The file takes its name when it is complete.
+    """
     to_json = json.JSONEncoder(ensure_ascii=False, default=asdict).encode
     with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
         yield lambda record: file.write(f"{to_json(record)}\n")

@@ -61,14 +61,14 @@ class Model(TomlTable):
 
 @cache
 def load_model(language: str, mode: str) -> Model | None:
-    """The model of a mode; None for a language without one."""
+    """Return the confidence model of a language and mode, None for a language without one."""
     models = json.loads(MODEL.read_text(encoding="utf-8"))
     weights = models.get(language, {}).get(mode)
     return None if weights is None else Model.of(weights, str(MODEL))
 
 
 def threshold(language: str, mode: str, minimum: float | None) -> float:
-    """The minimum confidence of a pair: `minimum`, or the mode's default.
+    """Return the minimum confidence of a pair: `minimum`, or the mode's default if it is None.
 
     The default is .55 in `standalone` if the language has a model, else 0. Raises `ConfigError`
     for a threshold above 0 without a model.
@@ -87,7 +87,7 @@ def threshold(language: str, mode: str, minimum: float | None) -> float:
 def features(
     batch: Batch, matches: Matches, spans: tuple[SpanColumn, SpanColumn]
 ) -> dict[str, Floats]:
-    """The model's features by name [pairs]: lengths in words, distances, depths, tags.
+    """Return the model's features by name [pairs]: lengths in words, distances, depths, tags.
 
     Lengths, distances and counts are `log(1 + n)`, all others 0 or 1.
     """
@@ -173,7 +173,7 @@ def features(
 
 
 def _oddities(batch: Batch) -> BoolArray:
-    """Tokens that no correct English tree has.
+    """Mark the tokens that no correct English tree has.
 
     They are a second subject of a word, a preposition or an auxiliary of a subject, and a
     subordinator of the root.
@@ -189,9 +189,9 @@ def _oddities(batch: Batch) -> BoolArray:
 
 
 def _depth(batch: Batch, tokens: Ints) -> Ints:
-    """How many heads are above each token."""
-    depth, at = np.zeros(len(tokens), dtype=np.int32), batch.head[tokens]
+    """Return how many heads are above each token, at most `MAX_DEPTH`."""
+    depth, ancestor = np.zeros(len(tokens), dtype=np.int32), batch.head[tokens]
     for _ in range(MAX_DEPTH):
-        depth += at >= 0
-        at = np.where(at >= 0, batch.head[at], -1)
+        depth += ancestor >= 0
+        ancestor = np.where(ancestor >= 0, batch.head[ancestor], -1)
     return depth

@@ -143,13 +143,13 @@ def extract(
 
 
 def _columns(batch: Batch, settings: PairSettings) -> PairColumns:
-    """The steps of extraction, each for all candidates of a batch."""
+    """Return the pairs of a batch: each step of extraction is done for all candidates at once."""
     patterns = batch.patterns
     rejected: list[tuple[Matches, list[str]]] = []
     matches = find_candidates(batch)
 
     def without(failed: BoolArray, reasons: NDArray[np.str_]) -> Matches:
-        """Keep the failed candidates with their reasons; returns the others."""
+        """Add the failed candidates to `rejected` with their reasons; return the others."""
         rejected.append((matches.take(failed), reasons[failed].tolist()))
         return matches.take(~failed)
 
@@ -180,11 +180,11 @@ def _columns(batch: Batch, settings: PairSettings) -> PairColumns:
 
 
 def _foreign(batch: Batch) -> BoolArray:
-    """Which documents are clearly not in the table's language."""
-    n = len(batch.documents)
+    """Return for each document whether it is clearly not in the table's language."""
+    count = len(batch.documents)
     document = batch.row_doc[batch.row]
-    words = np.bincount(document[batch.listed("spelled")], minlength=n)
-    frequent = np.bincount(document[batch.listed("frequent")], minlength=n)
+    words = np.bincount(document[batch.listed("spelled")], minlength=count)
+    frequent = np.bincount(document[batch.listed("frequent")], minlength=count)
     foreign: BoolArray = is_foreign(words, frequent) & bool(batch.patterns.table.frequent)
     return foreign
 
@@ -305,6 +305,7 @@ class Extractor:
         return extract(ready, self.parser.parse(to_parse), self.settings, self.parser.scheme)
 
     def _with_sentences(self, document: Document) -> Document:
+        """Return the document with its gold sentences if they are wanted, else split by rules."""
         if self.gold_sentences and document.sentences is not None:
             return document
         assert document.paragraphs is not None
@@ -313,6 +314,7 @@ class Extractor:
         )
 
     def _parser(self, parser: str | Parser, settings: dict[str, Any]) -> Parser:
+        """Return the parser object, or the parser with that name and these settings."""
         if not isinstance(parser, str):
             if settings:
                 raise ConfigError(f"{', '.join(settings)}: a parser object has its own settings")
@@ -337,13 +339,17 @@ class Extractor:
 
 @cache
 def _extractor(keywords: bytes) -> Extractor:
-    """A worker's extractor, made once: pickled keywords can be a cache's key, a dict cannot."""
+    """Return the extractor of a worker process, made once from pickled keywords.
+
+    A dict of keywords could not be the cache's key.
+    """
     return Extractor(**pickle.loads(keywords))
 
 
 def _extract_chunk(
     keywords: bytes, documents: list[Document]
 ) -> tuple[list[pa.RecordBatch], list[Reject]]:
+    """Return the pairs (rows of `PAIRS`) and rejects of some documents, in a worker process."""
     rejects: list[Reject] = []
     extractor = _extractor(keywords)
     extractor.on_reject = rejects.append

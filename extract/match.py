@@ -213,6 +213,7 @@ class _Heads:
         return self.batch.patterns.words(words)[self.batch.word[tokens]]
 
     def marker_fits(self, row: Pattern, matches: Matches, which: Ints) -> BoolArray:
+        """Whether the markers of the matches `which` meet the row's conditions on the marker."""
         token = matches.token[which]
         fits = self.under(row.deprels, token) & self.batch.has(token, row.tags)
         if row.not_before:
@@ -246,7 +247,7 @@ class _Heads:
         return placed
 
     def s2(self, row: Pattern, token: Ints) -> Ints:
-        """S2's head, -1 if there is none."""
+        """Return the head of S2 for each marker (its head token), -1 if there is none."""
         batch, head = self.batch, self.batch.head[token]
         if row.s2 == "self":
             return token
@@ -262,6 +263,7 @@ class _Heads:
         return head
 
     def s2_fits(self, row: Pattern, s2: Ints) -> BoolArray:
+        """Whether each S2 (its head) meets the conditions of the row."""
         batch = self.batch
         fits = batch.has(s2, row.s2_needs, row.s2_lacks)
         if row.s2_deprels:
@@ -278,7 +280,7 @@ class _Heads:
         return fits
 
     def s1(self, row: Pattern, token: Ints, s2: Ints) -> Ints:
-        """S1's head, -1 if there is none, `PREVIOUS` for the previous sentence."""
+        """Return the head of each S1, -1 if there is none, `PREVIOUS` for the previous sentence."""
         batch, head = self.batch, self.batch.head
         if row.s1 == "previous":
             return np.where(batch.row_linked[batch.row[s2]], PREVIOUS, -1).astype(np.int32)
@@ -358,6 +360,6 @@ class _Heads:
 
 
 def _last_before(marked: BoolArray) -> Ints:
-    """For each token the last marked token before it; -1 if there is none."""
+    """Return for each token the last marked token before it, -1 if there is none."""
     running = np.maximum.accumulate(np.where(marked, np.arange(len(marked), dtype=np.int32), -1))
     return np.concatenate([np.array([-1], dtype=running.dtype), running[:-1]])

@@ -53,6 +53,7 @@ def seen(text: str) -> tuple[str, NDArray[np.int64]]:
     widths = np.ones(len(text) + 1, dtype=np.int64)
 
     def shown(match: re.Match[str]) -> str:
+        """Return what the parser gets for a match, and note its width in `widths`."""
         if match[0] == "." and not _shortens(text, match.start()):
             return "."
         letters = unicodedata.normalize("NFKC", match[0]) if re.match(_PRINTED, match[0]) else ""

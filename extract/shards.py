@@ -112,6 +112,7 @@ def iter_parses(folder: Path | Sequence[Path]) -> Iterator[ParsedDocument]:
 
 
 def _read(batch: pa.RecordBatch, strings: StringTable) -> Iterator[ParsedDocument]:
+    """Yield the parsed documents of an Arrow batch, with codes of `strings` for their strings."""
     columns: dict[str, list[Ints]] = {}
     for name in ("sentence", "size", *NUMBERS, *NAMES):
         column = batch.column(name)

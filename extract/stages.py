@@ -157,6 +157,7 @@ def _parser(settings: ParseSettings) -> Any:
 
 
 def _parse_shard(settings: ParseSettings, documents: list[Document], path: Path) -> None:
+    """Parse the documents of one shard, and write the parses and their counts to `path`."""
     parser = _parser(settings)
     skipped: Counter[str] = Counter()
     parser.on_skip = lambda reject: skipped.update([reject.reason])
@@ -173,12 +174,13 @@ def _parse_shard(settings: ParseSettings, documents: list[Document], path: Path)
 
 
 def _extract_shard(columns: Iterable[PairColumns], path: Path) -> None:
+    """Write the pairs of one shard, batch by batch, and the counts of its rejects to `path`."""
     rows: list[pa.RecordBatch] = []
     documents, markers, reasons = 0, Counter[str](), Counter[str]()
-    for of_batch in columns:
-        rows.append(of_batch.to_arrow())
-        documents += len(of_batch.batch.documents)
-        for reject in of_batch.rejects():
+    for batch_columns in columns:
+        rows.append(batch_columns.to_arrow())
+        documents += len(batch_columns.batch.documents)
+        for reject in batch_columns.rejects():
             markers[reject.marker] += 1
             reasons[reject.reason] += 1
     table = pa.Table.from_batches(rows, PAIRS)
@@ -193,7 +195,7 @@ def _extract_shard(columns: Iterable[PairColumns], path: Path) -> None:
 
 
 def _summed(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Nested counts added up, with sorted keys."""
+    """Add up nested counts key by key; the keys of the result are sorted."""
     total: dict[str, Any] = {}
     for part in parts:
         for key, value in part.items():

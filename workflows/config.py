@@ -14,7 +14,7 @@ from pathlib import Path
 from corpora.declared import Loc, anchored
 from corpora.errors import ConfigError, expanded, nearest
 from corpora.readers import parse_spec, split_spec
-from corpora.readers.files import hidden
+from corpora.readers.files import is_hidden
 from corpora.readers.source import root_of
 from corpora.toml import TomlFile
 from workflows.tables import SAMPLE, BuildFile, Source, located
@@ -99,7 +99,7 @@ def _expand(build: BuildFile) -> list[Source]:
             matches = [
                 _one_of(source, kind, path, root)
                 for path in sorted(base.glob(pattern.lstrip("/")))
-                if not hidden(path.relative_to(root))
+                if not is_hidden(path.relative_to(root))
             ]
         sources += matches or [source.model_copy(update={"spec": f"{kind}:{place}"})]
     return sources

@@ -16,7 +16,7 @@ from typing import Any
 from corpora.declared import portable
 from corpora.errors import DiscorporaError, InputError, expanded
 from corpora.readers import parse_spec, split_spec
-from corpora.readers.source import below
+from corpora.readers.source import path_below
 from corpora.store.atomic import MANIFEST, is_complete, read_json, sha256, write_json
 from workflows.settings import discorpora
 from workflows.tables import SAMPLE, Source
@@ -100,7 +100,7 @@ class SourceRecord:
         whole = hashlib.sha256(f"{reader.name}\n".encode())
         self.files = seen(files, root)
         for path, one in self.files.items():
-            whole.update(f"{below(target, path)}\0{one.sha256}\n".encode())
+            whole.update(f"{path_below(target, path)}\0{one.sha256}\n".encode())
         self.fingerprint = whole.hexdigest()
 
     def check(self) -> None:

@@ -60,7 +60,7 @@ READERS = Registry(
 BARE = ("text", "jsonl", "parquet", "conllu", "wikipedia", "rst", "peerread", "cnn")
 """The kinds of bare paths, by their suffixes."""
 
-_OWN = re.compile(rf"(?P<reference>{REFERENCE.pattern}):(?P<target>.*)", re.DOTALL)
+_CUSTOM = re.compile(rf"(?P<reference>{REFERENCE.pattern}):(?P<target>.*)", re.DOTALL)
 """`package.module:Class:PATH` or `FILE.py:Class:PATH`."""
 
 
@@ -71,7 +71,7 @@ def open_source(
     on_bad: OnBad | None = None,
     skipped: Counter[str] | None = None,
 ) -> Iterator[Document]:
-    """The documents of the source `spec` with its layers, in constant memory.
+    """Yield the documents of the source `spec` with their layers, in constant memory.
 
     `spec` is `kind:PATH_OR_ID`, a bare path whose suffix determines the kind, or for a custom
     reader `package.module:Class:PATH` or `FILE.py:Class:PATH`. `options` are the reader's fields
@@ -92,42 +92,43 @@ def open_source(
 def opened(
     spec: str, options: Mapping[str, Any] | None = None, *, on_bad: OnBad | None = None
 ) -> tuple[Reader, Source]:
-    """The reader of `spec` with its options, and the source with its files.
+    """Return the reader of `spec`, made from `options`, and the source, which lists its files.
 
-    For builders that read more from a source than documents (`corpora.tasks.coherence_tests`).
+    Builders that read more from a source than documents use it (`corpora.tasks.coherence_tests`).
     Raises as `open_source` does before the first document.
     """
     kind, target = parse_spec(spec)
-    given = dict(options or {})
-    name = str(given.pop("name", ""))
-    reader = kind.of(given, f"source {kind.name}")
+    fields = dict(options or {})
+    name = str(fields.pop("name", ""))
+    reader = kind.of(fields, f"source {kind.name}")
     files = kind.find(target)
     if not name:  # without folders of this machine; a dataset of the Hub has no files here
-        there, parts = expanded(target).exists(), Path(target).parts
-        parts = tuple(part for part in parts if there or not glob.has_magic(part))
+        exists, parts = expanded(target).exists(), Path(target).parts
+        parts = tuple(part for part in parts if exists or not glob.has_magic(part))
         name = f"{kind.name}:{parts[-1] if files and parts else target}"
     return reader, Source(kind.name, target, files, reader.language, name, on_bad or fail)
 
 
 def parse_spec(spec: str) -> tuple[type[Reader], str]:
-    """The reader of a source spec, and its path or id. Only that reader is imported."""
+    """Return the reader class of a source spec, and its path or id. Imports only that reader."""
     kind, target = split_spec(spec)
     return READERS.find(kind), target
 
 
 def split_spec(spec: str) -> tuple[str, str]:
-    """The kind of a source spec, or the reference of its reader, and its path or id.
+    """Return the kind of a source spec and its path or id: `("text", "books/")` of `text:books/`.
 
+    For a custom reader the kind is its reference, `package.module:Class` or `FILE.py:Class`.
     Raises `InputError` for a spec without a kind.
     """
     kind, colon, target = spec.partition(":")
     if colon and kind in READERS:
         return kind, target
-    there = os.path.exists(spec)  # noqa: PTH110 (a `Path` raises for a text too long for a name)
-    if not there and (own := _OWN.fullmatch(spec)):
-        return own["reference"], own["target"]
+    exists = os.path.exists(spec)  # noqa: PTH110 (a `Path` raises for a text too long for a name)
+    if not exists and (custom := _CUSTOM.fullmatch(spec)):
+        return custom["reference"], custom["target"]
     kinds = f"kinds are {', '.join(f'{name}:' for name in READERS)}"
-    if colon and not {"/", "."} & set(kind) and not there:
+    if colon and not {"/", "."} & set(kind) and not exists:
         raise InputError(
             f"unknown kind of source {kind!r} in {spec!r}", hint=nearest(kind, READERS) + kinds
         )
@@ -137,20 +138,24 @@ def split_spec(spec: str) -> tuple[str, str]:
     raise InputError(f"{spec!r} has no kind of source", hint=f"write kind:PATH; {kinds}")
 
 
-def _licence(written: str) -> str:
-    """The id of a record's licence, "" if it has none; `Refused` for one that is not known."""
-    id = written and licences.named(written)
+def _licence_id(name: str) -> str:
+    """Return the id of the licence that a record names, "" if it names none. Raises `Refused` for
+    an unknown licence."""
+    id = name and licences.named(name)
     if id is not None:
         return id
-    near = nearest(written.lower(), map(str.lower, licences.TABLE))
-    way = "with replace_licences = true the option licence replaces it"
-    raise Refused(f"bad licence: {written[:60]!r} is not known: {near}{way}")
+    near = nearest(name.lower(), map(str.lower, licences.TABLE))
+    advice = "with replace_licences = true the option licence replaces it"
+    raise Refused(f"bad licence: {name[:60]!r} is not known: {near}{advice}")
 
 
 def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
-    """The documents of an open source, their ids checked; `source` counts. Raises as `open_source`
-    does from the first document on."""
-    seen, spec = SeenIds(), f"{source.kind}:{source.target}"
+    """Yield the documents that `reader` reads from `source`: ids, language and licence are checked.
+
+    `source` counts documents and bad records. Raises `InputError` for a repeated id and for a
+    source without documents.
+    """
+    seen_ids, spec = SeenIds(), f"{source.kind}:{source.target}"
     for document in reader.documents_only(reader.read(source)):
         where = str(source.where or spec)
         try:
@@ -160,11 +165,11 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
             document.language = code = LANGUAGES.get(language.lower(), language)
             known = not code or is_code(code)
             expect(known, f"bad language: {code[:40]!r} is no code such as en")
-            document.licence = _licence(document.licence) or reader.licence_of()
+            document.licence = _licence_id(document.licence) or reader.licence_of()
         except Refused as refusal:
             source.refuse(refusal.record(f"{where}: document {document.id[:80]!r}"))
             continue
-        if not seen.add(document.id):
+        if not seen_ids.add(document.id):
             hint = "ids must be unique in a source: rename or remove one of the files"
             if "id_prefix" in type(reader).model_fields and len(source.files) > 1:
                 hint += ', or number each apart: id_prefix = "{file}/"'
@@ -177,18 +182,18 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
         source.good += 1
         yield document
     if left_out := source.skipped[OF_GUTENBERG]:
-        said = "%s: left out %s of Project Gutenberg's header and licence"
-        log.warning(said, source.name, amount(left_out, "paragraph"))
+        warning = "%s: left out %s of Project Gutenberg's header and licence"
+        log.warning(warning, source.name, amount(left_out, "paragraph"))
     if source.good:
         for remark, number in (+source.remarks).items():
             log.warning("%s: %s: %s", spec, amount(number, "document"), remark)
         return
-    passed = ", ".join(f"{what} ({n:,})" for what, n in sorted(source.skipped.items()) if n)
+    skipped = ", ".join(f"{what} ({n:,})" for what, n in sorted(source.skipped.items()) if n)
     empty = "the source is empty, or in another format than its kind"
-    hint = f"skipped: {passed}" if passed else empty
+    hint = f"skipped: {skipped}" if skipped else empty
     message = "there is no document in it"
     if first := source.first_bad:
-        many = f"{source.bad} bad records, the first one" if source.bad > 1 else "a bad record"
-        message += f": {many}: {first.where}: {first.reason}"
+        count = f"{source.bad} bad records, the first one" if source.bad > 1 else "a bad record"
+        message += f": {count}: {first.where}: {first.reason}"
         hint = f"fix it, or check that it has the format that {source.kind!r} reads"
     raise InputError(message, where=spec, hint=hint)

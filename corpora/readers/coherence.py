@@ -24,8 +24,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 
 from corpora.document import Document
 from corpora.errors import InputError, amount, chosen
-from corpora.readers.fields import NONE, Fields, Filled, Record, Texts, typed
-from corpora.readers.files import DOCUMENT_LIMIT, expect, find_files, taken
+from corpora.readers.fields import NONE, Fields, Filled, Record, Texts, json_type
+from corpora.readers.files import DOCUMENT_LIMIT, expect, find_files, good_record
 from corpora.readers.guarded import load_plain
 from corpora.readers.records import as_document
 from corpora.readers.released import Columns, Rated
@@ -55,7 +55,7 @@ SUFFIXES = (*PICKLES, ".jsonl", ".jsonl.gz")
 ANNOTATIONS = "_annotations"
 
 _VOTES = {"0": 1, 0: 1, "1": 0, 1: 0}
-"""The authors' code: 0 where `pos` scores higher, 1 where `neg` does."""
+"""Our vote (1 for `pos`) by the authors' code: 0 if `pos` reads better, 1 if `neg` does."""
 
 
 class Coherence(Reader):
@@ -72,19 +72,20 @@ class Coherence(Reader):
     @field_validator("licence")
     @classmethod
     def _known_sets(cls, licence: str | dict[str, str]) -> str | dict[str, str]:
-        """Without this check a misspelt set would silently get the licence of `default`."""
+        """Return `licence`, a table by test set; `ConfigError` if a key is not a test set. Without
+        this check a misspelt set would silently get the licence of `default`."""
         for name in licence if isinstance(licence, dict) else ():
             chosen("test set", name, (*SETS, "default"))
         return licence
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
-        """The pairs and the annotations beside them."""
+        """Return the files of pairs at `target` and the pickles of votes beside them, sorted."""
         files = find_files(target, cls.suffixes, kind=cls.name)
-        return sorted({*files, *(one for path in files for one in annotations_of(path))})
+        return sorted({*files, *(votes for path in files for votes in annotations_of(path))})
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """The coherent texts as documents, with their sentences as a layer.
+        """Yield the coherent texts as documents, with their sentences as a layer.
 
         A text that occurs several times in a file (once for each negative) is one document.
         """
@@ -99,19 +100,20 @@ class Coherence(Reader):
                 yield as_document(record, source, f"{stem}/{pair.text}")
 
     def set_of(self, path: Path) -> str:
-        """The test set of a file: the option `set`, or by its name (the authors' or ours).
+        """Return the test set of a file: the option `set`, or the one in the file's name.
 
-        Raises `InputError` if the name does not tell.
+        Raises `InputError` if the name has none.
         """
         name = path.name.lower()
-        probes = [one for one in SETS if one.startswith("probe_") and one[6:] in name]
+        probes = [probe for probe in SETS if probe.startswith("probe_")]
+        probes = [probe for probe in probes if probe.removeprefix("probe_") in name]
         if self.set or probes:
             return self.set or probes[0]
         if "insted" in name or "instead" in name:
             return "insted_cnn" if "cnn" in name else "insted"
-        for known in ("storycloze", "lmvlm"):
-            if known in name.replace("_", ""):
-                return known
+        for test_set in ("storycloze", "lmvlm"):
+            if test_set in name.replace("_", ""):
+                return test_set
         raise InputError(
             "cannot tell the test set from its name",
             where=str(path),
@@ -121,11 +123,11 @@ class Coherence(Reader):
 
 @dataclass(frozen=True, slots=True)
 class CoherencePair:
-    """A coherent text and a spoilt one, as sentences.
+    """A coherent text (`pos`) and an incoherent one (`neg`), as sentences.
 
     `text` is the id of the coherent one (several pairs share it where a record has `negs`),
     `reference` the file that the source names. `prompt` is the text that both continue. `votes` are
-    the annotators': 1 for `pos`, 0 for `neg`, -1 for neither.
+    the annotators': 1 for `pos`, 0 for `neg`, -1 for neither. `where` is the record's `file:line`.
     """
 
     id: str
@@ -139,10 +141,11 @@ class CoherencePair:
 
 
 def read_pairs(path: Path, on_bad: OnBad = fail) -> Iterator[CoherencePair]:
-    """The pairs of a pickle or of a JSON Lines file; one for each text of `negs`.
+    """Yield the pairs of a pickle or of a JSON Lines file, one for each incoherent text.
 
-    A record may have a `prompt` (a text or a list of sentences) and `votes`; a pickle of
-    annotations beside the file gives the votes of its records, in their order.
+    A record has one such text, `neg`, or a list of them, `negs`. It may have a `prompt` (a text or
+    a list of sentences) and `votes`; a pickle of annotations beside the file gives the votes of its
+    records, in their order.
 
     An invalid record goes to `on_bad`; by default the first one raises `InputError`. Raises
     `InputError` for a pickle with anything but plain values (`load_plain`), and for annotations
@@ -150,47 +153,52 @@ def read_pairs(path: Path, on_bad: OnBad = fail) -> Iterator[CoherencePair]:
     """
     records: Iterable[tuple[str, Any]] = json_rows(path)
     if path.name.endswith(PICKLES):
-        pairs = enumerate(_pickled(path, "a list of pairs"), 1)
+        pairs = enumerate(_list_in_pickle(path, "a list of pairs"), 1)
         records = ((f"{path}:{number}", record) for number, record in pairs)
-    coders: list[list[int]] = []
-    for beside in annotations_of(path):
-        for coder in _pickled(beside, "a list of votes for each annotator"):
-            # What is not a list has no votes, which are then too few.
-            given = coder if isinstance(coder, list | tuple) else ()
-            coders.append([_VOTES.get(v, -1) if isinstance(v, str | int) else -1 for v in given])
+    votes_by_coder: list[list[int]] = []
+    for votes_file in annotations_of(path):
+        for coder in _list_in_pickle(votes_file, "a list of votes for each annotator"):
+            # A value that is not a list counts as no votes: an error says that they are too few.
+            values = coder if isinstance(coder, list | tuple) else ()
+            votes_by_coder.append(
+                [_VOTES.get(v, -1) if isinstance(v, str | int) else -1 for v in values]
+            )
     count = 0
     for count, (where, record) in enumerate(records, 1):
         # A list of a pickle may contain itself: it is never printed.
         with refusing(on_bad, where, type(record)):
-            of = _Record.of(taken(record))
-            id = f"{path.name.partition('.')[0]}-{count - 1:04d}" if of.id is None else of.id
-            votes = tuple(coder[count - 1] for coder in coders if count <= len(coder))
-            negatives = {f"{id}:{number}": negative for number, negative in enumerate(of.negs)}
-            if of.neg is not None:
-                negatives, votes = {id: of.neg}, votes or of.votes
+            fields = _PairRecord.of(good_record(record))
+            number = f"{path.name.partition('.')[0]}-{count - 1:04d}"
+            id = number if fields.id is None else fields.id
+            votes = tuple(coder[count - 1] for coder in votes_by_coder if count <= len(coder))
+            negatives = {f"{id}:{index}": text for index, text in enumerate(fields.negs)}
+            if fields.neg is not None:
+                negatives, votes = {id: fields.neg}, votes or fields.votes
             expect(negatives, "not a pair: expected 'neg', or a list 'negs'")
-            about = (where, str(of.reference_file)[:512], tuple(of.prompt), votes)
+            shared = (where, str(fields.reference_file)[:512], tuple(fields.prompt), votes)
             for key, neg in negatives.items():
-                yield CoherencePair(key, id, of.pos, neg, *about)
-    if any(len(coder) != count for coder in coders):
+                yield CoherencePair(key, id, fields.pos, neg, *shared)
+    if any(len(coder) != count for coder in votes_by_coder):
         raise InputError(
             f"{amount(count, 'record')}, but annotations of "
-            f"{', '.join(str(len(coder)) for coder in coders)}",
+            f"{', '.join(str(len(coder)) for coder in votes_by_coder)}",
             where=str(path),
             hint=f"the file *{ANNOTATIONS}.pkl beside it belongs to another one",
         )
 
 
 def with_group(pairs: Iterable[CoherencePair]) -> Iterator[tuple[str, CoherencePair]]:
-    """Each pair with a key that dependent pairs share.
+    """Yield each pair behind the key of its group; pairs of one group are not independent.
 
-    The key is the file that it names, else the first text of its prompt, else its own text.
+    The key is the pair's `reference`, else the `text` of the first pair with the same prompt, else
+    its own `text`.
     """
-    prompts: dict[tuple[str, ...], str] = {}
+    first_texts: dict[tuple[str, ...], str] = {}  # by prompt
     for pair in pairs:
-        prompted = any(map(str.strip, pair.prompt))
-        alone = prompts.setdefault(pair.prompt, pair.text) if prompted else pair.text
-        yield pair.reference or alone, pair
+        key = pair.text
+        if any(map(str.strip, pair.prompt)):
+            key = first_texts.setdefault(pair.prompt, pair.text)
+        yield pair.reference or key, pair
 
 
 def is_annotations(path: Path) -> bool:
@@ -199,21 +207,22 @@ def is_annotations(path: Path) -> bool:
 
 
 def annotations_of(path: Path) -> list[Path]:
-    """The pickle of votes beside a pickle of pairs, if there is one."""
-    wanted = f"{path.stem}{ANNOTATIONS}".lower()
+    """Return the pickle of votes beside a pickle of pairs, as a list of one path or none."""
+    name = f"{path.stem}{ANNOTATIONS}".lower()
     files = path.parent.glob("*.p*kl*") if path.suffix in PICKLES else ()
-    return [file for file in files if is_annotations(file) and file.stem.lower() == wanted][:1]
+    return [file for file in files if is_annotations(file) and file.stem.lower() == name][:1]
 
 
-def _pickled(path: Path, expected: str) -> list[Any]:
-    """The list in a pickle of plain values."""
+def _list_in_pickle(path: Path, expected: str) -> list[Any]:
+    """Return the list in a pickle of plain values; `InputError` names `expected` if it has none."""
     value = load_plain(path)
     if not isinstance(value, list | tuple):
-        raise InputError(f"a pickle of {typed(value)}, expected {expected}", where=str(path))
+        raise InputError(f"a pickle of {json_type(value)}, expected {expected}", where=str(path))
     return list(value)
 
 
-def _bounded(sentences: tuple[str, ...], field: ValidationInfo) -> tuple[str, ...]:
+def _checked_text(sentences: tuple[str, ...], field: ValidationInfo) -> tuple[str, ...]:
+    """Return the sentences of a text; `Refused` if the text is too long or all are empty."""
     name = field.field_name
     within = sum(map(len, sentences)) <= DOCUMENT_LIMIT
     expect(within, f"too long: {name!r} has more than {DOCUMENT_LIMIT:,} characters")
@@ -223,12 +232,12 @@ def _bounded(sentences: tuple[str, ...], field: ValidationInfo) -> tuple[str, ..
 
 SHORT = Field(max_length=10_000, fail_fast=True)
 LISTED = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
-Sentences = Annotated[tuple[str, ...], SHORT, LISTED, AfterValidator(_bounded)]
+Sentences = Annotated[tuple[str, ...], SHORT, LISTED, AfterValidator(_checked_text)]
 """The sentences of a text."""
 
 
-class _Record(Fields):
-    """A coherent text and a spoilt one, or several."""
+class _PairRecord(Fields):
+    """A coherent text (`pos`) and one incoherent text (`neg`), or several (`negs`)."""
 
     id: str | None = None
     pos: Sentences
@@ -258,12 +267,12 @@ class SummEval(Rated):
     paper = "Fabbri et al. 2021"
 
     def columns(self, record: Record, path: Path) -> Iterator[Columns]:
-        """A summary, those of an article in one group; the rating is the experts' mean.
+        """Yield the row of a summary: its `rating` is the mean of its experts' `ratings` (1 to 5).
 
-        The id is `ARTICLE/SYSTEM`; `ratings` of its coherence are from 1 to 5, one an expert.
+        The id is `ARTICLE/SYSTEM`; the summaries of an article are a group.
         """
-        of = _Summary.of(record)
-        name = f"{check_id(of.id)}/{check_id(of.model_id)}"
-        ratings = [expert.coherence for expert in of.expert_annotations]
-        about = {"id": name, "group": of.id, "title": "", "text": of.decoded, "split": "test"}
-        yield "summeval", about | {"ratings": ratings, "rating": fmean(ratings)}
+        summary = _Summary.of(record)
+        name = f"{check_id(summary.id)}/{check_id(summary.model_id)}"
+        ratings = [expert.coherence for expert in summary.expert_annotations]
+        row = {"id": name, "group": summary.id, "title": "", "text": summary.decoded}
+        yield "summeval", row | {"split": "test", "ratings": ratings, "rating": fmean(ratings)}

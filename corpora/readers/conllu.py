@@ -20,9 +20,9 @@ from corpora.readers.files import DOCUMENT_LIMIT, LINES_LIMIT, TOO_LONG, Refused
 from corpora.readers.source import Reader, SeenIds, Source
 
 _CAPTION = re.compile(r"\s*caption\b.*\((\d{1,3}) s\)\s*$")
-"""How many sentences a caption has, in a block of `newpar_block`."""
-_RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
-_EMPTY_NODE = re.compile(r"\d+\.\d+")
+"""A caption in `newpar_block`, with its number of sentences: `caption (2 s)`."""
+_RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")  # the word numbers of a multiword token: 3-4
+_EMPTY_NODE = re.compile(r"\d+\.\d+")  # the number of an empty node: 8.1
 MASKED = (
     "masked text: underscores stand for the words; the corpus's own script restores them "
     "(DISRPT: process_underscores.py, GUM: get_text.py)"
@@ -34,7 +34,7 @@ Unit = tuple[str, str, int]
 
 
 class BrokenTree(Refused):
-    """The heads of a sentence are no tree."""
+    """The heads of a sentence do not make a tree."""
 
 
 class Conllu(Reader):
@@ -48,73 +48,76 @@ class Conllu(Reader):
     word may have nine columns."""
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """The documents of CoNLL-U files.
+        """Yield the documents of a CoNLL-U file.
 
         The id is `newdoc id`, or the file's path without suffix; the group is the file, or the
         document if its file has only one. A document with a bad sentence is rejected as a whole:
         its text would have a gap. One whose words are masked by underscores is skipped. Raises
         `InputError` if a document continues after another one began.
         """
-        names = SeenIds()
-        held: Document | None = None  # the first one, until it is known whether another follows
-        for number, building in enumerate(_of_file(path, stem, source, self.trees)):
-            document = building.document()
-            if document is not None and not names.add(document.id):
+        seen_ids = SeenIds()
+        first: Document | None = None  # waits until it is known whether another one follows
+        for number, builder in enumerate(_builders_of(path, stem, source, self.trees)):
+            document = builder.document()
+            if document is not None and not seen_ids.add(document.id):
                 raise InputError(
                     f"two documents have the id {document.id!r}",
-                    where=building.where,
+                    where=builder.where,
                     hint="this `newdoc id` stands in the file before, with another one between: "
                     "move its sentences together, or rename one of the two",
                 )
             if document is not None:
-                document.licence = self.licence_of(building.meta.get("genre", ""))
-            for ready in filter(None, (held, document) if number else ()):
-                ready.group = stem
-                source.where = path if ready is held else building.where
-                yield ready
-            held = None if number else document
-        if held is not None:
-            yield held
+                document.licence = self.licence_of(builder.meta.get("genre", ""))
+            if number == 0:
+                first = document
+                continue
+            for one_of_several in filter(None, (first, document)):
+                one_of_several.group = stem
+                source.where = path if one_of_several is first else builder.where
+                yield one_of_several
+            first = None
+        if first is not None:
+            yield first
 
 
-def _of_file(path: Path, stem: str, source: Source, trees: bool) -> Iterator[_Building]:
-    """The complete documents of a file."""
-    building = _Building(stem, f"{path}:1", source, trees)
+def _builders_of(path: Path, stem: str, source: Source, trees: bool) -> Iterator[_DocumentBuilder]:
+    """Yield a builder for each document of a file, when it has all of the document's sentences."""
+    builder = _DocumentBuilder(stem, f"{path}:1", source, trees)
     comments: list[str] = []
     lines: list[str] = []
     count = size = 0
     for number, line in enumerate(chain(read_lines(path), [""]), 1):
         where = f"{path}:{number}"
         size += len(line) if isinstance(line, str) else 0
-        if size > DOCUMENT_LIMIT or building.lines + len(lines) + len(comments) > LINES_LIMIT:
-            building.refuse(where, TOO_LONG)
-            comments, lines, size = [], [], 0  # of what follows nothing is kept
+        if size > DOCUMENT_LIMIT or builder.lines + len(lines) + len(comments) > LINES_LIMIT:
+            builder.refuse(where, TOO_LONG)
+            comments, lines, size = [], [], 0  # a rejected document keeps nothing that follows
         if isinstance(line, BadRecord):
-            building.refuse(line.where, line.reason, line.value)
+            builder.refuse(line.where, line.reason, line.value)
         elif not line or line.isspace():
-            building.add(comments, lines, path, number - len(lines))
+            builder.add(comments, lines, path, number - len(lines))
             comments, lines, size = [], [], 0
         elif line[0] != "#":
             lines.append(line)
         elif lines:
-            building.refuse(where, "comment: between the words of a sentence", line)
+            builder.refuse(where, "comment: between the words of a sentence", line)
         elif line[1:].lstrip().startswith("newdoc"):
             name = line.partition("=")[2].strip()
-            if count and name == building.name:
+            if count and name == builder.name:
                 continue  # some corpora repeat the id before each sentence
-            if count or building.begun:
-                yield building
+            if count or builder.begun:
+                yield builder
             count += 1
-            building = _Building(name or f"{stem}:{count:06d}", where, source, trees)
+            builder = _DocumentBuilder(name or f"{stem}:{count:06d}", where, source, trees)
         else:
             comments.append(line)
-    if count or building.begun:
-        yield building
+    if count or builder.begun:
+        yield builder
 
 
 @dataclass(slots=True)
-class _Building:
-    """A document that grows sentence by sentence."""
+class _DocumentBuilder:
+    """A document to which sentences are added one by one."""
 
     name: str
     where: str
@@ -122,25 +125,26 @@ class _Building:
     trees: bool
     broken: bool = False
     meta: dict[str, str] = field(default_factory=dict)
-    pieces: list[str] = field(default_factory=list)
-    at: int = 0
+    pieces: list[str] = field(default_factory=list)  # sentences, and the white space between them
+    length: int = 0  # characters in `pieces`
     lines: int = 0
-    glued: bool = False
+    glued: bool = False  # whether no space follows the last sentence
     refused: bool = False
     paragraphs: Spans = field(default_factory=Spans)
     sentences: Spans = field(default_factory=Spans)
     tokens: Tokens = field(default_factory=Tokens)
     headings: list[bool] = field(default_factory=list)
     captions: Spans = field(default_factory=Spans)
-    in_caption: int = 0
+    in_caption: int = 0  # sentences of the last caption that are still to come
     sentence_ids: set[str] = field(default_factory=set)
 
     @property
     def begun(self) -> bool:
+        """Whether the document has a sentence or metadata, or was rejected."""
         return bool(self.pieces) or self.refused or bool(self.meta)
 
     def refuse(self, where: str, reason: str, value: str = "") -> None:
-        """Reject the document, once, and keep nothing of it."""
+        """Reject the document for `reason`, and drop its sentences; only the first call counts."""
         if not self.refused:
             self.refused = True
             self.pieces, self.tokens, self.lines = [], Tokens(), 0
@@ -148,7 +152,7 @@ class _Building:
             self.source.refuse(BadRecord(where, reason, value[:200]))
 
     def add(self, comments: list[str], lines: list[str], path: Path, first: int) -> None:
-        """Add the sentence of `lines`, which begin at line `first` of the file."""
+        """Add a sentence: its `comments`, and the `lines` of its words from line `first` on."""
         if self.refused:
             return
         self.lines += len(comments) + len(lines)
@@ -171,41 +175,42 @@ class _Building:
         if not lines or self.refused:
             return
         gap = PARAGRAPH_BREAK if new_paragraph else "" if self.glued else " "
-        at = self.at + (len(gap) if self.pieces else 0)
+        start = self.length + (len(gap) if self.pieces else 0)
         try:
-            expect(at <= DOCUMENT_LIMIT, TOO_LONG)
-            text, self.glued = self._sentence(lines, at)
+            expect(start <= DOCUMENT_LIMIT, TOO_LONG)
+            text, self.glued = self._add_words(lines, start)
         except Refused as refusal:
             line = int(refusal.where or 0)
             self.refuse(f"{path}:{first + line}", str(refusal), lines[line])
             return
         self.pieces += [gap, text] if self.pieces else [text]
-        self.at = at + len(text)
-        self.sentences.add(at, self.at)
+        self.length = end = start + len(text)
+        self.sentences.add(start, end)
         if new_caption:
-            self.captions.add(at, self.at)
+            self.captions.add(start, end)
         elif self.in_caption:
-            self.captions.end[-1] = self.at
+            self.captions.end[-1] = end
         self.in_caption = max(0, self.in_caption - 1)
         if new_paragraph:
-            self.paragraphs.add(at, self.at)
+            self.paragraphs.add(start, end)
             self.headings.append(heading)
         else:
-            self.paragraphs.end[-1] = self.at
+            self.paragraphs.end[-1] = end
 
-    def _sentence(self, lines: list[str], at: int) -> tuple[str, bool]:
-        """What `add_sentence` returns, without the tree if it may be broken."""
+    def _add_words(self, lines: list[str], start: int) -> tuple[str, bool]:
+        """Add the words of a sentence that starts at character `start`, as `add_sentence` does. If
+        the document needs no trees, a broken one turns them off for the rest of it."""
         if self.trees:
-            return add_sentence(lines, at, self.tokens)
+            return add_sentence(lines, start, self.tokens)
         lines = [_with_ten_columns(line) for line in lines]
         try:
-            return add_sentence(lines, at, self.tokens, tree=not self.broken)
+            return add_sentence(lines, start, self.tokens, tree=not self.broken)
         except BrokenTree:
             self.broken = True
-            return add_sentence(lines, at, self.tokens, tree=False)
+            return add_sentence(lines, start, self.tokens, tree=False)
 
     def document(self) -> Document | None:
-        """The finished document, or `None` if it was rejected or its words are masked."""
+        """Return the finished document, `None` if it was rejected or its words are masked."""
         if not self.pieces:
             self.refuse(self.where, "no text: a document without a sentence")
         if self.refused:
@@ -231,28 +236,30 @@ class _Building:
         )
 
     def _sections(self, text: str) -> Sections:
-        """Sections between the headings; text before them or under the title is the lead.
+        """Return the sections between headings; text before them or under the title is the lead.
 
         A heading's depth is not known: all have level 2. A span covers the paragraphs below
         the heading, not the heading, which is a paragraph of the text. Nor does it cover a caption:
-        what stands behind it is a section with the same heading.
+        the text behind it is another section with the same heading.
         """
-        rows: list[tuple[int, str, int, int]] = [(1, "", 0, 0)]
+        rows: list[tuple[int, str, int, int]] = [(1, "", 0, 0)]  # level, heading, start, end
         title = self.meta.get("title", "").casefold()
-        for (start, end), heading in zip(self.paragraphs, self.headings, strict=True):
-            level, name, first, last = rows[-1]
-            if not heading:
-                rows[-1] = (level, name, start if first == last else first, end)
+        for (start, end), is_heading in zip(self.paragraphs, self.headings, strict=True):
+            level, heading, first, last = rows[-1]
+            if not is_heading:
+                rows[-1] = (level, heading, start if first == last else first, end)
             elif start or text[start:end].casefold() != title:
                 rows.append((2, text[start:end], end, end))
-        if not rows[0][3]:
+        lead_end = rows[0][3]
+        if not lead_end:
             del rows[0]
         for start, end in self.captions:
-            for at, (level, name, first, last) in enumerate(rows):
+            for index, (level, heading, first, last) in enumerate(rows):
                 if first <= start < last:
-                    parts = [(a, b) for a, b in ((first, start), (end, last)) if a < b]
+                    rest = [(a, b) for a, b in ((first, start), (end, last)) if a < b]
                     # The heading of a section that is nothing but a caption stays.
-                    rows[at : at + 1] = [(level, name, *part) for part in parts or [(end, end)]]
+                    sections = [(level, heading, *span) for span in rest or [(end, end)]]
+                    rows[index : index + 1] = sections
                     break
         return Sections(*map(list, zip(*rows, strict=True)))
 
@@ -260,21 +267,23 @@ class _Building:
 def is_masked(text: str) -> bool:
     """Whether underscores stand for most words, as in releases without the text."""
     words = text.split() if "_" in text else []
-    written = sum(any(map(str.isalnum, word)) for word in words)
-    return written < sum("_" in word and not any(map(str.isalnum, word)) for word in words)
+    readable = [any(map(str.isalnum, word)) for word in words]
+    masked = ["_" in word and not letters for word, letters in zip(words, readable, strict=True)]
+    return sum(readable) < sum(masked)
 
 
 def _with_ten_columns(line: str) -> str:
-    """A word of nine columns (the last words of DISRPT's Russian documents) with an empty DEPS,
-    which nothing reads."""
+    """Return the line of a word with an empty column DEPS added if it has only nine columns. The
+    last words of DISRPT's Russian documents have nine. Nothing reads DEPS."""
     before, _, last = line.rpartition("\t")
-    return f"{before}\t_\t{last}" if before.count("\t") == 7 else line
+    nine_columns = line.count("\t") == 8
+    return f"{before}\t_\t{last}" if nine_columns else line
 
 
 def add_sentence(
-    lines: list[str], at: int, tokens: Tokens, *, tree: bool = True
+    lines: list[str], start: int, tokens: Tokens, *, tree: bool = True
 ) -> tuple[str, bool]:
-    """Add the words of a sentence that starts at code point `at` of its document to `tokens`.
+    """Add the words of a sentence that starts at character `start` of its document to `tokens`.
 
     Returns its text and whether no space follows it. Raises `Refused`, its `where` the index of the
     line, and leaves `tokens` unchanged, for another number of columns, word numbers that are not 1
@@ -288,36 +297,40 @@ def add_sentence(
     numbers = [row[0] for row in rows]
     words, units = _words_and_units(rows)
     columns = list(zip(*words, strict=True))
-    form = columns[1]
-    if not all(form):
-        raise Refused("form: a word without one", str(numbers.index(words[form.index("")][0])))
-    heads = _heads(columns[6], numbers, len(tokens)) if tree else [-1] * len(form)
+    forms, head_column = columns[1], columns[6]
+    if not all(forms):
+        raise Refused("form: a word without one", str(numbers.index(words[forms.index("")][0])))
+    heads = _heads(head_column, numbers, len(tokens)) if tree else [-1] * len(forms)
     tokens.head.extend(heads)
-    tokens.form.extend(form)
+    tokens.form.extend(forms)
     for name, column in (("upos", 3), ("xpos", 4), ("feats", 5), ("deprel", 7)):
         getattr(tokens, name).extend("" if value == "_" else value for value in columns[column])
     pieces: list[str] = []
-    laid = 0
-    space = False
+    word = 0
+    space_after = False
     for surface, misc, count in units:
-        for first, last in _place(form[laid : laid + count], surface):
-            tokens.start.append(at + first)
-            tokens.end.append(at + last)
-        laid += count
-        space = "SpaceAfter=No" not in misc.split("|")
-        pieces += [surface, " "] if space else [surface]
-        at += len(surface) + space
-    if space:
+        for first, last in _word_spans(forms[word : word + count], surface):
+            tokens.start.append(start + first)
+            tokens.end.append(start + last)
+        word += count
+        space_after = "SpaceAfter=No" not in misc.split("|")
+        pieces += [surface, " "] if space_after else [surface]
+        start += len(surface) + space_after
+    if space_after:
         pieces.pop()
     tokens.offsets.append(len(tokens.form))
-    return "".join(pieces), not space
+    return "".join(pieces), not space_after
 
 
 def _words_and_units(rows: list[list[str]]) -> tuple[list[list[str]], list[Unit]]:
-    """The rows of words, numbered 1 to n, and the units of the text, multiword tokens as one."""
+    """Return the rows of words, and the units of the text, of which a multiword token is one.
+
+    `rows` are the ten columns of each line of a sentence. Raises `Refused` unless the words are
+    numbered 1 to n.
+    """
     words: list[list[str]] = []
     units: list[Unit] = []
-    covered = 0
+    covered = 0  # the number of the last word in a multiword token
     for index, row in enumerate(rows):
         number, expected = row[0], len(words) + 1
         if number == str(expected):
@@ -337,42 +350,47 @@ def _words_and_units(rows: list[list[str]]) -> tuple[list[list[str]], list[Unit]
             units.append((row[1], row[9], covered - len(words)))
         elif not _EMPTY_NODE.fullmatch(number):
             raise Refused(f"word number: {number!r}, expected {expected}", str(index))
-    whole = words and covered <= len(words)
-    expect(whole, f"word number: {len(words) + 1} is missing", str(len(rows) - 1))
+    complete = words and covered <= len(words)
+    expect(complete, f"word number: {len(words) + 1} is missing", str(len(rows) - 1))
     return words, units
 
 
-def _place(words: Sequence[str], surface: str) -> list[tuple[int, int]]:
-    """The spans of a unit's words in its form: their own if they stand in it in order."""
+def _word_spans(words: Sequence[str], surface: str) -> list[tuple[int, int]]:
+    """Return the span of each word in `surface`, the written form of its unit. Words that do not
+    occur in it one behind the other (`de le` in `du`) all get the whole span."""
     spans: list[tuple[int, int]] = []
-    after = 0
+    end = 0
     for word in words:
-        place = surface.find(word, after)
-        if place < 0:
+        start = surface.find(word, end)
+        if start < 0:
             return [(0, len(surface))] * len(words)
-        after = place + len(word)
-        spans.append((place, after))
+        end = start + len(word)
+        spans.append((start, end))
     return spans
 
 
 def _heads(column: tuple[str, ...], numbers: list[str], base: int) -> list[int]:
-    """The heads as token indices of the document, -1 for a root, checked to be a forest."""
+    """Return the heads of a sentence's words as token indices of the document, -1 for a root.
+
+    `column` is the column HEAD, `numbers` the column ID of all lines, `base` the index of the first
+    word. Raises `BrokenTree` for an unknown head, no root or a cycle.
+    """
     count = len(column)
     known = set(map(str, range(count + 1)))
     for word, head in enumerate(column, 1):
         if head not in known:
-            said = f"{head[:40]!r} of word {word}, but the sentence has {amount(count, 'word')}"
-            raise BrokenTree(f"head: {said}", str(numbers.index(str(word))))
+            problem = f"{head[:40]!r} of word {word}, but the sentence has {amount(count, 'word')}"
+            raise BrokenTree(f"head: {problem}", str(numbers.index(str(word))))
     if "0" not in column:
         raise BrokenTree("no root: every word has a head", "0")
     heads = list(map(int, column))
-    marks = [-1] + [0] * count
+    visited_from = [-1] + [0] * count  # the word from which each node was reached; -1 for the root
     for word in range(1, count + 1):
         node = word
-        while not marks[node]:
-            marks[node] = word
+        while not visited_from[node]:
+            visited_from[node] = word
             node = heads[node - 1]
-        if node and marks[node] == word:
+        if node and visited_from[node] == word:
             reason = f"cycle: the heads of word {node} lead back to it"
             raise BrokenTree(reason, str(numbers.index(str(node))))
     return [base + head - 1 if head else -1 for head in heads]

@@ -9,25 +9,28 @@ from typing import Literal, NamedTuple
 
 from corpora.document import Document
 from corpora.errors import ConfigError
-from corpora.readers.files import expect, read_lines, taken
+from corpora.readers.files import expect, good_record, read_lines
 from corpora.readers.records import as_document
 from corpora.readers.source import OnBad, Reader, Source, fail, refusing
 
 log = logging.getLogger(__name__)
 
 
-class Form(NamedTuple):
-    """The content of a line: `labels` (none for BSO, whose negatives are made by swapping)."""
+class LineFormat(NamedTuple):
+    """What a line of a task holds: a label of `labels`, if there are any, and `sentences` texts.
+
+    BSO has no labels: its negatives are made by swapping the two sentences.
+    """
 
     sentences: int
     labels: tuple[str, ...] = ()
 
 
 TASKS = {
-    "SP": Form(5, ("0", "1", "2", "3", "4")),
-    "BSO": Form(2),
-    "DC": Form(6, ("0", "1")),
-    "SSP": Form(1, ("0", "1")),
+    "SP": LineFormat(5, ("0", "1", "2", "3", "4")),
+    "BSO": LineFormat(2),
+    "DC": LineFormat(6, ("0", "1")),
+    "SSP": LineFormat(1, ("0", "1")),
 }
 
 _LICENCES = {
@@ -57,7 +60,7 @@ class DiscoEval(Reader):
     """The task, if no folder of the path has its name."""
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """The texts of the examples as documents, with their sentences as a layer.
+        """Yield the texts of the examples as documents, with their sentences as a layer.
 
         SP: the five sentences with the moved one put back; the other four are in order in the files
         of arXiv, but not in the published files of Wikipedia (a warning says so;
@@ -77,19 +80,19 @@ class DiscoEval(Reader):
         if task == "SP" and domain == "wiki":
             log.warning("%s: %s", path, _NOT_IN_ORDER)
         licence = str(self.licence or _LICENCES.get(domain, ""))
-        for example in read_discoeval(task, path, source.refuse):
-            if task == "DC" and example.label == 0:
+        for row in read_discoeval(task, path, source.refuse):
+            if task == "DC" and row.label == 0:  # an incoherent text
                 continue
-            sentences = list(example.sentences)
+            sentences = list(row.sentences)
             if task == "SP":
-                sentences.insert(example.label, sentences.pop(0))
-            with source.refusing(example.where):
-                number = int(example.where.rpartition(":")[2])
+                sentences.insert(row.label, sentences.pop(0))
+            with source.refusing(row.where):
+                number = int(row.where.rpartition(":")[2])
                 record = {"sentences": sentences, "licence": licence}
                 yield as_document(record, source, f"{stem}:{number:06d}")
 
 
-class Example(NamedTuple):
+class DiscoEvalRow(NamedTuple):
     """A line: its label (-1 for BSO, whose lines have none) and its tokenised sentences."""
 
     label: int
@@ -97,23 +100,23 @@ class Example(NamedTuple):
     where: str
 
 
-def read_discoeval(task: str, path: Path, on_bad: OnBad = fail) -> Iterator[Example]:
-    """The examples of a file of `SP`, `BSO`, `DC` or `SSP`, unchanged.
+def read_discoeval(task: str, path: Path, on_bad: OnBad = fail) -> Iterator[DiscoEvalRow]:
+    """Yield the rows of a file of the task `SP`, `BSO`, `DC` or `SSP`, unchanged.
 
     An invalid line goes to `on_bad`; by default the first one raises `InputError`.
     """
     form = TASKS[task]
-    expected = form.sentences + bool(form.labels)
+    expected = form.sentences + (1 if form.labels else 0)
     for number, line in enumerate(read_lines(path), 1):
         where = f"{path}:{number}"
         with refusing(on_bad, where, line):
             if not line:
                 continue
-            fields = taken(line).split("\t")
+            fields = good_record(line).split("\t")
             reason = f"wrong number of fields: {len(fields)}, expected {expected} for {task}"
             expect(len(fields) == expected, reason)
             label = fields.pop(0) if form.labels else "-1"
             known = label in (form.labels or ("-1",))
             expect(known, f"bad label: {label[:20]!r}, expected one of {', '.join(form.labels)}")
             expect(all(map(str.strip, fields)), "no text: an empty sentence")
-            yield Example(int(label), tuple(fields), where)
+            yield DiscoEvalRow(int(label), tuple(fields), where)

@@ -38,10 +38,10 @@ _EXPECTED = {
 """The expected value, by pydantic's type of an error."""
 
 
-def typed(value: object) -> str:
-    """The JSON type of a value with its article, for a message; looks into one level of lists."""
+def json_type(value: object) -> str:
+    """Return the JSON type of a value for a message: `a string`, `a list that holds null`."""
     if isinstance(value, list | tuple) and value:
-        inside = ("a list" if isinstance(v, list | tuple) else typed(v) for v in value[:100])
+        inside = ("a list" if isinstance(v, list | tuple) else json_type(v) for v in value[:100])
         return f"a list that holds {' and '.join(sorted(set(inside)))}"
     names = (name for kind, name in _TYPES.items() if isinstance(value, kind))
     return next(names, "a number")
@@ -54,7 +54,7 @@ class Fields(BaseModel):
 
     @classmethod
     def of(cls, record: object) -> Self:
-        """The fields of a record; its `names`, where it has them, say how its file calls them.
+        """Return the fields of a record. A message calls a field as `record.names` do, if any.
 
         Raises `Refused` for a missing field and for a value of another type.
         """
@@ -62,32 +62,35 @@ class Fields(BaseModel):
             return cls.model_validate(record)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-        kind, value, loc = first["type"], first["input"], list(map(str, first["loc"]))
-        loc[:1] = [getattr(record, "names", {}).get(role, role) for role in loc[:1]]
-        field = f"field {'.'.join(loc)!r}" if loc else "the record"
+        kind, value, keys = first["type"], first["input"], list(map(str, first["loc"]))
+        keys[:1] = [getattr(record, "names", {}).get(role, role) for role in keys[:1]]
+        field = f"field {'.'.join(keys)!r}" if keys else "the record"
         if kind == "missing":
-            raise Refused(f"no {loc[-1]}: expected the {field}")
+            raise Refused(f"no {keys[-1]}: expected the {field}")
         if kind == "string_unicode":
             raise Refused(f"not text: {field} holds half a surrogate pair")
         expected = _EXPECTED.get(kind) or first["msg"].removeprefix("Input should be ")
-        named = isinstance(value, str) and not kind.endswith("_type")
-        shown = repr(value[:40]) if named else typed(value)
+        right_type = isinstance(value, str) and not kind.endswith("_type")
+        shown = repr(value[:40]) if right_type else json_type(value)
         raise Refused(f"wrong type: {field} is {shown}, expected {expected}")
 
 
 def _as_text(value: Any) -> Any:
+    """Return a number as a string, null and NaN as "", any other value unchanged."""
     if value is None or value != value:  # only NaN differs from itself
         return ""
     return str(value) if type(value) in (int, float) else value
 
 
 def _as_list(value: Any) -> Any:
+    """Return a string as a list of one, null as an empty list, any other value unchanged."""
     if value is None:
         return []
     return [value] if isinstance(value, str) else value
 
 
-def _filled(text: str, field: ValidationInfo) -> str:
+def _nonempty(text: str, field: ValidationInfo) -> str:
+    """Return the text without white space around it; `Refused` if nothing is left."""
     if text := text.strip():
         return text
     raise Refused(f"no text: {field.field_name!r} is empty")
@@ -95,7 +98,7 @@ def _filled(text: str, field: ValidationInfo) -> str:
 
 Text = Annotated[str, BeforeValidator(_as_text)]
 """A string; numbers are read as strings, null and NaN (a gap in a table) as an empty one."""
-Filled = Annotated[str, AfterValidator(_filled)]
+Filled = Annotated[str, AfterValidator(_nonempty)]
 """A string with text, without white space around it."""
 Strings = Annotated[list[str], Field(fail_fast=True)]
 NONE: Any = ()

@@ -28,7 +28,7 @@ TOO_LONG = f"too long: more than {DOCUMENT_LIMIT:,} characters or {LINES_LIMIT:,
 
 TO_TEXT = "pandoc --to plain --wrap none -o FILE"
 _CHUNK = 1 << 20
-_FOREIGN = {
+_OTHER_FORMATS = {
     b"PAR1": "a Parquet file",
     b"PK\x03\x04": "a zip archive",
     b"BZh": "a bzip2 archive",
@@ -40,13 +40,15 @@ _FOREIGN = {
     b"\xfe\xff": "UTF-16 text",
     b"": "binary data",
 }
+"""Formats that are not text, by the bytes at the start of a file; "" stands for a NUL anywhere."""
 _ARCHIVES = {".gz": "gzip", ".bz2": "bzip2"}
 
 
 class Refused(Exception):
-    """A record is rejected; the reader's loop catches it.
+    """Raised to reject a record; the loop of the reader catches it.
 
-    The reason is `category: detail`, so that rejects can be counted by category.
+    The reason is `category: detail`, so that rejects can be counted by category. `where` is the
+    place, `value` the rejected text, if they are known where it is raised.
     """
 
     def __init__(self, reason: str, where: str = "", value: str | None = None) -> None:
@@ -54,7 +56,7 @@ class Refused(Exception):
         super().__init__(reason)
 
     def record(self, where: object, value: object = "") -> BadRecord:
-        """The bad record; `where` and `value` are used if the exception has none."""
+        """Return the bad record; `where` and `value` are used if the exception has none."""
         value = value if self.value is None else self.value
         return BadRecord(self.where or str(where), str(self), str(value)[:200])
 
@@ -65,28 +67,28 @@ def expect(good: object, reason: str, where: str = "") -> None:
         raise Refused(reason, where)
 
 
-def taken(record: T | BadRecord) -> T:
-    """The record if it is good; raises `Refused` with the reason if it is bad."""
+def good_record(record: T | BadRecord) -> T:
+    """Return the record if it is good; raise `Refused` with its reason if it is bad."""
     if isinstance(record, BadRecord):
         raise Refused(record.reason, record.where, record.value)
     return record
 
 
 def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]:
-    """The files of `target` (a file, a folder, a glob), sorted; at least one.
+    """Return the files of `target` (a file, a folder, a glob), sorted; at least one.
 
     A folder is searched recursively for names that end in one of `suffixes`, hidden files and
     folders aside; a file or a glob is used as given. Raises `InputError` if there are none.
     """
-    path, magic = expanded(target), glob.has_magic(target)
+    path, has_wildcard = expanded(target), glob.has_magic(target)
     matches = [path] if target and (path.is_file() or path.is_dir()) else []
-    if magic and not matches:
+    if has_wildcard and not matches:
         matches = [Path(match) for match in glob.glob(str(path), recursive=True)]  # noqa: PTH207
     files: set[Path] = set()
     for match in matches:
         if match.is_dir():
             inside = (f for f in match.rglob("*") if f.name.endswith(tuple(suffixes)))
-            files.update(f for f in inside if f.is_file() and not hidden(f.relative_to(match)))
+            files.update(f for f in inside if f.is_file() and not is_hidden(f.relative_to(match)))
         else:
             files.add(match)
     if files:
@@ -99,20 +101,21 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
         if ".txt" in suffixes:
             hint = f"convert other files to text first: {TO_TEXT}.txt FILE.html"
     else:
-        problem = f"{'no file matches' if magic else 'no such file or folder:'} {target!r}"
+        problem = f"{'no file matches' if has_wildcard else 'no such file or folder:'} {target!r}"
         beside = path.parent.iterdir() if path.parent.is_dir() else ()
         hint = f"{nearest(path.name, (entry.name for entry in beside))}check the path"
     raise InputError(problem, hint=hint)
 
 
-def hidden(path: Path) -> bool:
+def is_hidden(path: Path) -> bool:
     """Whether a file is hidden, or in a hidden folder such as `.git` or `.ipynb_checkpoints`."""
     return any(part.startswith(".") for part in path.parts)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BufferedReader | gzip.GzipFile | bz2.BZ2File]:
-    """The bytes of a text file, unpacked if its name ends in `.gz` or `.bz2`."""
+def _open_bytes(path: Path) -> Iterator[BufferedReader | gzip.GzipFile | bz2.BZ2File]:
+    """Open a text file as bytes, unpacked if its name ends in `.gz` or `.bz2`. Raises `InputError`
+    for a file of another format, a damaged archive and an unreadable file."""
     archive, hint = _ARCHIVES.get(path.suffix, ""), ""
     try:
         with path.open("rb") as packed:
@@ -120,8 +123,8 @@ def _opened(path: Path) -> Iterator[BufferedReader | gzip.GzipFile | bz2.BZ2File
             if archive:
                 file = gzip.GzipFile(fileobj=packed) if archive == "gzip" else bz2.BZ2File(packed)
             start = file.peek(8192)[:8192]
-            for magic, name in _FOREIGN.items():
-                if start.startswith(magic) if magic else b"\0" in start:
+            for signature, name in _OTHER_FORMATS.items():
+                if start.startswith(signature) if signature else b"\0" in start:
                     raise InputError(
                         f"holds {name}, expected UTF-8 text",
                         where=str(path),
@@ -133,20 +136,20 @@ def _opened(path: Path) -> Iterator[BufferedReader | gzip.GzipFile | bz2.BZ2File
             reason = f"cannot read: {error.strerror or error}"
         else:
             early = isinstance(error, EOFError)
-            said = "ends too early" if early else f"is damaged: {error}"
-            reason, hint = f"the {archive} archive {said}", "fetch or copy the file again"
+            problem = "ends too early" if early else f"is damaged: {error}"
+            reason, hint = f"the {archive} archive {problem}", "fetch or copy the file again"
         raise InputError(reason, where=str(path), hint=hint) from None
 
 
 def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[str | BadRecord]:
-    """The lines of a text file (also `.gz`, `.bz2`) without line ends, one result for each.
+    """Yield the lines of a text file (also `.gz`, `.bz2`) without line ends, one result for each.
 
     A line that is not in `encoding` or longer than `LINE_LIMIT` becomes a `BadRecord`. CRLF and a
     byte-order mark are removed; in a file without LF, CR ends a line. Raises `InputError` for a
     file of another format, for a truncated archive and for one that cannot be opened.
     """
     number, limit = 0, LINE_LIMIT + 1
-    with _opened(path) as file:
+    with _open_bytes(path) as file:
         while line := file.readline(limit):
             if len(line) == limit and not line.endswith(b"\n"):
                 number += 1
@@ -155,9 +158,9 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[str | BadRecord]
                 reason = f"line too long: more than {LINE_LIMIT >> 20} MiB"
                 yield BadRecord(f"{path}:{number}", reason)
                 continue
-            only_one = not number and not line.endswith(b"\n")
-            whole = line.removesuffix(b"\n").removesuffix(b"\r")
-            for line in whole.split(b"\r") if only_one else [whole]:
+            whole_file = not number and not line.endswith(b"\n")
+            content = line.removesuffix(b"\n").removesuffix(b"\r")
+            for line in content.split(b"\r") if whole_file else [content]:
                 number += 1
                 try:
                     text = line.decode(encoding)
@@ -169,20 +172,20 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[str | BadRecord]
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """The bytes of a text file, a MiB at a time. Raises `InputError` as `read_lines` does."""
-    with _opened(path) as file:
+    """Yield the bytes of a text file, a MiB at a time. Raises `InputError` as `read_lines` does."""
+    with _open_bytes(path) as file:
         while chunk := file.read(_CHUNK):
             yield chunk
 
 
 def read_whole(path: Path, encoding: str = "utf-8", hint: str = "") -> str:
-    """The text of a file, line ends as `\\n`; `Refused`, with its line, if it is invalid.
+    """Return the text of a file, with `\\n` as line ends. `hint` is advice for a file too long.
 
-    `hint` is advice for a file that is too long.
+    Raises `Refused`, with the line, for invalid bytes, and for a file that is too long.
     """
     lines: list[str] = []
     size = 0
-    for line in map(taken, read_lines(path, encoding)):
+    for line in map(good_record, read_lines(path, encoding)):
         size += len(line) + 1
         if size > DOCUMENT_LIMIT or len(lines) >= LINES_LIMIT:
             raise Refused(f"{TOO_LONG}; split the file{hint}", str(path))

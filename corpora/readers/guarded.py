@@ -49,54 +49,55 @@ class GuardedXml:
             chunk[at : at + _PIECE] for chunk in chunks for at in range(0, len(chunk), _PIECE)
         )
         self._path = path
-        self._fed = self._last_tag = self._depth = self._tags = 0
+        self._bytes_read = self._last_tag = self._depth = self._tags = 0
         self._done = False
         # With namespaces, like the libraries, which reject more than a parser without them.
         self._parser = expat.ParserCreate(None, "}")
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._end
-        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._parser.StartElementHandler = self._on_start_tag
+        self._parser.EndElementHandler = self._on_end_tag
+        self._parser.StartDoctypeDeclHandler = self._on_doctype
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes; empty at the end."""
+        """Return the next checked bytes, at most 64 KiB whatever `size` says; empty at the end."""
         if self._done:
             return b""
         piece = next(self._pieces, b"")
         self._done = not piece
-        self._fed += len(piece)
+        self._bytes_read += len(piece)
         try:
             self._parser.Parse(piece, self._done)
         except BadXml:
             raise
         except (LookupError, ValueError, expat.ExpatError) as error:  # also unknown encodings
-            said = expat.ErrorString(error.code) if isinstance(error, expat.ExpatError) else error
+            reason = expat.ErrorString(error.code) if isinstance(error, expat.ExpatError) else error
             raise BadXml(
-                f"not well-formed XML: {str(said)[:80]}",
+                f"not well-formed XML: {str(reason)[:80]}",
                 where=f"{self._path}:{self._parser.ErrorLineNumber}",
                 hint="the file is truncated, damaged, or not XML",
             ) from None
-        gap = self._fed - self._last_tag
+        gap = self._bytes_read - self._last_tag
         self._expect(gap <= GAP_LIMIT, f"more than {GAP_LIMIT >> 20} MiB between two tags")
         return piece
 
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
+    def _on_start_tag(self, name: str, attributes: dict[str, str]) -> None:
         self._last_tag = self._parser.CurrentByteIndex
         self._depth += 1
         self._tags += 1
-        if self._depth == 2:
+        if self._depth == 2:  # a child of the root
             self._tags = 0
             self.lines.append(self._parser.CurrentLineNumber)
         self._expect(self._depth <= DEPTH_LIMIT, f"tags nested more than {DEPTH_LIMIT} deep")
         self._expect(self._tags <= TAGS_LIMIT, f"more than {TAGS_LIMIT:,} tags in one record")
 
-    def _end(self, name: str) -> None:
+    def _on_end_tag(self, name: str) -> None:
         self._last_tag = self._parser.CurrentByteIndex
         self._depth -= 1
 
-    def _doctype(self, *declaration: object) -> None:
+    def _on_doctype(self, *declaration: object) -> None:
         self._expect(False, "a document type, which may define entities, is not allowed")
 
     def _expect(self, good: bool, reason: str) -> None:
+        """Raise `BadXml` with `reason` and the current line if `good` is false."""
         if not good:
             raise BadXml(
                 f"XML refused: {reason}",
@@ -118,48 +119,49 @@ PLAIN = frozenset(
 _PUTS = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
 _OPENING = _PUTS | {"MEMOIZE", "MARK", "LIST", "DICT", "EMPTY_LIST", "EMPTY_TUPLE", "EMPTY_DICT"}
 _OPENING |= {"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"}
-_IN_A_ROW = 10_000
-"""This many in a row are nested lists; Python's own pickles of many empty lists have an `APPENDS`
-after each thousand.
+_MAX_OPENED_IN_A_ROW = 10_000
+"""More instructions of `_OPENING` in a row are lists nested too deep: Python's own pickles of many
+empty lists have an `APPENDS` after each thousand.
 """
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Second protection: looks up no class even if the check of the instructions failed."""
+    """An unpickler that refuses every class: a second protection behind `_check_instructions`."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"refused: it refers to {module}.{name}")
 
 
 def load_plain(path: Path) -> Any:
-    """The value of a pickle of plain values.
+    """Return the value of a pickle of lists, tuples, dicts, strings, numbers, booleans and None.
 
     Raises `InputError` for anything else, with its name and offset in the file, and for a file that
     is larger than `SIZE_LIMIT`, truncated, or not a pickle.
     """
-    what = "cannot read"
+    problem = "cannot read"
     try:
         if path.stat().st_size > SIZE_LIMIT:
             raise InputError(f"too large: more than {SIZE_LIMIT >> 20} MiB", where=str(path))
         data = path.read_bytes()
-        what = "not a complete pickle"
-        _check(data, path)
-        what = "a damaged pickle"
+        problem = "not a complete pickle"
+        _check_instructions(data, path)
+        problem = "a damaged pickle"
         return _PlainUnpickler(io.BytesIO(data), encoding="utf-8").load()
     except InputError:
         raise
     except Exception as error:  # a damaged pickle can raise anything
-        said = f"{what}: {type(error).__name__}: {error}"[:200]
-        raise InputError(said, where=str(path), hint=DAMAGED) from None
+        message = f"{problem}: {type(error).__name__}: {error}"[:200]
+        raise InputError(message, where=str(path), hint=DAMAGED) from None
 
 
-def _check(data: bytes, path: Path) -> None:
-    """Allow the instructions of plain values; memory is bounded by the bytes read."""
-    strings: deque[str] = deque(("?", "?"), maxlen=2)
-    opened = 0
+def _check_instructions(data: bytes, path: Path) -> None:
+    """Raise `InputError` for an instruction of a pickle that plain values do not need. Loading a
+    pickle that passes takes memory in proportion to its bytes."""
+    strings: deque[str] = deque(("?", "?"), maxlen=2)  # the last two: module and name of a class
+    opened_in_a_row = 0
     for count, (operation, argument, position) in enumerate(pickletools.genops(data), 1):
         name, reason = operation.name, ""
-        opened = opened + 1 if name in _OPENING else 0
+        opened_in_a_row = opened_in_a_row + 1 if name in _OPENING else 0
         if name == "STACK_GLOBAL":
             reason = f"it refers to {strings[0][:60]}.{strings[1][:60]}"
         elif name in ("GLOBAL", "INST"):
@@ -168,7 +170,7 @@ def _check(data: bytes, path: Path) -> None:
             reason = f"it holds the instruction {name}"
         elif name in _PUTS and int(argument or 0) > count:
             reason = "absurd memo number"  # the unpickler would allocate this many objects
-        elif opened > _IN_A_ROW:
+        elif opened_in_a_row > _MAX_OPENED_IN_A_ROW:
             reason = "nested too deep"
         if reason:
             raise InputError(
@@ -184,35 +186,39 @@ def _check(data: bytes, path: Path) -> None:
 # A page of Parquet is unpacked whole. Its size is in a header of its own, which no library shows:
 # a struct in Thrift's compact protocol, whose first fields are the page's kind and its two sizes.
 # The file's footer is such a struct too: pyarrow ends the process at a damaged column in it.
+# Thrift numbers the fields of a struct.
 
 FOOTER_LIMIT = 16 << 20
-_DICTIONARY = 2
+_FOOTER_END = 8  # bytes after the footer: its size and the mark PAR1, 4 each
 _ROW_GROUPS, _COLUMNS, _METADATA = 4, 1, 3
 """Fields of the footer, of a row group and of a column."""
-_NAME, _SIZE, _DATA_AT, _DICTIONARY_AT = 3, 7, 9, 11
+_NAME, _SIZE, _DATA_START, _DICTIONARY_START = 3, 7, 9, 11
 """Fields of a column's metadata."""
+_PAGE_FIELDS = 1, 2, 3  # of a page's header: its kind, unpacked size, packed size
+_DICTIONARY = 2  # the kind of a page that holds a dictionary
 
 
 def largest_pages(path: Path) -> tuple[int, int]:
-    """The sizes of the largest page of a Parquet file and of its largest dictionary, in bytes.
+    """Return the sizes of the largest page of a Parquet file and of its largest dictionary.
 
-    Raises `InputError` for a page beyond `PAGE_LIMIT`, `ValueError` for a damaged footer or header.
+    Both are in bytes, unpacked. Raises `InputError` for a page beyond `PAGE_LIMIT`, `ValueError`
+    for a damaged footer or header.
     """
     largest = {False: 0, True: 0}  # by whether it is a dictionary
     try:
         with path.open("rb") as file:
-            file.seek(-8, io.SEEK_END)
+            file.seek(-_FOOTER_END, io.SEEK_END)
             size = int.from_bytes(file.read(4), "little")
             if size > FOOTER_LIMIT:
                 raise ValueError(f"a footer of {size >> 20} MiB")
-            file.seek(-8 - size, io.SEEK_END)
-            groups = _struct(file)[_ROW_GROUPS]
+            file.seek(-_FOOTER_END - size, io.SEEK_END)
+            groups = _read_struct(file)[_ROW_GROUPS]
             for column in [c[_METADATA] for group in groups for c in group[_COLUMNS]]:
-                places = (_size(column, number) for number in (_DATA_AT, _DICTIONARY_AT))
-                end = file.seek(min(filter(None, places))) + _size(column, _SIZE)
+                starts = (_size(column, number) for number in (_DATA_START, _DICTIONARY_START))
+                end = file.seek(min(filter(None, starts))) + _size(column, _SIZE)
                 while file.tell() < end:
-                    header = _struct(file)
-                    kind, unpacked, packed = (_size(header, number) for number in (1, 2, 3))
+                    header = _read_struct(file)
+                    kind, unpacked, packed = (_size(header, field) for field in _PAGE_FIELDS)
                     if unpacked > PAGE_LIMIT:
                         name = b".".join(column[_NAME]).decode("utf-8", "replace")
                         raise InputError(
@@ -229,7 +235,7 @@ def largest_pages(path: Path) -> tuple[int, int]:
 
 
 def _size(fields: dict[int, Any], number: int) -> int:
-    """A field that counts bytes; 0 where there is none."""
+    """Return the field `number`, a count of bytes; 0 if it is missing, `ValueError` if below 0."""
     value: int = fields.get(number, 0)
     if value < 0:
         raise ValueError("a page without a size")
@@ -240,38 +246,42 @@ def _size(fields: dict[int, Any], number: int) -> int:
 # `OverflowError` for a number without end, `RecursionError` for structs without end.
 
 
-def _struct(file: io.BufferedReader) -> dict[int, Any]:
-    """The fields of a struct by their numbers; the file is then behind the struct."""
+def _read_struct(file: io.BufferedReader) -> dict[int, Any]:
+    """Read a Thrift struct and return its fields by their numbers. A byte before each field has two
+    halves: how far its number is from the last one, and its kind."""
     fields: dict[int, Any] = {}
     number = 0
     while head := file.read(1)[0]:
         delta, kind = head >> 4, head & 15
-        number = number + delta if delta else _integer(file)
-        fields[number] = kind == 1 if kind in (1, 2) else _VALUES[kind](file)
+        number = number + delta if delta else _read_integer(file)
+        fields[number] = kind == _TRUE if kind in (_TRUE, _FALSE) else _READERS[kind](file)
     return fields
 
 
-def _list(file: io.BufferedReader) -> list[Any]:
+def _read_list(file: io.BufferedReader) -> list[Any]:
+    """Read a Thrift list: a byte with its size (15 if that follows) and its kind, then values."""
     head = file.read(1)[0]
-    size = head >> 4 if head >> 4 < 15 else _unsigned(file)
-    value = _VALUES[head & 15]
-    return [value(file) for _ in range(size)]
+    size = head >> 4 if head >> 4 < 15 else _read_unsigned(file)
+    read_value = _READERS[head & 15]
+    return [read_value(file) for _ in range(size)]
 
 
-def _bytes(file: io.BufferedReader) -> bytes:
-    """The first 200 bytes of a text."""
-    size = _unsigned(file)
+def _read_bytes(file: io.BufferedReader) -> bytes:
+    """Read a text and return its first 200 bytes."""
+    size = _read_unsigned(file)
     text = file.read(min(size, 200))
     file.seek(size - len(text), io.SEEK_CUR)
     return text
 
 
-def _integer(file: io.BufferedReader) -> int:
-    value = _unsigned(file)
+def _read_integer(file: io.BufferedReader) -> int:
+    """Read a signed integer in zigzag code: 0, -1, 1, -2 are stored as 0, 1, 2, 3."""
+    value = _read_unsigned(file)
     return (value >> 1) ^ -(value & 1)
 
 
-def _unsigned(file: io.BufferedReader) -> int:
+def _read_unsigned(file: io.BufferedReader) -> int:
+    """Read a number in groups of seven bits, lowest first; all bytes but the last are over 127."""
     value = 0
     for shift in range(0, 70, 7):
         byte = file.read(1)[0]
@@ -281,12 +291,13 @@ def _unsigned(file: io.BufferedReader) -> int:
     raise OverflowError
 
 
-_VALUES: dict[int, Callable[[io.BufferedReader], Any]] = {
+_TRUE, _FALSE = 1, 2  # kinds of a field that is a truth value; no more bytes follow
+_READERS: dict[int, Callable[[io.BufferedReader], Any]] = {
     **dict.fromkeys((1, 2, 3), lambda file: file.read(1)[0]),  # a truth value in a list, a byte
-    **dict.fromkeys((4, 5, 6), _integer),
+    **dict.fromkeys((4, 5, 6), _read_integer),
     7: lambda file: file.read(8),  # a double
-    8: _bytes,
-    **dict.fromkeys((9, 10), _list),  # a set is one too
-    12: _struct,
+    8: _read_bytes,
+    **dict.fromkeys((9, 10), _read_list),  # a set is one too
+    12: _read_struct,
 }
-"""How a value of each kind of Thrift's compact protocol is read."""
+"""The function that reads a value, by its kind in Thrift's compact protocol."""

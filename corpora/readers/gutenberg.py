@@ -9,12 +9,12 @@ from corpora.readers.files import expect
 from corpora.readers.source import Source, blocks_of
 
 OF_GUTENBERG = "paragraph of Project Gutenberg's header or licence"
-"""How it is counted in `Source.skipped`."""
-GAP = 3
-"""Maximum paragraphs of the header in a row that its words do not show, such as a name."""
+"""The name of such paragraphs in the counts `Source.skipped`."""
+MAX_UNSURE = 3
+"""Maximum paragraphs in a row that belong to the header without its typical words: a name."""
 
 _SIGNS = ("Gutenberg", "GUTENBERG", "SMALL PRINT", "FULL LICENSE", "for the use of anyone anywhere")
-_WORK = r"(?:e-?book|e-?text)"
+_EBOOK = r"(?:e-?book|e-?text)"
 _MARK = re.compile(
     r"(?:\* ?){2,4}(?i:(?:START|END) OF (?:THE|THIS) PROJECT GUTENBERG)\b"
     r"(?:[^*\n]|\n(?!\s*\n)){0,300}+(?:\* ?){2,4}"
@@ -24,26 +24,30 @@ _MARK = re.compile(
     r"|End of (?:[Tt]he |[Tt]his )?Project Gutenberg(?:['’]s\b| E))[^\n]*$",
     re.MULTILINE,
 )
-_BEGINS = re.compile(r"\W*(?:start of|end\W+the small print)", re.IGNORECASE)
-_TITLE = re.compile(
+"""A line such as `*** START OF THE PROJECT GUTENBERG EBOOK EMMA ***`, or `END OF`."""
+_BOOK_BEGINS = re.compile(r"\W*(?:start of|end\W+the small print)", re.IGNORECASE)
+"""A mark behind which the book begins: the start of it, or the end of the small print."""
+_HEADER_TITLE = re.compile(
     r"\W*(?:(?:the|an?) )?project gutenberg(?:['’]s)? (?:(?:of )?(?:australia|canada) )?"
-    rf"(?:{_WORK}\b.{{0,200}}|.{{1,200}}, by .{{1,80}})(?<![.!?])$"
-    rf"|this {_WORK} is for the use of anyone anywhere"
+    rf"(?:{_EBOOK}\b.{{0,200}}|.{{1,200}}, by .{{1,80}})(?<![.!?])$"
+    rf"|this {_EBOOK} is for the use of anyone anywhere"
     r"|.{0,600}project gutenberg(?:™|-tm|\(tm\))",
     re.IGNORECASE,
 )
-_ABOUT = re.compile(
+"""The first paragraph of a header: `The Project Gutenberg EBook of Emma, by Jane Austen`."""
+_HEADER_WORDS = re.compile(
     r"gutenberg|\be-?texts?\b|\be-?books?\b|small print|proofread|pgdp|90 days of receiving",
     re.IGNORECASE,
 )
-_FIELD = re.compile(
+_HEADER_FIELD = re.compile(
     r"\W*(?:titles?|authors?|editor|translator|illustrator|contributor|language|credits?"
     r"|release date|posting date|last updated|most recently updated|character set(?: encoding)?"
     r"|original publication|subject|(?:e-?text )?(?:produced|prepared)|transcribed|scanned)"
     r"\b ?(?::|by\b|from\b)|note: project gutenberg (?:also )?has\b",
     re.IGNORECASE,
 )
-_LICENCE = re.compile(
+"""A line such as `Title: Emma` or `Produced by A. Bell`."""
+_LICENCE_BEGINS = re.compile(
     r"\W*(?:updated editions will replace the previous one"
     r"|creating the works from (?:print editions not protected|public domain print editions)"
     r"|start: full licen[cs]e|the full project gutenberg licen[cs]e"
@@ -53,45 +57,48 @@ _LICENCE = re.compile(
 
 
 def without_licence(lines: Sequence[str], source: Source) -> Sequence[str]:
-    """The lines of a text without the header and licence, whose paragraphs `source` counts.
+    """Return the lines of a text without Project Gutenberg's header and licence.
 
-    They are what stands outside the marks `*** START OF ...` and `*** END OF ...` (also of other
-    styles), and where these are lost, the paragraphs that begin as the header or licence does. A
-    text that only speaks of Project Gutenberg stays. `Refused` if nothing else is there.
+    The book stands between the marks `*** START OF ...` and `*** END OF ...` (also of other
+    styles). Where these are lost, paragraphs that begin as the header or licence does are left out.
+    A text that only speaks of Project Gutenberg stays. `source` counts the paragraphs left out.
+    Raises `Refused` if no paragraph is left.
     """
     text = "\n".join(lines)
     if not any(sign in text for sign in _SIGNS):
         return lines
     blocks = blocks_of(_MARK.sub(r"\n\n\g<0>\n\n", text).split("\n"))
     kept: list[list[str]] = []
-    unsure: list[list[str]] = []  # of a header: kept, if the header is over
-    place, begun = "text", 0  # what a block is, and where in `kept` its book begins
-    opened = False  # whether a mark opened the book
+    unsure: list[list[str]] = []  # maybe of the header; kept if the header proves to be over
+    place = "text"  # the part that the last block belongs to
+    book_start = 0  # where in `kept` the current book begins
+    has_start_mark = False  # whether that book began with a mark
     for block in blocks:
-        folded = " ".join(block)
-        if _MARK.match(folded):
-            if _BEGINS.match(folded):
-                if not opened or "SMALL PRINT" in folded:
-                    del kept[begun:]
-                place, opened = "credits", True
+        paragraph = " ".join(block)
+        if _MARK.match(paragraph):
+            if _BOOK_BEGINS.match(paragraph):
+                if not has_start_mark or "SMALL PRINT" in paragraph:
+                    del kept[book_start:]
+                place, has_start_mark = "credits", True
             else:
                 kept += unsure
-                place, opened, begun = "licence", False, len(kept)
+                place, has_start_mark, book_start = "licence", False, len(kept)
             unsure = []
-        elif _TITLE.match(folded):
+        elif _HEADER_TITLE.match(paragraph):
             place = "header"
-        elif _LICENCE.match(folded):
+        elif _LICENCE_BEGINS.match(paragraph):
             kept += unsure
-            place, unsure, begun = "licence", [], len(kept)
+            place, unsure, book_start = "licence", [], len(kept)
         elif place == "licence":
             continue
         elif place != "text" and (
-            _FIELD.match(folded) or (place == "header" and _ABOUT.search(folded))
+            _HEADER_FIELD.match(paragraph)
+            or (place == "header" and _HEADER_WORDS.search(paragraph))
         ):
             unsure = []
         elif place != "text":
             unsure.append(block)
-            if len(unsure) > GAP:
+            if len(unsure) > MAX_UNSURE:
                 kept += unsure
                 place, unsure = "text", []
         else:

@@ -18,19 +18,27 @@ from corpora.readers.files import (
     Refused,
     expect,
     find_files,
+    good_record,
     read_lines,
-    taken,
 )
-from corpora.readers.source import OnBad, Reader, Source, Whole, clean, joined, refusing
+from corpora.readers.source import (
+    OnBad,
+    Reader,
+    Source,
+    Whole,
+    clean,
+    joined,
+    refusing,
+)
 
 LOG, ANNOTATION = ".ascii.txt", ".annotation.txt"
 CONTEXT = 1000
 """Context messages at the beginning of each annotated log, which were not annotated."""
 
-_SAID = re.compile(r"\[\d\d:\d\d\] <([^>\s]+)>(?: (.*))?$")
-_ACTION = re.compile(r"\[\d\d:\d\d\] +\* +(\S+)(?: (.*))?$")
-_SYSTEM = re.compile(r"=== ?(.*)$")
-_LINK = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})\s*-?\s*$")
+_MESSAGE = re.compile(r"\[\d\d:\d\d\] <([^>\s]+)>(?: (.*))?$")  # [12:30] <ann> hello
+_ACTION = re.compile(r"\[\d\d:\d\d\] +\* +(\S+)(?: (.*))?$")  # [12:30]  * ann waves
+_SYSTEM = re.compile(r"=== ?(.*)$")  # === ann has joined
+_LINK = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})\s*-?\s*$")  # 1002 1003 -
 
 
 @dataclass(slots=True)
@@ -61,7 +69,7 @@ class Irc(Reader):
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
-        """The logs and the annotations beside them."""
+        """Return the logs at `target` and the annotations beside them, sorted."""
         files = find_files(target, cls.suffixes, kind=cls.name)
         logs = [path for path in files if not path.name.endswith(ANNOTATION)]
         if not logs:
@@ -70,7 +78,7 @@ class Irc(Reader):
         return sorted({*logs, *filter(Path.is_file, map(annotation_of, logs))})
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """A log, or its conversations.
+        """Yield a log, or with the layout `conversation` each conversation of it.
 
         A turn is a paragraph; its conversation is the number of the conversation's first message,
         -1 if unknown. Messages without text are not turns. A log is the group of its conversations,
@@ -78,35 +86,36 @@ class Irc(Reader):
         """
         if path.name.endswith(ANNOTATION):
             return
-        everything, context = read_log(path, source.refuse), self.context
+        messages, context = read_log(path, source.refuse), self.context
         if context is None:
             context = CONTEXT if annotation_of(path).is_file() else 0
-        messages = [message for message in everything[context:] if message.text]
-        if 0 < len(everything) <= context:
-            reason = f"only context: all {len(everything)} messages are before what was annotated"
+        if 0 < len(messages) <= context:
+            reason = f"only context: all {len(messages)} messages are before what was annotated"
             raise Refused(f"{reason}; set context to 0 if that is not so")
+        messages = [message for message in messages[context:] if message.text]
         turns = [message for message in messages if message.speaker or self.system]
         source.skipped["system message"] += len(messages) - len(turns)
-        parts = {stem: turns}
+        turns_by_id = {stem: turns}
         if self.layout == "conversation":
             known = [turn for turn in turns if turn.conversation >= 0]
             source.skipped["message of an unknown conversation"] += len(turns) - len(known)
-            parts = {}
+            turns_by_id = {}
             for turn in known:
-                parts.setdefault(f"{stem}/{turn.conversation:06d}", []).append(turn)
-        for name, said in parts.items():
-            text, spans = joined([turn.text for turn in said])
-            speakers, numbers = [t.speaker for t in said], [t.conversation for t in said]
+                turns_by_id.setdefault(f"{stem}/{turn.conversation:06d}", []).append(turn)
+        for id, turns in turns_by_id.items():
+            text, spans = joined([turn.text for turn in turns])
+            speakers, numbers = [t.speaker for t in turns], [t.conversation for t in turns]
             layer = Turns(speakers, numbers, spans.start, spans.end)
-            yield source.document(name, text, group=stem, turns=layer)
+            yield source.document(id, text, group=stem, turns=layer)
 
 
 def annotation_of(log: Path) -> Path:
+    """Return the path of a log's annotation: `NAME.annotation.txt` of `NAME.ascii.txt`."""
     return log.with_name(log.name.removesuffix(LOG) + ANNOTATION)
 
 
 def read_log(log: Path, on_bad: OnBad) -> list[Message]:
-    """The messages of a log with the conversations of the annotation beside it.
+    """Return the messages of a log, with their conversations by the annotation beside it.
 
     A conversation is a connected component of the reply links; it is named by the number of
     its first message. Bad lines and links go to `on_bad`; a bad line counts as a message
@@ -117,9 +126,9 @@ def read_log(log: Path, on_bad: OnBad) -> list[Message]:
     for number, line in enumerate(read_lines(log)):
         message = Message()
         with refusing(on_bad, f"{log}:{number + 1}", line):
-            text = taken(line)
-            if said := _SAID.match(text) or _ACTION.match(text):
-                message = Message(said[1], clean(said[2] or ""))
+            text = good_record(line)
+            if turn := _MESSAGE.match(text) or _ACTION.match(text):
+                message = Message(turn[1], clean(turn[2] or ""))
             elif system := _SYSTEM.match(text):
                 message = Message(text=clean(system[1]))
             elif text.strip():
@@ -127,24 +136,26 @@ def read_log(log: Path, on_bad: OnBad) -> list[Message]:
         expect(len(messages) < LINES_LIMIT, TOO_LONG, str(log))
         messages.append(message)
     annotation = annotation_of(log)
-    first: dict[int, int] = {}  # a forest over linked messages; a root is its first message
+    # A forest over linked messages: each has its parent, and a conversation's first message itself.
+    parents: dict[int, int] = {}
     for row, line in enumerate(read_lines(annotation) if annotation.is_file() else (), 1):
         with refusing(on_bad, f"{annotation}:{row}", line):
-            if not (text := taken(line)).strip():
+            if not (text := good_record(line)).strip():
                 continue
             if not (link := _LINK.match(text)):
                 raise Refused("bad link: expected two message numbers, as in '1002 1003 -'")
             ends = int(link[1]), int(link[2])
-            only = f"bad link: the log has only the messages 0 to {len(messages) - 1}"
-            expect(max(ends) < len(messages), only)
-            low, high = sorted(_root(first, number) for number in ends)
-            first[high] = low
-    for number in first:
-        messages[number].conversation = _root(first, number)
+            reason = f"bad link: the log has only the messages 0 to {len(messages) - 1}"
+            expect(max(ends) < len(messages), reason)
+            low, high = sorted(_root(parents, number) for number in ends)
+            parents[high] = low
+    for number in parents:
+        messages[number].conversation = _root(parents, number)
     return messages
 
 
 def _root(parents: dict[int, int], number: int) -> int:
+    """Return the root of a node of a forest; a new node is its own root. Shortens paths to it."""
     while parents.setdefault(number, number) != number:
         parents[number] = number = parents[parents[number]]
     return number

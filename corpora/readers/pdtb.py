@@ -44,22 +44,23 @@ _COLUMNS: dict[int, tuple[tuple[int, ...], ...]] = {
     # 8 is the connective's head, 9 the annotators' choice for Implicit, 5 the text (AltLex).
     48: ((0, 3, 22, 32), (8, 9, 5), (11, 12, 13, 14)),
 }
-"""By the number of fields: the columns of kind, connective's span and arguments; those of the
-connective (the first that is not empty counts); those of senses.
+"""By a line's number of fields: the columns of kind, connective's span and the arguments' spans;
+those of the connective, of which the first that is not empty counts; those of senses.
 """
 REJECTED = "rejected"
-"""The mark of an adjudicator, in a column behind the arguments' (26 on)."""
+"""The mark of an adjudicator, in a column behind the arguments'."""
+_ADJUDICATION = 26  # the first of these columns
 _SPAN = re.compile(r"(\d{1,9})\.\.(\d{1,9})")
 _RULE = re.compile(r"_{20,}")
 _HEADING = re.compile(r"____([A-Za-z0-9]+)____")
 _LETTER = rf"[^\W_{UNSPACED}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
 _INSIDE = re.compile(_LETTER * 2)
-"""A place inside a word. In scripts without blanks between words (Chinese, Thai, Lao, Burmese,
-Khmer) none is known."""
+"""Two letters of one word. Those of scripts without blanks between words (Chinese, Thai, Lao,
+Burmese, Khmer) do not count."""
 _EDGES = " \t\r\n,;:.!?…\"'`“”„‘’‚«»‹›()[]{}<>-\u2010\u2011\u2012–—―"
-"""What is no part of a connective at the edges of its span."""
+"""Characters at the edges of a connective's span that are not part of it."""
 _EMPTY = ("_", "null")
-"""How a column without a connective is written."""
+"""The values of a column that stand for no connective."""
 _TEXT, _TEXT_END, _FEATURES = "#### Text ####", "##############", "#### Features ####"
 
 
@@ -70,25 +71,27 @@ class Pdtb(Encoded):
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
-        """The relations and the raw texts."""
+        """Return the files of relations and of raw texts in the folder `target`, sorted."""
         folder = expanded(target)
         if not (target and folder.is_dir()):
-            find_files(target, ("",), kind=cls.name)  # says what of the path is not there
-        return sorted([*_files(folder, _gold(folder)).values(), *_files(folder, "raw").values()])
+            find_files(target, ("",), kind=cls.name)  # raises an error that names the missing part
+        relations = _files_by_document(folder, _relations_folder(folder))
+        return sorted([*relations.values(), *_files_by_document(folder, "raw").values()])
 
     def read(self, source: Source) -> Iterator[Document]:
+        """Yield the documents of the folder with their relations, as `read_gold` does."""
         folder = expanded(source.target)
         documents = read_gold(
             folder, on_bad=source.refuse, encoding=self.encoding, skipped=source.skipped
         )
         for document in documents:
             document.language = source.language
-            kept = Spans()
+            paragraphs = Spans()
             # The Wall Street Journal's .START is not a paragraph; offsets count it.
             for start, end in document.paragraphs or ():
                 if document.text[start:end].strip() != START:
-                    kept.add(start, end)
-            document.paragraphs = kept
+                    paragraphs.add(start, end)
+            document.paragraphs = paragraphs
             yield document
 
 
@@ -100,14 +103,14 @@ def read_gold(
     encoding: str = "utf-8",
     skipped: Counter[str] | None = None,
 ) -> Iterator[Document]:
-    """The documents of a PDTB 2.0, PDTB 3.0 or GDTB folder, in the order of their ids.
+    """Yield the documents of a PDTB 2.0, PDTB 3.0 or GDTB folder, in the order of their ids.
 
     A document's `text` is its raw file without a byte-order mark, its `relations` those of the gold
     file; `Relation.where` is `file:line`, with the file's path below `folder`. `ids` selects
     documents. A relation with an empty connective span is kept, with no spans. An explicit relation
     without a connective is named by the text under its span. Relations that an adjudicator marked
-    as rejected are left out, and counted in `skipped`. A warning names a document whose offsets fit
-    no reading of its text, and counts explicit relations with neither connective nor span.
+    as rejected are left out, and counted in `skipped`. A warning names a document whose offsets do
+    not fit its text, and counts explicit relations with neither connective nor span.
 
     Bad relations (too few fields, spans that are unreadable or outside the text) and whole
     documents (raw text missing, empty, over 16 MiB, not in `encoding`) go to `on_bad` and are left
@@ -115,9 +118,9 @@ def read_gold(
     `encoding` is `latin-1` for the Wall Street Journal where its files are.
     """
     folder = Path(folder)
-    texts = _files(folder, "raw")
+    texts = _files_by_document(folder, "raw")
     unnamed, unfit = 0, list[str]()
-    for name, path in _files(folder, _gold(folder)).items():
+    for name, path in _files_by_document(folder, _relations_folder(folder)).items():
         if ids is not None and name not in ids:
             continue
         rows, relations = [], []
@@ -130,7 +133,7 @@ def read_gold(
                 else:
                     rows.append(row)
             raw = texts[name]
-            text, ahead, fits = _reading(_read(raw, encoding), rows)
+            text, offset, fits = _best_form(_read(raw, encoding), rows)
             expect(text.strip(), "no text: the raw file has none", str(raw))
         except Refused as refusal:
             on_bad(refusal.record(path))
@@ -138,60 +141,58 @@ def read_gold(
         if not fits:
             unfit.append(str(path))
         for row in rows:
-            parts = (row.connective_spans, row.arg1_spans, row.arg2_spans)
-            if outside := next(
-                (f"{a}..{b}" for part in parts for a, b in part if b - ahead > len(text)), ""
-            ):
+            spans = (*row.connective_spans, *row.arg1_spans, *row.arg2_spans)
+            if outside := next((f"{a}..{b}" for a, b in spans if b - offset > len(text)), ""):
                 reason = f"a span lies outside of the text: {outside}, which has {len(text)}"
                 on_bad(BadRecord(row.where, f"{reason} characters ({raw})", outside))
                 continue
-            marker, arg1, arg2 = (_moved(part, ahead) for part in parts)
+            marker = _shifted(row.connective_spans, offset)
+            arg1, arg2 = _shifted(row.arg1_spans, offset), _shifted(row.arg2_spans, offset)
             connective = row.connective
             if row.kind == "Explicit" and not connective:
-                connective = _named(text, marker)
+                connective = _connective_at(text, marker)
                 unnamed += not connective
             # No path of this machine goes into documents.
             where = row.where.removeprefix(f"{folder}/")
             relations.append(Relation(row.kind, connective, marker, arg1, arg2, row.senses, where))
         yield Document(id=name, text=text, source=f"pdtb:{folder.name}", relations=relations)
     if unnamed:
-        many = amount(unnamed, "explicit relation")
-        log.warning("%s: %s without a connective and without a span of whole words", folder, many)
+        count = amount(unnamed, "explicit relation")
+        log.warning("%s: %s without a connective and without a span of whole words", folder, count)
     if unfit:
-        many = amount(len(unfit), "document")
-        said = "most explicit connectives are not at their offsets: these count another text"
-        log.warning("%s: in %s, such as %s, %s", folder, many, unfit[0], said)
+        count = amount(len(unfit), "document")
+        problem = "most explicit connectives are not at their offsets: these count another text"
+        log.warning("%s: in %s, such as %s, %s", folder, count, unfit[0], problem)
 
 
-def _gold(folder: Path) -> str:
-    """The name of the folder of relations."""
+def _relations_folder(folder: Path) -> str:
+    """Return the name of the folder of relations: `ann` if only that exists, else `gold`."""
     return "ann" if (folder / "ann").is_dir() and not (folder / "gold").is_dir() else "gold"
 
 
-def _moved(spans: tuple[Span, ...], ahead: int) -> tuple[Span, ...]:
-    """The spans without the `ahead` characters that they count in front of the text."""
-    moved = ((max(0, start - ahead), max(0, end - ahead)) for start, end in spans)
-    return tuple((start, end) for start, end in moved if start < end)
+def _shifted(spans: tuple[Span, ...], offset: int) -> tuple[Span, ...]:
+    """Return the spans moved to the left by `offset` characters; those that become empty go."""
+    shifted = ((max(0, start - offset), max(0, end - offset)) for start, end in spans)
+    return tuple((start, end) for start, end in shifted if start < end)
 
 
-def _named(text: str, spans: tuple[Span, ...]) -> str:
-    """A connective as PDTB writes it: `if then` for the spans of "If ... then".
-
-    Empty if a span cuts a word: then the offsets are of another text.
-    """
-    if any(_cut(text, *span) for span in spans):
+def _connective_at(text: str, spans: tuple[Span, ...]) -> str:
+    """Return the connective at `spans` as PDTB writes it: `if then` for "If ... then". It is empty
+    if a span cuts a word: then the offsets are of another text."""
+    if any(_cuts_word(text, *span) for span in spans):
         return ""
     pieces = (text[start:end].strip(_EDGES) for start, end in spans)
     return " ".join(" ".join(pieces).lower().split())
 
 
-def _cut(text: str, start: int, end: int) -> bool:
-    """Whether a span begins or ends inside a word."""
+def _cuts_word(text: str, start: int, end: int) -> bool:
+    """Whether the span from `start` to `end` begins or ends inside a word."""
     return bool((start and _INSIDE.match(text, start - 1)) or _INSIDE.match(text, end - 1))
 
 
-def _files(folder: Path, part: str) -> dict[str, Path]:
-    """The files of `folder/part/*/` by document id, sorted by it."""
+def _files_by_document(folder: Path, part: str) -> dict[str, Path]:
+    """Return the files of `folder/part/*/` by document id, sorted by id. Raises `InputError` if
+    there is no file, or two of one document."""
     files: dict[str, Path] = {}
     for path in sorted((folder / part).glob("*/*")):
         if path.name.startswith(".") or not path.is_file():
@@ -207,7 +208,8 @@ def _files(folder: Path, part: str) -> dict[str, Path]:
 
 
 def _read(path: Path, encoding: str) -> str:
-    """The text of a file with unchanged line ends: offsets count them."""
+    """Return the text of a file with unchanged line ends: offsets count them. Raises `Refused` for
+    a file over `SIZE_LIMIT` and for a byte that is not in `encoding`."""
     data = b""
     for chunk in read_chunks(path):
         data += chunk
@@ -222,47 +224,52 @@ def _read(path: Path, encoding: str) -> str:
         raise Refused(reason + hint, f"{path}:{line}") from None
 
 
-def _reading(text: str, rows: list[Relation]) -> tuple[str, int, bool]:
-    """The text as the offsets count it, how many characters they count in front of it, and whether
-    they fit.
+def _best_form(text: str, rows: list[Relation]) -> tuple[str, int, bool]:
+    """Return the form of `text` that the rows' offsets fit best, their shift, and whether they fit.
 
-    Releases differ in what they count: a line end as one character or two (`\\r\\n`), a byte-order
-    mark or none; and a file may have lost either since. The reading wins in which the fewest spans
-    begin or end inside a word or beside the connective that their row names; of equals the first
-    one, the usual count.
+    Releases differ in what their offsets count: a line end as one character or two (`\\r\\n`), and
+    a byte-order mark (a shift of 1) or none (0); and a file may have lost either since. The form
+    and shift win for which the fewest spans begin or end inside a word, or lie beside the
+    connective that their row names; of equals the first, the usual count. The offsets fit if at
+    least half of the explicit connectives are at their spans.
     """
-    one = text.replace("\r\n", "\n")
-    forms = dict.fromkeys((one, text, one.replace("\n", "\r\n")))
-    best: tuple[str, int] = one, 0
-    fewest = sum(_misfits(one, 0, row) for row in rows)
-    for ahead, form in product((0, 1), forms):
-        if fewest and (count := sum(_misfits(form, ahead, row) for row in rows)) < fewest:
-            best, fewest = (form, ahead), count
-    alone = [replace(row, arg1_spans=(), arg2_spans=()) for row in rows if row.kind == "Explicit"]
-    misfits = sum(_misfits(*best, row) > 0 for row in alone)
-    return *best, 2 * misfits <= len(alone)
+    unix = text.replace("\r\n", "\n")
+    forms = dict.fromkeys((unix, text, unix.replace("\n", "\r\n")))
+    best: tuple[str, int] = unix, 0
+    fewest = sum(_misfits(unix, 0, row) for row in rows)
+    for offset, form in product((0, 1), forms):
+        if fewest and (count := sum(_misfits(form, offset, row) for row in rows)) < fewest:
+            best, fewest = (form, offset), count
+    explicit = [row for row in rows if row.kind == "Explicit"]
+    connectives = [replace(row, arg1_spans=(), arg2_spans=()) for row in explicit]
+    misfits = sum(_misfits(*best, row) > 0 for row in connectives)
+    return *best, 2 * misfits <= len(connectives)
 
 
-def _misfits(text: str, ahead: int, row: Relation) -> int:
-    """How many parts of a relation are not where the offsets say: connective and arguments."""
+def _misfits(text: str, offset: int, row: Relation) -> int:
+    """Count the parts of a relation, connective and arguments, that are not at their offsets.
+
+    A part is not there if a span of it cuts a word, has white space at its edges or ends behind
+    the text. An explicit connective counts once more if its spans hold none of its words.
+    """
     count = 0
     for part in (row.connective_spans, row.arg1_spans, row.arg2_spans):
-        spans = _moved(part, ahead) if ahead else part
-        count += any(
-            end > len(text) or text[start:end] != text[start:end].strip() or _cut(text, start, end)
-            for start, end in spans
-        )
+        for start, end in _shifted(part, offset) if offset else part:
+            piece = text[start:end]
+            if end > len(text) or piece != piece.strip() or _cuts_word(text, start, end):
+                count += 1
+                break
     if row.kind == "Explicit" and row.connective and row.connective_spans:
-        spans = _moved(row.connective_spans, ahead)
-        under = " ".join(text[start:end] for start, end in spans).lower()
-        count += not any(word in under for word in row.connective.split())
+        spans = _shifted(row.connective_spans, offset)
+        words = " ".join(text[start:end] for start, end in spans).lower()
+        count += not any(word in words for word in row.connective.split())
     return count
 
 
 def parse_rows(
     text: str, name: str, skipped: Counter[str] | None = None
 ) -> Iterator[Relation | BadRecord]:
-    """The relations of one gold file; its content determines the format.
+    """Yield the relations in `text`, a gold file; its content determines the format.
 
     Spans are in the offsets of the raw file, not yet checked. `name` is the file's path for
     `file:line`. An unreadable relation becomes a `BadRecord`; one that an adjudicator rejected is
@@ -270,16 +277,16 @@ def parse_rows(
     """
     lines = [line.strip() for line in text.split("\n")]
     in_blocks = any(map(_HEADING.fullmatch, lines))
-    pipes = ((number, [line]) for number, line in enumerate(lines, 1) if line)
-    for number, part in _blocks(lines) if in_blocks else pipes:
+    single_lines = ((number, [line]) for number, line in enumerate(lines, 1) if line)
+    for number, block in _blocks(lines) if in_blocks else single_lines:
         where = f"{name}:{number}"
-        if not in_blocks and _rejected(part[0]):
+        if not in_blocks and _is_rejected(block[0]):
             if skipped is not None:
                 skipped["relation marked as rejected"] += 1
             continue
         try:
-            row = _block_row(part) if in_blocks else _pipe_row(part[0])
-            kind, spans, arg1, arg2, connective, senses = row
+            columns = _columns_of_block(block) if in_blocks else _columns_of_line(block[0])
+            kind, spans, arg1, arg2, connective, senses = columns
             connective = " ".join(connective.lower().split())
             expected = f"expected one of {', '.join(KINDS)}"
             expect(kind in KINDS, f"unknown relation type: {kind[:40]!r}, {expected}")
@@ -293,11 +300,14 @@ def parse_rows(
                 where,
             )
         except Refused as refusal:
-            yield refusal.record(where, part[0])
+            yield refusal.record(where, block[0])
 
 
 def parse_spans(value: str) -> tuple[Span, ...]:
-    """`3..9;12..20` as sorted spans; an empty field and empty spans (`5..5`) give none."""
+    """Return the spans of a field such as `3..9;12..20`, sorted, without empty ones (`5..5`).
+
+    Raises `Refused` for a part that is not `START..END`, and for an end before its start.
+    """
     spans = []
     for part in filter(None, map(str.strip, value.split(";"))):
         ends = _SPAN.fullmatch(part)
@@ -310,32 +320,36 @@ def parse_spans(value: str) -> tuple[Span, ...]:
     return tuple(sorted(spans))
 
 
-_Row = tuple[str, str, str, str, str, list[str]]
+_Columns = tuple[str, str, str, str, str, list[str]]
 """Kind, spans of connective, arg1 and arg2, connective, and senses, as a file has them."""
 
 
-def _rejected(line: str) -> bool:
+def _is_rejected(line: str) -> bool:
+    """Whether an adjudicator marked the relation of a line as rejected (PDTB 3.0 only)."""
     fields = line.split("|")
-    marked = any(field.strip().lower() == REJECTED for field in fields[26:])
+    marked = any(field.strip().lower() == REJECTED for field in fields[_ADJUDICATION:])
     return marked and _COLUMNS.get(len(fields)) is _PDTB3
 
 
-def _pipe_row(line: str) -> _Row:
+def _columns_of_line(line: str) -> _Columns:
+    """Return the columns of a line whose fields `|` separates; `Refused` for a bad number."""
     fields = line.split("|")
     reason = f"wrong number of fields: {len(fields)} separated by '|'"
     expect(
         len(fields) in _COLUMNS, f"{reason}, expected 34 (PDTB 3, GDTB; 27 to 35) or 48 (PDTB 2)"
     )
-    ones, connectives, senses = ([fields[c] for c in some] for some in _COLUMNS[len(fields)])
-    kind, spans, arg1, arg2 = ones
+    parts = ([fields[column] for column in columns] for columns in _COLUMNS[len(fields)])
+    (kind, spans, arg1, arg2), connectives, senses = parts
     return kind.strip(), spans, arg1, arg2, next(filter(str.strip, connectives), ""), senses
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """The lines of each relation, from its heading to the next rule, with the heading's number."""
+    """Yield the lines of each relation, from its heading to the next rule of underscores. Before
+    them comes the number of the heading's line."""
     block: list[str] = []
     first = 0
-    for number, line in enumerate([*lines, "_" * 20], 1):
+    closing_rule = "_" * 20
+    for number, line in enumerate([*lines, closing_rule], 1):
         heading = _HEADING.fullmatch(line)
         starts = heading is not None and not re.fullmatch(r"(?:Arg|Sup)\d", heading[1])
         if block and (starts or _RULE.fullmatch(line)):
@@ -347,8 +361,9 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
             block.append(line)
 
 
-def _block_row(block: list[str]) -> _Row:
-    """A `.pdtb` relation: the lines under each `____Heading____`, the quoted text left out."""
+def _columns_of_block(block: list[str]) -> _Columns:
+    """Return the columns of a relation in a `.pdtb` file; `Refused` if an argument is missing.
+    `block` are its lines, in sections under a `____Heading____`; quoted text is left out."""
     sections: dict[str, list[str]] = {}
     quoting, kind = False, block[0].strip("_")
     for line in block:
@@ -359,16 +374,19 @@ def _block_row(block: list[str]) -> _Row:
         else:
             # A blank line stays: in place of spans it means a connective without any.
             lines.append(line)
-    for part in ("Arg1", "Arg2"):
-        expect(sections.get(part), f"{kind} relation without its ____{part}____ section")
+    for argument in ("Arg1", "Arg2"):
+        expect(sections.get(argument), f"{kind} relation without its ____{argument}____ section")
     head = sections[kind]
-    # First the attribution; its own span and Gorn address follow where it has any. Then the
-    # connective (its head, or the one inferred) and the senses.
-    rest = [line for line in head[head.index(_FEATURES) + 2 :] if line] if _FEATURES in head else []
-    rest = rest[2:] if rest and _SPAN.match(rest[0]) else rest
-    rows = [line.split(",") for line in rest]
-    named = kind in ("Explicit", "Implicit")
-    connective = rows[0][0] if named and rows else ""
-    senses = [sense for row in rows for sense in (row[1:] if named else row)]
+    # The first of the features is the attribution, maybe with its span and Gorn address behind it.
+    # Then come the connective (its head, or the one inferred) and the senses.
+    features: list[str] = []
+    if _FEATURES in head:
+        features = [line for line in head[head.index(_FEATURES) + 2 :] if line]
+    if features and _SPAN.match(features[0]):
+        features = features[2:]
+    rows = [line.split(",") for line in features]
+    has_connective = kind in ("Explicit", "Implicit")
+    connective = rows[0][0] if has_connective and rows else ""
+    senses = [sense for row in rows for sense in (row[1:] if has_connective else row)]
     spans = head[0] if kind in ("Explicit", "AltLex", "AltLexC") and head else ""
     return kind, spans, sections["Arg1"][0], sections["Arg2"][0], connective, senses

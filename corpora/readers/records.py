@@ -19,8 +19,15 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 from corpora.document import Document, Sections, Turns
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
-from corpora.readers.fields import NONE, Fields, Record, Strings, Text, Texts, typed
-from corpora.readers.files import DOCUMENT_LIMIT, LINES_LIMIT, TOO_LONG, Refused, expect, taken
+from corpora.readers.fields import NONE, Fields, Record, Strings, Text, Texts, json_type
+from corpora.readers.files import (
+    DOCUMENT_LIMIT,
+    LINES_LIMIT,
+    TOO_LONG,
+    Refused,
+    expect,
+    good_record,
+)
 from corpora.readers.gutenberg import without_licence
 from corpora.readers.source import (
     Reader,
@@ -30,14 +37,14 @@ from corpora.readers.source import (
     blocks_of,
     clean,
     joined,
+    paragraphs_from_blocks,
     paragraphs_of,
-    run_on,
-    with_sentences,
+    text_and_sentences,
 )
 
 R = TypeVar("R", bound=Reader)
-Place = tuple[str, Record | BadRecord]
-"""The place of a record, and the record."""
+PlacedRecord = tuple[str, Record | BadRecord]
+"""A record behind its place, `file:line`."""
 IN_TURNS = ("speaker", "conversation", "text")
 """The roles of a turn; a turn may lack the first two."""
 SPEAKERS = ("speaker", "nick", "name", "user", "author", "role")
@@ -54,7 +61,7 @@ log = logging.getLogger("discorpora")
 
 
 def lines_have_the_layout(reader: R) -> R:
-    """Raise `ConfigError` for `document_lines` with another layout than `lines`."""
+    """Return the reader; `ConfigError` if it has `document_lines` and a layout but `lines`."""
     layout, lines = getattr(reader, "layout", None), getattr(reader, "document_lines", None)
     if layout != "lines" and lines is not None:
         raise ConfigError(
@@ -65,7 +72,10 @@ def lines_have_the_layout(reader: R) -> R:
 
 
 class Roles(dict[str, Any]):
-    """A record by role. `names` are the fields' names in the file, `record` is unchanged."""
+    """The values of a record by role: `names` maps roles to the record's fields.
+
+    The unchanged record is in the attribute `record`.
+    """
 
     def __init__(self, record: Record, names: Mapping[str, str]) -> None:
         super().__init__((role, record[name]) for role, name in names.items() if name in record)
@@ -76,8 +86,11 @@ class Roles(dict[str, Any]):
 
 
 def role(description: str, *usual: str) -> Any:
-    """An option that names the field of a role; by default it is the first of the `usual` names
-    that the first record has, or has the name of the role."""
+    """Return an option of a reader that names the field of a role.
+
+    By default the field is the first of the `usual` names (else the name of the role) that the
+    first record has. `description` says what the field holds.
+    """
     extra: Any = {"usual": usual}
     return Field(None, description=f"Field {description}.", json_schema_extra=extra)
 
@@ -123,7 +136,7 @@ class RecordReader(Reader):
     @field_validator("id_prefix")
     @classmethod
     def _file_only(cls, prefix: str) -> str:
-        """`{file}` is the only placeholder."""
+        """Return the prefix; `ConfigError` for another placeholder than `{file}`."""
         if other := re.search(r"\{\w*\}", prefix.replace("{file}", "")):
             raise ConfigError(
                 f"id_prefix = {prefix!r} has an unknown placeholder {other[0]}",
@@ -131,21 +144,26 @@ class RecordReader(Reader):
             )
         return prefix
 
-    def documents(self, records: Iterable[Place], source: Source, stem: str) -> Iterator[Document]:
-        """The documents of the records of one file; `stem` names the nameless, and is `{file}`.
+    def documents(
+        self, records: Iterable[PlacedRecord], source: Source, stem: str
+    ) -> Iterator[Document]:
+        """Yield the documents of `records`, those of one file.
 
-        Raises `InputError` if the layout cannot be detected, if a mapped field is missing, or if
-        the records of one document are not consecutive.
+        `stem`, the file's path without suffix, replaces `{file}` in `id_prefix`, and makes the ids
+        of records without one. Raises `InputError` if the layout cannot be detected, if a mapped
+        field is missing, or if the records of one document are not consecutive.
         """
         prefix = self.id_prefix.replace("{file}", stem)
-        for document in self._documents(records, source, stem):
+        for document in self._without_prefix(records, source, stem):
             if document.group == document.id:
                 document.group = prefix + document.group
             document.id = prefix + document.id
             yield document
 
-    def _documents(self, records: Iterable[Place], source: Source, stem: str) -> Iterator[Document]:
-        """The documents with the ids of their records."""
+    def _without_prefix(
+        self, records: Iterable[PlacedRecord], source: Source, stem: str
+    ) -> Iterator[Document]:
+        """Yield what `documents` does, with ids that still lack `id_prefix`."""
         records = iter(records)
         where, first = next(records, ("", None))
         while isinstance(first, BadRecord):
@@ -155,37 +173,37 @@ class RecordReader(Reader):
             return
         names = self._names(first, where)
         self._warn_of_unread(first, names, where, source)
-        has = {role for role in names if names[role] in first or role in self.model_fields_set}
-        layout: str = self.layout or _detected(first, has, where)
-        single = layout == "turns" and "turns" not in has
-        if layout == "turns" and not single:
+        roles = {role for role in names if names[role] in first or role in self.model_fields_set}
+        layout: str = self.layout or _detected(first, roles, where)
+        is_turn = layout == "turns" and "turns" not in roles  # a record is one turn
+        if layout == "turns" and not is_turn:
             names |= self._names_in_turns(first.get(names["turns"]))
-        if not self.id and (single or layout == "paragraph"):
-            # Of the records of a run their own `id` is the last choice.
-            own, *others = _usual()["id"]
-            names["id"] = next((name for name in (*others, own) if name in first), others[0])
+        if not self.id and (is_turn or layout == "paragraph"):
+            # A field `id` is then probably that of the turn or paragraph: it is the last choice.
+            id, *others = _usual_names()["id"]
+            names["id"] = next((name for name in (*others, id) if name in first), others[0])
         as_turns = partial(as_conversation, speakers=(self.speaker,) if self.speaker else SPEAKERS)
         rows: Iterator[tuple[str, Roles | BadRecord]] = (
-            (here, record if isinstance(record, BadRecord) else Roles(record, names))
-            for here, record in chain([(where, first)], records)
+            (place, record if isinstance(record, BadRecord) else Roles(record, names))
+            for place, record in chain([(where, first)], records)
         )
         if layout == "lines":
             lines = self.document_lines or LINES_PER_DOCUMENT
-            yield from sentence_documents(map(_sentence, rows), source, stem, lines)
-        elif single or layout == "paragraph":
-            for where, key, run in _runs(rows, source, stem if single else ""):
+            yield from sentence_documents(map(_text_of, rows), source, stem, lines)
+        elif is_turn or layout == "paragraph":
+            for where, key, run in _runs(rows, source, stem if is_turn else ""):
                 with source.refusing(where, f"document {key!r}"):
-                    whole = Roles(run[0][0], names)
-                    whole |= {"id": key, "turns": [record for record, _ in run]}
-                    whole |= {"paragraphs": [text for _, text in run], "sentences": None}
-                    yield (as_turns if single else as_document)(whole, source, key)
+                    merged = Roles(run[0][0], names)
+                    merged |= {"id": key, "turns": [record for record, _ in run]}
+                    merged |= {"paragraphs": [text for _, text in run], "sentences": None}
+                    yield (as_turns if is_turn else as_document)(merged, source, key)
         else:
             layouts: dict[str, Callable[[Record, Source, str], Document]]
             layouts = {"article": as_article, "turns": as_turns}
             build = layouts.get(layout, as_document)
             for number, (where, row) in enumerate(rows, 1):
                 with source.refusing(where, row):
-                    yield build(taken(row), source, f"{stem}:{number:06d}")
+                    yield build(good_record(row), source, f"{stem}:{number:06d}")
 
     def _warn_of_unread(
         self, first: Record, names: Mapping[str, str], where: str, source: Source
@@ -196,73 +214,73 @@ class RecordReader(Reader):
         """
         if source.warned or self.model_fields_set & TEXTS:
             return
-        sizes = {name: _size(value) for name, value in first.items()}
-        least = max(LONG, UNREAD * sum(sizes.get(names[role], 0) for role in TEXTS))
-        read = set(names.values())
-        unread = [name for name, size in sizes.items() if size >= least and name not in read]
+        words = {name: _count_words(value) for name, value in first.items()}
+        least = max(LONG, UNREAD * sum(words.get(names[role], 0) for role in TEXTS))
+        fields = set(names.values())
+        unread = [name for name, count in words.items() if count >= least and name not in fields]
         if unread:
             source.warned = True
-            said = 'no role reads the long text of %s; the option text = "%s" reads that field'
-            log.warning(f"%s: {said}", where, " and ".join(map(repr, sorted(unread))), unread[0])
+            message = 'no role reads the long text of %s; the option text = "%s" reads that field'
+            log.warning(f"%s: {message}", where, " and ".join(map(repr, sorted(unread))), unread[0])
 
     def _names(self, first: Record, where: str) -> dict[str, str]:
-        """The field of each role: the given one, else the first usual one that `first` has.
+        """Return the field of each role: that of the option, else the first usual one in `first`.
 
-        Raises `InputError` if `first` lacks a given field, which is usually a misspelling, unless
-        it may be a field of a turn.
+        Raises `InputError` if the first record lacks the field of an option, which is usually a
+        misspelling, unless it may be a field of a turn.
         """
         names = {}
-        turns = any(name in first for name in (self.turns, *_usual()["turns"]))
-        elsewhere = IN_TURNS if turns else IN_TURNS[:2]
-        for role, usual in _usual().items():
-            own = getattr(self, role) if role not in ABOUT else None
-            if own and own not in first and role not in elsewhere:
+        has_turns = any(name in first for name in (self.turns, *_usual_names()["turns"]))
+        roles_of_a_turn = IN_TURNS if has_turns else IN_TURNS[:2]
+        for role, usual in _usual_names().items():
+            option = getattr(self, role) if role not in ABOUT else None
+            if option and option not in first and role not in roles_of_a_turn:
                 raise InputError(
-                    f"{role} = {own!r} is not a field of the first record",
+                    f"{role} = {option!r} is not a field of the first record",
                     where=where,
-                    hint=f"{nearest(own, first)}its fields are {', '.join(first)}",
+                    hint=f"{nearest(option, first)}its fields are {', '.join(first)}",
                 )
-            names[role] = own or next((field for field in usual if field in first), usual[0])
+            names[role] = option or next((field for field in usual if field in first), usual[0])
         if self.replace_licences:
             del names["licence"]
         return names
 
     def _names_in_turns(self, turns: Any) -> dict[str, str]:
-        """The fields of the roles of a turn: as `_names`, by the first of a record's `turns`."""
+        """Return the field of each role of a turn: as `_names`, by the first turn of `turns`."""
         first = turns[0] if isinstance(turns, list) and turns else None
         turn = first if isinstance(first, Mapping) else {}
-        usual = {role: _usual()[role] for role in IN_TURNS}
+        usual = {role: _usual_names()[role] for role in IN_TURNS}
         return {
             role: getattr(self, role) or next((name for name in names if name in turn), names[0])
             for role, names in usual.items()
         }
 
 
-def _size(value: Any) -> int:
-    """The number of words in a value, those in its lists and tables included."""
+def _count_words(value: Any) -> int:
+    """Count the words in a value, those in its lists and tables included."""
     if isinstance(value, str):
         return len(value.split())
-    inside = value.values() if isinstance(value, Mapping) else value
-    return sum(map(_size, inside)) if isinstance(inside, list | tuple | ValuesView) else 0
+    parts = value.values() if isinstance(value, Mapping) else value
+    return sum(map(_count_words, parts)) if isinstance(parts, list | tuple | ValuesView) else 0
 
 
 @cache
-def _usual() -> dict[str, tuple[str, ...]]:
-    """The usual names of the field of each role."""
-    extra = ((name, field.json_schema_extra) for name, field in RecordReader.model_fields.items())
-    roles: Any = {name: said["usual"] or (name,) for name, said in extra if isinstance(said, dict)}
+def _usual_names() -> dict[str, tuple[str, ...]]:
+    """Return the usual names of each role's field, the likeliest first."""
+    extras = ((name, field.json_schema_extra) for name, field in RecordReader.model_fields.items())
+    roles: Any = {role: e["usual"] or (role,) for role, e in extras if isinstance(e, dict)}
     return {**ABOUT, **roles}
 
 
-def _detected(record: Record, has: AbstractSet[str], where: str) -> str:
-    """The layout implied by the roles of the first record, or by the mapped ones."""
-    if has & {"sections", "abstract"}:
+def _detected(record: Record, roles: AbstractSet[str], where: str) -> str:
+    """Return the layout that the first record's roles imply; `InputError` if they imply none."""
+    if roles & {"sections", "abstract"}:
         return "article"
-    if "turns" in has or has >= {"speaker", "text"}:
+    if "turns" in roles or roles >= {"speaker", "text"}:
         return "turns"
-    if "text" in has and ("paragraph" in has or "chapter_id" in record):
+    if "text" in roles and ("paragraph" in roles or "chapter_id" in record):
         return "paragraph"
-    if has & {"text", "paragraphs", "sentences"}:
+    if roles & {"text", "paragraphs", "sentences"}:
         return "document"
     raise InputError(
         f"no known field in the first record, only {', '.join(map(str, record)) or 'none at all'}",
@@ -271,19 +289,19 @@ def _detected(record: Record, has: AbstractSet[str], where: str) -> str:
     )
 
 
-class _Key(Fields):
-    """The fields of a record that is a part of a document."""
+class _DocumentPart(Fields):
+    """The fields of a record that is a part of a document: a turn, a paragraph or a sentence."""
 
     id: Text = ""
     group: Text = ""
     text: Text = ""
 
 
-def _sentence(placed: tuple[str, Roles | BadRecord]) -> str | BadRecord:
-    """The text of a record of the layout `lines`."""
+def _text_of(placed: tuple[str, Roles | BadRecord]) -> str | BadRecord:
+    """Return the text of a record of the layout `lines`, or why it is bad."""
     where, row = placed
     try:
-        return _Key.of(taken(row)).text
+        return _DocumentPart.of(good_record(row)).text
     except Refused as refusal:
         return refusal.record(where, row)
 
@@ -291,50 +309,50 @@ def _sentence(placed: tuple[str, Roles | BadRecord]) -> str | BadRecord:
 def _runs(
     rows: Iterable[tuple[str, Roles | BadRecord]], source: Source, stem: str
 ) -> Iterator[tuple[str, str, list[tuple[Record, str]]]]:
-    """The documents, each a run of records with one key: place, key, and records with their text.
+    """Yield each document, a run of records with one key: its place, its key, and the records.
 
-    A document with a bad record between two good ones is left out; only the record counts as bad,
-    and its reason names the document. With a `stem`, records without an id are one document of
-    that name.
+    Each record comes with its text. A document with a bad record between two good ones is left out;
+    only the record counts as bad, and its reason names the document. With a `stem`, records without
+    an id are one document of that name.
     """
-    seen, run, size = SeenIds(), list[tuple[Record, str]](), 0
+    seen_keys, run, size = SeenIds(), list[tuple[Record, str]](), 0
     key = start = ""
-    broken: BadRecord | None = None  # the last one after the last good one
-    hole = False  # a bad record between two of the document `key`
+    bad: BadRecord | None = None  # the last one after the last good one
+    has_gap = False  # whether a bad record is between two of the document `key`
     for where, row in chain(rows, [("", None)]):
-        new = text = ""
+        next_key = text = ""
         try:
-            good = taken(row)
+            good = good_record(row)
             if good is not None:
-                part = _Key.of(good)
+                part = _DocumentPart.of(good)
                 # `group/id`, as ids repeat over books.
-                below = part.group and part.id and not part.id.startswith(f"{part.group}/")
-                new = (f"{part.group}/{part.id}" if below else part.id) or stem
+                needs_group = part.group and part.id and not part.id.startswith(f"{part.group}/")
+                next_key = (f"{part.group}/{part.id}" if needs_group else part.id) or stem
                 text = clean(part.text)
-                expect(new, f"no id: no {good.names['id']!r} names the document")
+                expect(next_key, f"no id: no {good.names['id']!r} names the document")
                 expect(text, _no_text([good.record], good.names))
         except Refused as refusal:
-            if broken:
-                source.refuse(broken)
-            broken = refusal.record(where, row)
+            if bad:
+                source.refuse(bad)
+            bad = refusal.record(where, row)
             continue
-        if broken:
-            if run and new == key:
-                hole = True
-                lacks = f"{broken.reason} (document {key!r} is incomplete without it)"
-                broken = replace(broken, reason=lacks)
-            source.refuse(broken)
-        if new != key:
-            if run and not hole:
+        if bad:
+            if run and next_key == key:
+                has_gap = True
+                reason = f"{bad.reason} (document {key!r} is incomplete without it)"
+                bad = replace(bad, reason=reason)
+            source.refuse(bad)
+        if next_key != key:
+            if run and not has_gap:
                 yield start, key, run
-            if new and not seen.add(new):
+            if next_key and not seen_keys.add(next_key):
                 raise InputError(
-                    f"document {new!r} comes back after another one",
+                    f"document {next_key!r} comes back after another one",
                     where=where,
                     hint="sort the file, so that the records of a document are consecutive",
                 )
-            key, start, run, size, hole = new, where, [], 0, False
-        broken = None
+            key, start, run, size, has_gap = next_key, where, [], 0, False
+        bad = None
         if good is None:
             return
         run.append((good.record, text))
@@ -350,44 +368,45 @@ def _runs(
 def sentence_documents(
     lines: Iterable[str | BadRecord], source: Source, stem: str, limit: int, group: str = ""
 ) -> Iterator[Document]:
-    """Documents of one sentence a line, paragraphs between blank lines (BookCorpus style).
+    """Yield the documents of lines that are a sentence each; blank lines end a paragraph.
 
-    They are named after `stem`, and so is their group, if no `group` is given. A document ends
-    after `limit` sentences, and at a bad line, so that only adjacent sentences become neighbours.
+    BookCorpus has this form. The documents' ids begin with `stem`, which is also their group if no
+    `group` is given. A document ends after `limit` sentences, and at a bad line, so that only
+    adjacent sentences become neighbours.
     """
-    block: list[list[str]] = [[]]
+    paragraphs: list[list[str]] = [[]]
     number = count = size = 0
     for line in chain(lines, [None]):
         if isinstance(line, BadRecord):
             source.refuse(line)
         elif line and not line.isspace():
-            block[-1].append(line)
+            paragraphs[-1].append(line)
             count, size = count + 1, size + len(line)
             if size > DOCUMENT_LIMIT or count > LINES_LIMIT:
                 raise InputError(
                     TOO_LONG, where=stem, hint="set document_lines to a smaller number"
                 )
-        elif block[-1]:
-            block.append([])
+        elif paragraphs[-1]:
+            paragraphs.append([])
         if count and (count >= limit or not isinstance(line, str)):
             number += 1
             with source.refusing(f"{stem}, document {number}"):
-                text, sentences = with_sentences(block)
+                text, sentences = text_and_sentences(paragraphs)
                 name = f"{stem}:{number:06d}"
                 yield source.document(name, text, group=group or stem, sentences=sentences)
-            block, count, size = [[]], 0, 0
+            paragraphs, count, size = [[]], 0, 0
 
 
 # The layouts.
 
 
 def _authors(value: Any) -> str:
-    """The names of a field; its other values (a table, the first speaker) are not authors."""
+    """Join the names in a value, a string or a list; other values (a table) are not authors."""
     names = value if isinstance(value, list | tuple) else [value]
     return "; ".join(clean(name) for name in names if isinstance(name, str) and name.strip())
 
 
-class _Whole(Fields):
+class _DocumentRecord(Fields):
     """The fields of a document by role."""
 
     id: Text = ""
@@ -403,7 +422,7 @@ class _Whole(Fields):
     sentences: Strings | None = None
 
     def document(self, source: Source, name: str, text: str, **layers: Any) -> Document:
-        """A document of `text` and the other fields; `name` is its id if they have none."""
+        """Return a document of `text` and the other fields; its id is `name` if they have none."""
         return source.document(
             self.id or name,
             text,
@@ -418,7 +437,7 @@ class _Whole(Fields):
         )
 
 
-class _Text(_Whole):
+class _TextRecord(_DocumentRecord):
     text: Text = ""
 
 
@@ -430,14 +449,14 @@ class _Section(Fields):
     text: Texts = NONE
 
 
-class _Article(_Whole):
+class _ArticleRecord(_DocumentRecord):
     text: Texts = NONE
     abstract: Texts = NONE
     sections: Annotated[list[_Section], Field(fail_fast=True)] | None = None
 
 
-class _Conversation(_Whole):
-    author: Annotated[str, BeforeValidator(lambda value: "")] = ""  # a speaker is no author
+class _ConversationRecord(_DocumentRecord):
+    author: Annotated[str, BeforeValidator(lambda value: "")] = ""  # the field names a speaker
     turns: Annotated[list[dict[str, Any]], Field(fail_fast=True)]
 
 
@@ -448,78 +467,83 @@ class _Turn(Fields):
 
 
 def as_document(record: Record, source: Source, name: str) -> Document:
-    """A record with `text`, or with `paragraphs`, or with `sentences` (five-sentence stories)."""
-    of = _Text.of(record)
-    if of.sentences:
-        text, sentences = with_sentences([of.sentences])
-        return of.document(source, name, text, sentences=sentences)
-    lines = "\n\n".join(of.paragraphs or [of.text]).splitlines()
-    text, spans = joined(run_on(blocks_of(without_licence(lines, source))))
+    """Return the document of a record that has `sentences`, `paragraphs` or a `text` (a string).
+
+    Its id is `name` if the record has none. Raises `Refused` for a record without text.
+    """
+    fields = _TextRecord.of(record)
+    if fields.sentences:
+        text, sentences = text_and_sentences([fields.sentences])
+        return fields.document(source, name, text, sentences=sentences)
+    lines = "\n\n".join(fields.paragraphs or [fields.text]).splitlines()
+    blocks = blocks_of(without_licence(lines, source))
+    text, spans = joined(paragraphs_from_blocks(blocks))
     expect(text, _no_text([record], getattr(record, "names", {})))
-    return of.document(source, name, text, paragraphs=spans)
+    return fields.document(source, name, text, paragraphs=spans)
 
 
 def as_article(record: Record, source: Source, name: str) -> Document:
-    """A record with `sections` (heading, level, paragraphs), and optionally an `abstract`.
+    """Return the document of a record with `sections`, and maybe an `abstract`.
 
-    Headings are not part of the text; a section's span covers its own paragraphs.
+    A section has a heading, a level and paragraphs. Headings are not part of the text; a section's
+    span covers its paragraphs. The id is `name` if the record has none.
     """
-    of = _Article.of(record)
-    parts: list[tuple[int, str, list[str]]] = []
-    if abstract := paragraphs_of(*of.abstract):
+    fields = _ArticleRecord.of(record)
+    parts: list[tuple[int, str, list[str]]] = []  # level, heading, paragraphs
+    if abstract := paragraphs_of(*fields.abstract):
         parts.append((1, "Abstract", abstract))
-    for section in of.sections or ():
+    for section in fields.sections or ():
         heading = clean(section.heading or section.title or "")
-        bodies = section.text if section.paragraphs is None else section.paragraphs
+        texts = section.text if section.paragraphs is None else section.paragraphs
         level = section.level or (2 if heading else 1)
-        parts.append((level, heading, paragraphs_of(*bodies)))
-    if not of.sections and (body := paragraphs_of(*(of.paragraphs or of.text))):
+        parts.append((level, heading, paragraphs_of(*texts)))
+    if not fields.sections and (body := paragraphs_of(*(fields.paragraphs or fields.text))):
         parts.append((1, "", body))
     text, spans = joined([p for _, _, body in parts for p in body])
-    sections, row = Sections(), 0
+    sections, paragraph = Sections(), 0
     for level, heading, body in parts:
-        start = spans.start[row] if row < len(spans) else len(text)
-        row += len(body)
+        start = spans.start[paragraph] if paragraph < len(spans) else len(text)
+        paragraph += len(body)
         sections.level.append(level)
         sections.heading.append(heading)
         sections.start.append(start)
-        sections.end.append(spans.end[row - 1] if body else start)
-    return of.document(source, name, text, sections=sections)
+        sections.end.append(spans.end[paragraph - 1] if body else start)
+    return fields.document(source, name, text, sections=sections)
 
 
 def as_conversation(
     record: Record, source: Source, name: str, *, speakers: Sequence[str] = SPEAKERS
 ) -> Document:
-    """A record with `turns` (speaker, conversation, text); each turn with text is a paragraph.
+    """Return the document of a record with `turns`; each turn with text is a paragraph.
 
-    A turn's speaker is in the first of the fields `speakers` that it has.
+    A turn has a speaker, a conversation and a text. Its speaker is in the first of the fields
+    `speakers` that it has. The document's id is `name` if the record has none.
     """
     names: Mapping[str, str] = getattr(record, "names", {})
-    of = _Conversation.of(record)
-    fields = {role: names.get(role, role) for role in IN_TURNS}
+    fields = _ConversationRecord.of(record)
+    roles = {role: names.get(role, role) for role in IN_TURNS}
     turns: list[_Turn] = []
-    for record in of.turns:
-        named = (name for name in speakers if isinstance(record.get(name), str) and record[name])
-        speaker = next(named, fields["speaker"])
-        turns.append(_Turn.of(Roles(record, {**fields, "speaker": speaker})))
-    said = [(text, turn) for turn in turns if (text := clean(turn.text))]
-    expect(said, _no_text(of.turns, names))
-    text, spans = joined([text for text, _ in said])
-    for _, turn in said:
+    for turn_record in fields.turns:
+        usable = (n for n in speakers if isinstance(turn_record.get(n), str) and turn_record[n])
+        speaker = next(usable, roles["speaker"])
+        turns.append(_Turn.of(Roles(turn_record, {**roles, "speaker": speaker})))
+    with_text = [(text, turn) for turn in turns if (text := clean(turn.text))]
+    expect(with_text, _no_text(fields.turns, names))
+    text, spans = joined([text for text, _ in with_text])
+    for _, turn in with_text:
         field, value = names.get("conversation", "conversation"), turn.conversation
         known = type(value) in (int, str, type(None))
-        expected = f"field {field!r} is {typed(value)}, expected a whole number or a name"
+        expected = f"field {field!r} is {json_type(value)}, expected a whole number or a name"
         expect(known, f"wrong type: {expected}")
-    conversations = numbered([turn.conversation for _, turn in said])
-    speakers = [turn.speaker for _, turn in said]
-    layer = Turns(speakers, conversations, spans.start, spans.end)
-    return of.document(source, name, text, turns=layer)
+    conversations = conversation_numbers([turn.conversation for _, turn in with_text])
+    layer = Turns([turn.speaker for _, turn in with_text], conversations, spans.start, spans.end)
+    return fields.document(source, name, text, turns=layer)
 
 
-def numbered(names: list[int | str | None]) -> list[int]:
-    """The number of each turn's conversation, -1 if unknown.
+def conversation_numbers(names: list[int | str | None]) -> list[int]:
+    """Return the number of each turn's conversation from its name or number, -1 if it is unknown.
 
-    Names are numbered in order; if no turn has one, the record is one conversation.
+    Names are numbered in order; if no turn has one, all are of conversation 0.
     """
     known = [name for name in names if name is not None]
     if not known:
@@ -531,7 +555,7 @@ def numbered(names: list[int | str | None]) -> list[int]:
 
 
 def _no_text(records: Iterable[Record], names: Mapping[str, str]) -> str:
-    """Why records have no text: their fields, if the one of the role `text` is not among them."""
+    """Return the reason why records have no text; it lists their fields if none has that role."""
     fields = dict.fromkeys(chain.from_iterable(getattr(each, "record", each) for each in records))
     if names.get("text", "text") in fields or not (names and fields):
         return "no text: there is none in it"

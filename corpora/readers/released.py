@@ -22,14 +22,14 @@ from corpora.errors import BadRecord, InputError, amount
 from corpora.readers.conllu import MASKED, Conllu
 from corpora.readers.fields import Fields, Filled, Record, Text, Texts
 from corpora.readers.files import LINES_LIMIT, TOO_LONG, Refused, expect, read_lines, read_whole
-from corpora.readers.records import Place, as_document
+from corpora.readers.records import PlacedRecord, as_document
 from corpora.readers.rows import JSON_LINES, json_rows, json_value, parquet_rows, table_rows
 from corpora.readers.source import Encoded, Reader, Source
 from corpora.sentences import split
 from corpora.splits import split_of
 from corpora.store.manifest import label_names
 
-_TAG = re.compile(r"(?:^|\|)(?:(Conn|Seg)=([^|]+)|BeginSeg=Yes)")
+_TAG = re.compile(r"(?:^|\|)(?:(Conn|Seg)=([^|]+)|BeginSeg=Yes)")  # in MISC: Conn=B-conn
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc[ _]id\s*=\s*(.*?)\s*$")
 _MASKED = re.compile(r"[_\s<*>]*")
 """DISRPT masks texts that it may not distribute with underscores."""
@@ -38,13 +38,15 @@ Columns = tuple[str, dict[str, Any]]
 """A configuration and a row of it; the row has `split` if the file's name does not tell."""
 
 
-class Example(NamedTuple):
-    """A row of a release: its configuration and split, the columns (a label by its name), and
-    its place."""
+class ReleasedRow(NamedTuple):
+    """A row of a release: its configuration and split, its columns, and its place, `file:line`.
+
+    A label is given by its name.
+    """
 
     config: str
     split: str
-    row: dict[str, Any]
+    columns: dict[str, Any]
     where: str
 
 
@@ -54,18 +56,21 @@ class Release(Reader):
     digits: ClassVar[int] = 7
     """Digits of a record's number in its id."""
 
-    def records(self, path: Path, source: Source) -> Iterable[Place]:
-        """The records of a file, each with its place. `Refused` rejects the file."""
+    def records(self, path: Path, source: Source) -> Iterable[PlacedRecord]:
+        """Yield the records of a file, each with its place. `Refused` rejects the file."""
         return json_rows(path)
 
     def columns(self, record: Any, path: Path) -> Iterator[Columns]:
-        """The rows of a record. `Refused` rejects the record."""
+        """Yield the rows of a record. `Refused` rejects the record."""
         raise NotImplementedError
 
-    def examples(self, path: Path, stem: str, source: Source) -> Iterator[Example]:
-        """The rows of a file. A bad record goes to `source.refuse`; `Refused` rejects the file."""
+    def rows(self, path: Path, stem: str, source: Source) -> Iterator[ReleasedRow]:
+        """Yield the rows of a file, with ids that begin with `stem`.
+
+        A bad record goes to `source.refuse`; `Refused` rejects the file.
+        """
         # CoheSentia's files are called TrainData and TestData.
-        of = split_of(path.name.replace("Data.", ".")) or "train"
+        split_of_file = split_of(path.name.replace("Data.", ".")) or "train"
         for where, record in self.records(path, source):
             if isinstance(record, BadRecord):
                 source.refuse(record)
@@ -73,25 +78,26 @@ class Release(Reader):
             id = f"{stem}:{where.rpartition(':')[2].zfill(self.digits)}"
             with source.refusing(where, record):
                 # A record gives all of its rows or, if one is bad, none.
-                for config, row in list(self.columns(record, path)):
-                    yield Example(config, row.pop("split", of), {"id": id, **row}, where)
+                for config, columns in list(self.columns(record, path)):
+                    split = columns.pop("split", split_of_file)
+                    yield ReleasedRow(config, split, {"id": id, **columns}, where)
 
     def record(self, row: Record) -> Record | None:
-        """The document of a row, as `as_document` expects it; None if a row has none."""
+        """Return the text of a row as a record for `as_document`; None for a row without text."""
         return {"sentences": [row["s1"], row["s2"]]}
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """A document for each text, with the id of its row."""
+        """Yield a document for each text, with the id of its row."""
         last = ""
-        for example in self.examples(path, stem, source):
-            record = self.record(example.row)
-            if record is not None and example.where != last:
-                last = example.where
+        for row in self.rows(path, stem, source):
+            record = self.record(row.columns)
+            if record is not None and row.where != last:
+                last = row.where
                 with source.refusing(last):
-                    yield as_document(record, source, example.row["id"])
+                    yield as_document(record, source, row.columns["id"])
 
 
-class _Marked(Fields):
+class _MarkedPair(Fields):
     s1: Filled = Field(validation_alias=AliasChoices("s1", "sentence1"))
     s2: Filled = Field(validation_alias=AliasChoices("s2", "sentence2"))
     label: Filled = Field(validation_alias=AliasChoices("y", "label"))
@@ -105,16 +111,19 @@ class Discovery(Release):
     suffixes: ClassVar[tuple[str, ...]] = (".tsv", ".parquet")
     paper = "Sileo et al. 2019"
 
-    def records(self, path: Path, source: Source) -> Iterable[Place]:
-        """Columns `s1, s2, y` or `sentence1, sentence2, label`, after a header."""
-        return _named(path) if path.suffix == ".parquet" else table_rows(path, (), quoted=False)
+    def records(self, path: Path, source: Source) -> Iterable[PlacedRecord]:
+        """Yield the rows: columns `s1, s2, y` or `sentence1, sentence2, label`, after a header."""
+        is_parquet = path.suffix == ".parquet"
+        return _rows_with_labels(path) if is_parquet else table_rows(path, (), quoted=False)
 
     def columns(self, record: Record, path: Path) -> Iterator[Columns]:
-        yield self.name, _Marked.of(record).model_dump()
+        """Yield the record's one row: `s1`, `s2`, `label`."""
+        yield self.name, _MarkedPair.of(record).model_dump()
 
 
-def _named(path: Path) -> Iterator[Place]:
-    """The rows of a Parquet file of the Hub, with label names from the file's metadata."""
+def _rows_with_labels(path: Path) -> Iterator[PlacedRecord]:
+    """Yield the rows of a Parquet file of the Hub, with label names from the file's metadata.
+    Raises `InputError` for a label that has no name there."""
     import pyarrow.parquet as pq
 
     names: list[str] = []
@@ -139,12 +148,12 @@ class DisSent(Discovery):
     own_licence = "research-only"  # sentences of BookCorpus
     paper = "Nie, Bennett and Goodman 2019"
 
-    def records(self, path: Path, source: Source) -> Iterable[Place]:
-        """Three fields a line, no header."""
+    def records(self, path: Path, source: Source) -> Iterable[PlacedRecord]:
+        """Yield the rows: three fields a line, no header."""
         return table_rows(path, (), quoted=False, header=("s1", "s2", "label"))
 
 
-class _Judged(Fields):
+class _InstedRecord(Fields):
     """A text of INSteD. `ctx` is a list of sentences, or one text."""
 
     file_id: Filled
@@ -163,46 +172,50 @@ class Insted(Release):
     paper = "Shen et al. 2021"
 
     def columns(self, record: Record, path: Path) -> Iterator[Columns]:
-        """For each record the text to judge (`detection`), with an intruder also the pair."""
-        of = _Judged.of(record)
-        text, position = of.ctx, max(-1, of.sen_position)
+        """Yield the text to judge (`detection`), and if a sentence intrudes also the pair of texts.
+
+        `position` is the index of the intruding sentence, -1 in a coherent text.
+        """
+        fields = _InstedRecord.of(record)
+        text, position = fields.ctx, max(-1, fields.sen_position)
         if isinstance(record["ctx"], str):
-            # One text is split around the sentence.
-            old = of.to_be_replaced.strip() if position >= 0 else ""
-            head, found, tail = record["ctx"].partition(old) if old else (record["ctx"], "", "")
-            before = _split(head, self.language)
-            text = [*before, *([found] if found else []), *_split(tail, self.language)]
-            position = min(position, len(before)) if position < 0 else len(before)
+            # The sentence to be replaced stays whole; the text on both sides of it is split.
+            old = fields.to_be_replaced.strip() if position >= 0 else ""
+            head, sentence, tail = record["ctx"].partition(old) if old else (record["ctx"], "", "")
+            before = _sentences(head, self.language)
+            text = [*before, *([sentence] if sentence else []), *_sentences(tail, self.language)]
+            position = -1 if position < 0 else len(before)
         expect(any(map(str.strip, text)), "no text: 'ctx' has none")
-        about = {"doc": of.file_id, "position": position}
-        about["split"] = "train" if of.train == "1" else "test"
+        split = "train" if fields.train == "1" else "test"
+        shared = {"doc": fields.file_id, "position": position, "split": split}
         if position < 0:
-            yield "detection", about | {"label": "coherent", "sentences": text}
+            yield "detection", shared | {"label": "coherent", "sentences": text}
             return
         replaced = text[position].strip() if position < len(text) else None
         expect(
-            replaced == of.to_be_replaced.strip(),
-            f"no sentence: {of.to_be_replaced[:60]!r} is not sentence {position} of 'ctx'",
+            replaced == fields.to_be_replaced.strip(),
+            f"no sentence: {fields.to_be_replaced[:60]!r} is not sentence {position} of 'ctx'",
         )
-        new = of.replace_with.strip()
-        expect(new, "no text: 'replace_with' is empty")
-        other = [*text[:position], new, *text[position + 1 :]]
-        yield "detection", about | {"label": "intruded", "sentences": other}
-        yield "pairwise", about | {"pos": text, "neg": other}
+        intruder = fields.replace_with.strip()
+        expect(intruder, "no text: 'replace_with' is empty")
+        intruded = [*text[:position], intruder, *text[position + 1 :]]
+        yield "detection", shared | {"label": "intruded", "sentences": intruded}
+        yield "pairwise", shared | {"pos": text, "neg": intruded}
 
     def record(self, row: Record) -> Record | None:
-        """The coherent text."""
+        """Return the coherent text of a row as a record; None if it has only an intruded one."""
         text = row.get("pos") or (row["sentences"] if row["position"] < 0 else None)
         return text and {"group": row["doc"], "sentences": text}
 
 
-def _split(text: str, language: str) -> list[str]:
+def _sentences(text: str, language: str) -> list[str]:
+    """Split a text, with its white space folded, into sentences."""
     folded = " ".join(text.split())
     return [folded[a:b] for a, b in split(folded, paragraph_spans(folded), language=language)]
 
 
 UNITS = ("u1_raw", "u2_raw", "unit1_txt", "unit2_txt")
-"""The text as written; releases before 2025 have only tokenised text."""
+"""The columns of the two units: as written, and tokenised; releases before 2025 lack the first."""
 
 
 class _Relation(Fields):
@@ -229,32 +242,37 @@ class Disrpt(Release):
     suffixes = (".rels", ".conllu", ".conll")
     paper = "DISRPT 2025"
 
-    def records(self, path: Path, source: Source) -> Iterable[Place]:
-        """Relations, or tagged sentences. Masked ones are counted and left out."""
+    def records(self, path: Path, source: Source) -> Iterable[PlacedRecord]:
+        """Yield relations, or tagged sentences. Masked ones are counted and left out."""
         columns = ("doc", "unit1_txt", "unit2_txt", "dir", "label")
-        relations = path.suffix == ".rels"
-        for where, record in (
-            table_rows(path, columns, quoted=False) if relations else _tagged(path, source)
-        ):
+        records: Iterable[PlacedRecord] = (
+            table_rows(path, columns, quoted=False)
+            if path.suffix == ".rels"
+            else _tagged_sentences(path, source)
+        )
+        for where, record in records:
             if not isinstance(record, BadRecord):
-                named = [record[name] for name in UNITS if name in record]
-                words = record.get("surface") or named[:2]
-                if any(words) and all(map(_MASKED.fullmatch, words)):
+                units = [record[name] for name in UNITS if name in record][:2]
+                texts = record.get("surface") or units
+                if any(texts) and all(map(_MASKED.fullmatch, texts)):
                     source.skipped[MASKED] += 1
                     continue
             yield where, record
 
     def columns(self, record: Record, path: Path) -> Iterator[Columns]:
-        about = {"corpus": path.stem.rpartition("_")[0] or path.stem}
+        """Yield one row: a sentence with its tags, or a relation with its two units."""
+        corpus = {"corpus": path.stem.rpartition("_")[0] or path.stem}
         if "tokens" in record:
             config = "connectives" if record["kind"] == "Conn" else "units"
-            yield config, about | {name: record[name] for name in ("doc", "tokens", "tags")}
+            yield config, corpus | {name: record[name] for name in ("doc", "tokens", "tags")}
         else:
-            yield "relations", about | _Relation.of(record).model_dump()
+            yield "relations", corpus | _Relation.of(record).model_dump()
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """The documents of a `.conllu` file, as `conllu:` reads them, but without trees where they
-        are broken; a `.rels` file has none."""
+        """Yield the documents of a `.conllu` file as `conllu:` does, without broken trees.
+
+        A `.rels` file has no documents.
+        """
         if path.suffix == ".rels":
             source.skipped["file of relations"] += 1
         else:
@@ -262,10 +280,11 @@ class Disrpt(Release):
             yield from reader.read_file(path, stem, source)
 
 
-def _tagged(path: Path, source: Source) -> Iterator[Place]:
-    """The sentences of a `.conllu` file, each with the number of the line after it.
+def _tagged_sentences(path: Path, source: Source) -> Iterator[PlacedRecord]:
+    """Yield the sentences of a `.conllu` file, each with the number of the line after it.
 
-    `tokens` are the words, `surface` the text as written, with multiword tokens.
+    A sentence is a record of `doc`, `kind` (`Conn` or `Seg`, the first in the file), `tokens` (the
+    words), their `tags`, and `surface` (the text as written, with multiword tokens).
     """
     doc = ""
     misc = (line.rpartition("\t")[2] for line in read_lines(path) if isinstance(line, str))
@@ -273,15 +292,15 @@ def _tagged(path: Path, source: Source) -> Iterator[Place]:
     tokens: list[str] = []
     surface: list[str] = []
     tags: list[str] = []
-    covered = 0
+    covered = 0  # the number of the last word in a multiword token
     bad: BadRecord | None = None
     for number, line in enumerate(chain(read_lines(path), [""]), 1):
         where = f"{path}:{number}"
         if isinstance(line, BadRecord):
             bad = bad or line
         elif line.startswith("#"):
-            found = _NEW_DOCUMENT.match(line)
-            doc = found[1] if found else doc
+            new_document = _NEW_DOCUMENT.match(line)
+            doc = new_document[1] if new_document else doc
         elif line.strip():
             cells = line.split("\t")
             if len(cells) not in (9, 10):  # without DEPS or MISC, which is read last
@@ -308,9 +327,10 @@ def _tagged(path: Path, source: Source) -> Iterator[Place]:
 
 
 def _tag(misc: str) -> tuple[str, str] | None:
-    """The kind of a tag in MISC and the tag, as DISRPT writes them since 2024.
+    """Return the kind and the tag in a word's MISC as DISRPT writes them since 2024, or None.
 
-    Until 2023 a unit begins at `BeginSeg=Yes`, and connectives are `Seg=B-Conn` and `Seg=I-Conn`.
+    They are such as `("Conn", "B-conn")`. Until 2023 a unit begins at `BeginSeg=Yes`, and
+    connectives are `Seg=B-Conn` and `Seg=I-Conn`.
     """
     match = _TAG.search(misc)
     if not match:
@@ -334,6 +354,7 @@ class Rated(Release):
     """Texts with ratings of their coherence; `group` is what a text shares with others."""
 
     def record(self, row: Record) -> Record | None:
+        """Return the title and text of a row, and the group of its document."""
         return {"group": row.get("group"), "title": row["title"], "text": row["text"]}
 
 
@@ -345,8 +366,11 @@ class Gcdc(Encoded, Rated):
     own_licence = "research-only"
     paper = "Lai and Tetreault 2018"
 
-    def records(self, path: Path, source: Source) -> Iterable[Place]:
-        """`DOMAIN_SPLIT.csv`; texts have line breaks, so the place of a row is its last line."""
+    def records(self, path: Path, source: Source) -> Iterable[PlacedRecord]:
+        """Yield the rows of a file `DOMAIN_SPLIT.csv`; the place of a row is its last line.
+
+        Texts have line breaks. `Refused` rejects a file that is not CSV or lacks columns.
+        """
         rows = csv.DictReader(io.StringIO(read_whole(path, self.encoding)), strict=True)
         try:
             missing = sorted({"text", "labelA"} - set(rows.fieldnames or ()))
@@ -359,18 +383,19 @@ class Gcdc(Encoded, Rated):
             raise Refused(f"not CSV: {error}", f"{path}:{rows.line_num}") from None
 
     def columns(self, record: Record, path: Path) -> Iterator[Columns]:
-        """The experts' ratings (`gcdc`), then the crowd's (`gcdc_crowd`)."""
-        whole = None not in record and None not in record.values()
-        expect(whole, "wrong number of fields: not as many as the header has")
-        about = {"title": record.get("subject", ""), "text": _Texts.of(record).text}
-        for config, who in (("gcdc", "A"), ("gcdc_crowd", "M")):
-            given = [v for k, v in record.items() if re.match(rf"rating{who}\d", k) and v.strip()]
-            if label := record.get(f"label{who}", "").strip():
-                ratings = Ratings.of({"ratings": given, "rating": label})
-                yield config, about | ratings.model_dump()
+        """Yield the text with the experts' ratings (`gcdc`), then the crowd's (`gcdc_crowd`)."""
+        complete = None not in record and None not in record.values()
+        expect(complete, "wrong number of fields: not as many as the header has")
+        shared = {"title": record.get("subject", ""), "text": _RatedText.of(record).text}
+        for config, letter in (("gcdc", "A"), ("gcdc_crowd", "M")):
+            name = re.compile(rf"rating{letter}\d")
+            ratings = [value for column, value in record.items() if name.match(column)]
+            if label := record.get(f"label{letter}", "").strip():
+                fields = {"ratings": list(filter(str.strip, ratings)), "rating": label}
+                yield config, shared | Ratings.of(fields).model_dump()
 
 
-class _Texts(Fields):
+class _RatedText(Fields):
     text: Filled
 
 
@@ -394,21 +419,24 @@ class CoheSentia(Rated):
     paper = "Maimon and Tsarfaty 2023"
     digits = 0
 
-    def records(self, path: Path, source: Source) -> Iterable[Place]:
-        """`TrainData.json`, `TestData.json`: an object of stories."""
+    def records(self, path: Path, source: Source) -> Iterable[PlacedRecord]:
+        """Return the stories of `TrainData.json` or `TestData.json`, an object by their ids."""
         stories = json_value(read_whole(path))
-        named = isinstance(stories, dict)
-        expect(named, "no CoheSentia file: expected an object of stories by their ids")
+        is_object = isinstance(stories, dict)
+        expect(is_object, "no CoheSentia file: expected an object of stories by their ids")
         return ((f"{path}:{name}", story) for name, story in stories.items())
 
     def columns(self, record: Any, path: Path) -> Iterator[Columns]:
-        """Both ratings of a story; the stories of one title are a group."""
+        """Yield a story with its holistic ratings, then with its incremental ratings.
+
+        Stories with one title are a group; a line is a paragraph.
+        """
         story = _Story.of(record)
-        text = "\n\n".join(filter(None, map(str.strip, story.Text.splitlines())))  # by line
-        about = {"group": story.Title, "title": story.Title, "text": text}
-        for config, rated in (
+        text = "\n\n".join(filter(None, map(str.strip, story.Text.splitlines())))
+        shared = {"group": story.Title, "title": story.Title, "text": text}
+        for config, data in (
             ("cohesentia_holistic", story.HolisticData),
             ("cohesentia_incremental", story.IncrementalData),
         ):
-            ratings = {"ratings": [*rated.scores.values()], "rating": rated.consensus_score}
-            yield config, about | ratings
+            ratings = {"ratings": [*data.scores.values()], "rating": data.consensus_score}
+            yield config, shared | ratings

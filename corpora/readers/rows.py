@@ -15,9 +15,9 @@ from corpora.document import Document
 from corpora.errors import BadRecord, InputError, chosen, expanded, unreadable
 from corpora.outside import parsed
 from corpora.readers.fields import Record
-from corpora.readers.files import LINE_LIMIT, Refused, expect, read_lines, taken
+from corpora.readers.files import LINE_LIMIT, Refused, expect, good_record, read_lines
 from corpora.readers.guarded import DAMAGED, PAGE_LIMIT, largest_pages
-from corpora.readers.records import Place, RecordReader
+from corpora.readers.records import PlacedRecord, RecordReader
 from corpora.readers.source import Source
 
 JSON_LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
@@ -25,7 +25,7 @@ SAMPLE = Path(__file__).resolve().parent.parent / "sample"
 
 csv.field_size_limit(LINE_LIMIT)  # the library's own is 128 KiB
 CHECK = "check name, config, split, revision, network, and HF_TOKEN if it is gated"
-_ERRNO = re.compile(r"\[Errno -?\d+\] ")
+_ERRNO = re.compile(r"\[Errno -?\d+\] ")  # of messages such as [Errno -2] Name not known
 _BATCH_BYTES = 8 << 20
 _BATCH_ROWS = 512
 
@@ -48,7 +48,7 @@ class Sample(JsonLines):
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
-        """The files of the sample, or the one called `target` (without suffix)."""
+        """Return the files of the sample, or the one called `target` (without suffix)."""
         files = {path.stem: path for path in sorted(SAMPLE.glob("*.jsonl"))}
         return [files[chosen("sample", target, files)]] if target else list(files.values())
 
@@ -77,21 +77,27 @@ class Hub(RecordReader):
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
-        """No files: a Hub source is identified by its revision. A local folder has its own."""
+        """Return the files of a local folder; none for a dataset of the Hub, which has a revision.
+
+        Raises `InputError` for an empty target.
+        """
         if not target:
             raise InputError("hub: needs a dataset", hint="write hub:ORG/NAME")
         return sorted(path for path in expanded(target).rglob("*") if path.is_file())
 
     def read(self, source: Source) -> Iterator[Document]:
-        """The documents of one split, rows mapped as those of `jsonl:`. Raises as `records`."""
+        """Yield the documents of one split, its rows read as those of `jsonl:`.
+
+        Raises as `records` does.
+        """
         stem = source.target.rstrip("/").rpartition("/")[2]
         if source.files:  # a folder of this machine, whatever it is called
             stem = source.name.removeprefix("hub:")
         rows = self.records(source.target, self.config, self.split)
         yield from self.documents(rows, source, stem)
 
-    def records(self, target: str, config: str | None, split: str) -> Iterator[Place]:
-        """The rows of one split of a configuration, streamed.
+    def records(self, target: str, config: str | None, split: str) -> Iterator[PlacedRecord]:
+        """Yield the rows of one split of a configuration, streamed.
 
         Raises `InputError` if the dataset, its configuration or split does not exist, or without
         network.
@@ -117,10 +123,8 @@ class Hub(RecordReader):
             raise unreadable(error, place, CHECK) from error
 
     def _ask_hub(self, name: str, where: str) -> None:
-        """One request: `load_dataset` repeats its own for half a minute without a network.
-
-        Raises `InputError` for a Hub that cannot be reached, and for a dataset that it lacks.
-        """
+        """Ask the Hub once for the dataset; `InputError` if it lacks it or cannot be reached.
+        Without a network `load_dataset` would repeat its requests for half a minute."""
         from huggingface_hub import HfApi, is_offline_mode
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
@@ -135,6 +139,7 @@ class Hub(RecordReader):
 
 
 def _unreachable(why: str, name: str, where: str) -> InputError:
+    """Return the error for a Hub that cannot be reached; it says how to get the dataset `name`."""
     return InputError(
         f"the Hub cannot be reached: {_ERRNO.sub('', why)}",
         where=where,
@@ -143,8 +148,8 @@ def _unreachable(why: str, name: str, where: str) -> InputError:
     )
 
 
-def json_rows(path: Path) -> Iterator[Place]:
-    """Each non-blank line as a JSON object or a `BadRecord`, with `file:line`.
+def json_rows(path: Path) -> Iterator[PlacedRecord]:
+    """Yield each line that is not blank as a JSON object or a `BadRecord`, behind its `file:line`.
 
     Raises `InputError` for a file that is one JSON list.
     """
@@ -156,7 +161,7 @@ def json_rows(path: Path) -> Iterator[Place]:
             hint = "write one object a line: jq -c '.[]' FILE > FILE.jsonl"
             raise InputError("a JSON list, expected JSON Lines", where=where, hint=hint)
         try:
-            record = json_value(taken(line))
+            record = json_value(good_record(line))
             expect(isinstance(record, dict), "not an object: another JSON value")
             yield where, record
         except Refused as refusal:
@@ -164,7 +169,7 @@ def json_rows(path: Path) -> Iterator[Place]:
 
 
 def json_value(text: str) -> Any:
-    """The value of a JSON text; `Refused` if it is invalid, or nested too deep."""
+    """Return the value of a JSON text; `Refused` if it is invalid, or nested too deep."""
     try:
         return parsed(text)
     except InputError as error:
@@ -180,7 +185,7 @@ def table_rows(
     quoted: bool = True,
     header: Sequence[str] = (),
 ) -> Iterator[tuple[str, dict[str, str] | BadRecord]]:
-    """The rows of a CSV file, or of a TSV file (its header has tabs), each with `file:line`.
+    """Yield the rows of a CSV file, or of a TSV file (its header has tabs), behind `file:line`.
 
     A record is one line: a quote that is not closed on its line invalidates only that record.
     Without `quoted`, fields are separated by tabs and a quote is text. Blank lines are left out.
@@ -194,12 +199,12 @@ def table_rows(
         if isinstance(line, str) and not line.strip():
             continue
         try:
-            good = taken(line)
-            if not header and "\t" in good:
+            text = good_record(line)
+            if not header and "\t" in text:
                 delimiter = "\t"
-            (cells,) = csv.reader([good], delimiter=delimiter, quoting=quoting, strict=True)
-            counted = not header or len(cells) == len(header)
-            expect(counted, f"wrong number of fields: {len(cells)}, the header has {len(header)}")
+            (cells,) = csv.reader([text], delimiter=delimiter, quoting=quoting, strict=True)
+            as_many = not header or len(cells) == len(header)
+            expect(as_many, f"wrong number of fields: {len(cells)}, the header has {len(header)}")
         except (csv.Error, Refused) as error:
             refusal = error if isinstance(error, Refused) else Refused(f"not CSV: {error}")
             if not header:
@@ -213,14 +218,14 @@ def table_rows(
         header = [cell.strip() for cell in cells]
         if missing := [column for column in columns if column not in header]:
             raise InputError(
-                f"no column {', '.join(missing)} in the header {good[:100]!r}",
+                f"no column {', '.join(missing)} in the header {text[:100]!r}",
                 where=where,
                 hint=hint or f"the first line must name the columns {', '.join(columns)}",
             )
 
 
-def parquet_rows(path: Path) -> Iterator[Place]:
-    """Each row as a record or a `BadRecord`, with `file:row` (rows counted from 1).
+def parquet_rows(path: Path) -> Iterator[PlacedRecord]:
+    """Yield each row as a record or a `BadRecord`, behind its `file:row` (rows count from 1).
 
     Memory holds a few MiB of rows. Raises `InputError` for an incomplete or invalid Parquet file.
     """
@@ -236,20 +241,19 @@ def parquet_rows(path: Path) -> Iterator[Place]:
             # A cell may be the whole dictionary of its column.
             _, dictionary = largest_pages(path)
             rows = min(_BATCH_ROWS, _BATCH_BYTES // max(1, mean), PAGE_LIMIT // max(1, dictionary))
-            rows = max(1, rows)
-            for batch in file.iter_batches(rows, use_threads=False):
+            for batch in file.iter_batches(max(1, rows), use_threads=False):
                 for index in range(batch.num_rows):
                     number += 1
                     where = f"{path}:{number}"
-                    yield where, _row(batch.slice(index, 1), where)
+                    yield where, _record(batch.slice(index, 1), where)
     except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:  # a name may be no UTF-8
         raise unreadable(error, path, DAMAGED) from error
 
 
-def _row(row: Any, where: str) -> Record | BadRecord:
-    """The record of a batch of one row."""
+def _record(row: Any, where: str) -> Record | BadRecord:
+    """Return the record of an Arrow batch of one row, or why it is bad."""
     import pyarrow as pa
 
     if row.nbytes > LINE_LIMIT:

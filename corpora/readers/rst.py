@@ -41,7 +41,7 @@ from corpora.readers.source import (
     blocks_of,
     joined,
     known_encoding,
-    with_sentences,
+    text_and_sentences,
 )
 
 NESTING_LIMIT = 200
@@ -52,11 +52,14 @@ ROLES = ("Root", "Nucleus", "Satellite")
 PARAGRAPH_MARK = "<P>"
 
 _TOKEN = re.compile(r"_!(.*?)_!|([()])|([^\s()]+)", re.DOTALL)
+"""A quoted text (`_!But it rained._!`), a bracket or a word of a `.dis` file."""
 log = logging.getLogger(__name__)
 
 _DECLARED = re.compile(rb"""<\?xml\b[^<>]*?\bencoding\s*=\s*["']([\w.:-]*)["']""")
+
 _ENCODING = re.compile(r"""(?<=<\?xml)([^<>]*?)\bencoding\s*=\s*["'][\w.:-]*["']""")
-_NOISE = re.compile(r"^//TT_ERR.*$", re.MULTILINE)
+"""Both are for `<?xml version="1.0" encoding="latin-1"?>`, in bytes and in text."""
+_NOISE = re.compile(r"^//TT_ERR.*$", re.MULTILINE)  # a tool's lines in some files of RST-DT
 
 
 class Rst(Encoded):
@@ -73,12 +76,12 @@ class Rst(Encoded):
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
-        """The trees and, for `.dis`, the raw texts and `.edus` beside them."""
+        """Return the trees at `target` and, for `.dis`, the raw texts and `.edus` beside them."""
         trees = find_files(target, cls.suffixes, kind=cls.name)
-        return sorted({*trees, *(file for tree in trees for file in _beside(tree).values())})
+        return sorted({*trees, *(file for tree in trees for file in _files_beside(tree).values())})
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """A tree: its EDUs and the binary tree in the layer `rst`.
+        """Yield the document of a tree; its layer `rst` has the EDUs and the binary tree.
 
         The text of `.rs3` and `.rs4` are its EDUs, joined by spaces. That of `.dis` comes from
         the raw text beside it, from `.edus`, or from the tree's own texts. EDUs that are left
@@ -90,18 +93,18 @@ class Rst(Encoded):
         if path.suffix == ".dis":
             licence = str(self.licence or "LDC")
             root, texts = parse_dis(read_whole(path, self.encoding), path)
-            beside = _beside(path)
-            there = self.text in (None, "tree", *beside)
-            expect(there, f"no text: the tree has no file with its {self.text} beside it")
-            if "edus" in beside and self.text != "tree":
-                lines = read_whole(beside["edus"], self.encoding).split("\n")
+            files = _files_beside(path)
+            available = self.text in (None, "tree", *files)
+            expect(available, f"no text: the tree has no file with its {self.text} beside it")
+            if "edus" in files and self.text != "tree":
+                lines = read_whole(files["edus"], self.encoding).split("\n")
                 edus = [line.strip() for line in lines if line.strip()]
                 reason = f"bad EDUs: {len(edus)} EDUs, but the tree has {len(texts)} leaves"
-                expect(len(edus) == len(texts), reason, str(beside["edus"]))
+                expect(len(edus) == len(texts), reason, str(files["edus"]))
                 ends = (text.rstrip().endswith(PARAGRAPH_MARK) for text in texts)
                 texts = [edu + PARAGRAPH_MARK * end for edu, end in zip(edus, ends, strict=True)]
-            if "raw" in beside and self.text in (None, "raw"):
-                raw = read_whole(beside["raw"], self.encoding)
+            if "raw" in files and self.text in (None, "raw"):
+                raw = read_whole(files["raw"], self.encoding)
                 raw = raw.replace(PARAGRAPH_MARK, PARAGRAPH_BREAK)
         else:
             try:
@@ -111,32 +114,33 @@ class Rst(Encoded):
             if omitted:
                 source.skipped["EDU outside the largest tree"] += omitted
                 if not source.warned:
-                    what = amount(omitted, "EDU")
-                    log.warning("%s: %s outside the largest tree left out", path, what)
+                    count = amount(omitted, "EDU")
+                    log.warning("%s: %s outside the largest tree left out", path, count)
                     source.warned = True
-        text, spans = _joined(texts)
+        text, spans = _text_and_edus(texts)
         if raw is not None:  # only white space may differ
-            own = text
-            text, _ = joined(list(map(" ".join, blocks_of(raw.splitlines()))))
+            raw_text, _ = joined(list(map(" ".join, blocks_of(raw.splitlines()))))
             try:
-                laid = map_spans(align(own, text, where=str(path)), list(spans))
+                mapped = map_spans(align(text, raw_text, where=str(path)), list(spans))
             except InputError as error:
                 hint = '(text = "edus" reads without it)'
                 raise Refused(f"EDUs differ: {error.message} {hint}") from None
-            expect(len(laid) == len(texts), "no text: an EDU is empty")
-            spans = Spans([start for start, _ in laid], [end for _, end in laid])
+            expect(len(mapped) == len(texts), "no text: an EDU is empty")
+            text, spans = raw_text, Spans([a for a, _ in mapped], [b for _, b in mapped])
         yield source.document(stem, text, licence=licence, rst=binary_tree(root, spans))
 
 
-def _beside(tree: Path) -> dict[str, Path]:
-    """The files of raw text (`wsj_0601.out` of `wsj_0601.out.dis`) and EDUs that exist."""
+def _files_beside(tree: Path) -> dict[str, Path]:
+    """Return the existing files of raw text and EDUs beside a `.dis` file, as `raw` and `edus`.
+    They are `wsj_0601.out` and `wsj_0601.out.edus` for `wsj_0601.out.dis`."""
     base = tree.with_suffix("")
     files = {"raw": base, "edus": base.with_name(base.name + ".edus")}
     return {name: path for name, path in files.items() if tree.suffix == ".dis" and path.is_file()}
 
 
-def _joined(texts: list[str]) -> tuple[str, Spans]:
-    """The EDUs joined by spaces, and their spans; a paragraph ends at its mark."""
+def _text_and_edus(texts: list[str]) -> tuple[str, Spans]:
+    """Return the text of EDUs, joined by spaces, and their spans. A paragraph ends behind an EDU
+    with the mark `<P>`. Raises `Refused` for an empty EDU."""
     paragraphs: list[list[str]] = [[]]
     for number, text in enumerate(texts, 1):
         edu = " ".join(text.replace(PARAGRAPH_MARK, " ").split())
@@ -144,12 +148,12 @@ def _joined(texts: list[str]) -> tuple[str, Spans]:
         paragraphs[-1].append(edu)
         if text.rstrip().endswith(PARAGRAPH_MARK):
             paragraphs.append([])
-    return with_sentences(paragraphs)
+    return text_and_sentences(paragraphs)
 
 
 @dataclass(slots=True)
 class Node:
-    """A node as annotated: an EDU (its number, from 0) or a schema over children in order.
+    """A node as annotated: an EDU (numbered from 0) or a schema over its children in order.
 
     `nucleus` and `relation` are its role in its parent; `relation` is `span` for a nucleus whose
     satellite names the relation. `id` is its name in an `.rs3` or `.rs4` file.
@@ -162,17 +166,17 @@ class Node:
     id: str = ""
 
     def __str__(self) -> str:
-        return _named(self.id, self.relation)
+        return _node_name(self.id, self.relation)
 
 
-def _named(id: str, relation: str) -> str:
-    """A node for a message: `the node '12' (cause)`."""
+def _node_name(id: str, relation: str) -> str:
+    """Return the words for a node in a message: `the node '12' (cause)`."""
     return f"the node {id[:40]!r} ({relation[:40]})" if id else f"a node ({relation[:40]})"
 
 
 @dataclass(slots=True)
-class _Open:
-    """An open bracket: its head and its content so far."""
+class _Bracket:
+    """An open bracket of a `.dis` file: its first word (`head`), and its content so far."""
 
     where: str
     head: str = ""
@@ -180,16 +184,17 @@ class _Open:
     fields: dict[str, list[str]] = field(default_factory=dict)
     children: list[Node] = field(default_factory=list)
 
-    def closed(self, texts: dict[int, str]) -> Node:
-        """The node of the bracket; the text of a leaf goes to `texts`."""
+    def node(self, texts: dict[int, str]) -> Node:
+        """Return the node of a complete bracket, and add the text of a leaf to `texts`. Raises
+        `Refused` for a leaf without a number, with children or with a number in `texts`."""
         relation = " ".join(self.fields.get("rel2par", [])) or SPAN
         node = Node(self.head != "Satellite", relation, children=self.children)
         leaf = self.fields.get("leaf")
         if leaf is None and self.children:
             return node
         number = leaf[0] if leaf else ""
-        alone = re.fullmatch("[0-9]{1,8}", number) and not self.children
-        expect(alone, f"bad tree: a {self.head} that is neither a leaf nor a span", self.where)
+        is_leaf = re.fullmatch("[0-9]{1,8}", number) and not self.children
+        expect(is_leaf, f"bad tree: a {self.head} that is neither a leaf nor a span", self.where)
         expect(int(number) not in texts, f"bad tree: the leaf {number} comes twice", self.where)
         node.edu = int(number) - 1
         texts[int(number)] = " ".join(self.fields.get("text", []))
@@ -197,13 +202,13 @@ class _Open:
 
 
 def parse_dis(text: str, path: Path) -> tuple[Node, list[str]]:
-    """The tree of a `.dis` file and its EDUs' texts (with `<P>` at the end of a paragraph).
+    """Return the tree of a `.dis` file and its EDUs' texts (with `<P>` at the end of a paragraph).
 
     Raises `Refused`, with the line as its place, if the brackets do not close, a node
     has no role, no span and no leaf number, or leaves are not numbered 1 to n.
     """
     text = _NOISE.sub("", text)
-    stack = [_Open(f"{path}:1")]  # what holds the root, then the open brackets
+    stack = [_Bracket(f"{path}:1")]  # what holds the root, then the open brackets
     texts: dict[int, str] = {}
     line, at = 1, 0
     for token in _TOKEN.finditer(text):
@@ -211,20 +216,21 @@ def parse_dis(text: str, path: Path) -> tuple[Node, list[str]]:
         at, where = token.start(), f"{path}:{line}"
         quoted, bracket, word = (part or "" for part in token.groups())
         if bracket == "(":
-            stack.append(_Open(where))
+            stack.append(_Bracket(where))
             # Every level of the tree is one bracket, with one more for a node's attributes.
             shallow = len(stack) <= NESTING_LIMIT + 2
             expect(shallow, f"too deep: brackets nested more than {NESTING_LIMIT}", where)
         elif len(stack) == 1:
             raise Refused(f"not a tree: {(word or bracket or quoted)[:40]!r}", where)
         elif bracket:
-            done = stack.pop()
-            if done.head in ROLES:
-                stack[-1].children.append(done.closed(texts))
+            closed = stack.pop()
+            if closed.head in ROLES:
+                stack[-1].children.append(closed.node(texts))
             else:
-                stack[-1].fields[done.head] = done.values
-            whole = len(stack) > 1 or (len(stack[0].children) == 1 and not stack[0].fields)
-            expect(whole, f"not a tree: expected one root, not {done.head[:40]!r}", done.where)
+                stack[-1].fields[closed.head] = closed.values
+            one_root = len(stack) > 1 or (len(stack[0].children) == 1 and not stack[0].fields)
+            reason = f"not a tree: expected one root, not {closed.head[:40]!r}"
+            expect(one_root, reason, closed.where)
         elif word and not stack[-1].head:
             stack[-1].head = word
         else:
@@ -234,8 +240,8 @@ def parse_dis(text: str, path: Path) -> tuple[Node, list[str]]:
         last = unclosed[-1]
         raise Refused(f"not a tree: the bracket {last.head!r} is not closed", last.where)
     expect(holder.children, "no text: the file has no tree", holder.where)
-    numbered = sorted(texts) == list(range(1, len(texts) + 1))
-    expect(numbered, "bad tree: leaves are not numbered from 1 on without a gap", holder.where)
+    no_gap = sorted(texts) == list(range(1, len(texts) + 1))
+    expect(no_gap, "bad tree: leaves are not numbered from 1 on without a gap", holder.where)
     return holder.children[0], [texts[number] for number in sorted(texts)]
 
 
@@ -251,19 +257,18 @@ class _Unit:
     children: list[_Unit] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return _named(self.id, self.relation)
+        return _node_name(self.id, self.relation)
 
 
 def parse_rs(
     path: Path, encoding: str = "utf-8", unattached: str = "refuse"
 ) -> tuple[Node, list[str], int]:
-    """The tree of an `.rs3` or `.rs4` file, its EDUs' texts in the order of the file, and the
-    number of EDUs left out.
+    """Return the tree of an `.rs3` or `.rs4` file, its EDUs' texts, and how many EDUs are left out.
 
-    The primary tree only: the secondary edges and signals of eRST are not read. `encoding` is used
-    if the file's XML declaration names none. If `unattached` is `omit`, the largest of several
-    trees is read (of equal ones the first). Raises `Refused` if the structure is not one tree,
-    `BadXml` for rejected XML.
+    The texts are in the order of the file. Only the primary tree is read, not the secondary edges
+    and signals of eRST. `encoding` is used if the file's XML declaration names none. If
+    `unattached` is `omit`, the largest of several trees is read (of equal ones the first). Raises
+    `Refused` if the structure is not one tree, `BadXml` for rejected XML.
     """
     units: dict[str, _Unit] = {}
     texts: list[str] = []
@@ -284,8 +289,8 @@ def parse_rs(
     expect(texts, "no text: the file has no segment")
     for unit in units.values():
         if unit.parent:
-            there = unit.parent in units
-            expect(there, f"bad tree: the parent of {unit} is {unit.parent[:40]!r}, not there")
+            known = unit.parent in units
+            expect(known, f"bad tree: the parent of {unit} is {unit.parent[:40]!r}, not there")
             units[unit.parent].children.append(unit)
     trees = {id: _edus_under(unit) for id, unit in units.items() if not unit.parent}
     if len(trees) != 1 and not (trees and unattached == "omit"):
@@ -294,23 +299,22 @@ def parse_rs(
         problem = f"{len(trees)} units have no parent, expected one root"
         raise Refused(f"bad tree: {problem}: {sizes[:200]}{option}")
     root, edus = max(trees.items(), key=lambda tree: len(tree[1]))
-    rooted = set[int]().union(*trees.values())
+    edus_in_trees = set[int]().union(*trees.values())
     for unit in units.values():
-        circle = f"bad tree: {unit} is in no tree: its parents lead back to themselves"
-        expect(unit.edu < 0 or unit.edu in rooted, circle)
+        reason = f"bad tree: {unit} is in no tree: its parents lead back to themselves"
+        expect(unit.edu < 0 or unit.edu in edus_in_trees, reason)
     expect(len(edus) > 1 or len(trees) == 1, "bad tree: no relation joins two EDUs")
     numbers = {edu: number for number, edu in enumerate(sorted(edus))}
     for unit in units.values():
         unit.edu = numbers.get(unit.edu, -1)
     omitted = len(texts) - len(edus)
-    return _node(units[root], types, True, SPAN, 0), [texts[edu] for edu in numbers], omitted
+    tree = _node_of_unit(units[root], types, nucleus=True, relation=SPAN, depth=0)
+    return tree, [texts[edu] for edu in numbers], omitted
 
 
 def _elements(path: Path, encoding: str) -> Iterator[Any]:
-    """The elements of an XML file, each when it ends; `encoding` if the file does not name its own.
-
-    Raises `Refused`, with the line, for a byte that is not in the encoding.
-    """
+    """Yield the elements of an XML file, each when it ends. `encoding` is used if the file does not
+    name its encoding. Raises `Refused`, with the line, for a byte that is not in the encoding."""
     start = next(read_chunks(path), b"")
     if start.startswith(codecs.BOM_UTF8):
         encoding = "utf-8"
@@ -328,7 +332,7 @@ def _elements(path: Path, encoding: str) -> Iterator[Any]:
 
 
 def _edus_under(root: _Unit) -> list[int]:
-    """The EDUs of the tree below a unit without a parent."""
+    """Return the EDUs of a unit and of all units below it."""
     edus, waiting = [], [root]
     while waiting:
         unit = waiting.pop()
@@ -338,24 +342,26 @@ def _edus_under(root: _Unit) -> list[int]:
 
 
 def _nuclei(unit: _Unit, types: Mapping[str, set[str]]) -> set[str]:
-    """The relations by which children are nuclei of a unit, not satellites of it."""
+    """Return the relations by which children are nuclei of a unit; other children are satellites.
+    `types` are those that the file's header gives each relation: `rst`, `multinuc`, or both."""
     if unit.edu >= 0:
         return set()
     counts = Counter(child.relation for child in unit.children if unit.type == MULTINUCLEAR)
     possible = {name for name in counts if MULTINUCLEAR in types.get(name, EITHER)}
     certain = {name for name in possible if types.get(name) == {MULTINUCLEAR}}
     several = {name for name in possible if counts[name] > 1}
-    # What may be either gives way to another relation with two nuclei.
+    # A relation of both types is for satellites if another relation has two nuclei.
     return {SPAN} | certain | (several & certain or several or possible)
 
 
-def _node(
-    unit: _Unit, types: Mapping[str, set[str]], nucleus: bool, relation: str, depth: int
+def _node_of_unit(
+    unit: _Unit, types: Mapping[str, set[str]], *, nucleus: bool, relation: str, depth: int
 ) -> Node:
-    """A unit with its satellites: a satellite, which names its nucleus, becomes its sibling.
+    """Return the node of a unit, in which its satellites are siblings of its nucleus.
 
-    A `span` group stands for its nucleus; satellites of the group are a level above those of the
-    nucleus.
+    In the file a satellite names its nucleus as its parent. A `span` group stands for its nucleus;
+    satellites of the group are a level above those of the nucleus. `nucleus` and `relation` are the
+    unit's role, `depth` its level. Raises `Refused` for a group without a nucleus.
     """
     shallow = depth <= NESTING_LIMIT
     expect(shallow, f"too deep: a tree nested more than {NESTING_LIMIT} levels at {unit}")
@@ -363,9 +369,11 @@ def _node(
     around: list[Node] = []
     nuclei = _nuclei(unit, types)
     for child in unit.children:
-        within = child.relation in nuclei
-        node = _node(child, types, within, child.relation, depth + 1)
-        (inner if within else around).append(node)
+        is_nucleus = child.relation in nuclei
+        node = _node_of_unit(
+            child, types, nucleus=is_nucleus, relation=child.relation, depth=depth + 1
+        )
+        (inner if is_nucleus else around).append(node)
     if unit.edu < 0 and not inner:
         below = f"; it has {', '.join(map(str, around))[:200]}" if around else ""
         raise Refused(f"bad tree: {unit} is a group without a nucleus{below}")
@@ -375,8 +383,8 @@ def _node(
     return Node(nucleus, relation, children=[nucleus_alone, *around], id=unit.id)
 
 
-class _Part(NamedTuple):
-    """A finished subtree: its number and the EDUs that it covers."""
+class _Subtree(NamedTuple):
+    """A finished subtree: its number in the tree, the EDUs that it covers, its role, its name."""
 
     number: int
     first: int
@@ -388,30 +396,32 @@ class _Part(NamedTuple):
 
 
 def binary_tree(root: Node, edus: Spans) -> RstTree:
-    """The tree under `root` over the spans of all EDUs.
+    """Return the binary tree of the nodes under `root`; `edus` are the spans of all EDUs.
 
     Raises `Refused` if the tree does not cover every EDU once and in order, or has a node without
     any nucleus.
     """
     tree = RstTree(list(edus.start), list(edus.end))
-    _, first, last, *_ = _build(tree, root)
-    whole = (first, last) == (0, len(edus) - 1)
-    expect(whole, f"bad tree: it covers the EDUs {first + 1} to {last + 1} of {len(edus)}")
+    _, first, last, *_ = _add_subtree(tree, root)
+    covers_all = (first, last) == (0, len(edus) - 1)
+    expect(covers_all, f"bad tree: it covers the EDUs {first + 1} to {last + 1} of {len(edus)}")
     return tree
 
 
-def _build(tree: RstTree, node: Node) -> _Part:
+def _add_subtree(tree: RstTree, node: Node) -> _Subtree:
+    """Add the binary nodes of `node` to `tree`, in the order that the module describes. Raises
+    `Refused` for several children without a nucleus."""
     if not node.children:
-        return _Part(node.edu, node.edu, node.edu, node.nucleus, node.relation, str(node))
-    parts = [_build(tree, child) for child in node.children]
+        return _Subtree(node.edu, node.edu, node.edu, node.nucleus, node.relation, str(node))
+    parts = [_add_subtree(tree, child) for child in node.children]
     parts.sort(key=lambda part: part.first)
-    nuclei = [i for i, part in enumerate(parts) if part.nucleus]
+    nuclei = [index for index, part in enumerate(parts) if part.nucleus]
     whole = parts[0]
     if len(parts) > 1:
         names = ", ".join(part.name for part in parts)[:200]
         first = parts[0].first + 1
         expect(nuclei, f"bad tree: no nucleus over the EDUs from {first} on, only {names}")
-        wholes: list[_Part] = []  # each nucleus with the satellites between it and the next one
+        wholes: list[_Subtree] = []  # each nucleus with the satellites between it and the next one
         for part in parts[nuclei[0] : nuclei[-1] + 1]:
             if part.nucleus:
                 wholes.append(part)
@@ -419,8 +429,8 @@ def _build(tree: RstTree, node: Node) -> _Part:
                 wholes[-1] = _join(tree, wholes[-1], part, part.relation, "NS")
         whole = wholes[-1]
         for part in reversed(wholes[:-1]):
-            named = [p.relation for p in (part, whole) if p.relation != SPAN]
-            whole = _join(tree, part, whole, named[0] if named else SPAN, "NN")
+            relations = [p.relation for p in (part, whole) if p.relation != SPAN]
+            whole = _join(tree, part, whole, relations[0] if relations else SPAN, "NN")
         for part in parts[nuclei[-1] + 1 :]:
             whole = _join(tree, whole, part, part.relation, "NS")
         for part in reversed(parts[: nuclei[0]]):
@@ -428,7 +438,11 @@ def _build(tree: RstTree, node: Node) -> _Part:
     return whole._replace(nucleus=node.nucleus, relation=node.relation, name=str(node))
 
 
-def _join(tree: RstTree, left: _Part, right: _Part, relation: str, nuclearity: str) -> _Part:
+def _join(
+    tree: RstTree, left: _Subtree, right: _Subtree, relation: str, nuclearity: str
+) -> _Subtree:
+    """Add a binary node over two subtrees; `nuclearity` is `NS`, `SN` or `NN`. Raises `Refused` if
+    the second one does not begin where the first one ends."""
     expect(
         left.last + 1 == right.first,
         f"bad tree: EDU {left.last + 1} is joined with EDU {right.first + 1}"
@@ -441,6 +455,6 @@ def _join(tree: RstTree, left: _Part, right: _Part, relation: str, nuclearity: s
     tree.nuclearity.append(nuclearity)
     number = len(tree) + len(tree.left) - 1
     # For its parent, a nucleus keeps the role it had before it took its satellite.
-    kept = {"NS": left.relation, "SN": right.relation, "NN": relation}[nuclearity]
+    role = {"NS": left.relation, "SN": right.relation, "NN": relation}[nuclearity]
     nucleus = right if nuclearity == "SN" else left
-    return _Part(number, left.first, right.last, True, kept, nucleus.name)
+    return _Subtree(number, left.first, right.last, True, role, nucleus.name)

@@ -33,10 +33,11 @@ BAD_FROM_THE_START = 100
 _BAD_ID = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^[/\\]|(?:^|[/\\])\.\.(?:[/\\]|$)"
 )
+"""A control character, a leading slash, or a part `..` of a path."""
 
 
 def known_encoding(name: str) -> str:
-    """The name of an encoding that contains ASCII, or `ConfigError`."""
+    """Return `name` if it is an encoding that contains ASCII; else raise `ConfigError`."""
     try:
         if b"\n".decode(name) == "\n":
             return name
@@ -53,6 +54,7 @@ Encoding = Annotated[str, AfterValidator(known_encoding)]
 
 
 def _no_boolean(value: Any) -> Any:
+    """Return `value`; `ConfigError` if it is a boolean, which Python counts as a whole number."""
     if isinstance(value, bool):
         raise ConfigError(f"{value!r}: expected a whole number")
     return value
@@ -83,7 +85,9 @@ class Reader(Declared):
 
     @field_validator("licence")
     @classmethod
-    def _one_licence(cls, licence: str | dict[str, str]) -> str | dict[str, str]:
+    def _known_licences(cls, licence: str | dict[str, str]) -> str | dict[str, str]:
+        """Return the licence, or the table of licences, with its names as ids. Raises `ConfigError`
+        for an unknown name, and for a table if the reader takes none."""
         table = licence if isinstance(licence, dict) else {"": licence}
         known = {key: value and licences.lookup(value).id for key, value in table.items()}
         if isinstance(licence, dict) and not cls.licence_by:
@@ -95,7 +99,7 @@ class Reader(Declared):
         return known if isinstance(licence, dict) else known[""]
 
     def licence_of(self, key: str = "") -> str:
-        """The licence for documents without one; `key` is the genre or test set in a table.
+        """Return the licence for documents without one; `key` is their genre or test set.
 
         Raises `ConfigError` if the table has neither the key nor `default`.
         """
@@ -112,33 +116,35 @@ class Reader(Declared):
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
-        """Every file that a source of this kind opens, sorted; they make its fingerprint.
+        """Return every file that a source of this kind opens, sorted; they make its fingerprint.
 
         Raises `InputError` if there are none.
         """
         return find_files(target, cls.suffixes, kind=cls.name)
 
     def read(self, source: Source) -> Iterator[Document]:
-        """The documents of a source; by default those of its files in order."""
+        """Yield the documents of a source; by default those of its files in order."""
         for path in source.files:
             with source.refusing(path):
-                split = split_of(below(source.target, path))
-                found = self.read_file(path, source.stem(path, self.suffixes), source)
-                for document in self.documents_only(found, "read_file"):
+                split = split_of(path_below(source.target, path))
+                documents = self.read_file(path, source.stem(path, self.suffixes), source)
+                for document in self.documents_only(documents, "read_file"):
                     document.split = split
                     yield document
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """The documents of a file. `stem` names them: its path below the source's folder, without
-        its suffix. `Refused` rejects the whole file; a bad record goes to `source.refuse`.
+        """Yield the documents of a file; their ids are `stem`, or begin with it.
+
+        `stem` is the file's path below the source's folder, without suffix. `Refused` rejects the
+        whole file; a bad record goes to `source.refuse`.
         """
         raise NotImplementedError
 
     def documents_only(
-        self, found: Iterable[Document] | None, method: str = "read"
+        self, documents: Iterable[Document] | None, method: str = "read"
     ) -> Iterator[Document]:
-        """What a method of the reader gave; `ConfigError` if it is anything but documents."""
-        for document in found if isinstance(found, Iterable) else [found]:
+        """Yield what `method` of the reader returned; `ConfigError` for anything but documents."""
+        for document in documents if isinstance(documents, Iterable) else [documents]:
             if not (
                 isinstance(document, Document)
                 and isinstance(document.id, str)
@@ -168,11 +174,12 @@ def fail(record: BadRecord) -> None:
 
 @dataclass(slots=True)
 class Source:
-    """`kind:target` and its files while they are read; `on_bad` is called with bad records.
+    """The source `kind:target` and its files while they are read, with counts of what was read.
 
-    `language` is that of documents without one. `name` is the value of `Document.source`. `skipped`
-    counts entries that are not documents by design (a redirect, a page of another namespace).
-    `remarks` counts documents by what `read_documents` warns of in the end.
+    `on_bad` is called with bad records. `language` is that of documents without one. `name` is the
+    value of `Document.source`. `skipped` counts entries that are not documents by design (a
+    redirect, a page of another namespace). `remarks` counts documents by a warning about them,
+    which `read_documents` gives at the end.
     """
 
     kind: str
@@ -187,17 +194,17 @@ class Source:
     skipped: Counter[str] = field(default_factory=Counter)
     remarks: Counter[str] = field(default_factory=Counter)
     warned: bool = False
-    """Whether a warning has named an odd file: only the first one of a source is named."""
+    """Whether a warning has named an odd file of the source: it names one, not all."""
     where: object = ""
     """The place of the record that was read last, or of its file."""
 
     def stem(self, path: Path, suffixes: Sequence[str]) -> str:
-        """The name of a file's documents: its path below the source's folder, without suffix."""
-        name = below(self.target, path)
+        """Return a file's path below the source's folder, without suffix: its documents' id."""
+        name = path_below(self.target, path)
         return name.removesuffix(max(filter(name.endswith, suffixes), key=len, default=""))
 
     def refuse(self, record: BadRecord) -> None:
-        """Count a bad record and call `on_bad`; `InputError` if all of the first are bad."""
+        """Count a bad record and call `on_bad`; `InputError` if the first 100 are all bad."""
         self.on_bad(record)
         self.bad += 1
         self.first_bad = self.first_bad or record
@@ -209,12 +216,12 @@ class Source:
             )
 
     def refusing(self, where: object, record: object = "") -> AbstractContextManager[None]:
-        """Reject the record if the block raises `Refused`; `where` is its place."""
+        """Return a context that rejects the record at `where` if its block raises `Refused`."""
         self.where = where
         return refusing(self.refuse, where, record)
 
     def document(self, name: str, text: str, *, language: str = "", **about: Any) -> Document:
-        """A document with the id `name`; `Refused` for a bad id, no text, or too much text."""
+        """Return a document with the id `name`; `Refused` for a bad id, no or too much text."""
         expect(text, "no text: there is none in it")
         expect(len(text) <= DOCUMENT_LIMIT, TOO_LONG)
         document = Document(name, text, language=language or self.language, **about)
@@ -233,45 +240,45 @@ def refusing(on_bad: OnBad, where: object, record: object = "") -> Iterator[None
 
 
 def root_of(target: str) -> Path:
-    """The folder that the paths of a spec's files are relative to.
+    """Return the folder that the paths of a spec's files are relative to.
 
     It is the part before `/./` (`books/./emma`, as in rsync), else all of `target` if there is such
     a folder or file, whatever brackets are in its name, else the part before the first wildcard.
     """
     head, mark, _ = target.partition("/./")
     root = expanded((head or "/") if mark else target)
-    pattern = not mark and not root.exists()
-    while pattern and glob.has_magic(str(root)):
+    is_pattern = not mark and not root.exists()
+    while is_pattern and glob.has_magic(str(root)):
         root = root.parent
     return root
 
 
-def below(target: str, path: Path) -> str:
-    """A file's path below the folder that a spec's `target` names; its name if that is a file."""
+def path_below(target: str, path: Path) -> str:
+    """Return a file's path below the folder of a spec's `target`; its name if that is a file."""
     root = root_of(target)
     inside = root.is_dir() and path.is_relative_to(root)
     return path.relative_to(root).as_posix() if inside else path.name
 
 
-def without_folder(target: str, said: str) -> str:
-    """A place or reason that names files of a spec's `target`, without the folder they lie in."""
+def without_folder(target: str, message: str) -> str:
+    """Return `message` with paths of files of a spec's `target` relative to their folder."""
     root = root_of(target)
     folder = str(root if root.is_dir() else root.parent)
     # The folder itself only where its name cannot be a word of the reason.
-    alone = r"|(?![\w./~-])" if root.is_absolute() else ""
-    pattern = rf"(?<![\w./~-]){re.escape(folder)}(?:/{alone})"
-    return said if folder in (".", "/") else re.sub(pattern, "", said)
+    or_folder_alone = r"|(?![\w./~-])" if root.is_absolute() else ""
+    pattern = rf"(?<![\w./~-]){re.escape(folder)}(?:/{or_folder_alone})"
+    return message if folder in (".", "/") else re.sub(pattern, "", message)
 
 
 class SeenIds:
-    """A set of ids with about eight bytes each: sorted hashes, and a small set of the latest."""
+    """A set of ids that takes about eight bytes for each: it stores their hashes only."""
 
     def __init__(self) -> None:
         self._latest: set[int] = set()
         self._sorted: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     def add(self, key: str) -> bool:
-        """Whether `key` is new; adds it."""
+        """Add `key`; return whether it was new."""
         code = hash(key)
         place = int(np.searchsorted(self._sorted, code))
         if code in self._latest or code in self._sorted[place : place + 1]:
@@ -285,7 +292,7 @@ class SeenIds:
 
 
 def check_id(name: str) -> str:
-    """`name` if it is valid as a document's id or group, else `Refused`.
+    """Return `name` if it is valid as a document's id or group; else raise `Refused`.
 
     Ids end up in file names: no control characters, no `..` segment, no leading slash, at most 512
     characters.
@@ -306,96 +313,102 @@ def check_unicode(text: str) -> None:
 
 
 def clean(paragraph: str) -> str:
-    """A paragraph with line breaks as spaces and without white space around it."""
+    """Return a paragraph as one line, without white space around it or around its old lines."""
     return " ".join(filter(None, map(str.strip, paragraph.splitlines())))
 
 
 def blocks_of(lines: Iterable[str]) -> list[list[str]]:
-    """The lines without white space around them, in blocks that blank lines separate."""
+    """Return the lines, without white space around them, in blocks that blank lines separate."""
     return [list(block) for filled, block in groupby(map(str.strip, lines), bool) if filled]
 
 
 def paragraphs_of(*texts: str) -> list[str]:
-    """The paragraphs of running texts, `run_on`."""
-    return run_on(blocks_of("\n\n".join(texts).splitlines()))
+    """Return the paragraphs of running texts, as `paragraphs_from_blocks` does of their lines."""
+    return paragraphs_from_blocks(blocks_of("\n\n".join(texts).splitlines()))
 
 
-def run_on(blocks: Iterable[Sequence[str]]) -> list[str]:
-    """The paragraphs of a running text from its lines, in blocks that blank lines separate.
+def paragraphs_from_blocks(blocks: Iterable[Sequence[str]]) -> list[str]:
+    """Return the paragraphs of a running text from its lines, in blocks that blank lines separate.
 
-    A paragraph also ends where quoted mail (`>`, which is left out) begins or ends, around short
-    lines without small letters in front of others (speakers, running heads, page numbers, times),
-    and in a subtitle before each line with a dash: another speaker. A space joins lines, but behind
-    a hyphen nothing (except in "two- or"): the hyphen stays before a capital or digit
-    ("Neo-Gothic"), and elsewhere unless the text has the word without it.
+    A block is one paragraph, unless it has quoted mail (`>`, which is left out), short lines
+    without small letters in front of others (speakers, running heads, page numbers, times), or in a
+    subtitle a line with a dash (another speaker): a paragraph begins and ends there. A space joins
+    lines, but behind a hyphen nothing (except in "two- or"): the hyphen stays before a capital or
+    digit ("Neo-Gothic"), and elsewhere unless the text has the word without it.
     """
-    groups: list[list[str]] = []
+    groups: list[list[str]] = []  # the lines of each paragraph
     for block in blocks:
         last = max((n for n, line in enumerate(block) if _SMALL.search(line)), default=0)
-        before, cue = None, False
-        for number, written in enumerate(block):
-            line = _QUOTED.sub("", written, count=1)
-            depth = written.count(">", 0, len(written) - len(line))
-            kind = line and (depth, number < last and _apart(line))
-            cue |= _TIMES in line
-            if kind and kind == before and not (cue and line[0] in _DASHES):
+        previous, in_subtitle = None, False
+        for number, original in enumerate(block):
+            line = _QUOTED.sub("", original, count=1)
+            depth = original.count(">", 0, len(original) - len(line))
+            kind = line and (depth, number < last and _stands_alone(line))
+            in_subtitle |= _TIMES in line
+            if kind and kind == previous and not (in_subtitle and line[0] in _DASHES):
                 groups[-1].append(line)
             elif kind:
                 groups.append([line])
-            before = kind
-    parts = [_HYPHENS.sub("-\n", "\n".join(group).replace("\u00ad\n", "")) for group in groups]
-    if any("-\n" in part for part in parts):
-        words = {word for part in parts for word in _LETTERS.findall(part.lower())}
+            previous = kind
+    paragraphs = [_HYPHENS.sub("-\n", "\n".join(group).replace("\u00ad\n", "")) for group in groups]
+    if any("-\n" in paragraph for paragraph in paragraphs):
+        words = {word for text in paragraphs for word in _LETTERS.findall(text.lower())}
 
-        def mended(match: re.Match[str]) -> str:
+        def without_hyphen(match: re.Match[str]) -> str:
             whole = match[1] + match[2]
             return whole if whole.lower() in words else f"{match[1]}-{match[2]}"
 
-        def compound(match: re.Match[str]) -> str:
+        def with_hyphen(match: re.Match[str]) -> str:
             return f"-{match[1]}" if match[1].isupper() or match[1].isdigit() else match[0]
 
-        parts = [_COMPOUND.sub(compound, _BROKEN.sub(mended, part)) for part in parts]
-    return [part.replace("\n", " ") for part in parts]
+        paragraphs = [
+            _COMPOUND.sub(with_hyphen, _BROKEN.sub(without_hyphen, text)) for text in paragraphs
+        ]
+    return [paragraph.replace("\n", " ") for paragraph in paragraphs]
 
 
 _HYPHENS = re.compile("[\u2010\u2011]\n")
-_TIMES = " --> "
+_TIMES = " --> "  # between the times of a subtitle: 00:01:20 --> 00:01:24
 _DASHES = "-–—―‐"
-_QUOTED = re.compile(r"^(?:>\s?)+(?![\s\d.=])")
+_QUOTED = re.compile(r"^(?:>\s?)+(?![\s\d.=])")  # the marks of quoted mail: "> > "
 _SMALL = re.compile(r"[a-zß-öø-ÿ]")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _BROKEN = re.compile(
     r"(?<![^\W_])([^\W_]++)-\n"
     r"(?!(?:and|or|nor|to|und|bis|et|ou|y|o|e)\b(?!-))([a-zß-öø-ÿ][^\W\d_]*)"
 )
+"""A word in two parts, with a hyphen at a line's end between them."""
 _COMPOUND = re.compile(r"(?<=[^\W_])-\n([^\W_])")
 """A hyphen at a line's end, where a capital or a digit shows that it belongs to the word."""
-_LONGEST_APART = 40
+_LONGEST_ALONE = 40
 
 
-def _apart(line: str) -> bool:
-    """Whether a short line has no letters, or capitals alone."""
-    return len(line) <= _LONGEST_APART and all(map(str.isupper, filter(str.isalpha, line)))
+def _stands_alone(line: str) -> bool:
+    """Whether a line is short and has no letters, or capitals only: a speaker, a page number."""
+    return len(line) <= _LONGEST_ALONE and all(map(str.isupper, filter(str.isalpha, line)))
 
 
 def joined(paragraphs: Sequence[str]) -> tuple[str, Spans]:
-    """The text of a document and its paragraph layer; `Refused` if it cannot be stored."""
+    """Return the text of a document and the spans of its paragraphs.
+
+    Raises `Refused` if the text cannot be stored.
+    """
     text = PARAGRAPH_BREAK.join(paragraphs)
     check_unicode(text)
     return text, paragraph_spans(text)
 
 
-def with_sentences(paragraphs: Iterable[Iterable[str]]) -> tuple[str, Spans]:
-    """Text and sentence layer of paragraphs that come as lists of sentences.
+def text_and_sentences(paragraphs: Iterable[Iterable[str]]) -> tuple[str, Spans]:
+    """Return the text of paragraphs that are lists of sentences, and the spans of its sentences.
 
     A space joins sentences. Raises `Refused` if the text cannot be stored.
     """
-    blocks = [list(filter(None, map(clean, block))) for block in paragraphs]
+    blocks = [list(filter(None, map(clean, sentences))) for sentences in paragraphs]
     blocks = [block for block in blocks if block]
     text, spans = joined([" ".join(block) for block in blocks])
-    sentences = Spans()
-    for at, block in zip(spans.start, blocks, strict=True):
+    sentence_spans = Spans()
+    for start, block in zip(spans.start, blocks, strict=True):
         for sentence in block:
-            sentences.add(at, at + len(sentence))
-            at += len(sentence) + 1
-    return text, sentences
+            sentence_spans.add(start, start + len(sentence))
+            start += len(sentence) + 1
+    return text, sentence_spans

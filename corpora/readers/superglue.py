@@ -17,9 +17,9 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from corpora.document import Document
 from corpora.errors import InputError
-from corpora.readers.fields import Fields, Filled, Record, Strings, typed
-from corpora.readers.files import expect, taken
-from corpora.readers.records import Place, as_document
+from corpora.readers.fields import Fields, Filled, Record, Strings, json_type
+from corpora.readers.files import expect, good_record
+from corpora.readers.records import PlacedRecord, as_document
 from corpora.readers.rows import JSON_LINES, json_rows
 from corpora.readers.source import OnBad, Reader, Source, fail, refusing
 from corpora.splits import split_of
@@ -27,7 +27,7 @@ from corpora.splits import split_of
 HIGHLIGHT = "@highlight"
 PLACEHOLDER = "@placeholder"
 
-Row = dict[str, Any]
+SuperGlueRow = dict[str, Any]
 
 
 class SuperGlue(Reader):
@@ -43,24 +43,26 @@ class SuperGlue(Reader):
     """The split, if the files' names do not tell."""
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """The premises and passages as documents; queries of one passage share its document."""
-        task, split = self.part_of(path)
-        record = task == "record"
+        """Yield the premises and passages as documents, a passage once for all of its queries."""
+        task, split = self.task_and_split(path)
+        is_record = task == "record"
 
-        def document(example: tuple[str, Row]) -> tuple[str, str]:
-            where, row = example  # ReCoRD numbers its queries PASSAGE-QUERY
-            return (row["id"].partition("-")[0], row["passage"]) if record else (row["id"], where)
+        def document_key(placed_row: tuple[str, SuperGlueRow]) -> tuple[str, str]:
+            where, row = placed_row
+            if is_record:  # it numbers its queries PASSAGE-QUERY
+                return row["id"].partition("-")[0], row["passage"]
+            return row["id"], where
 
-        examples = rows(task, json_rows(path), source.refuse)
-        for (number, _), of_one in groupby(examples, document):
-            where, row = next(of_one)
+        placed_rows = rows(task, json_rows(path), source.refuse)
+        for (number, _), rows_of_document in groupby(placed_rows, document_key):
+            where, row = next(rows_of_document)
             with source.refusing(where):
-                text = row["passage" if record else "premise"]
+                text = row["passage" if is_record else "premise"]
                 text = text.replace(HIGHLIGHT, "\n\n")  # a point of the article's summary follows
                 yield as_document({"text": text}, source, f"{task}/{split}/{number}")
 
-    def part_of(self, path: Path) -> tuple[str, str]:
-        """Task and split of a file, by the options or by its name and folder (`RTE/val.jsonl`).
+    def task_and_split(self, path: Path) -> tuple[str, str]:
+        """Return the task and split of a file, by the options or by its path (`RTE/val.jsonl`).
 
         Raises `InputError` if neither tells.
         """
@@ -74,8 +76,10 @@ class SuperGlue(Reader):
         return task, split
 
 
-def rows(task: str, records: Iterable[Place], on_bad: OnBad = fail) -> Iterator[tuple[str, Row]]:
-    """The examples of `rte`, `copa` or `record`, each with its place.
+def rows(
+    task: str, records: Iterable[PlacedRecord], on_bad: OnBad = fail
+) -> Iterator[tuple[str, SuperGlueRow]]:
+    """Yield the rows of the task `rte`, `copa` or `record`, each behind its place.
 
     `label` of RTE is 0 (entailment) or 1, of COPA 0 (the first choice) or 1, -1 if hidden. A
     passage of ReCoRD gives a row for each of its queries, with empty `answers` if hidden. A bad
@@ -84,18 +88,20 @@ def rows(task: str, records: Iterable[Place], on_bad: OnBad = fail) -> Iterator[
     for where, record in records:
         with refusing(on_bad, where, record):
             # A passage gives all of its rows or, if one is bad, none.
-            for row in list(TASKS[task](taken(record))):
+            for row in list(TASKS[task](good_record(record))):
                 yield where, row
 
 
 def _id(value: Any) -> str:
-    """The number of a record; the Hub's ReCoRD has those of passage and query."""
+    """Return the id of a record from its field `idx`, a number or text. In the Hub's ReCoRD the
+    field is a table with the numbers of passage and query: `12-3`."""
     parts = value.values() if isinstance(value, dict) else [value]
-    expect({*map(type, parts)} <= {int, str}, f"no id: field 'idx' is {typed(value)}")
+    expect({*map(type, parts)} <= {int, str}, f"no id: field 'idx' is {json_type(value)}")
     return "-".join(str(part)[:80] for part in parts)
 
 
 def _label(value: Any) -> Any:
+    """Return the number of a label's name, -1 for null, any other value unchanged."""
     numbers = {"entailment": 0, "not_entailment": 1, None: -1}
     return numbers.get(value, value) if isinstance(value, str | None) else value
 
@@ -103,17 +109,17 @@ def _label(value: Any) -> Any:
 Label = Annotated[Literal[-1, 0, 1], BeforeValidator(_label)]
 
 
-class _Example(Fields):
+class _Identified(Fields):
     idx: Annotated[Any, AfterValidator(_id)] = Field(default=None, validate_default=True)
 
 
-class _Rte(_Example):
+class _Rte(_Identified):
     premise: Filled
     hypothesis: Filled
     label: Label = -1
 
 
-class _Copa(_Example):
+class _Copa(_Identified):
     premise: Filled
     question: Literal["cause", "effect"]
     choice1: Filled
@@ -135,54 +141,60 @@ class _Answer(Fields):
     text: Filled
 
 
-class _Query(_Example):
+class _Query(_Identified):
     query: Filled
     answers: Annotated[list[_Answer], Field(fail_fast=True)] | None = None
 
 
-class _Record(_Example):
+class _Record(_Identified):
     passage: _Passage
     qas: Annotated[list[_Query], Field(fail_fast=True)]
 
 
-class _HubRecord(_Example):
+class _HubRecord(_Identified):
     passage: Filled
     query: Filled
     entities: Strings
     answers: Strings
 
 
-def _example(record: Record, kind: type[_Rte | _Copa]) -> Iterator[Row]:
+def _row_as_it_is(record: Record, kind: type[_Rte | _Copa]) -> Iterator[SuperGlueRow]:
+    """Yield the one row of a record of RTE or COPA."""
     fields = kind.of(record).model_dump()
     yield {"id": fields.pop("idx"), **fields}
 
 
-def _record(record: Record) -> Iterator[Row]:
-    """Both forms: the Hub's rows of one query, and the benchmark's passages with several."""
+def _rows_of_passage(record: Record) -> Iterator[SuperGlueRow]:
+    """Yield a row for each query of a record of ReCoRD. The Hub's records have one query, the
+    benchmark's a passage with several."""
     if isinstance(record.get("passage"), str):
-        row = _HubRecord.of(record)
-        yield _query(row.idx, row.passage, row.query, row.entities, row.answers)
+        fields = _HubRecord.of(record)
+        yield _query_row(fields.idx, fields.passage, fields.query, fields.entities, fields.answers)
         return
     passage = _Record.of(record)
     text = passage.passage.text
-    # ReCoRD counts the last character of an entity in.
+    # A span of ReCoRD ends at the entity's last character, not behind it.
     bounds = [(span.start, span.end + 1) for span in passage.passage.entities]
     within = all(0 <= start < end <= len(text) for start, end in bounds)
     expect(within, f"bad span: an entity is outside of its passage of {len(text)} characters")
     entities = [text[start:end] for start, end in bounds]
-    for one in passage.qas:
-        answers = [answer.text for answer in one.answers or ()]
-        yield _query(f"{passage.idx}-{one.idx}", text, one.query, entities, answers)
+    for query in passage.qas:
+        answers = [answer.text for answer in query.answers or ()]
+        yield _query_row(f"{passage.idx}-{query.idx}", text, query.query, entities, answers)
 
 
-def _query(id: str, passage: str, query: str, entities: list[str], answers: list[str]) -> Row:
+def _query_row(
+    id: str, passage: str, query: str, entities: list[str], answers: list[str]
+) -> SuperGlueRow:
+    """Return the row of a query, its entities and answers without repetitions. Raises `Refused` for
+    a query without `@placeholder`."""
     expect(PLACEHOLDER in query, f"no {PLACEHOLDER}: {query[:60]!r} leaves nothing out")
     lists = {"entities": list(dict.fromkeys(entities)), "answers": list(dict.fromkeys(answers))}
     return {"id": id, "passage": passage, "query": query, **lists}
 
 
-TASKS: dict[str, Callable[[Record], Iterator[Row]]] = {
-    "rte": partial(_example, kind=_Rte),
-    "copa": partial(_example, kind=_Copa),
-    "record": _record,
+TASKS: dict[str, Callable[[Record], Iterator[SuperGlueRow]]] = {
+    "rte": partial(_row_as_it_is, kind=_Rte),
+    "copa": partial(_row_as_it_is, kind=_Copa),
+    "record": _rows_of_passage,
 }

@@ -18,9 +18,10 @@ GAP = "\ufdd0"
 
 Values = Sequence[str]
 Named = Mapping[str, str]
-Show = Callable[[Values, Named], str]
-"""What a template shows for its values: unnamed in order (an empty one is "", except at the end),
-and named (none is empty). Raises `IndexError` for a missing value.
+Renderer = Callable[[Values, Named], str]
+"""A function that returns what a template shows for its values: those without a name, in order (an
+empty one is "", except at the end), and those with a name (none is empty). Raises `IndexError` for
+a missing value.
 """
 
 _FOOTNOTES = re.compile(r"sfn\w*|efn\b.*|refn|#tag:ref|(defaultsort|displaytitle)\b.*")
@@ -60,37 +61,37 @@ _UNITS = {
 }
 
 
-def raised(digits: str) -> str:
-    """An exponent as superscript characters; anything else unchanged."""
+def superscript(digits: str) -> str:
+    """Return an exponent in superscript characters (`10` as `¹⁰`); any other text unchanged."""
     return digits.translate(_RAISED) if _EXPONENT.fullmatch(digits) else digits
 
 
-def grouped(number: str, language: str = "en") -> str:
-    """A number as MediaWiki's `formatnum` shows it in a language; `GAP` if that is not known.
+def formatted_number(number: str, language: str = "en") -> str:
+    """Return a number as MediaWiki's `formatnum` shows it in a language; `GAP` if that is unknown.
 
-    Anything but a plain number is given back on an English wiki.
+    On an English wiki any text but a plain number comes back unchanged.
     """
-    parts, known = _PLAIN.fullmatch(number), _SEPARATORS.get(language, {})
-    if not parts or not known:
+    parts, separators = _PLAIN.fullmatch(number), _SEPARATORS.get(language, {})
+    if not parts or not separators:
         return number if language == "en" else GAP
-    whole, least = parts["whole"], known.get("from", 4)
-    if len(whole) == 4 and not least:
+    whole, least_digits = parts["whole"], separators.get("from", 4)
+    if len(whole) == 4 and not least_digits:
         return GAP
-    if len(whole) >= least:
-        whole = f"{int(whole):,}".replace(",", known["thousands"])
-    return parts["sign"] + whole + parts["decimals"].replace(".", known["decimals"])
+    if len(whole) >= least_digits:
+        whole = f"{int(whole):,}".replace(",", separators["thousands"])
+    return parts["sign"] + whole + parts["decimals"].replace(".", separators["decimals"])
 
 
-def _at(values: Values, place: int) -> str:
-    """The value at a place, which is not empty."""
-    value = values[place]
+def _value_at(values: Values, index: int) -> str:
+    """Return the value at an index; `IndexError` if it is missing or blank."""
+    value = values[index]
     if value.strip():
         return value
     raise IndexError
 
 
 def _unit(code: str) -> str:
-    """The unit that a code of `convert` shows, part by part (`km/h`, `m2`); "" if unknown."""
+    """Return the unit that a code of `convert` shows (`m²` for `m2`, `km/h`); "" if unknown."""
     if code in _UNITS:
         return _UNITS[code]
     parts = code.split("/")
@@ -101,14 +102,14 @@ def _unit(code: str) -> str:
 
 
 def _converted(values: Values, named: Named) -> str:
-    """A measure as given, without its conversion."""
+    """Return what `convert` shows: the measure as given (`12 km`), without its conversion."""
     if named.get("disp", "") not in _AS_GIVEN or named.get("order") == "out" or "spell" in named:
         return GAP
     shown: list[str] = []
     for place, value in enumerate(values):
         if _NUMBER.fullmatch(value):
             whole, _, part = re.sub(r"(?<=\d)[+-](?=\d+/)", " ", value).partition(" ")
-            shown.append(f"{grouped(whole)} {part}".strip().replace("//", "/"))
+            shown.append(f"{formatted_number(whole)} {part}".strip().replace("//", "/"))
         elif not shown or not _NUMBER.fullmatch(values[place - 1]):
             return GAP
         elif value in _BETWEEN:
@@ -116,8 +117,8 @@ def _converted(values: Values, named: Named) -> str:
         elif unit := _unit(value):
             shown.append(unit)
             # In `6 ft 2 in` a unit follows the second number; a precision stands alone.
-            number, second = (*values[place + 1 : place + 3], "", "")[:2]
-            if not (_NUMBER.fullmatch(number) and second):
+            next_number, next_unit = (*values[place + 1 : place + 3], "", "")[:2]
+            if not (_NUMBER.fullmatch(next_number) and next_unit):
                 break
         else:
             return GAP
@@ -126,8 +127,9 @@ def _converted(values: Values, named: Named) -> str:
 
 
 def _date(values: Values, named: Named) -> str:
-    """`May 4, 2001`, or `4 May 2001` with `df`; a date that is written out unchanged."""
-    year = _at(values, 0)
+    """Return year, month and day as `May 4, 2001`, or with `df` as `4 May 2001`. A single value
+    that is more than digits is a date already, and comes back unchanged."""
+    year = _value_at(values, 0)
     if not year.isdecimal():
         return GAP if len(values) > 1 or re.fullmatch(r"[\d-]+", year) else year
     if not all(value.isdecimal() and len(value) < 3 for value in values[1:3]):
@@ -142,11 +144,12 @@ def _date(values: Values, named: Named) -> str:
 
 
 def _moment(values: Values, named: Named) -> str:
-    """A date that may have a time of day, which is not known how to show."""
+    """Return a date as `_date` does; `GAP` if it has a time of day."""
     return GAP if len(values) > 3 else _date(values, named)
 
 
 def _as_of(values: Values, named: Named) -> str:
+    """Return `As of May 2001`, or `Since ...`, as `{{as of|2001|5}}` shows it."""
     if "alt" in named or "bare" in named:
         return named.get("alt", GAP)
     american = named.get("df", "").lower() == "us"
@@ -156,11 +159,12 @@ def _as_of(values: Values, named: Named) -> str:
 
 
 def _circa(values: Values, named: Named) -> str:
+    """Return one year or two after `c.`: `c. 1200 – c. 1250`."""
     return " – ".join(f"c. {year}" for year in values[:2]) or "c."
 
 
 def _fraction(values: Values, named: Named) -> str:
-    """`{{frac|4}}` is a quarter, `{{frac|2|1|4}}` two and a quarter."""
+    """Return a fraction: `1/4` for `{{frac|4}}`, `2 1/4` for `{{frac|2|1|4}}`."""
     if not 0 < len(values) < 4 or not all(values):
         return GAP
     *whole, above, below = ("1", *values) if len(values) == 1 else values
@@ -168,82 +172,87 @@ def _fraction(values: Values, named: Named) -> str:
 
 
 def _measured(values: Values, named: Named) -> str:
-    """`{{val|1200|u=m|e=3}}`, `{{val|1.5|0.2}}`."""
+    """Return a value with its unit: `1200×10³ m` for `{{val|1200|u=m|e=3}}`, or `1.5±0.2`."""
     unit = named.get("u") or named.get("ul") or ""
     known = {"u", "ul", "e", "fmt", "p", "s"} >= named.keys()
     if not known or len(values) > 2 or not all(map(_PLAIN.fullmatch, values)):
         return GAP
-    commas = grouped if named.get("fmt") == "commas" else str
-    number = "±".join(map(commas, values)) if _at(values, 0) else ""
-    power = f"×10{raised(named['e'])}" if "e" in named else ""
+    format_number = formatted_number if named.get("fmt") == "commas" else str
+    number = "±".join(map(format_number, values)) if _value_at(values, 0) else ""
+    power = f"×10{superscript(named['e'])}" if "e" in named else ""
     shown = f"{named.get('p', '')}{number}{power}{named.get('s', '')}"
     return f"{shown} {unit}".strip()
 
 
 def _first(values: Values, named: Named) -> str:
-    return named.get("text") or named.get("lt") or _at(values, 0)
+    """Return the text that a template shows if its first value is that text."""
+    return named.get("text") or named.get("lt") or _value_at(values, 0)
 
 
 def _last(values: Values, named: Named) -> str:
-    return named.get("text") or _at(values[1:], -1)  # the first one is a language or a colour
+    """Return the text that a template shows if its last value is that text. The first value is a
+    language or a colour."""
+    return named.get("text") or _value_at(values[1:], -1)
 
 
 def _joined(values: Values, named: Named) -> str:
-    """Words that the editors wrote in pieces, to keep programs from correcting them."""
+    """Return words that editors wrote in pieces, to keep programs from correcting them."""
     return "".join(values[1:] if values[:1] == ["?"] else values)
 
 
 def _sound(values: Values, named: Named) -> str:
-    """The label of a file; one that says that it is a sound is no part of the sentence."""
+    """Return the label of a sound file; "" for a label such as `listen`, which no sentence has."""
     label = values[1] if len(values) > 1 else ""
     return "" if label.lower() in ("listen", "play", "pronunciation") else label
 
 
 def _honours(values: Values, named: Named) -> str:
-    """`{{post-nominals|country=GBR|OBE|FRS}}`."""
+    """Return the letters behind a name: `OBE FRS` for `{{post-nominals|country=GBR|OBE|FRS}}`."""
     return " ".join(values) if "country" in named and values else GAP
 
 
 def _country(values: Values, named: Named) -> str:
-    """A country's name; the name for a code is not known."""
-    name = named.get("name") or _at(values, 0)
+    """Return a country's name; `GAP` for a code such as `GBR`, whose name is not known."""
+    name = named.get("name") or _value_at(values, 0)
     return GAP if name.isupper() else name
 
 
 def _ship(values: Values, named: Named) -> str:
-    """`{{ship|HMS|Kite|1805|2}}`: prefix, name, what tells it from others, and which are shown."""
-    prefix, name, apart, form = (*values, "", "", "", "")[:4]
+    """Return the name of a ship in one of its forms: `HMS Kite (1805)` for `HMS|Kite|1805`. The
+    values are prefix, name, what tells the ship from others, and the number of the form."""
+    prefix, name, distinction, form = (*values, "", "", "", "")[:4]
     shown = {
-        "": (prefix, name, f"({apart})" if apart else ""),
+        "": (prefix, name, f"({distinction})" if distinction else ""),
         "2": (name,),
-        "3": (name, f"({apart})"),
+        "3": (name, f"({distinction})"),
         "6": (prefix, name),
     }.get(form)
     return " ".join(filter(None, shown)) if shown and name else GAP
 
 
-def _stripped(show: Show) -> Show:
-    """A template whose values are no running text, so that blanks around them mean nothing."""
+def _with_stripped_values(render: Renderer) -> Renderer:
+    """Return `render` for values that are not running text: blanks around them mean nothing."""
 
-    def strip(values: Values, named: Named) -> str:
-        kept = [value.strip() for value in values]
-        while kept and not kept[-1]:
-            kept.pop()
-        return show(kept, named)
+    def render_stripped(values: Values, named: Named) -> str:
+        stripped = [value.strip() for value in values]
+        while stripped and not stripped[-1]:
+            stripped.pop()
+        return render(stripped, named)
 
-    return strip
+    return render_stripped
 
 
-def silent(values: Values, named: Named) -> str:
-    """A note of editors shows nothing, unless it has a text."""
+def render_nothing(values: Values, named: Named) -> str:
+    """Return "", as a note of editors shows nothing; `GAP` if the note has a `text`."""
     return GAP if "text" in named else ""
 
 
-def unknown(values: Values, named: Named) -> str:
+def render_gap(values: Values, named: Named) -> str:
+    """Return `GAP`, as it is unknown what the template shows."""
     return GAP
 
 
-_FUNCTIONS: dict[str, Show] = {
+_FUNCTIONS: dict[str, Renderer] = {
     "converted": _converted,
     "measured": _measured,
     "fraction": _fraction,
@@ -252,10 +261,10 @@ _FUNCTIONS: dict[str, Show] = {
     "date": _date,
     "moment": _moment,
     "first": _first,
-    "second": lambda values, named: named.get("text") or _at(values, 1),
+    "second": lambda values, named: named.get("text") or _value_at(values, 1),
     "last": _last,
-    "raised": lambda values, named: raised(_at(values, 0)),
-    "resized": lambda values, named: _at(values, -1),
+    "raised": lambda values, named: superscript(_value_at(values, 0)),
+    "resized": lambda values, named: _value_at(values, -1),
     "joined": _joined,
     "spaced": lambda values, named: " ".join(values) or " ",
     "sound": _sound,
@@ -263,48 +272,51 @@ _FUNCTIONS: dict[str, Show] = {
     "country": _country,
     "ship": _ship,
     "mark": lambda values, named: GAP if values else "",
-    "old_date": lambda values, named: f"{_at(values, 0)} {_at(values, 1)}",
+    "old_date": lambda values, named: f"{_value_at(values, 0)} {_value_at(values, 1)}",
     "block": lambda values, named: f"\n\n{_first(values, named)}\n\n",
 }
-_KINDS: dict[str, Callable[[str], Show]] = {
+_KINDS: dict[str, Callable[[str], Renderer]] = {
     "shows": _FUNCTIONS.__getitem__,
     "sign": lambda text: lambda values, named: text,
     "years": lambda text: lambda values, named: (text + "–".join(values[:2])).strip(),
-    "before": lambda text: lambda values, named: text + _at(values, 0),
-    "money": lambda text: lambda values, named: text + grouped(_at(values, 0)),
-    "around": lambda text: lambda values, named: text[0] + _at(values, 0) + text[1],
+    "before": lambda text: lambda values, named: text + _value_at(values, 0),
+    "money": lambda text: lambda values, named: text + formatted_number(_value_at(values, 0)),
+    "around": lambda text: lambda values, named: text[0] + _value_at(values, 0) + text[1],
     "ships": lambda text: lambda values, named: _ship([text, *values], named),
 }
 _RUNNING_TEXT = frozenset(("first", "second", "last", "resized", "joined"))
-_SHOWN = {
-    name: _KINDS[kind](text) if text in _RUNNING_TEXT else _stripped(_KINDS[kind](text))
+_RENDERERS = {
+    name: _KINDS[kind](text) if text in _RUNNING_TEXT else _with_stripped_values(_KINDS[kind](text))
     for kind, table in _TABLES.items()
     for text, names in table.items()
     for name in names
 }
 _MAGIC_WORDS = ("!", "=")
-"""Names in `_SHOWN` that MediaWiki defines itself."""
+"""Names in `_RENDERERS` that MediaWiki defines itself."""
 
 
-def shown(name: str, language: str = "en") -> Show:
-    """What a template shows on a wiki in a language: `silent`, `unknown`, or its value.
+def renderer_of(name: str, language: str = "en") -> Renderer:
+    """Return the function that renders a template on a wiki in a language.
 
-    A parser function has its first value after a colon in its name (`formatnum:1200`).
+    It is `render_gap` for an unknown template. A parser function has its first value after a colon
+    in its name (`formatnum:1200`).
     """
     name = " ".join(name.replace("_", " ").split()).lower().removeprefix("template:")
     function, colon, value = name.partition(":")
     if colon and function == "formatnum":
         number = value.strip()
         plain = re.fullmatch(r"[-−\d.,]+", number)
-        return lambda values, named: grouped(number, language) if plain and not values else GAP
+        return lambda values, named: (
+            formatted_number(number, language) if plain and not values else GAP
+        )
     if _FOOTNOTES.fullmatch(name):
-        return silent
+        return render_nothing
     if language != "en" and name not in _MAGIC_WORDS:
-        return unknown
-    if name in _SHOWN:
-        return _SHOWN[name]
+        return render_gap
+    if name in _RENDERERS:
+        return _RENDERERS[name]
     if _FRACTION.fullmatch(name):
         return lambda values, named: name
     if _WRAPPED.fullmatch(name):
         return _first
-    return silent if _SILENT.fullmatch(name) else unknown
+    return render_nothing if _SILENT.fullmatch(name) else render_gap

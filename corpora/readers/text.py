@@ -15,7 +15,7 @@ from corpora.document import Document
 from corpora.errors import ConfigError, InputError, expanded
 from corpora.readers.fields import Fields
 from corpora.readers.fields import Text as TextField
-from corpora.readers.files import TO_TEXT, Refused, find_files, read_lines, read_whole, taken
+from corpora.readers.files import TO_TEXT, Refused, find_files, good_record, read_lines, read_whole
 from corpora.readers.gutenberg import without_licence
 from corpora.readers.records import (
     as_article,
@@ -29,17 +29,17 @@ from corpora.readers.source import (
     Reader,
     Source,
     Whole,
-    below,
     blocks_of,
     joined,
+    paragraphs_from_blocks,
     paragraphs_of,
-    run_on,
-    with_sentences,
+    path_below,
+    text_and_sentences,
 )
 
 log = logging.getLogger("discorpora")
 
-_NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?\s+\S")
+_NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?\s+\S")  # a heading such as 3.1 Data
 _HTML = re.compile(
     r"\s*(<\?xml[^>]*>|<!--.*?-->|\s)*<(!doctype\s+html|html|head|body)\b", re.I | re.S
 )
@@ -49,15 +49,16 @@ _NOTES = re.compile(
 """The header, notes and styles of a WebVTT file, and the names of its cues."""
 START = ".START"
 _HIGHLIGHT = "@highlight"
-_CUT = ' (or set document_lines with layout = "lines")'
+_TOO_LONG_HINT = ' (or set document_lines with layout = "lines")'
 
 
-def _line_pattern(text: str) -> str:
+def _regular_expression(text: str) -> str:
+    """Return `text`; `ConfigError` if it is not a regular expression."""
     try:
         re.compile(text)
     except re.error as error:
-        said = f"{text!r} is not a regular expression: {error}"
-        raise ConfigError(said, hint='such as chapters = "CHAPTER [IVXLC]+[.]?"') from None
+        message = f"{text!r} is not a regular expression: {error}"
+        raise ConfigError(message, hint='such as chapters = "CHAPTER [IVXLC]+[.]?"') from None
     return text
 
 
@@ -71,7 +72,7 @@ class Text(Encoded):
     """`paragraphs`: blank lines separate paragraphs. `lines`: every line is also a sentence."""
     document_lines: Annotated[Whole, Field(ge=1)] | None = None
     """With the layout `lines`: maximum sentences of a document."""
-    chapters: Annotated[str, AfterValidator(_line_pattern)] = ""
+    chapters: Annotated[str, AfterValidator(_regular_expression)] = ""
     """A regular expression: each line that it matches is a heading, and begins a document."""
     group: Literal["file", "folder"] = "file"
     """What splits keep together: the documents of a file, or of its folder."""
@@ -79,40 +80,44 @@ class Text(Encoded):
     _lines = model_validator(mode="after")(lines_have_the_layout)
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """The id is the path below the folder, without suffix. Project Gutenberg's header and
-        licence are left out.
+        """Yield the document of a file, or one for each chapter.
 
-        The group is the same, or with `group` = `folder` the path of the file's folder below the
-        source's folder (for files directly in that one, its name).
+        The id is the path below the source's folder, without suffix, and for a chapter its number
+        behind that. The group is the path without the number, or with `group` = `folder` the path
+        of the file's folder (for files directly in the source's folder, its name). Project
+        Gutenberg's header and licence are left out.
         """
         group = stem
         if self.group == "folder":
-            group = below(source.target, path).rpartition("/")[0] or path.parent.resolve().name
+            group = path_below(source.target, path).rpartition("/")[0]
+            group = group or path.parent.resolve().name
         if limit := self.document_lines:
             yield from sentence_documents(
                 read_lines(path, self.encoding), source, stem, limit, group
             )
             return
-        whole = read_whole(path, self.encoding, hint=_CUT)
+        whole = read_whole(path, self.encoding, hint=_TOO_LONG_HINT)
         if _HTML.match(whole) and not source.warned:
             source.warned = True
-            said = f"{path} is HTML: its tags will be read as words"
-            log.warning("%s: %s\n  convert it first: %s.txt FILE", source.name, said, TO_TEXT)
+            problem = f"{path} is HTML: its tags will be read as words"
+            log.warning("%s: %s\n  convert it first: %s.txt FILE", source.name, problem, TO_TEXT)
         if whole.startswith("WEBVTT"):
             whole = _NOTES.sub("", whole)
-        parts: list[tuple[str, list[str]]] = [("", [])]
+        chapters: list[tuple[str, list[str]]] = [("", [])]  # titles and lines
         for line in without_licence(whole.split("\n"), source):
             if self.chapters and re.fullmatch(self.chapters, line.strip()):
-                parts.append((line.strip(), []))
+                chapters.append((line.strip(), []))
             else:
-                parts[-1][1].append(line)
+                chapters[-1][1].append(line)
         # Headings without text are those of a table of contents.
-        parts = [part for part in parts if any(map(str.strip, part[1]))] or parts[:1]
-        for number, (title, lines) in enumerate(parts, 1 if parts[0][0] else 0):
+        with_text = [chapter for chapter in chapters if any(map(str.strip, chapter[1]))]
+        chapters = with_text or chapters[:1]
+        first_title = chapters[0][0]  # "": the text before the first chapter, with the number 0
+        for number, (title, lines) in enumerate(chapters, 1 if first_title else 0):
             blocks = blocks_of(lines)
-            text, sentences = joined(run_on(blocks))[0], None
+            text, sentences = joined(paragraphs_from_blocks(blocks))[0], None
             if self.layout == "lines":
-                text, sentences = with_sentences(blocks)
+                text, sentences = text_and_sentences(blocks)
             name = f"{stem}/{number}" if self.chapters else stem
             with source.refusing(path, title):
                 yield source.document(name, text, group=group, title=title, sentences=sentences)
@@ -125,17 +130,18 @@ class Cnn(Encoded):
     suffixes = (".story", ".story.gz")
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """A document for each file, without `@highlight` and the paragraph after it, a point of the
-        summary.
+        """Yield the document of a file, without the summary.
+
+        A point of the summary is the paragraph after the mark `@highlight`.
         """
         body: list[str] = []
-        highlight = False
+        point_follows = False
         for paragraph in paragraphs_of(read_whole(path, self.encoding)):
             if paragraph.startswith(_HIGHLIGHT):
                 # Some files have the point on the line after the mark, without a blank line.
-                highlight = paragraph == _HIGHLIGHT
-            elif highlight:
-                highlight = False
+                point_follows = paragraph == _HIGHLIGHT
+            elif point_follows:
+                point_follows = False
             else:
                 body.append(paragraph)
         yield as_document({"paragraphs": body}, source, stem)
@@ -150,7 +156,7 @@ class Wsj(Encoded):
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
-        """The files `wsj_*` of a folder, or the given files."""
+        """Return the files `wsj_*` of a folder, or the given files; `InputError` if none exists."""
         files = find_files(target, ("",), kind=cls.name)
         articles = [path for path in files if path.name.startswith("wsj_")]
         if articles or not expanded(target).is_dir():
@@ -161,8 +167,9 @@ class Wsj(Encoded):
         )
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """A document for each file. Every line is a sentence (the sentence layer), blank lines
-        separate paragraphs, the lines `.START` are dropped.
+        """Yield the document of a file: every line is a sentence, blank lines separate paragraphs.
+
+        Lines `.START` are left out.
         """
         try:
             lines = read_whole(path, self.encoding).split("\n")
@@ -172,7 +179,7 @@ class Wsj(Encoded):
             hint = " (a file of the treebank? set encoding to latin-1)"
             raise Refused(f"{refusal}{hint}", refusal.where) from None
         blocks = blocks_of("" if line.strip() == START else line for line in lines)
-        text, sentences = with_sentences(blocks)
+        text, sentences = text_and_sentences(blocks)
         yield source.document(stem, text, sentences=sentences)
 
 
@@ -192,16 +199,21 @@ class Arxiv(Reader):
     own_licence = "CC0-1.0"
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """A document for each abstract (a line of `arxiv-metadata-oai-snapshot.json`); id, title
-        and categories are arXiv's.
+        """Yield a document for each abstract, a line of `arxiv-metadata-oai-snapshot.json`.
+
+        Id, title and categories are arXiv's.
         """
         for where, record in json_rows(path):
             with source.refusing(where, record):
-                of = _Abstract.of(taken(record))
-                paper = {"title": of.title, "author": of.authors, "text": of.abstract}
-                paper |= {"url": f"https://arxiv.org/abs/{of.id}"}
-                paper["categories"] = of.categories.split()
-                yield as_document(paper, source, of.id)
+                fields = _Abstract.of(good_record(record))
+                paper = {
+                    "title": fields.title,
+                    "author": fields.authors,
+                    "text": fields.abstract,
+                    "url": f"https://arxiv.org/abs/{fields.id}",
+                    "categories": fields.categories.split(),
+                }
+                yield as_document(paper, source, fields.id)
 
 
 class _PaperSection(Fields):
@@ -227,22 +239,22 @@ class PeerRead(Reader):
     suffixes = (".pdf.json",)
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """A document for each paper, called `acl_2017/train/104`.
+        """Yield the document of a paper, with an id such as `acl_2017/train/104`.
 
         The abstract is the first section (level 1, heading `Abstract`); the number of a heading
         gives the level of the others (`3.1 Data` is 3, without a number 2). A line of the PDF's
-        text is a paragraph; lines without any letter (line and page numbers) are dropped.
+        text is a paragraph; lines without any letter (line and page numbers) are left out.
         """
         paper = _Paper.of(json_value(read_whole(path))).metadata
         record = {
             "title": paper.title,
             "author": paper.authors,
-            "abstract": _prose(paper.abstractText),
+            "abstract": _lines_with_letters(paper.abstractText),
             "sections": [
                 {
                     "heading": section.heading,
                     "level": _level((section.heading or "").strip()),
-                    "paragraphs": _prose(section.text),
+                    "paragraphs": _lines_with_letters(section.text),
                 }
                 for section in paper.sections or ()
             ],
@@ -250,10 +262,13 @@ class PeerRead(Reader):
         yield as_article(record, source, stem.replace("parsed_pdfs/", ""))  # the same for all
 
 
-def _prose(text: str) -> list[str]:
+def _lines_with_letters(text: str) -> list[str]:
     return [line for line in text.split("\n") if any(map(str.isalpha, line))]
 
 
 def _level(heading: str) -> int:
+    """Return the level of a heading: 1 if it is empty, 2 or by its number (`3.1 Data`: 3)."""
     numbered = _NUMBERED.match(heading)
-    return min(99, 2 + numbered[1].count(".")) if numbered else 2 if heading else 1
+    if numbered:
+        return min(99, 2 + numbered[1].count("."))
+    return 2 if heading else 1

@@ -23,7 +23,7 @@ from corpora.readers.files import Refused, expect, read_chunks
 from corpora.readers.guarded import GuardedXml
 from corpora.readers.records import as_article
 from corpora.readers.source import Reader, Source, blocks_of
-from corpora.readers.templates import GAP, raised, shown, silent, unknown
+from corpora.readers.templates import GAP, render_gap, render_nothing, renderer_of, superscript
 from corpora.sentences import split
 
 EXTRA = "wikipedia"
@@ -58,7 +58,7 @@ _DROPPED = frozenset(
 _UNREADABLE = frozenset(("math", "chem", "ce", "score", "hiero"))
 _ITEM = "\ufdd1"
 """Marks a paragraph that is a list item. No text has this code."""
-_OWN_CODES = dict.fromkeys(map(ord, (GAP, _ITEM)))
+_WITHOUT_CODES = dict.fromkeys(map(ord, (GAP, _ITEM)))  # for `str.translate`: deletes both codes
 _GAPS_ALONE = re.compile(rf"^[ \t]*{GAP}[{GAP} \t]*$", re.MULTILINE)
 _GAP_AFTER_STOP = re.compile(rf"([.!?…][\"”’»]?){GAP}+")
 _BRACKETS = re.compile(r"[(（]([^()（）]*)[)）]")
@@ -83,22 +83,26 @@ _VARIANTS = re.compile(r"-\{([^{}]*)\}-")
 _VARIANT = re.compile(r"(?:.*=>\s*)?[a-z]{2,3}(?:-[a-z]+)?")
 """Text that depends on the reader's variant of a language (Chinese, Serbian)."""
 _LEFT_OVER = re.compile(r"\{\{|\}\}|\{\||\|\}|-\{|\}-|^[|!]")
-_MARK = re.compile(
+_OPENS_OR_CLOSES = re.compile(
     r"(?P<open>\{\{|\[\[|^[ \t:]*\{\||\[(?=https?:|//))"
     r"|(?P<close>\}\}|\]\]|^[ \t]*\|\}(?!\})|\])"
     r"|<!--|<(?P<slash>/?)(?P<name>[a-zA-Z][a-zA-Z0-9]*)(?P<rest>[^<>]*)(?P<end>>?)",
     re.MULTILINE,
 )
+"""What opens or closes a template, link, table, comment or tag."""
 _CLOSERS = {"{{": "}}", "[[": "]]", "{|": "|}", "[": "]"}
 _RAW = frozenset(("math", "nowiki", "pre", "syntaxhighlight", "source", "score", "timeline"))
-_DEEP = 10_000
+"""Elements whose content is not wikitext."""
+_NESTING_LIMIT = 10_000
 """Properly nested marks are easy to parse, but an article does not have this many."""
 _VOID = frozenset(("br", "hr", "wbr", "img", "li", "dt", "dd", "td", "th", "tr"))
+"""Elements that need no closing tag."""
 
 
 @dataclass(slots=True)
 class Site:
-    """Facts about the wiki from the dump, such as the prefixes of links in lower case."""
+    """Facts about the wiki from the dump: its name, the address of its pages, its language, and the
+    prefixes of links to categories and files, in lower case."""
 
     name: str = ""
     pages: str = ""
@@ -107,13 +111,13 @@ class Site:
     file_prefixes: set[str] = field(default_factory=lambda: {"file", "image", "media"})
 
     def read(self, info: Any) -> None:
-        """Take over what the dump says of itself."""
+        """Fill the fields from `info`, the element `siteinfo` of the dump."""
         self.name, base = info.dbname or "", info.base or ""
-        web = base.startswith(("http://", "https://"))
-        self.pages = base.rpartition("/")[0] if web else ""
-        for space in info.namespaces or ():
-            prefixes = {14: self.categories, 6: self.file_prefixes}.get(space.id, set())
-            prefixes.add((space.name or "").lower())
+        on_web = base.startswith(("http://", "https://"))
+        self.pages = base.rpartition("/")[0] if on_web else ""
+        for namespace in info.namespaces or ():
+            prefixes = {14: self.categories, 6: self.file_prefixes}  # MediaWiki's numbers
+            prefixes.get(namespace.id, set()).add((namespace.name or "").lower())
 
 
 class Wikipedia(Reader):
@@ -128,7 +132,7 @@ class Wikipedia(Reader):
     """ISO 639-1 code of the articles; default: that of the dump."""
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """The articles of dumps: sections with level and heading, categories, title, address.
+        """Yield the articles of a dump, with title, address, categories, and sections.
 
         The id is `WIKI:PAGE` (`enwiki:12`). Only the main namespace is read; redirects and
         disambiguation pages are skipped, and counted in `source.skipped`. Of several revisions the
@@ -171,36 +175,38 @@ class Wikipedia(Reader):
             root.element.clear()
             if page is not None:
                 with source.refusing(where, page.title):
-                    if kind := _skipped(page, text):
-                        source.skipped[kind] += 1
+                    if reason := _skip_reason(page, text):
+                        source.skipped[reason] += 1
                     else:
                         yield _document(page, text, site, parser, source)
 
 
-def _skipped(page: Any, text: str) -> str:
-    """Why a page is not an article, or ""."""
+def _skip_reason(page: Any, text: str) -> str:
+    """Return the reason why a page is not an article, "" for an article."""
     if page.namespace != 0:
         return "other namespace"
     if page.redirect is not None or _REDIRECT.match(text):
         return "redirect"
-    titled = (page.title or "").endswith("(disambiguation)")
-    return "disambiguation" if titled or _DISAMBIGUATION.search(text) else ""
+    in_title = (page.title or "").endswith("(disambiguation)")
+    return "disambiguation" if in_title or _DISAMBIGUATION.search(text) else ""
 
 
 def _document(page: Any, text: str, site: Site, parser: Any, source: Source) -> Document:
+    """Return the document of an article from its wikitext. Raises `Refused` for a page without id
+    or title, and for text that is too long or not wikitext."""
     expect(len(text) <= PAGE_LIMIT, f"too long: more than {PAGE_LIMIT:,} characters of wikitext")
     expect(page.id is not None and page.title, "bad page: it has no id or no title")
-    text = _PARAGRAPH_TAG.sub("\n\n", text.translate(_OWN_CODES))
+    text = _PARAGRAPH_TAG.sub("\n\n", text.translate(_WITHOUT_CODES))
     text = _VARIANTS.sub(_in_any_variant, text)
-    closed = unclosed(text, UNCLOSED_LIMIT) <= UNCLOSED_LIMIT
-    expect(closed, f"not wikitext: more than {UNCLOSED_LIMIT} brackets or tags are not closed")
+    is_closed = count_unclosed(text, UNCLOSED_LIMIT) <= UNCLOSED_LIMIT
+    expect(is_closed, f"not wikitext: more than {UNCLOSED_LIMIT} brackets or tags are not closed")
     try:
         code = parser.parse(text)
     except (parser.parser.ParserError, RecursionError) as error:
         raise Refused(f"not wikitext: {error}"[:200]) from None
     article = _Extract(site)
     article.walk(code)
-    article.close()
+    article.close_section()
     address = quote(page.title.replace(" ", "_"), safe="/:(),'!*")
     record = {
         "title": page.title,
@@ -217,11 +223,11 @@ class _Extract:
     """Walks parsed wikitext and collects categories and the text of each section.
 
     Tables, lists, references, files and comments are dropped, links and formatting keep their text,
-    templates show what `corpora.readers.templates` knows. A sentence with a formula, an unknown
-    template or text in several variants of a language is dropped, and its paragraph ends there;
-    templates on their own lines are not part of a sentence. Brackets left empty are removed, and a
-    paragraph with remaining markup (a table or template that was not closed) is dropped. The lead
-    is level 1, `== x ==` level 2.
+    templates show their values if `corpora.readers.templates` knows them. A sentence with a
+    formula, an unknown template or text in several variants of a language is dropped, and its
+    paragraph ends there; templates on their own lines are not part of a sentence. Brackets left
+    empty are removed, and a paragraph with remaining markup (a table or template that was not
+    closed) is dropped. The lead is level 1, `== x ==` level 2.
     """
 
     def __init__(self, site: Site) -> None:
@@ -234,17 +240,17 @@ class _Extract:
         self.parts: list[str] = []
         self.in_item = False
 
-    def close(self) -> None:
-        """End the section."""
+    def close_section(self) -> None:
+        """End the section: add its paragraphs to `sections` unless it is not prose."""
         if self.level <= self.apparatus:
             self.apparatus = 0
         if not self.apparatus and _APPARATUS.fullmatch(self.heading.rstrip(":")):
             self.apparatus = self.level
         body = _GAPS_ALONE.sub("", _MAGIC_WORD.sub("", "".join(self.parts)))
         paragraphs: list[str] = []
-        for written in map(" ".join, blocks_of(_GAP_AFTER_STOP.sub(r"\1", body).splitlines())):
-            if not written.startswith(_ITEM):
-                paragraphs += self._whole(written)
+        for paragraph in map(" ".join, blocks_of(_GAP_AFTER_STOP.sub(r"\1", body).splitlines())):
+            if not paragraph.startswith(_ITEM):
+                paragraphs += self._complete_parts(paragraph)
             elif paragraphs and paragraphs[-1].endswith(":"):
                 # A sentence that announces a list is incomplete without it.
                 spans = self._sentences(paragraphs[-1])
@@ -255,26 +261,27 @@ class _Extract:
         self.parts = []
         self.in_item = False
 
-    def _whole(self, written: str) -> list[str]:
-        """The parts of a paragraph without incomplete sentences."""
-        text = _mended(_BRACKETS.sub(_without_gaps, written))
-        stretches, before = [], 0
+    def _complete_parts(self, paragraph: str) -> list[str]:
+        """Return the parts of a paragraph between its incomplete sentences, which are left out."""
+        text = _cleaned(_BRACKETS.sub(_without_gaps, paragraph))
+        parts, part_start = [], 0
         for start, end in self._sentences(text) if GAP in text else ():
             if GAP in text[start:end]:
-                stretches.append(text[before:start])
-                before = end
-        return [mended for part in (*stretches, text[before:]) if (mended := _mended(part))]
+                parts.append(text[part_start:start])
+                part_start = end
+        return list(filter(None, map(_cleaned, [*parts, text[part_start:]])))
 
     def _sentences(self, text: str) -> Spans:
         return split(text, Spans([0], [len(text)]), language=self.site.language)
 
     def _text(self, code: Any) -> str:
-        """The text of a part of a page, such as a heading or a template's value."""
+        """Return the text of a part of a page, such as a heading or a template's value."""
         inner = _Extract(self.site)
         inner.walk(code)
         return "".join(inner.parts)
 
     def walk(self, code: Any) -> None:
+        """Add the text of parsed wikitext to the section; a heading begins the next section."""
         for node in code.nodes:
             kind = type(node).__name__
             if kind == "Text":
@@ -285,12 +292,12 @@ class _Extract:
                     self.in_item = False
                 self.parts.append(value)
             elif kind == "Heading":
-                self.close()
+                self.close_section()
                 self.level = node.level
                 heading = self._text(node.title).replace(GAP, "")
-                self.heading = _mended(" ".join(heading.split()))
+                self.heading = _cleaned(" ".join(heading.split()))
             elif kind == "Wikilink":
-                self._link(node, str(node.title).strip())
+                self._add_link(node, str(node.title).strip())
             elif kind == "ExternalLink" and node.title is not None:
                 self.walk(node.title)
             elif kind == "ExternalLink" and not node.brackets:
@@ -301,35 +308,35 @@ class _Extract:
                     if not "\ud800" <= character <= "\udfff" and character != "\0":
                         self.parts.append(character)
             elif kind == "Tag":
-                self._tag(node, str(node.tag).strip().lower())
+                self._add_tag(node, str(node.tag).strip().lower())
             elif kind == "Template":
-                self._template(node)
+                self._add_template(node)
 
-    def _template(self, node: Any) -> None:
-        show = shown(str(node.name), self.site.language)
-        if show in (silent, unknown) and "\n" in str(node).strip():
-            return  # a template of several lines is a box beside the text
-        given = {}
+    def _add_template(self, node: Any) -> None:
+        """Add what a template shows; a template of several lines is a box beside the text."""
+        render = renderer_of(str(node.name), self.site.language)
+        if render in (render_nothing, render_gap) and "\n" in str(node).strip():
+            return
+        arguments = {}
         for parameter in node.params:  # MediaWiki keeps the blanks around unnamed values
             value = self._text(parameter.value)
             value = value.strip() if parameter.showkey else _EDGES.sub(" ", value)
-            given[str(parameter.name).strip()] = value
-        named = {name: value for name, value in given.items() if value}
+            arguments[str(parameter.name).strip()] = value
+        named = {name: value for name, value in arguments.items() if value}
         places = [int(name) for name in named if _PLACE.fullmatch(name)]  # also `1=a=b`
         values = [named.pop(str(n), "") for n in range(1, max(places, default=0) + 1)]
         text = GAP
         with suppress(IndexError):
-            text = show(values, named)
-        if _FRACTION.match(text) and self._after_digit():
+            text = render(values, named)
+        after_digit = bool(self.parts) and self.parts[-1][-1:].isdigit()
+        if _FRACTION.match(text) and after_digit:
             text = f" {text}"  # 5{{frac|1|2}}
         self.parts.append(text)
 
-    def _after_digit(self) -> bool:
-        return bool(self.parts) and self.parts[-1][-1:].isdigit()
-
-    def _link(self, node: Any, title: str) -> None:
-        written, colon, name = title.partition(":")
-        prefix = written.strip().lower()
+    def _add_link(self, node: Any, title: str) -> None:
+        """Add the text of a link; of a link to a category only the category's name is kept."""
+        namespace, colon, name = title.partition(":")
+        prefix = namespace.strip().lower()
         if colon and prefix in self.site.categories:
             self.categories.append(" ".join(name.replace("_", " ").split()))
         elif colon and (prefix in self.site.file_prefixes or _LANGUAGE_LINK.match(title)):
@@ -339,31 +346,32 @@ class _Extract:
         else:
             self.parts.append(title.removeprefix(":").replace("_", " "))
 
-    def _tag(self, node: Any, name: str) -> None:
-        item = name in _ITEMS
-        around = ["\n\n"] if name in _BLOCKS or item else []
+    def _add_tag(self, node: Any, name: str) -> None:
+        """Add the text of an HTML element; a block is a paragraph, a list item gets its mark."""
+        is_item = name in _ITEMS
+        blank_line = ["\n\n"] if name in _BLOCKS or is_item else []
         if name == "br":
             self.parts.append("\n")
         elif name in _UNREADABLE:
             self.parts.append(GAP)
         elif name not in _DROPPED:
-            self.parts += [*around, _ITEM] if item else around
-            if item and node.self_closing:
+            self.parts += [*blank_line, _ITEM] if is_item else blank_line
+            if is_item and node.self_closing:
                 self.in_item = True
                 return
-            if (
-                name == "sup" and node.contents is not None
-            ):  # 10<sup>6</sup> is another number than 106
-                self.parts.append(raised(self._text(node.contents)))
+            if name == "sup" and node.contents is not None:
+                # 10<sup>6</sup> is another number than 106.
+                self.parts.append(superscript(self._text(node.contents)))
             elif node.contents is not None:
                 self.walk(node.contents)
-            self.parts += around
+            self.parts += blank_line
 
 
 def _in_any_variant(match: re.Match[str]) -> str:
-    """The text of `-{...}-`, if it is the same in all variants: `-{X}-`, `-{R|X}-` (raw).
+    """Return the text of a match of `-{...}-` if all variants of the language have it, else `GAP`.
 
-    `H` and `T` hide it (a rule for the page, its title). All other flags may show anything.
+    All have that of `-{X}-` and `-{R|X}-` (raw). The flags `H` and `T` hide it (a rule for the
+    page, its title): "". With other flags it may show anything.
     """
     flags, bar, text = match[1].partition("|")
     if not bar or "[[" in flags:
@@ -373,24 +381,23 @@ def _in_any_variant(match: re.Match[str]) -> str:
     if flags.strip() not in ("", "R"):
         return GAP
     rules = [rule.partition(":") for rule in text.split(";") if rule.strip()]
-    if flags.strip() == "R" or not any(
-        _VARIANT.fullmatch(name.strip()) for name, colon, _ in rules if colon
-    ):
+    names_variants = any(_VARIANT.fullmatch(name.strip()) for name, colon, _ in rules if colon)
+    if flags.strip() == "R" or not names_variants:
         return text
     values = {value.strip() for _, _, value in rules}
     return values.pop() if len(values) == 1 else GAP
 
 
 def _without_gaps(match: re.Match[str]) -> str:
-    """Brackets without incomplete parts: `(GAP; born 1978)`."""
+    """Return matched brackets without incomplete parts: `(GAP; born 1978)` as `(born 1978)`."""
     if GAP not in match[0]:
         return match[0]
-    kept = [part for part in re.split(r"(?<=[;,])", match[1]) if GAP not in part]
-    return f"({''.join(kept).strip(' ;,')})"
+    parts = [part for part in re.split(r"(?<=[;,])", match[1]) if GAP not in part]
+    return f"({''.join(parts).strip(' ;,')})"
 
 
-def _mended(paragraph: str) -> str:
-    """A paragraph without the remains of dropped templates; "" if nothing else is left."""
+def _cleaned(paragraph: str) -> str:
+    """Return a paragraph without the remains of dropped templates; "" if nothing else is left."""
     if _LEFT_OVER.search(paragraph):
         return ""
     paragraph = _EMPTY_BRACKETS.sub("", paragraph)
@@ -400,48 +407,50 @@ def _mended(paragraph: str) -> str:
     return paragraph if any(map(str.isalnum, paragraph)) else ""
 
 
-def unclosed(text: str, limit: int) -> int:
-    """The number of templates, links, tables and tags that are unclosed or wrongly nested.
+def count_unclosed(text: str, limit: int) -> int:
+    """Count the templates, links, tables and tags that are not closed or wrongly nested.
 
     The wikitext parser restarts after everything left open, so a page of a thousand open templates
     takes minutes and one of a hundred thousand hours. Real pages have a few; pages with many are
     not parsed. Counting takes linear time and stops soon after `limit`. Comments and raw elements
     (`<math>`) are skipped.
     """
-    stack: list[str] = []  # the closing marks of the open ones, innermost last
-    held: Counter[str] = Counter()
+    stack: list[str] = []  # the closing marks that are still to come, innermost last
+    awaited: Counter[str] = Counter()  # how often each mark is in the stack
     missing: set[str] = set()  # closing marks that do not follow
-    lost = at = 0
-    while lost + max(0, len(stack) - _DEEP) <= limit:
-        mark = _MARK.search(text, at)
+    unclosed = position = 0
+    while unclosed + max(0, len(stack) - _NESTING_LIMIT) <= limit:
+        mark = _OPENS_OR_CLOSES.search(text, position)
         if not mark:
-            return lost + len(stack)
-        at = mark.end()
+            return unclosed + len(stack)
+        position = mark.end()
         name, rest = (mark["name"] or "").lower(), mark["rest"] or ""
-        opens = closes = steps_over = ""
+        opens = closes = skips_to = ""
         if mark["open"]:
             opens = _CLOSERS[mark["open"].lstrip(" \t:")]
         elif mark["close"]:
             closes = mark["close"].lstrip()
         elif not name:
-            steps_over = "-->"
-        elif not mark["end"] or rest.count('"') % 2:
-            lost += 1
+            skips_to = "-->"
+        elif not mark["end"] or rest.count('"') % 2:  # a tag or a quoted value is cut off
+            unclosed += 1
         elif mark["slash"]:
             closes = name
         elif name not in _VOID and not rest.endswith("/"):
-            opens, steps_over = ("", f"</{name}>") if name in _RAW else (name, "")
+            opens, skips_to = ("", f"</{name}>") if name in _RAW else (name, "")
         if opens:
             stack.append(opens)
-            held[opens] += 1
-        elif closes and held[closes]:
+            awaited[opens] += 1
+        elif closes and awaited[closes]:
             while (innermost := stack.pop()) != closes:  # marks opened inside stay unclosed
-                held[innermost] -= 1
-                lost += 1
-            held[closes] -= 1
-        elif steps_over:
-            end = -1 if steps_over in missing else text.find(steps_over, at)
-            at = end + len(steps_over) if end >= 0 else at
-            lost += end < 0
-            missing |= {steps_over} if end < 0 else set()
+                awaited[innermost] -= 1
+                unclosed += 1
+            awaited[closes] -= 1
+        elif skips_to:
+            end = -1 if skips_to in missing else text.find(skips_to, position)
+            if end >= 0:
+                position = end + len(skips_to)
+            else:
+                unclosed += 1
+                missing.add(skips_to)
     return limit + 1

@@ -21,7 +21,7 @@ _OUTER = re.compile(rf"(?<!\S)[{INVISIBLE}]+|[{INVISIBLE}]+(?!\S)")
 
 
 def split(text: str, paragraphs: Spans, splitter: str = "rules", language: str = "en") -> Spans:
-    """The sentence spans of `text`: within paragraphs, in order, without outer white space.
+    """Return the sentence spans of `text`: within paragraphs, in order, without outer white space.
 
     Invisible characters (zero-width, marks of direction) beside white space count as white space.
     `rules` knows the stops of the script and the word lists of the language; with `lines` every
@@ -41,21 +41,21 @@ def split(text: str, paragraphs: Spans, splitter: str = "rules", language: str =
             ends = rules.boundaries(start, end)
         else:
             ends = [match.end() for match in stop.finditer(text, start, end)]
-        for place in (*ends, end):
-            bare = text[start:place].strip()
-            if rules and len(bare) < _LONGEST_DATE and _is_date(bare, words.calendar):
-                if bare[0] not in _QUOTES:
-                    start = place
+        for sentence_end in (*ends, end):
+            sentence = text[start:sentence_end].strip()
+            if rules and len(sentence) < _LONGEST_DATE and _is_date(sentence, words.calendar):
+                if sentence[0] not in _QUOTES:
+                    start = sentence_end
                 continue
-            if bare:
-                first = start + text[start:place].index(bare[0])
-                sentences.add(first, first + len(bare))
-            start = place
+            if sentence:
+                first = start + text[start:sentence_end].index(sentence[0])
+                sentences.add(first, first + len(sentence))
+            start = sentence_end
     return sentences
 
 
 def known_splitter(name: str) -> str:
-    """The name of a splitter; raises `ConfigError` for an unknown one."""
+    """Return the name of a splitter; raise `ConfigError` for an unknown one."""
     return chosen("splitter", name, SPLITTERS)
 
 
@@ -63,10 +63,10 @@ SplitterName = Annotated[str, AfterValidator(known_splitter)]
 
 
 def split_document(document: Document, splitter: str = "rules") -> Document:
-    """The document with its sentence layer.
+    """Return the document with its sentence layer.
 
-    `source` keeps the source's sentences (gold, or one in each line) and splits by rules if it has
-    none.
+    The splitter `source` keeps the source's sentences (gold, or one in each line), and splits by
+    rules if it has none.
     """
     if splitter == "source" and document.sentences is not None:
         return document
@@ -87,10 +87,10 @@ def _is_date(text: str, calendar: frozenset[str]) -> bool:
 
 _QUOTES = "\"“'‘"
 _LONGEST_DATE = 64
+"""In characters; a longer text is not tried."""
 _DATE = re.compile(
     r"[_*\"“'‘]*((?:[A-Z][a-z]{2,8}[., ]++){0,2}\d{1,2}(?:st|nd|rd|th)?\b"
     r"(?:[., ]++[A-Z][a-z]{2,8})?(?:[., ]++\d{4})?)[ ,]*(?:\([^()]{1,30}\))?[_*]*[.…]++[_*—–-]*"
 )
-
-
+"""A date and its stop: `Tuesday, 16th May 1816.`, `4 May (Ascension Day).`"""
 SPLITTERS = ("rules", "lines", "source")

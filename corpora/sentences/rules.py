@@ -41,6 +41,7 @@ class Language:
 
     @cached_property
     def abbreviations(self) -> frozenset[str]:
+        """All abbreviations that may not end a sentence."""
         return self.titles | self.inner | self.numbered | self.ending
 
 
@@ -54,6 +55,7 @@ GENERIC = replace(LANGUAGES.pop("generic"), titles=_TITLES)
 """The lists for a language that has none."""
 
 _STOPS = re.compile(r"(?<![.!?…])([.!?…]++)([\"”’»)\]'*_]*+)(\s*+)")
+"""Stops, the quotation marks and brackets that they close, and white space."""
 _LATE_CLOSER = re.compile(r"[\"”’»)\]]{1,2}(?:\s++|$)")
 NUMBERS = r"\d{1,3}(?:[,–-]\s?\d{1,3})*"
 CITATION = rf"\[(?:\^?{NUMBERS}|[a-z]|note \d{{1,2}}|[a-z ]{{3,30}}(?:needed|\?))\]"
@@ -73,7 +75,10 @@ _EMOTICON = re.compile(
     r"(?=\s|$)\s*+"
 )
 _LIST_MARK = re.compile(r"[\"“(\[*#]*+(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,5})")
+"""A list mark at the start of a sentence, without its stop: `12`, `(b`, `iv`."""
+_LONGEST_LIST_MARK = 8
 _LATE_LIST_MARK = re.compile(r"[:;,]\s[\"“(\[*#]?(?:\d{1,2}|[A-Za-z])")
+"""A list mark in running text: `; 2`."""
 _WORD = re.compile(r"[^\W\d_]++(?:['’][^\W\d_]++)?")
 _ADDRESS = re.compile(r"https?://|www\.")
 _CASUAL = re.compile(r"(?:^|[\s(])(?:i|im|ive|dont|cant|u|ur)(?=\s)")
@@ -89,13 +94,12 @@ _MEASURE = re.compile(r"\d\s+\w+\.\s+$")
 _CITED_LAW = re.compile(
     r"§|\(?\d|[IVXLC]{2,}\b|[IVX],(?=\s(?:§|sec|cl|art|ch))|Code\b|([A-Z][a-z]{0,6})\."
 )
-"""What goes on with a citation: a number, or a word that `legal` or an initial may be."""
+"""The next part of a citation of law: a number, or a word (maybe one of `legal`, or an initial)."""
 _JOINTS = re.compile(r"[-–—/]")
 _OPENING = "\"'“‘«([*_¿¡"
 _OPENERS = "\"'“‘«([*_¿¡-–—"
-_LOOK_BACK = 32
-_LOOK_AHEAD = 48
-_LONGEST_ITEM = 500
+_LOOK_BACK, _LOOK_AHEAD = 32, 48  # how many characters around a stop are searched for words
+_LONGEST_ITEM = 500  # maximum characters of an item of a numbered list in running text
 
 _MARKS = (
     # An address on the web, unless the sentence goes on: `see www.x.org for more`.
@@ -124,12 +128,13 @@ _MARKS = (
         True,
     ),
 )
-"""Sentence ends without a stop: a cheap hint, the pattern, and whether it is a sentence itself."""
+"""Sentence ends without a stop: strings of which a text with the pattern has one, the pattern, and
+whether its match is a sentence itself."""
 _COMPILED_MARKS = [(hints, re.compile(pattern), alone) for hints, pattern, alone in _MARKS]
 
 
 class Rules:
-    """The rules of one language over one text."""
+    """The rules of one language, which find the sentence ends of one text."""
 
     def __init__(self, text: str, words: Language) -> None:
         self.text, self.words = text, words
@@ -143,7 +148,7 @@ class Rules:
         self.marks.sort()
 
     def boundaries(self, start: int, end: int) -> list[int]:
-        """Sentence starts in the paragraph `[start, end)`, without its own start."""
+        """Return where sentences start in the paragraph `[start, end)`, behind its first one."""
         places: list[int] = []
         begin = skip = start
         opening = _WORD.search(self.text, start, min(end, start + _LOOK_BACK))
@@ -166,7 +171,8 @@ class Rules:
         return _CASUAL.search(self.text) is not None
 
     def _next_sentence(self, match: re.Match[str], begin: int, end: int) -> int:
-        """The start of the next sentence if one ends at these stops, else 0."""
+        """Return the start of the next sentence if one ends at the matched stops, else 0. `begin`
+        is the start of the current sentence, `end` the end of the paragraph."""
         stops, closers, gap = match.groups()
         text, after = self.text, match.end()
         if not gap:
@@ -176,7 +182,7 @@ class Rules:
             if not cited and before.islower() and before not in self.words.abbreviations:
                 cited = _NUMBERS.match(text, after, end)
             if not cited or not text[cited.end() - 1].isspace():
-                return after if self._glued(stops, closers, match.start(), after) else 0
+                return after if self._ends_without_space(closers, match.start(), after) else 0
             after = cited.end()
             if after == end or text[after].islower():
                 return 0
@@ -205,8 +211,9 @@ class Rules:
                 return 0
         return after
 
-    def _glued(self, stops: str, closers: str, at: int, after: int) -> bool:
-        """Whether a sentence ends though no white space follows: `karma...But it is`."""
+    def _ends_without_space(self, closers: str, at: int, after: int) -> bool:
+        """Whether a sentence ends though no white space follows: `karma...But it is`. The stops
+        begin at `at`; `closers`, which may be empty, end before `after`."""
         if closers or not self.text[max(0, at - 2) : at].islower():
             return False
         word = _WORD.match(self.text, after, after + _LOOK_AHEAD)
@@ -215,7 +222,7 @@ class Rules:
         return word[0][0].isupper() and (word[0][1:].islower() or word[0] == "I")
 
     def _word_before(self, begin: int, at: int) -> str:
-        """The word that ends at `at`, without opening punctuation; "" after white space.
+        """Return the word that ends at `at`, without opening punctuation; "" after white space.
 
         A title joined by a dash, a hyphen or a slash (`at once—Mr.`, `Lieut.-Col.`) is a separate
         word.
@@ -228,11 +235,12 @@ class Rules:
         return last if last.lower() in self.words.titles else joined.lstrip(_OPENING)
 
     def _stays_open(self, before: str, begin: int, at: int, after: int) -> bool:
-        """Whether a single stop belongs to an abbreviation, an initial or a list mark."""
+        """Whether the stop at `at` belongs to an abbreviation, an initial or a list mark. `before`
+        is the word before it, `begin` the start of the sentence, `after` that of the next word."""
         text, words = self.text, self.words
         if not before or before[-1] in ")]":
             return False
-        if at - begin < 9 and _LIST_MARK.fullmatch(text, begin, at):
+        if at - begin <= _LONGEST_LIST_MARK and _LIST_MARK.fullmatch(text, begin, at):
             return True
         if len(before) == 1 or before.isdigit():
             # A list mark after a colon: `the following: 1. Be ready`.
@@ -249,12 +257,12 @@ class Rules:
         if len(before) == 1 and before.isupper():
             return not self._starts(after)
         word, first = before.lower(), text[after]
-        common = word in words.proper and before[0].islower()
-        if word in words.legal and not common and (part := _CITED_LAW.match(text, after)):
+        is_common_word = word in words.proper and before[0].islower()
+        if word in words.legal and not is_common_word and (part := _CITED_LAW.match(text, after)):
             name = (part[1] or "").lower()
             if not name or name in words.legal or (len(name) == 1 and word not in words.proper):
                 return True
-        if word not in words.abbreviations or common:
+        if word not in words.abbreviations or is_common_word:
             # `u.s` is an abbreviation, `example.org` an address.
             short = "." in word and all(len(part) < 3 for part in word.split("."))
             return short and not self._starts(after)
@@ -271,7 +279,7 @@ class Rules:
         return (word in words.titles or word in words.ending) and not self._starts(after)
 
     def _starts(self, after: int) -> bool:
-        """Whether the word after an abbreviation probably begins a sentence."""
+        """Whether the word at `after`, behind an abbreviation, probably begins a sentence."""
         first = self.text[after]
         if first in '"“‘¿¡':
             return True
@@ -287,14 +295,16 @@ class Rules:
     def _lower_case_begins(
         self, stops: str, closers: str, before: str, begin: int, after: int
     ) -> bool:
-        """Whether a sentence ends although the next word is in lower case."""
+        """Whether a sentence ends at `stops` although the next word, at `after`, is in lower case.
+        `before` is the word before the stops, `begin` the start of the sentence."""
         if _ADDRESS.match(self.text, after):
             return True
         if closers:
             return False
         if stops == ".":
             return self._plain_stop_ends(before, begin, after)
-        return not set(stops) <= set(".…") and (self.text[begin].islower() or self.casual)
+        only_dots = set(stops) <= set(".…")
+        return not only_dots and (self.text[begin].islower() or self.casual)
 
     def _plain_stop_ends(self, before: str, begin: int, after: int) -> bool:
         """Whether a sentence ends at a stop that a word in lower case follows.
@@ -305,11 +315,11 @@ class Rules:
         an abbreviation if the text never has it without a stop.
         """
         words = self.words
-        following = _WORD.match(self.text, after, after + _LOOK_AHEAD)
-        follows = following[0].lower() if following else ""
+        match = _WORD.match(self.text, after, after + _LOOK_AHEAD)
+        next_word = match[0].lower() if match else ""
         if len(before) < 2:
             return False
-        if follows in words.openers:
+        if next_word in words.openers:
             return before.isalpha() or before[-1].isdigit()
         if not (before.isalpha() and before.islower()):
             return False
@@ -317,9 +327,9 @@ class Rules:
             self.text, max(begin, after - _LOOK_BACK), after
         ):
             return True
-        short = len(before) <= _SHORT and follows not in words.starters
-        small = self.small_begins or self.writes_small
-        return small and not (short and before not in self.unstopped)
+        short = len(before) <= _SHORT and next_word not in words.starters
+        sentences_begin_small = self.small_begins or self.writes_small
+        return sentences_begin_small and not (short and before not in self.unstopped)
 
     @cached_property
     def writes_small(self) -> bool:

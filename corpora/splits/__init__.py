@@ -19,8 +19,8 @@ SPLIT_NAMES = {**dict.fromkeys(("dev", "devel", "valid", "val"), "validation"), 
 _IN_PATH = re.compile(
     r"(?<![a-z])(train(?:ing)?|dev(?:el)?|val(?:id(?:ation)?)?|test)(?![a-z])", re.IGNORECASE
 )
-MIN_GROUPS = 3
-TOLERANCE = 0.2
+MIN_GROUPS = 3  # fewest groups of a split that keeps whole groups
+TOLERANCE = 0.2  # largest difference of a split from its share, as a part of the share
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,41 +43,46 @@ class Shares:
 
     @property
     def parts(self) -> tuple[float, float, float]:
+        """The shares in the order of `SPLITS`."""
         return self.train, self.validation, self.test
 
     def targets(self, total: int) -> list[float]:
-        """The weight that each split should get of `total`."""
+        """Return the weight that each split should get of `total`."""
         whole = sum(self.parts)
         return [total * part / whole for part in self.parts]
 
 
 def split_of(path: str) -> str:
-    """The split that a file's path names (`en_ewt-ud-dev.conllu`, `train/2005.txt`), or ""."""
+    """Return the split in a file's path (`en_ewt-ud-dev.conllu`, `train/2005.txt`), or ""."""
     words = _IN_PATH.findall(path)
     return SPLIT_NAMES.get(words[-1].lower(), words[-1].lower()) if words else ""
 
 
 class Fit(NamedTuple):
-    """How near the splits are to their shares, those of no share aside.
+    """How near the splits are to their shares; splits with a share of 0 do not count.
 
-    `far`: the largest difference, as a part of the share; `fewest`: the units of the smallest
-    split; `empty`: how many splits have none.
+    `difference`: the largest one from a share, as a part of the share; `fewest`: the number of
+    units in the smallest split; `empty`: the number of splits without a unit.
     """
 
-    far: float
+    difference: float
     fewest: int
     empty: int
 
     @property
     def good(self) -> bool:
-        return self.far <= TOLERANCE and self.fewest >= MIN_GROUPS
+        """Whether all splits are near their shares and have enough units."""
+        return self.difference <= TOLERANCE and self.fewest >= MIN_GROUPS
 
 
-def fit(targets: Sequence[float], got: Sequence[float], number: Sequence[int]) -> Fit:
-    """The fit of splits that have `number` units of weight `got`."""
-    wanted = [code for code, target in enumerate(targets) if target > 0]
+def fit(targets: Sequence[float], weights: Sequence[float], counts: Sequence[int]) -> Fit:
+    """Return how well splits fit: `targets` and `weights` are what each should weigh and weighs.
+
+    `counts` has the number of units in each split.
+    """
+    shared = [code for code, target in enumerate(targets) if target > 0]
     return Fit(
-        max((abs(got[code] - targets[code]) / targets[code] for code in wanted), default=0.0),
-        min((number[code] for code in wanted), default=MIN_GROUPS),
-        sum(not number[code] for code in wanted),
+        max((abs(weights[code] - targets[code]) / targets[code] for code in shared), default=0.0),
+        min((counts[code] for code in shared), default=MIN_GROUPS),
+        sum(not counts[code] for code in shared),
     )

@@ -4,7 +4,7 @@ A model that was trained on one dataset is judged on another; drawn anew for eac
 test split would hold documents of the first's training split. So a build divides its documents
 once, and hands the division to every builder (docs/decisions/032-one-division.md).
 
-Which document goes where is found in `corpora.splits.stratification`; here it is written and read.
+`corpora.splits.stratification` decides which document goes where; this module writes and reads it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from corpora.errors import InputError
 from corpora.rng import Words, stable_id
 from corpora.schemas import INT8, STRING, schema
 from corpora.splits import MIN_GROUPS, SPLITS, TOLERANCE, Shares
-from corpora.splits.stratification import Codes, Served, Table, stratified
+from corpora.splits.stratification import Codes, DocumentTable, Served, stratified
 from corpora.store.atomic import replacing
 from corpora.store.rows import PARQUET
 
@@ -35,15 +35,16 @@ FILE = "division.parquet"
 SCHEMA = schema(doc=STRING, key=pa.uint64(), split=INT8)
 ROWS_PER_GROUP = 65_536
 PLACES = (*SPLITS, "")
-"""What a code of the table means; the last one is that of a document that is in no split."""
+"""What a code of the column `split` means; the last one is that of a document in no split."""
 NOWHERE = PLACES.index("")
 
 
 @dataclass(frozen=True, slots=True)
-class Divided:
-    """What a division came to: how many documents each split has, and how many a table settled.
+class DivisionSummary:
+    """A summary of a division: how many documents each split has, and why they are in it.
 
-    `by`: what was kept together, `group` or `document`; `kept` is None without a table.
+    `by`: what was kept together, `group` or `document`. `kept`: how many documents are where an
+    earlier division has them, None without one.
     """
 
     by: str
@@ -64,83 +65,87 @@ def divide(
     names: Sequence[str] = (),
     kept: Division | None = None,
     prescribed: Mapping[str, str] | None = None,
-    said: str = "",
-) -> Divided:
-    """Divide the documents of sources, and write `folder/division.parquet`.
+    prescribed_words: str = "",
+) -> DivisionSummary:
+    """Divide the documents of sources into splits, and write `folder/division.parquet`.
 
     Each source comes with the datasets that draw on it; its documents are iterated twice. Groups
     are kept whole. But if a dataset then misses its shares by more than 20 %, or has fewer than
     three groups in a split, its documents are divided singly. A document that comes in two sources,
-    as text and annotated, is one, and its groups are one group. In which split a
-    document is does not depend on the order of sources or documents. Documents of `kept` are where
-    it has them, with what is new in their groups, else where `prescribed` says ("" for no split);
-    the others are dealt out to what splits then lack. `said` is how the reason names what is
-    prescribed.
+    as text and annotated, is one, and its groups are one group. In which split a document is does
+    not depend on the order of sources or documents.
+
+    Documents of `kept`, an earlier division, stay in its splits, and new documents of their groups
+    go there too. Other documents go where `prescribed` puts them ("" for no split); the rest fill
+    the splits up to their shares. `prescribed_words` is the words for `prescribed` in the reason.
 
     Raises `InputError` if a dataset draws on two sources with a document of one id, as its builder
     would, but before anything is parsed; `names` are the sources' names, for the message.
     """
-    table = Table.read(sources)
+    table = DocumentTable.read(sources)
     _check_ids(table, sources, names)
-    known = kept or Division.of({})
-    given = known.codes(table.documents)
-    settled = {name for name in table.datasets if (given[table.rows_of(name)] >= 0).any()}
-    given = np.where(given < 0, Division.of(prescribed or {}).codes(table.documents), given)
-    # Where all is prescribed there is nothing to divide, whatever the shares come to.
-    settled |= {name for name in table.datasets if (given[table.rows_of(name)] >= 0).all()}
-    nowhere = given == NOWHERE
-    given[nowhere] = -1
+    earlier = kept or Division.of({})
+    fixed = earlier.codes(table.documents)
+    settled = {name for name in table.datasets if (fixed[table.rows_of(name)] >= 0).any()}
+    fixed = np.where(fixed < 0, Division.of(prescribed or {}).codes(table.documents), fixed)
+    # A dataset whose documents are all prescribed has none to divide, whatever its shares are.
+    settled |= {name for name in table.datasets if (fixed[table.rows_of(name)] >= 0).all()}
+    nowhere = fixed == NOWHERE
+    fixed[nowhere] = -1
     table = replace(table, weights=np.where(nowhere, 0, table.weights))
-    split, broken = stratified(table, shares, seed, given, settled)
+    split, broken = stratified(table, shares, seed, fixed, settled)
     split[nowhere] = NOWHERE
-    whole_but = [f"those of {', '.join(broken)}"] if broken else []
-    whole_but += ["those that the table divides"] if table.cuts(given) else []
-    _, first = np.unique(table.documents, return_index=True)
-    taken = int((known.codes(table.documents[first]) >= 0).sum())
+    exceptions = [f"those of {', '.join(broken)}"] if broken else []
+    exceptions += ["those that the table divides"] if table.cuts(fixed) else []
+    _, first_rows = np.unique(table.documents, return_index=True)
+    kept_count = int((earlier.codes(table.documents[first_rows]) >= 0).sum())
     parts = ", ".join(f"{s} {part:g}" for s, part in zip(SPLITS, shares.parts, strict=True))
     reason = (
         f"one division for all datasets of the build ({parts}), in which no group is in two splits"
     )
-    reason += f", except {' and '.join(whole_but)}" if whole_but else ""
-    reason += f"; {taken:,} documents are where a table has them" if kept else ""
-    reason += f"; {said}" if said else ""
-    numbers = np.bincount(split[first], minlength=len(SPLITS))[: len(SPLITS)].tolist()
-    made = Divided(
-        "document" if whole_but else "group",
+    reason += f", except {' and '.join(exceptions)}" if exceptions else ""
+    reason += f"; {kept_count:,} documents are where a table has them" if kept else ""
+    reason += f"; {prescribed_words}" if prescribed_words else ""
+    counts = np.bincount(split[first_rows], minlength=len(SPLITS))[: len(SPLITS)].tolist()
+    summary = DivisionSummary(
+        "document" if exceptions else "group",
         reason,
-        dict(zip(SPLITS, numbers, strict=True)),
-        taken if kept else None,
+        dict(zip(SPLITS, counts, strict=True)),
+        kept_count if kept else None,
     )
-    _write(folder, sources, split, made)
-    return made
+    _write(folder, sources, split, summary)
+    return summary
 
 
-def _write(folder: Path, sources: Sequence[Served], split: Codes, made: Divided) -> None:
-    """The documents in the order in which they come, each as often as it comes."""
+def _write(folder: Path, sources: Sequence[Served], split: Codes, summary: DivisionSummary) -> None:
+    """Write the documents and their splits, in the order and as often as the sources have them."""
     described = SCHEMA.with_metadata(
-        {"division": json.dumps({"by": made.by, "reason": made.reason})}
+        {"division": json.dumps({"by": summary.by, "reason": summary.reason})}
     )
-    every = (name for _, sizes in sources for name, *_ in sizes)
-    done = 0
+    all_ids = (name for _, documents in sources for name, *_ in documents)
+    written = 0
     with (
         replacing(folder / FILE) as partial,
         pq.ParquetWriter(partial, described, **PARQUET) as writer,
     ):
-        while ids := list(islice(every, ROWS_PER_GROUP)):
-            columns = [pa.array(ids), pa.array(_keys(ids)), pa.array(split[done:][: len(ids)])]
-            done += len(ids)
+        while ids := list(islice(all_ids, ROWS_PER_GROUP)):
+            codes = split[written : written + len(ids)]
+            columns = [pa.array(ids), pa.array(_keys(ids)), pa.array(codes)]
+            written += len(ids)
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=described))
 
 
-def divided(documents: Mapping[str, tuple[str, int]], shares: Shares, seed: int) -> Division:
-    """A division of the documents (id -> group, weight) of one dataset.
+def dataset_division(
+    documents: Mapping[str, tuple[str, int]], shares: Shares, seed: int
+) -> Division:
+    """Return a division of the documents of one dataset; `documents` maps ids to group and weight.
 
-    By group if each split gets at least three groups and comes within 20 % of its share, else by
-    document. It depends on the documents, not on their order. With three or more documents no
-    split of a positive share is empty.
+    Groups stay whole if each split gets at least three groups and comes within 20 % of its share;
+    else documents are divided singly. It depends on the documents, not on their order. With three
+    or more documents no split of a positive share is empty.
     """
     sizes = ((name, group, weight) for name, (group, weight) in documents.items())
-    table = Table.read([(("dataset",), sizes)])
+    table = DocumentTable.read([(("dataset",), sizes)])
     split, broken = stratified(table, shares, seed, np.full(len(documents), -1, np.int8))
     reason = "whole groups fit"
     if broken:
@@ -149,22 +154,23 @@ def divided(documents: Mapping[str, tuple[str, int]], shares: Shares, seed: int)
     return Division(table.documents, split, "document" if broken else "group", reason)
 
 
-def _check_ids(table: Table, sources: Sequence[Served], names: Sequence[str]) -> None:
+def _check_ids(table: DocumentTable, sources: Sequence[Served], names: Sequence[str]) -> None:
+    """Raise `InputError` if a dataset draws on two sources with a document of one id."""
     for dataset in table.datasets:
         rows = table.rows_of(dataset)
         _, first = np.unique(table.documents[rows], return_index=True)
-        again = np.delete(rows, first)  # of another source: ids are unique in one
-        if not len(again):
+        repeated = np.delete(rows, first)  # in another source: ids are unique in one
+        if not len(repeated):
             continue
-        ids = (id for _, sizes in sources for id, *_ in sizes)
-        id = next(islice(ids, int(again[0]), None))
-        among = table.source[table.documents == table.documents[again[0]]].tolist()
-        both = [i for i in among if dataset in table.served[i]][:2]
-        many = len(np.unique(table.documents[again]))
-        such = f" (one of {many:,} such ids)" if many > 1 else ""
+        ids = (id for _, documents in sources for id, *_ in documents)
+        id = next(islice(ids, int(repeated[0]), None))
+        with_id = table.source[table.documents == table.documents[repeated[0]]].tolist()
+        two_sources = [number for number in with_id if dataset in table.served[number]][:2]
+        count = len(np.unique(table.documents[repeated]))
+        others = f" (one of {count:,} such ids)" if count > 1 else ""
         raise InputError(
-            f"two documents have the id {id!r}{such}, and the dataset {dataset!r} draws on both",
-            where=", ".join(names[i] if names else f"source {i + 1}" for i in both),
+            f"two documents have the id {id!r}{others}, and the dataset {dataset!r} draws on both",
+            where=", ".join(names[i] if names else f"source {i + 1}" for i in two_sources),
             hint="ids must differ over all sources of a dataset: is a source named twice? Those of "
             'records (jsonl:, parquet:, hub:) do with options = { id_prefix = "NAME/" }, those of '
             "files named alike in two folders with /./ in the path, as in text:books/./emma",
@@ -172,6 +178,7 @@ def _check_ids(table: Table, sources: Sequence[Served], names: Sequence[str]) ->
 
 
 def _keys(names: Sequence[str]) -> Words:
+    """Return the 64-bit hash of each document's id, by which a division knows it."""
     return np.fromiter(map(stable_id, names), np.uint64, len(names))
 
 
@@ -185,13 +192,13 @@ class Division:
 
     @classmethod
     def of(cls, split: Mapping[str, str], reason: str = "as given") -> Division:
-        """A division that says the split of each document, "" for none."""
+        """Return the division that puts each document into the split in `split`, "" for none."""
         codes = [PLACES.index(name) for name in split.values()]
         return cls(_keys(list(split)), np.array(codes, np.int8), "document", reason)
 
     @classmethod
     def read(cls, folder: Path) -> Division:
-        """What `divide` wrote into `folder`."""
+        """Read the division that `divide` wrote into `folder`."""
         table = pq.read_table(
             folder / FILE, columns=["key", "split"], page_checksum_verification=True
         )
@@ -202,9 +209,9 @@ class Division:
         return int(self.codes(_keys([document]))[0]) >= 0
 
     def splits_of(self, documents: Sequence[str]) -> list[str | None]:
-        """The split of each document, or None: prescribed splits may leave it out.
+        """Return the split of each document, None for one that prescribed splits leave out.
 
-        Raises `InputError` for one that was not divided.
+        Raises `InputError` for a document that was not divided.
         """
         codes = self.codes(_keys(documents))
         missing = np.flatnonzero(codes < 0)
@@ -217,8 +224,11 @@ class Division:
         return [PLACES[code] or None for code in codes.tolist()]
 
     def codes(self, keys: Words) -> Codes:
-        """The places in `PLACES` of documents by their keys; -1 of one that was not divided."""
+        """Return the index in `PLACES` of each document's split, -1 if it was not divided.
+
+        `keys` are the hashes of the documents' ids.
+        """
         if not len(self._keys):
             return np.full(len(keys), -1, np.int8)
-        at = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
-        return np.where(self._keys[at] == keys, self._codes[at], np.int8(-1))
+        index = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
+        return np.where(self._keys[index] == keys, self._codes[index], np.int8(-1))

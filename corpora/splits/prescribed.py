@@ -30,9 +30,10 @@ _WSJ = re.compile(r"(?:.*/)?wsj_(\d\d)\d\d$", re.IGNORECASE)
 
 
 def by_section(document: str, sections: str) -> str | None:
-    """The split of an article of the Wall Street Journal: one of `SECTIONS`, "" for none of them.
+    """Return the split of an article of the Wall Street Journal, such as `wsj_0207`.
 
-    None for another document.
+    `sections` is a name in `SECTIONS`. The split is "" for an article in none of its sections, None
+    for a document that is not such an article.
     """
     if not (article := _WSJ.match(document)):
         return None
@@ -41,37 +42,38 @@ def by_section(document: str, sections: str) -> str | None:
 
 
 def prescribed_splits(documents: Iterable[tuple[str, str]], how: str) -> dict[str, str]:
-    """Document -> split, "" for none, of documents with the split that their file's path says.
+    """Return the prescribed split of each document by its id, "" for no split.
 
-    `how` is one of `PRESCRIBED`. Raises `InputError` for a document of which it says nothing.
+    `documents` are ids, each with the split that its file's path names, or "". `how` is one of
+    `PRESCRIBED`: by that path, or by sections. Raises `InputError` for a document without a split.
     """
-    found: dict[str, str] = {}
-    for name, own in documents:
-        split = (own or None) if how == OWN else by_section(name, how)
+    splits: dict[str, str] = {}
+    for name, split_in_path in documents:
+        split = (split_in_path or None) if how == OWN else by_section(name, how)
         if split is None:
-            where = "its file's path names none of train, dev and test"
+            reason = "its file's path names none of train, dev and test"
             raise InputError(
                 f"no split of the document {name!r} is prescribed: "
-                f"{where if how == OWN else 'it is no article wsj_NNNN'}",
+                f"{reason if how == OWN else 'it is no article wsj_NNNN'}",
                 hint="leave out `splits` of the source: its documents are then divided by [splits]",
             )
-        found[name] = split
-    return found
+        splits[name] = split
+    return splits
 
 
 def prescribed(
     documents: Mapping[str, tuple[str, int]], sections: str, table: str
 ) -> Division | None:
-    """The split of each document (id -> group, weight), maybe none.
+    """Return the division that a table or sections prescribe for documents; None if neither does.
 
-    `table`: what `read_table` reads, where it is not empty; a document may be named there without
-    the folders in its id. Else, where every id is that of a Wall Street Journal article, by its
-    section (a name of `SECTIONS`; empty where sections mean nothing). Else None: nothing is
-    prescribed. Raises `ConfigError` for a table that cannot be read.
+    `documents` maps ids to group and weight. `table` is a path for `read_table`, or ""; a document
+    may be named there without the folders in its id. Without a table the division goes by
+    `sections`, a name in `SECTIONS` or "", if all documents are Wall Street Journal articles.
+    Raises `ConfigError` for a table that cannot be read.
     """
     if table:
-        listed = read_table(Path(table))
-        split = {name: listed.get(name) or listed.get(_last(name), "") for name in documents}
+        splits = read_table(Path(table))
+        split = {name: splits.get(name) or splits.get(_file_name(name), "") for name in documents}
         reason = f"as {Path(table).name} says"
     elif sections and documents and all(map(_WSJ.match, documents)):
         split = {name: by_section(name, sections) or "" for name in documents}
@@ -83,7 +85,9 @@ def prescribed(
 
 
 def table_hash(table: str) -> str:
-    """A hash of a table of splits, so that settings that name it change with it; else empty.
+    """Return a hash of a table of splits, so that settings that name it change with it.
+
+    It is empty if `table`, the path, is empty.
 
     Raises `ConfigError` for a table that cannot be read.
     """
@@ -93,26 +97,26 @@ def table_hash(table: str) -> str:
 
 
 def read_table(path: Path) -> dict[str, str]:
-    """Document -> split, of lines `SPLIT<TAB>DOCUMENT` or the `division.parquet` of a build.
+    """Return the split of each document in a table: lines `SPLIT<TAB>DOCUMENT`, or Parquet.
 
-    A folder holds a list of files for each split, whose name says which (`list.train`, `dev.txt`),
-    as the coherence papers divide the Wall Street Journal; a document is called as its file,
-    without folders and suffixes. Raises `ConfigError` for what is none of these, and for a
-    document in two splits.
+    The Parquet file is the `division.parquet` of a build. `path` may also be a folder with a list
+    of files for each split, which its name names (`list.train`, `dev.txt`), as the coherence papers
+    divide the Wall Street Journal; a document is then called as its file, without folders and
+    suffixes. Raises `ConfigError` for any other file, and for a document in two splits.
     """
     try:
-        listed = list(_listed(path))
+        entries = list(_entries(path))
     except (OSError, ValueError, pa.ArrowException, TypeError, IndexError) as error:
         raise ConfigError(f"no table of splits: {error}", where=str(path), hint=_TABLE) from error
-    if path.is_dir() and not listed:
+    if path.is_dir() and not entries:
         raise ConfigError("no list of files in this folder", where=str(path), hint=_TABLE)
-    found: dict[str, str] = {}
-    for split, name, where in listed:
-        if split not in SPLITS or found.setdefault(name, split) != split:
-            other = f"in two splits, {found.get(name)} and {split}"
-            said = other if split in SPLITS else f"in no split: {split!r}"
-            raise ConfigError(f"the document {name!r} is {said}", where=where, hint=_TABLE)
-    return found
+    splits: dict[str, str] = {}
+    for split, name, where in entries:
+        if split not in SPLITS or splits.setdefault(name, split) != split:
+            twice = f"in two splits, {splits.get(name)} and {split}"
+            problem = twice if split in SPLITS else f"in no split: {split!r}"
+            raise ConfigError(f"the document {name!r} is {problem}", where=where, hint=_TABLE)
+    return splits
 
 
 _TABLE = (
@@ -123,28 +127,30 @@ _TABLE = (
 
 
 _SUFFIXES = re.compile(r"(?:\.(?:txt|out|dis|edus|mrg|pos|prd|pdtb|pipe|conllu|gz))+$")
-"""Of the files in lists; an id may have dots of its own."""
+"""Suffixes of the files in lists; an id may have other dots."""
 
 
-def _listed(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Split and document of each line, and its place."""
+def _entries(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield the split and the document of each line of a table, and its place, `file:line`."""
     if path.suffix == ".parquet":
         table = pq.read_table(path, columns=["doc", "split"])
         codes = zip(table["doc"].to_pylist(), table["split"].to_pylist(), strict=True)
         yield from ((SPLITS[code], doc, str(path)) for doc, code in codes if code < len(SPLITS))
         return
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-        own = split_of(file.name) if path.is_dir() else ""
-        if path.is_dir() and not (own and file.is_file()):
+        split_of_list = split_of(file.name) if path.is_dir() else ""
+        if path.is_dir() and not (split_of_list and file.is_file()):
             continue
         for number, line in enumerate(file.read_text(encoding="utf-8-sig").splitlines(), 1):
             split, tab, name = line.strip().partition("\t")
-            if own:
-                split, tab, name = own, "\t", _SUFFIXES.sub("", _last(line.strip()))
+            if split_of_list:
+                split, tab = split_of_list, "\t"
+                name = _SUFFIXES.sub("", _file_name(line.strip()))
             if name or (not tab and split):
                 split = SPLIT_NAMES.get(split, split) if tab else repr(split)
                 yield split, name, f"{file}:{number}"
 
 
-def _last(name: str) -> str:
+def _file_name(name: str) -> str:
+    """Return the part of a path or id behind the last slash, or behind Windows's backslash."""
     return name.replace("\\", "/").rpartition("/")[2]

@@ -15,25 +15,28 @@ Part = tuple[Path, str]
 """A dataset folder and the name of a configuration, "" for all of them."""
 
 COLUMNS = ("doc", "document")
+"""Columns that may name the document of a row."""
 
 
 def rows_seen(
     trained: Iterable[Part], judged: Iterable[Part], division: Division
 ) -> dict[str, int]:
-    """How many test rows `judged` has, and how many are of documents in the training of `trained`.
+    """Count the test rows of `judged` (`rows`), and those of documents in training (`rows_seen`).
 
-    A row is of the document that its column `doc` or `document` names, or of which it names part
-    `#NUMBER`: of a document of `division`, or of none. Memory: the keys of the documents of
-    `trained`. Raises `InputError` for a folder that is no whole dataset.
+    These documents have training rows in `trained`. The column `doc` or `document` of a row names
+    its document, or a part of it as `DOCUMENT#NUMBER`; a document that is not in `division` counts
+    as none. Memory holds the keys of the documents of `trained`. Raises `InputError` for a folder
+    that is not a complete dataset.
     """
 
     def key(name: str) -> int:
-        whole, _, number = name.rpartition("#")
-        known = (document for document in (name, whole if number.isdigit() else "") if document)
-        return next((stable_id(document) for document in known if document in division), 0)
+        """Return the key of the document that a row names, 0 if it is not in the division."""
+        document, _, number = name.rpartition("#")
+        names = filter(None, (name, document if number.isdigit() else ""))
+        return next((stable_id(name) for name in names if name in division), 0)
 
     def documents(parts: Iterable[Part], split: str) -> Iterator[tuple[int, int]]:
-        """The key of each document (0 for none) of each file, and its number of rows there."""
+        """Yield the key of each document (0 for none) of each file, and its rows there."""
         for folder, config in parts:
             if not is_complete(folder):
                 raise InputError("is no finished dataset", where=str(folder), hint="build it again")
@@ -43,10 +46,10 @@ def rows_seen(
                     if column is None:
                         yield 0, file.metadata.num_rows
                         continue
-                    for one in file.read([column])[column].value_counts().to_pylist():
-                        yield key(one["values"]), one["counts"]
+                    for value in file.read([column])[column].value_counts().to_pylist():
+                        yield key(value["values"]), value["counts"]
 
-    known = {key for key, _ in documents(trained, "train")} - {0}
-    rows = list(documents(judged, "test"))
-    seen = sum(number for key, number in rows if key in known)
-    return {"rows": sum(number for _, number in rows), "rows_seen": seen}
+    trained_keys = {key for key, _ in documents(trained, "train")} - {0}
+    counts = list(documents(judged, "test"))
+    seen = sum(number for key, number in counts if key in trained_keys)
+    return {"rows": sum(number for _, number in counts), "rows_seen": seen}

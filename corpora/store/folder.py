@@ -288,7 +288,7 @@ class DatasetFolder:
         actual = []
         for config, entry in configs.items():
             rows = [entry["splits"].get(split, {}).get("rows", 0) for split in SPLITS]
-            if fit(self.shares.targets(sum(rows)), rows, rows).far > TOLERANCE:
+            if fit(self.shares.targets(sum(rows)), rows, rows).difference > TOLERANCE:
                 percents = ", ".join(f"{100 * number / sum(rows):.0f}" for number in rows)
                 actual.append(f"`{config}` {percents} %")
         if actual:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from corpora.errors import InputError
 from corpora.schemas import INT32, STRING, schema
 from corpora.splits import SPLITS
-from corpora.splits.division import Division, divided
+from corpora.splits.division import Division, dataset_division
 from corpora.store.engine import BATCH, Engine, parquet
 from corpora.store.folder import CANDIDATES, DatasetFolder
 from corpora.store.rows import SplitWriter
@@ -137,7 +137,9 @@ class Candidates:
                 rows = self.engine.rows(f"{query} group by doc order by doc", values)
                 weights = {doc: (group, number) for doc, group, number in rows}
                 division = (prescribed and prescribed(weights, target)) or division
-                division = division or divided(weights, self.builder.shares(name), target.seed)
+                division = division or dataset_division(
+                    weights, self.builder.shares(name), target.seed
+                )
             query = f"select part, doc, whole from weighed {of_parts}"
             for batch in self.engine.batches(query, values, DOCUMENTS_PER_BATCH):
                 # A build divides whole documents, even if candidates are from parts of them.

@@ -102,7 +102,7 @@ def _summaries(
         return [folded[a:b] for a, b in spans]
 
     articles: dict[str, list[Test]] = {}
-    for _, _, row, _ in reader.examples(path, "", source):
+    for _, _, row, _ in reader.rows(path, "", source):
         source.good += 1
         articles.setdefault(row["group"], []).append(row)
     for group, summaries in articles.items():

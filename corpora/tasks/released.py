@@ -12,7 +12,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from corpora.readers.coherence import SummEval
-from corpora.readers.released import Example, Release
+from corpora.readers.released import Release, ReleasedRow
 from corpora.readers.source import Source
 from corpora.rng import stable_id
 from corpora.schemas import INSTED_DETECTION, INSTED_PAIRWISE, RATED, TAGGED, marked
@@ -66,7 +66,7 @@ class Released(FromSources):
                     yield SplitRows(config, split, reader.licence_of(), rows, schema)
 
     def _rows(
-        self, examples: Iterable[Example], split: str, held_out: float, schema: pa.Schema
+        self, examples: Iterable[ReleasedRow], split: str, held_out: float, schema: pa.Schema
     ) -> PlacedRows:
         """Yield the examples of one split as rows, their labels as numbers. The share `held_out` of
         the training groups is in the split validation."""
@@ -81,10 +81,10 @@ class Released(FromSources):
                 yield where, {**row, "label": number[row["label"]]} if names else row
 
 
-def _examples(reader: Release, path: Path, source: Source) -> Iterator[Example]:
+def _examples(reader: Release, path: Path, source: Source) -> Iterator[ReleasedRow]:
     """Yield the examples of a file; a record that cannot be read counts as bad."""
     with source.refusing(path):
-        yield from reader.examples(path, source.stem(path, reader.suffixes), source)
+        yield from reader.rows(path, source.stem(path, reader.suffixes), source)
 
 
 ID = "the file, and the number of the row in it"

@@ -7,7 +7,7 @@ from typing import Literal
 
 from corpora.errors import chosen
 from corpora.readers import Reader
-from corpora.readers.records import Place
+from corpora.readers.records import PlacedRecord
 from corpora.readers.rows import Hub, json_rows
 from corpora.readers.source import Source
 from corpora.readers.superglue import SuperGlue, rows
@@ -51,12 +51,12 @@ class Superglue(FromSources):
 
     def _records(
         self, reader: Reader, source: Source
-    ) -> Iterator[tuple[str, str, Iterable[Place]]]:
+    ) -> Iterator[tuple[str, str, Iterable[PlacedRecord]]]:
         """Yield task, split and records of each part of a source. From the Hub come all tasks,
         train and validation, unless the options `config` and `split` name one."""
         if isinstance(reader, SuperGlue):
             for path in source.files:
-                task, split = reader.part_of(path)
+                task, split = reader.task_and_split(path)
                 if task in self.tasks:
                     yield task, split, json_rows(path)
                 else:
@@ -72,7 +72,7 @@ class Superglue(FromSources):
 
 
 def _labelled_rows(
-    source: Source, records: Iterable[Place], task: str, dataset: DatasetFolder
+    source: Source, records: Iterable[PlacedRecord], task: str, dataset: DatasetFolder
 ) -> PlacedRows:
     """Yield the examples of a task, without those whose label is hidden."""
     last = ""

@@ -25,9 +25,10 @@ class GoldParser:
         for document in documents:
             if len(self.strings) > STRINGS_LIMIT:
                 self.strings = StringTable()
-            yield self._one(document)
+            yield self._parse_document(document)
 
-    def _one(self, document: Document) -> ParsedDocument:
+    def _parse_document(self, document: Document) -> ParsedDocument:
+        """Return the gold parse of a document; `InputError` without trees, or with too few."""
         tokens = document.tokens
         if tokens is None:
             raise InputError(

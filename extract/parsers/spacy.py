@@ -67,6 +67,7 @@ class SpacyParser(SentenceParser):
         return "clear" if CLEAR_MARK in parser.labels else "ud"
 
     def parse_chunk(self, documents: list[Document]) -> list[ParsedDocument]:
+        """Return the parse of the selected sentences of each document."""
         from threadpoolctl import threadpool_limits
 
         # One thread for matrix products: these are small, and several processes gain more.
@@ -86,6 +87,7 @@ class SpacyParser(SentenceParser):
             ]
 
     def _jobs(self, document: Document) -> Iterator[Job]:
+        """Yield the sentences to parse, each as one spaCy `Doc` of its tokens."""
         from spacy.tokens import Doc
 
         for sentence in self.sentences(document):

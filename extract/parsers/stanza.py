@@ -48,6 +48,7 @@ class StanzaParser(SentenceParser):
         self.strings = StringTable()
 
     def parse_chunk(self, documents: list[Document]) -> list[ParsedDocument]:
+        """Return the parse of the selected sentences of each document."""
         jobs = [list(self._jobs(document)) for document in documents]
         inputs = [content for of_document in jobs for _, content in of_document]
         parsed: Iterator[Any] = iter(())
@@ -78,6 +79,7 @@ class StanzaParser(SentenceParser):
         jobs: Sequence[tuple[Sentence, str | GoldTokens]],
         results: Sequence[Any],
     ) -> ParsedDocument:
+        """Return the columns of a document from stanza's results for its sentences `jobs`."""
         words: list[Word] = []
         offsets = [0]
         for (sentence, gold), result in zip(jobs, results, strict=True):

@@ -144,12 +144,12 @@ def _merged(
             stated_in[keys] = file
         entries_by_key |= entries
 
-    def stated(*kind: str) -> dict[str, Any]:
-        """The entries under a table, by their last key."""
+    def entries_under(*kind: str) -> dict[str, Any]:
+        """Return the entries under a table of the file, by their last key."""
         return {str(keys[-1]): entry for keys, entry in entries_by_key.items() if keys[:-1] == kind}
 
-    rows = [row for of_marker in stated("pattern").values() for row in of_marker]
-    classes = stated("classes", scheme)
+    rows = [row for of_marker in entries_under("pattern").values() for row in of_marker]
+    classes = entries_under("classes", scheme)
     if not classes:
         raise ConfigError(f"no [classes.{scheme}] in this table", where=files[0].where())
     ids = [row.id for row in rows]
@@ -163,11 +163,11 @@ def _merged(
             "scheme": scheme,
             "frequent": tuple(sorted(frequent_words().get(language, ()))),
             "classes": classes,
-            "multiwords": tuple(stated("multiword").values()),
+            "multiwords": tuple(entries_under("multiword").values()),
             "patterns": tuple(row for row in rows if scheme in row.schemes),
-            "markers": tuple(stated("pattern")),
-            **{key: stated(key) for key in ("sets", "properties", "spans", "standalone")},
-            **stated(),
+            "markers": tuple(entries_under("pattern")),
+            **{key: entries_under(key) for key in ("sets", "properties", "spans", "standalone")},
+            **entries_under(),
         }
     )
     for file in files:

@@ -28,6 +28,7 @@ CHILD = re.compile(r"(<|>>?)?[=@]?[a-z]+(:[a-z]+)*(\+(clause|subject))?")
 
 
 def _child(spec: str) -> str:
+    """Return `spec`, which names children of a head; `ConfigError` if it is malformed."""
     if not CHILD.fullmatch(spec):
         raise ConfigError(
             f"{spec!r}: expected a label, with `<`, `>` or `>>` before it and `+clause` or "
@@ -37,7 +38,7 @@ def _child(spec: str) -> str:
 
 
 def fold(words: str) -> str:
-    """Words with case, apostrophes, accents and blanks normalised."""
+    """Return words in lower case, with apostrophes, accents and blanks normalised."""
     folded = " ".join(words.lower().replace("’", "'").split())
     return folded if folded.isascii() else unicodedata.normalize("NFC", folded)
 

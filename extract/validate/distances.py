@@ -162,6 +162,7 @@ def summary(
 
 
 def _row(values: Floats) -> Alignment:
+    """Return the figures of pairs whose distances are `values`; nan stands for no alignment."""
     aligned = values[~np.isnan(values)].astype(np.float64)
     return {
         "extracted": len(values),

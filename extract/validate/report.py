@@ -43,19 +43,21 @@ def to_markdown(result: Validation) -> str:
 
 
 def _lines(result: Validation) -> Iterator[str]:
+    """Yield the lines of the report: tables over unseen and over all documents, and notes."""
     seen, unseen = (result["documents"][key] for key in ("seen", "unseen"))
     trees = result["settings"].get("trees", "trees of an unknown source")
     if seen and unseen:
         yield f"## {amount(unseen, 'document')} that the parser was not trained on: {trees}"
         yield from ("", *_tables(result["unseen"]))
     remark = f", {seen} of them seen in training" if seen else ""
-    many = amount(seen + unseen, "document")
-    yield f"## {'All ' if seen and unseen else ''}{many}{remark}: {trees}"
+    count = amount(seen + unseen, "document")
+    yield f"## {'All ' if seen and unseen else ''}{count}{remark}: {trees}"
     yield from ("", *_tables(result))
     yield from _notes(result["settings"], "unseen" if unseen else "occurrence")
 
 
 def _tables(blocks: Blocks) -> Iterator[str]:
+    """Yield the lines of two tables: strict scores by marker, and the paper's alignment."""
     yield from ("### Marker and arguments", "", *_STRICT_HEAD)
     rows = {"all": blocks["strict"]["overall"], **blocks["strict"]["per_marker"]}
     for name, row in rows.items():
@@ -89,6 +91,7 @@ def _tables(blocks: Blocks) -> Iterator[str]:
 
 
 def _notes(settings: dict[str, Any], documents: str) -> Iterator[str]:
+    """Yield the lines under the tables: connectives of several words, and what was left out."""
     multiword = settings["multiword"]
     policies = ", ".join(
         f"{name}: {_number(scores['f1'])}" for name, scores in multiword[documents].items()
@@ -168,14 +171,15 @@ def plot(result: Validation, folder: Path) -> list[Path]:
 
 
 def _bars(axis: Any, views: Sequence[dict[str, Alignment]], measure: Measure) -> None:
+    """Draw a group of bars for each marker: `measure` in each of the `views`."""
     markers = list(views[0])
     width = 0.4
-    for i, (rows, (label, colour)) in enumerate(zip(views, _VIEWS, strict=True)):
-        at = [position + (i - 0.5) * width for position in range(len(markers))]
+    for number, (rows, (label, colour)) in enumerate(zip(views, _VIEWS, strict=True)):
+        places = [place + (number - 0.5) * width for place in range(len(markers))]
         # A marker without (aligned) pairs gets no bar, rather than one of height 0.
         values = [rows[marker][measure] for marker in markers]
         heights = [float("nan") if value is None else value for value in values]
-        axis.bar(at, heights, width, color=colour, label=label)
+        axis.bar(places, heights, width, color=colour, label=label)
     axis.set_xticks(range(len(markers)), markers, rotation=60, ha="right", fontsize=8)
     axis.set_ylim(0, 1.02)
     axis.spines[["top", "right"]].set_visible(False)

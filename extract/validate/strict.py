@@ -139,7 +139,7 @@ def count_unmarked(material: Material, markers: Sequence[str]) -> dict[str, int]
 
 
 def draws(documents: int, resamples: int, generator: np.random.Generator) -> NDArray[np.float64]:
-    """How often each document is in each bootstrap sample: [resamples, documents]."""
+    """Draw bootstrap samples: how often each document is in each, [resamples, documents]."""
     if not documents:
         return np.zeros((resamples, 0))
     shares = np.full(documents, 1 / documents)
@@ -157,6 +157,7 @@ def summary(
 
 
 def score(extracted: int, gold: int, hits: int, ci: list[float] | None = None) -> Score:
+    """Return precision, recall and F1 of counts, with the interval `ci` of F1."""
     return {
         "p": hits / extracted if extracted else None,
         "r": hits / gold if gold else None,

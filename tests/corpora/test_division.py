@@ -15,7 +15,7 @@ from corpora.splits import SPLITS, Shares, split_of
 from corpora.splits.division import FILE, Division, divide
 from corpora.splits.prescribed import prescribed_splits, read_table
 from corpora.splits.seen import COLUMNS, rows_seen
-from corpora.splits.stratification import Table
+from corpora.splits.stratification import DocumentTable
 from corpora.store.atomic import staged
 from corpora.store.documents import DocumentSizes, write_documents
 from corpora.tasks import BUILDERS
@@ -150,7 +150,9 @@ def test_a_dataset_with_settled_documents_keeps_its_groups_whole(tmp_path):
 def test_prescribed_documents_are_where_they_are_said_to_be_and_new_ones_are_dealt_out(tmp_path):
     said = {f"d{i}": ("train", "validation", "")[min(i // 30, 2)] for i in range(75)}
     sources = [(["rst", "sp"], SIZES[:75]), (["sp"], SIZES[75:])]
-    divided_ = divide(sources, SHARES, tmp_path, seed=1, prescribed=said, said="as in the book")
+    divided_ = divide(
+        sources, SHARES, tmp_path, seed=1, prescribed=said, prescribed_words="as in the book"
+    )
     division = Division.read(tmp_path)
     assert division.splits_of(list(said)) == [split or None for split in said.values()]
     assert {*division.splits_of([name for name, *_ in SIZES[75:]])} <= {*SPLITS}
@@ -363,4 +365,4 @@ def test_a_dataset_whose_sources_gave_no_document_breaks_no_division(tmp_path):
 
 def test_as_many_sources_as_a_glob_names():
     sources = [(["sp"], [(f"d{i}", f"d{i}", 10)]) for i in range(33_000)]
-    assert Table.read(sources).source[-1] == 32_999
+    assert DocumentTable.read(sources).source[-1] == 32_999

@@ -13,7 +13,7 @@ import pytest
 from corpora.document import Document
 from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.readers import open_source
-from corpora.readers.records import numbered
+from corpora.readers.records import conversation_numbers
 from corpora.readers.source import without_folder
 
 FIXTURES = Path(__file__).resolve().parent.parent / "data" / "readers"
@@ -237,7 +237,7 @@ def test_the_shared_novels_and_articles(discorpora_data: Path) -> None:
     ],
 )
 def test_conversations_are_numbered(given: list[int | str | None], numbers: list[int]) -> None:
-    assert numbered(given) == numbers
+    assert conversation_numbers(given) == numbers
 
 
 @pytest.mark.parametrize("options", [{}, {"text": "said"}])

@@ -21,7 +21,7 @@ from corpora.document import Document
 from corpora.errors import BadRecord, DiscorporaError, InputError
 from corpora.readers import files, guarded, open_source, wikipedia
 from corpora.readers.source import Source
-from corpora.readers.wikipedia import unclosed
+from corpora.readers.wikipedia import count_unclosed
 from corpora.sentences import split_document
 
 pytest.importorskip("mwxml")
@@ -410,10 +410,13 @@ def test_a_title_with_a_colon_is_no_link_to_another_wiki(dump: Write) -> None:
 
 
 def test_what_is_not_closed_is_counted() -> None:
-    assert unclosed("{{a|{{b}}}} [[c]] <i>d</i> <br> <!-- {{ --> <math>{{</math> <ref/>", 50) == 0
-    assert unclosed("{| a\n| {{b|}}\n|}", 50) == 0
-    assert unclosed("{{a [[b}} c]] <i>d <b>e</b>", 50) == 2
-    assert unclosed("<!-- a", 50) == 1
+    assert (
+        count_unclosed("{{a|{{b}}}} [[c]] <i>d</i> <br> <!-- {{ --> <math>{{</math> <ref/>", 50)
+        == 0
+    )
+    assert count_unclosed("{| a\n| {{b|}}\n|}", 50) == 0
+    assert count_unclosed("{{a [[b}} c]] <i>d <b>e</b>", 50) == 2
+    assert count_unclosed("<!-- a", 50) == 1
 
 
 def test_memory_does_not_grow_with_the_dump(dump: Write, monkeypatch: pytest.MonkeyPatch) -> None:

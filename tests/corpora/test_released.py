@@ -127,8 +127,8 @@ def test_a_header_of_other_columns_is_an_error(build, tmp_path):
 )
 def test_a_files_name_says_its_split(name, split, tmp_path):
     path = write(tmp_path / name, "She left .\tIt rained .\tbecause")
-    (example,) = DisSent().examples(path, "x", Source("dissent", str(path), [path]))
-    assert (example.split, example.row["id"]) == (split, "x:0000001")
+    (row,) = DisSent().rows(path, "x", Source("dissent", str(path), [path]))
+    assert (row.split, row.columns["id"]) == (split, "x:0000001")
 
 
 # INSteD.

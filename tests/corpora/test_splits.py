@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from corpora.errors import ConfigError
 from corpora.splits import SPLITS, Shares
-from corpora.splits.division import divided
+from corpora.splits.division import dataset_division
 
 BOOKS = {f"b{b}/{c}": (f"b{b}", 10 + c) for b in range(200) for c in range(3)}
 
 
 def split_of(documents, shares=None, seed=1):
     """What was kept together, and the split of each document."""
-    division = divided(documents, shares or Shares(), seed)
+    division = dataset_division(documents, shares or Shares(), seed)
     return division, dict(zip(documents, division.splits_of(list(documents)), strict=True))
 
 

@@ -149,7 +149,7 @@ def test_calibration_of_broken_files_says_where(
         assert calibrate.main([*arguments, *out]) == 2
         assert words in capsys.readouterr().err
     with pytest.raises(InputError, match="0 documents, 0 right pairs, 0 wrong pairs: expected 5"):
-        calibrate.fitted([])
+        calibrate.fit_model([])
 
 
 def test_a_fit_learns_what_the_rows_show() -> None:
@@ -161,7 +161,7 @@ def test_a_fit_learns_what_the_rows_show() -> None:
         values = {"s1_words": float(long), "quotes": float(i % 3 == 0)}
         right = (not long) ^ (i % 10 == 0)
         rows.append(calibrate.Observation(replace(pair, doc=f"d{i % 20}"), values, right))
-    weights, measures = calibrate.fitted(rows)
+    weights, measures = calibrate.fit_model(rows)
     model = Model.of(weights)
     assert model.numbers["s1_words"] < -1 < model.numbers["quotes"]
     assert measures["AUC"] > 0.85 and measures["Brier"] < 0.15

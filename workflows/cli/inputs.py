@@ -17,7 +17,7 @@ from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.readers import open_source
 from corpora.readers.fields import NONE, Fields, Texts
 from corpora.readers.fields import Text as TextField
-from corpora.readers.files import Refused, expect, read_lines, read_whole, taken
+from corpora.readers.files import Refused, expect, good_record, read_lines, read_whole
 from corpora.readers.rows import JSON_LINES, json_rows
 from zoo.texts import in_parts
 
@@ -118,7 +118,7 @@ def read_records(path: Path) -> list[Choice]:
     choices, size = [], 0
     for where, record in json_rows(path):
         try:
-            good = taken(record)
+            good = good_record(record)
             of = _Record.of(good)
             expect(all(map(str.strip, of.alternatives)), "no text: an alternative is blank")
             size += sum(map(len, (*of.prompt, *of.alternatives)))

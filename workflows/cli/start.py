@@ -105,11 +105,11 @@ def _look(spec: str) -> Guess:
     from corpora.languages import recognised
     from corpora.licences import UNKNOWN
     from corpora.readers import BARE, READERS, open_source
-    from corpora.readers.files import hidden
+    from corpora.readers.files import is_hidden
 
     folder = Path(spec).expanduser()
     if folder.is_dir():
-        names = [path.name for path in folder.rglob("*") if not hidden(path.relative_to(folder))]
+        names = [path.name for path in folder.rglob("*") if not is_hidden(path.relative_to(folder))]
         files = {kind: READERS.find(kind).suffixes for kind in BARE}
         spec = f"{max(BARE, key=lambda kind: sum(n.endswith(files[kind]) for n in names))}:{spec}"
     refused: list[BadRecord] = []  # the build counts them, and stops if there are too many

@@ -145,7 +145,7 @@ class Divide(StageTask):
             names=list(self.served),
             kept=Division.of(listed) if self.table else None,
             prescribed=splits,
-            said="; ".join(said),
+            prescribed_words="; ".join(said),
         )
         if divided.kept == 0:
             example = next((name for sizes in read for name, *_ in sizes), "")
