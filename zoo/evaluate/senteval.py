@@ -1,7 +1,7 @@
-"""Suite `senteval`: what of SentEval the library mteb has, in the columns of DiscoEval's table 2.
+"""Suite `senteval`: the tasks of SentEval in the library mteb, as columns of DiscoEval's table 2.
 
 mteb runs its tasks with its own protocol and data. Only the unsupervised tasks (USS) are measured
-as SentEval measures them; `TASKS` says of each other one what differs or that it is not there.
+as SentEval measures them. For each other task `TASKS` says what differs, or that mteb lacks it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ COLUMNS = ("USS", "SSS", "SC", "Probing")
 UNTRAINED = "cosine of the vectors; SentEval trains a regression on their features: not comparable"
 
 
-class Mapped(NamedTuple):
-    """A task of SentEval, its column, and mteb's task for it ("" where there is none).
+class SentEvalTask(NamedTuple):
+    """A task of SentEval, its column, and mteb's task for it ("" if there is none).
 
-    `note`: why it does not count in the column; "" where it is measured as SentEval does.
+    `note` says why it does not count in the column; "" if mteb measures it as SentEval does.
     """
 
     name: str
@@ -41,17 +41,17 @@ _PROBING = (
     *("Tense", "SubjNumber", "ObjNumber", "OddManOut", "CoordinationInversion"),
 )
 TASKS = (
-    *(Mapped(f"STS{year}", "USS", f"STS{year}", "") for year in range(12, 17)),
-    Mapped("STS-B", "SSS", "STSBenchmark", UNTRAINED),
-    Mapped("SICK-R", "SSS", "SICK-R", UNTRAINED),
-    Mapped("SICK-E", "SSS", "", "in mteb only in translations"),
-    *(Mapped(name, "SC") for name in _SC),
-    *(Mapped(name, "Probing") for name in _PROBING),
+    *(SentEvalTask(f"STS{year}", "USS", f"STS{year}", "") for year in range(12, 17)),
+    SentEvalTask("STS-B", "SSS", "STSBenchmark", UNTRAINED),
+    SentEvalTask("SICK-R", "SSS", "SICK-R", UNTRAINED),
+    SentEvalTask("SICK-E", "SSS", "", "in mteb only in translations"),
+    *(SentEvalTask(name, "SC") for name in _SC),
+    *(SentEvalTask(name, "Probing") for name in _PROBING),
 )
 
 
 class SentEval(Suite):
-    """What of SentEval the library mteb has, in the columns of DiscoEval's table 2.
+    """The tasks of SentEval that the library mteb has, in the columns of DiscoEval's table 2.
 
     mteb runs its tasks with its own protocol and data: `--data hub`.
     """
@@ -64,17 +64,18 @@ class SentEval(Suite):
     """As in `load_encoder`: mean, cls, cls_mean, pooled, mean:LAYER."""
 
     def read(self, spec: str) -> Any:
-        check(spec)
+        """The name "hub". Raises `ConfigError` for any other."""
+        check_data_of_mteb(spec)
         return spec
 
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """The columns that mteb can fill. Its data are read from the Hub: `data` is "hub".
+        """Run mteb's tasks, and report the columns that they fill.
 
-        Raises `DiscorporaError` without the extra `mteb`.
+        `data` is "hub": mteb loads its own data. Raises `DiscorporaError` without the extra `mteb`.
         """
-        check(data, split, limit)
+        check_data_of_mteb(data, split, limit)
         require("mteb", "mteb", "to run the tasks of SentEval")
         from zoo.evaluate import mteb_tasks
 
@@ -103,12 +104,13 @@ class SentEval(Suite):
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
+        """The model's row, with the complete columns."""
         columns = result.metrics["columns"]
-        return {"": {name: percent(found) for name, found in columns.items() if found["complete"]}}
+        return {"": {name: percent(each) for name, each in columns.items() if each["complete"]}}
 
 
-def check(data: Any, split: str = "test", limit: int = 0) -> None:
-    """Raise `ConfigError` for what mteb would ignore: it loads its own data."""
+def check_data_of_mteb(data: Any, split: str = "test", limit: int = 0) -> None:
+    """Raise `ConfigError` for data, a split or a limit that mteb would ignore."""
     if data != HUB or limit or split != "test":
         raise ConfigError(
             f"data {data!r}, --limit {limit}, --split {split}",
@@ -119,20 +121,20 @@ def check(data: Any, split: str = "test", limit: int = 0) -> None:
 
 
 def run(encoder: Any) -> tuple[dict[str, float], dict[str, str]]:
-    """The scores (our names) and the revisions of the data, by the library's own evaluation."""
+    """Run mteb's evaluation; return the scores and the revisions of the data, by `TASKS`' names."""
     import mteb
 
-    wanted = {task.mteb: task for task in TASKS if task.mteb}
-    found = mteb.evaluate(
+    by_mteb_name = {task.mteb: task for task in TASKS if task.mteb}
+    evaluation = mteb.evaluate(
         encoder,
-        mteb.get_tasks(tasks=list(wanted)),
+        mteb.get_tasks(tasks=list(by_mteb_name)),
         cache=None,
         show_progress_bar=False,
         encode_kwargs={"batch_size": SHARD},  # the encoder makes its own batches of them
     )
     scores, revisions = {}, {}
-    for result in found.task_results:
-        task = wanted[result.task_name]
+    for result in evaluation.task_results:
+        task = by_mteb_name[result.task_name]
         scores[task.name] = float(
             np.mean([row[METRIC] for rows in result.scores.values() for row in rows])
         )
@@ -141,10 +143,10 @@ def run(encoder: Any) -> tuple[dict[str, float], dict[str, str]]:
 
 
 def columns_of(scores: Mapping[str, float]) -> dict[str, dict[str, Any]]:
-    """The paper's columns from the scores by task.
+    """The paper's columns from the scores by task; a column is the mean over its tasks.
 
     A column is complete, and has a value, only if each of its tasks was measured as SentEval
-    does; else it lists what is missing. The mean is over tasks, as the paper averages.
+    does; else it lists the missing tasks.
     """
     columns: dict[str, dict[str, Any]] = {}
     for column in COLUMNS:
@@ -157,7 +159,7 @@ def columns_of(scores: Mapping[str, float]) -> dict[str, dict[str, Any]]:
 
 
 def notes_of(scores: Mapping[str, float]) -> list[str]:
-    """What cannot be mapped, one line a column and reason."""
+    """The notes on tasks that are measured otherwise or missing: one for each column and reason."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for task in TASKS:
         if task.note or task.name not in scores:
