@@ -53,19 +53,13 @@ class Options(Table):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Evaluate a model, print a table, and return the exit code.
-
-    An expected error is printed as one short message.
-    """
+    """Evaluate a model, print a table, and return the exit code; a user's error is one message."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     return options.run(arguments, _help, evaluate, evaluate_assignment)
 
 
 def evaluate(words: Sequence[str]) -> None:
-    """Run the evaluation that the command line's `words` ask for, and print its result.
-
-    `words` are the suite and its options, without the program's name.
-    """
+    """Run the evaluation that `words`, a suite and its options, ask for, and print its result."""
     if not words or words[0].startswith("-"):
         raise ConfigError("no suite given", hint=f"{USAGE}\n  suites: {', '.join(SUITES)}")
     kind = SUITES.find(words[0])

@@ -48,13 +48,13 @@ class Agreement(OfScorers):
         The authors' script drops a model's ties, which shifts the choices after them to other
         pairs; here a tie is a missing value. Raises `InputError` where no set has votes.
         """
-        opened = open_sets(data, split, limit)
+        pair_sets = open_sets(data, split, limit)
         # A set is judged if at least one pair has two votes, for the same text or not.
-        voted = [s for s in opened.sets if (vote_counts(s.votes).sum(1) > 1).any()]
+        voted = [s for s in pair_sets.sets if (vote_counts(s.votes).sum(1) > 1).any()]
         if not voted:
             raise InputError(
                 "no test set here has votes of at least two annotators",
-                where=str(opened.description["name"]),
+                where=str(pair_sets.description["name"]),
                 hint='give @lmvlm or @summeval, or JSON Lines with "votes": [1, 0, -1]',
             )
         scorers = self.scorers(model, seed)
@@ -70,13 +70,8 @@ class Agreement(OfScorers):
                 sets[each.name]["baselines"] = alphas
         result = Result(
             model=in_hand.about(model),
-            dataset=dict(opened.description),
-            protocol={
-                "alpha": "nominal",
-                "ties": "missing",
-                "prompt": self.prompt,
-                "limit": limit,
-            },
+            dataset=dict(pair_sets.description),
+            protocol={"alpha": "nominal", "ties": "missing", "prompt": self.prompt, "limit": limit},
             examples=sum(each["pairs"] for each in sets.values()),
             metrics={"sets": sets, "resampled": "groups"},
             notes=[
@@ -91,10 +86,7 @@ class Agreement(OfScorers):
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
-        """The rows of the model, of the annotators with and without a random coder, and of rules.
-
-        The columns are the sets, the cells have alpha.
-        """
+        """Rows of alpha: the annotators alone, with a random coder, with the model, with a rule."""
         sets = result.metrics["sets"]
         random = {name: plain(metrics["random"]["value"]) for name, metrics in sets.items()}
         return {
@@ -122,7 +114,7 @@ def agreement_on(
     chosen = np.where(coherent > other, 1, np.where(coherent < other, 0, MISSING))
     with_model = people + vote_counts([(int(choice),) for choice in chosen])
     random = stream(seed, "zoo.evaluate.coder", pair_set.name)
-    random_alphas = [
+    by_chance = [
         alpha(people + np.eye(2, dtype=np.int64)[random.integers(0, 2, len(people))])
         for _ in range(CODERS)
     ]
@@ -147,10 +139,7 @@ def agreement_on(
         "alpha": with_interval(with_model),
         "both_ways": both_ways(with_model),
         "people": {**with_interval(people), "both_ways": both_ways(people)},
-        "random": {
-            "value": float(np.mean(random_alphas)),
-            "range": interval(np.array(random_alphas)),
-        },
+        "random": {"value": float(np.mean(by_chance)), "range": interval(np.array(by_chance))},
         "majority_accuracy": float(right.mean()) if decided.any() else 0.0,
         "ties": int((chosen == MISSING).sum()),
         "pairs": len(pair_set.pairs),
@@ -161,10 +150,7 @@ def agreement_on(
 
 
 def vote_counts(votes: Sequence[Sequence[int]]) -> np.ndarray:
-    """The numbers of votes 0 and of votes 1 that each pair has, `[pairs, 2]`.
-
-    Other votes, such as -1, are missing values.
-    """
+    """The numbers of votes 0 and of votes 1 of each pair, `[pairs, 2]`; other votes are missing."""
     return np.array([[list(row).count(0), list(row).count(1)] for row in votes], np.int64)
 
 

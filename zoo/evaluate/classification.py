@@ -94,8 +94,8 @@ class PairClassifier:
         self, pairs: Sequence[tuple[str, str]], batch_size: int | None = None
     ) -> np.ndarray:
         """The probability of each label, `[pairs, labels]`; a row sums to 1."""
-        one, two = [s1 for s1, _ in pairs], [s2 for _, s2 in pairs]
-        scores = logits(self.model, self.rows(one, two), batch_size or self.batch_size)
+        rows = self.rows([first for first, _ in pairs], [second for _, second in pairs])
+        scores = logits(self.model, rows, batch_size or self.batch_size)
         return torch.from_numpy(scores).double().softmax(-1).numpy()
 
 

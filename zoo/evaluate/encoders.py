@@ -74,10 +74,7 @@ class Vectors:
         return dict.fromkeys(representations, self.encode(texts))
 
     def encode(self, texts: Sequence[Any]) -> np.ndarray:
-        """The vectors of `texts`, `[texts, dim]`.
-
-        The function gets each distinct text once, the longest first.
-        """
+        """The vectors of `texts`, `[texts, dim]`; the function gets each distinct text once."""
         if not self.takes_pairs:
             texts = [text if isinstance(text, str) else " ".join(text) for text in texts]
         distinct = sorted(dict.fromkeys(texts), key=len, reverse=True)
@@ -110,10 +107,7 @@ def as_encoder(model: Any) -> SentenceEncoder | None:
 
 
 def encoder_of(model: Any, name: str = "") -> SentenceEncoder:
-    """Return a model object, a function of texts, or a mapping of texts to vectors as an encoder.
-
-    `name` is the name of a function or a mapping in results.
-    """
+    """Return a model object, a function of texts, or a mapping of texts to vectors, as encoder."""
     if isinstance(model, Mapping):  # a vector for each of `zoo.evaluate.discoeval.texts`
         name = name or "arrays"
 
@@ -282,10 +276,7 @@ class BackboneEncoder:
         return {name: np.array([known[name][keys[text]] for text in texts]) for name in names}
 
     def tokenize(self, texts: Sequence[Text]) -> tuple[list[dict[str, list[int]]], np.ndarray]:
-        """The tokenizer's values of each text, and its length in tokens before a long one is cut.
-
-        Both count the special tokens.
-        """
+        """The tokenizer's values of each text, and its length before a long one is cut."""
         if not texts:
             return [], np.zeros(0, np.float32)
         first = [_not_empty(text if isinstance(text, str) else text[0]) for text in texts]
@@ -421,10 +412,7 @@ def digest(text: Text) -> bytes:
 
 
 def model_key(model: str, commit: str | None) -> str:
-    """A hash that identifies a model's vectors, from a folder's files or from the Hub's commit.
-
-    It is "" for a model of the Hub without a commit.
-    """
+    """A hash of a folder's files, or of a Hub id and its commit; "" without a commit."""
     if not Path(model).is_dir():
         return hashlib.sha256(f"{model}@{commit}".encode()).hexdigest() if commit else ""
     files = sorted({file for pattern in DEFINING for file in Path(model).glob(pattern)})

@@ -88,10 +88,7 @@ class CausalScorer:
             raise InputError("its tokenizer has no token to start a text with", where=name)
 
     def score(self, texts: Sequence[Text]) -> list[float]:
-        """The score of each text, `[texts]`, in nats a token.
-
-        `by_sentence` gives a text of one sentence the mean of that sentence.
-        """
+        """The score of each text, `[texts]`, in nats a token; a lone sentence counts too."""
         check_texts(texts)
         ids = [self.texts.sentences(as_sentences(text)) for text in texts]
         whole = [np.concatenate([self.start, *sentences]) for sentences in ids]
@@ -158,8 +155,8 @@ class NextSentenceScorer:
         """The probability that the second sentence of each pair follows the first, `[pairs]`."""
         if not pairs:
             return []
-        one, two = map(list, zip(*pairs, strict=True))
-        encoded = self.tokenizer(one, two, verbose=False)
+        first, second = map(list, zip(*pairs, strict=True))
+        encoded = self.tokenizer(first, second, verbose=False)
         lengths = [len(ids) for ids in encoded["input_ids"]]
         rows = [{name: encoded[name][row] for name in encoded} for row in range(len(pairs))]
         limit = {"truncation": "longest_first", "max_length": self.most}

@@ -132,11 +132,11 @@ def insted(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskRet
     the more coherent text; its `accuracy` is that of the suite `pairwise` with long texts in
     windows, but mteb has no ties.
     """
-    opened = open_sets(open_data(Pairwise(), data, split), split, limit)
-    about, revision = "Which of two texts is coherent", str(opened.description["revision"])
+    pair_sets = open_sets(open_data(Pairwise(), data, split), split, limit)
+    about, revision = "Which of two texts is coherent", str(pair_sets.description["revision"])
     return [
         _task_class(_Ranked, f"Coherent text {each.name}", about, split, revision)(each)
-        for each in opened.sets
+        for each in pair_sets.sets
     ]
 
 
@@ -249,10 +249,7 @@ def encoder(model: Any, representation: str = AUTO, name: str = "") -> AbsEncode
 
 
 def scorer(model: str) -> _Scorer:
-    """Return a coherence scorer, named as in `load_scorer`, as a cross-encoder of mteb.
-
-    It scores the document and ignores the query.
-    """
+    """Return a coherence scorer, named as in `load_scorer`, as a cross-encoder of mteb."""
     return _Scorer(load_scorer(model), _meta(model))
 
 

@@ -57,7 +57,7 @@ class Pairwise(OfScorers):
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
         """The accuracy of the scorer and of the rules on each test set."""
-        opened = open_sets(data, split, limit)
+        pair_sets = open_sets(data, split, limit)
         scorers = self.scorers(model, seed, *RULES)
         notes = [] if self.encoder else ["no encoder for the rule cosine: see --encoder"]
         if self.encoder not in ("", "none"):
@@ -66,7 +66,7 @@ class Pairwise(OfScorers):
         sets: dict[str, dict[str, Any]] = {}
         outcomes: list[Outcomes] = []
         whole = self.long == "windows"
-        for each in track(opened.sets, "sets", total=len(opened.sets)):
+        for each in track(pair_sets.sets, "sets", total=len(pair_sets.sets)):
             scores = {
                 name: score_pairs(each, scorer, self.prompt, whole=whole)
                 for name, scorer in scorers.items()
@@ -88,14 +88,9 @@ class Pairwise(OfScorers):
         mean = {"probes": {"value": float(np.mean(probes)), "of": len(probes)}} if probes else {}
         result = Result(
             model=in_hand.about(model),
-            dataset=dict(opened.description),
-            protocol={
-                "ties": self.ties,
-                "prompt": self.prompt,
-                "long": self.long,
-                "limit": limit,
-            },
-            examples=sum(len(each.pairs) for each in opened.sets),
+            dataset=dict(pair_sets.description),
+            protocol={"ties": self.ties, "prompt": self.prompt, "long": self.long, "limit": limit},
+            examples=sum(len(each.pairs) for each in pair_sets.sets),
             metrics={"sets": sets, "means": mean, "resampled": "groups"},
             notes=notes,
             outcomes=outcomes,

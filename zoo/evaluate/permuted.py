@@ -12,14 +12,7 @@ from corpora.errors import ConfigError
 from zoo.declared import Form
 from zoo.evaluate import in_hand
 from zoo.evaluate.results import Result, finished
-from zoo.evaluate.scorers import (
-    OfScorers,
-    Scorer,
-    baseline,
-    cut_of,
-    score_both,
-    scores_of,
-)
+from zoo.evaluate.scorers import OfScorers, Scorer, baseline, cut_of, score_both, scores_of
 from zoo.evaluate.scores import Outcomes, Ranking, Ties, left_out_note
 from zoo.evaluate.table import Rows, percent, rows_of_sets
 from zoo.training.data import as_datasets, spread
@@ -100,10 +93,7 @@ class Permuted(OfScorers):
 
 
 def rank_texts(model: Scorer, documents: pa.Table, orders: pa.Table) -> Ranking:
-    """Score each document and each of its permutations with any scorer, which gets whole texts.
-
-    `documents` have the columns `id` and `sentences`, `orders` the columns `document` and `orders`.
-    """
+    """Score each document and each of its permutations with any scorer, which gets whole texts."""
     sentences = {
         row["id"]: tuple(row["sentences"])
         for row in documents.select(["id", "sentences"]).to_pylist()

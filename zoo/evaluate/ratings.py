@@ -179,10 +179,10 @@ def rho_of(
     return {"value": spearman(scores, ratings), **ci_and_units(units, resampled)}
 
 
-def spearman(one: np.ndarray, two: np.ndarray) -> float:
-    """Spearman's rho of two arrays; 0 if all values of one are equal, which gives no order."""
+def spearman(scores: np.ndarray, ratings: np.ndarray) -> float:
+    """Spearman's rho; 0 if all scores or all ratings are equal, which gives no order."""
     from scipy.stats import spearmanr
 
-    if len(one) < 2 or np.ptp(one) == 0 or np.ptp(two) == 0:
+    if len(scores) < 2 or np.ptp(scores) == 0 or np.ptp(ratings) == 0:
         return 0.0
-    return float(spearmanr(one, two).statistic)
+    return float(spearmanr(scores, ratings).statistic)

@@ -54,8 +54,8 @@ class DisSent(Suite):
         gold = table["label"].to_numpy().astype(np.int64)
         table, gold = table.filter(pa.array(gold >= 0)), gold[gold >= 0]
         need_labels(len(gold), split, data.where)
-        one, two = (table[name].to_pylist() for name in texts)
-        rows = classifier.rows(one, two, gold)
+        first, second = (table[name].to_pylist() for name in texts)
+        rows = classifier.rows(first, second, gold)
         predicted = classifier.predict(rows)
         about, units = data.describe(), numbered(len(gold))
         labels = sorted({classifier.labels[label] for label in predicted.tolist()})
@@ -168,10 +168,7 @@ class Pdtb(Suite):
         return finished(self, result, model, split, seed)
 
     def _encoder(self, model: Any) -> SentenceEncoder:
-        """The frozen encoder of a model object, loaded again if it is a classifier from a folder.
-
-        Raises `ConfigError` for a model without vectors.
-        """
+        """The frozen encoder of a model object; a classifier's folder is loaded as an encoder."""
         from zoo.evaluate.classification import PairClassifier
 
         if isinstance(model, PairClassifier) and model.folder:
@@ -230,21 +227,24 @@ def probe(
         return encoder.vectors(texts, [name])[name]
 
     for split in data.tables:
-        one, two = data.texts(split)
+        first, second = data.texts(split)
         if protocol == "pair":
-            features[split] = encode(list(zip(one, two, strict=True)))
+            features[split] = encode(list(zip(first, second, strict=True)))
         else:
-            vectors = encode([*one, *two])
-            x1, x2 = vectors[: len(one)], vectors[len(one) :]
+            x1, x2 = np.split(encode([*first, *second]), 2)
             features[split] = np.concatenate([x1, x2, x1 * x2, np.abs(x1 - x2)], axis=1)
     mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
     scaled = {split: (values - mean) / deviation for split, values in features.items()}
-    fitted = fit_logistic(
+    regression = fit_logistic(
         (scaled["train"], data.gold("train")),
         (scaled["validation"], data.gold("validation")),
         len(data.labels),
         grid=GRID,
         iterations=ITERATIONS,
     )
-    about = {"c": fitted.c, "validation_accuracy": fitted.accuracy, "converged": fitted.converged}
-    return fitted.predict(scaled["test"]), {"probe": about, "width": len(mean)}
+    about = {
+        "c": regression.c,
+        "validation_accuracy": regression.accuracy,
+        "converged": regression.converged,
+    }
+    return regression.predict(scaled["test"]), {"probe": about, "width": len(mean)}

@@ -149,25 +149,20 @@ def adjacent_tfidf(texts: list[list[str]]) -> list[float]:
         # The pattern takes words of one letter too, such as "I" and "a". Rows have length 1.
         return csr_array(TfidfVectorizer(token_pattern=r"(?u)\b\w+\b").fit_transform(sentences))
 
-    return _mean_adjacent_cosines(texts, vectors)
+    return _mean_cosines(texts, vectors)
 
 
 def adjacent_vectors(encode: Callable[[Sequence[str]], np.ndarray], name: str = "cosine") -> Scores:
-    """Return a scorer of texts by the mean cosine of the vectors of adjacent sentences.
-
-    The vectors are `encode(sentences) -> [sentences, dim]`.
-    """
+    """Return a scorer by the mean cosine of adjacent sentences' vectors, `[sentences, dim]`."""
 
     def vectors(sentences: list[str]) -> np.ndarray:
         encoded = np.asarray(encode(sentences), np.float64)
         return encoded / np.maximum(np.linalg.norm(encoded, axis=1, keepdims=True), 1e-12)
 
-    return _rule(lambda texts: _mean_adjacent_cosines(texts, vectors), name)
+    return _rule(lambda texts: _mean_cosines(texts, vectors), name)
 
 
-def _mean_adjacent_cosines(
-    texts: list[list[str]], vectors: Callable[[list[str]], Any]
-) -> list[float]:
+def _mean_cosines(texts: list[list[str]], vectors: Callable[[list[str]], Any]) -> list[float]:
     """The mean cosine of adjacent sentences in each text; 0 for a text of one sentence.
 
     `vectors(sentences)` gives rows of length 1; it gets each distinct sentence once.
@@ -230,7 +225,7 @@ def score_both(
         scores = PairScores(*score_cut(coherent, other))
     else:
         as_read: Callable[..., Any] = getattr(scorer, "as_read", list)
-        same = [one == two for one, two in zip(as_read(coherent), as_read(other), strict=True)]
+        same = [a == b for a, b in zip(as_read(coherent), as_read(other), strict=True)]
         first, second = np.split(scores_of(scorer, [*coherent, *other]), 2)
         scores = PairScores(first, second, np.array(same, bool))
     finite(np.stack(scores[:2]), "the model gives scores", where)

@@ -146,40 +146,37 @@ class SuperGlue(Suite):
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """Fine-tune on each task, and report accuracy (ReCoRD: exact match and F1 too).
-
-        The validation set is judged, as in the paper, since the test sets have no labels.
-        """
+        """Fine-tune on each task; accuracy (ReCoRD: EM and F1 too) on the validation set."""
         from zoo.evaluate.superglue_training import Start
 
         start = Start.of(model)
         if start is None:
             raise self.unfit(model)
-        opened = {each.config: each for each in as_datasets(data)}
-        config = "" if several(data) else next(iter(opened))
-        names = self.tasks or [name for name in TASKS if name in opened]
-        missing = [name for name in names if name not in opened]
+        datasets = {each.config: each for each in as_datasets(data)}
+        config = "" if several(data) else next(iter(datasets))
+        names = self.tasks or [name for name in TASKS if name in datasets]
+        missing = [name for name in names if name not in datasets]
         if missing or not names:
             raise ConfigError(
                 f"no data of the task {', '.join(missing or TASKS)}",
-                where=", ".join(each.where for each in opened.values()),
+                where=", ".join(each.where for each in datasets.values()),
                 hint='give {"rte": DATASET, "copa": DATASET}, by the names of the tasks',
             )
         judged = {}
         for name in names:
-            test = opened[name].splits.get("test")  # empty: SuperGLUE publishes no test labels
+            test = datasets[name].splits.get("test")  # empty: SuperGLUE publishes no test labels
             hidden = split == "test" and (test is None or not test.num_rows)
             scored = "validation" if hidden else split
-            judged[TASKS[name]] = scored, spread(opened[name][scored], limit)
+            judged[TASKS[name]] = scored, spread(datasets[name][scored], limit)
         tasks, outcomes = {}, []
         for task, (_, table) in judged.items():
-            train = opened[task.config]["train"]
+            train = datasets[task.config]["train"]
             tasks[task.name], of_task = self._run_task(task, train, table, start, seed)
             outcomes += of_task
-        rows = {name: opened[name].describe()["rows"] for name in names}
+        rows = {name: datasets[name].describe()["rows"] for name in names}
         result = Result(
             model=in_hand.about(start),
-            dataset={**opened[names[0]].describe(), "config": config, "rows": rows},
+            dataset={**datasets[names[0]].describe(), "config": config, "rows": rows},
             protocol=self.model_dump(exclude={"tasks", "bf16"}) | {"limit": limit},
             examples=sum(task["examples"] for task in tasks.values()),
             metrics={"tasks": tasks, "resampled": "rows"},
@@ -223,9 +220,8 @@ class SuperGlue(Suite):
         }
         outcomes = []
         for measure in MEASURES if task.config == "record" else MEASURES[:1]:
-            # [seeds, examples]
             values = np.array([list(map(measure.of, examples, chosen)) for chosen, _ in runs])
-            means, ones = values.mean(1), np.ones(len(examples))
+            means, ones = values.mean(1), np.ones(len(examples))  # values [seeds, examples]
             bootstrap = f"{task.name}.{measure.key}" if measure.suffix else task.name
             figures[measure.key] = {
                 "value": float(means.mean()),

@@ -121,10 +121,7 @@ def fine_tune(
 def _arguments(
     folder: str, task: SuperGlueTask, seed: int, batch_size: int, bf16: bool
 ) -> TrainingArguments:
-    """The Trainer's arguments for a task, with BERT's schedule of the learning rate.
-
-    It rises linearly over the first tenth of the steps, and then falls linearly to 0.
-    """
+    """The Trainer's arguments: linear warm-up over a tenth of the steps, then linear decay to 0."""
     most = min(task.device_batch, batch_size)
     at_once = next(size for size in range(most, 0, -1) if batch_size % size == 0)
     arguments = TrainingArguments(
@@ -151,10 +148,7 @@ def _arguments(
 
 
 class _Checkpoints(TrainerCallback):
-    """Calls `judge(step)` after each `every` steps, or after each epoch if `every` is 0.
-
-    The last step is not a checkpoint.
-    """
+    """Calls `judge(step)` after each `every` steps (0: each epoch), but not at the last step."""
 
     def __init__(self, every: int, judge: Callable[[int], Any]) -> None:
         self.every, self.judge = every, judge
@@ -249,7 +243,7 @@ def choose(
     model.eval()
     device = next(model.parameters()).device
     flat = [pair for example in examples for pair in example.pairs]
-    order = np.argsort([-len(one) - len(two) for one, two in flat], kind="stable")
+    order = np.argsort([-len(first) - len(second) for first, second in flat], kind="stable")
     scores = np.zeros((len(flat), model.head.out_features))
     for start in range(0, len(order), batch_size):
         rows = order[start : start + batch_size]

@@ -151,10 +151,7 @@ def _chosen(data: DiscoEvalData, tasks: Sequence[str], where: str) -> DiscoEvalD
 
 
 def _prepared(data: TaskData, limit: int) -> TaskData:
-    """The task's data with a training set, and with at most about `limit` rows in each split.
-
-    The limit keeps whole units, spread evenly.
-    """
+    """The data with a training set, and within about `limit` rows (whole units) in each split."""
     notes, splits = list(data.notes), dict(data.splits)
     for name, split in splits.items():
         if 0 < limit < len(split):
@@ -193,10 +190,7 @@ def divide(split: Split, seed: int = 0) -> tuple[Split, Split]:
 
 
 def _read_several(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> None:
-    """Add to `data` the wanted tasks of all dataset folders in `folder`, by configuration.
-
-    Datasets of other builders are not opened.
-    """
+    """Add to `data` the wanted tasks of the dataset folders in `folder`; others are not opened."""
     builders = {"", *(TASKS[name].builder for name in wanted)}
     for subfolder in sorted(folder.iterdir()):
         path = subfolder / MANIFEST
@@ -216,10 +210,7 @@ def _builder_of(manifest: Mapping[str, Any]) -> str:
 
 
 def _of_dataset(data: Dataset, domain: str) -> list[TaskData]:
-    """The task of a dataset as a list of one, or an empty list for a dataset of no task.
-
-    `domain` is its domain, by default the dataset's name.
-    """
+    """The dataset's task in a list, or an empty list; an empty `domain` is the dataset's name."""
     builder = _builder_of(data.manifest)
     columns = {name for table in data.splits.values() for name in table.schema.names}
     task = task_of(columns, builder or data.name)

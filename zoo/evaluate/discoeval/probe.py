@@ -70,7 +70,7 @@ def fit(
     for features in (train[0], validation[0]):
         finite(features, FEATURES, hint=HINT)
     x, y = _on(train[0], device), _on(train[1].astype(np.int64), device)
-    held = _on(validation[0], device), _on(validation[1].astype(np.int64), device)
+    held_out = _on(validation[0], device), _on(validation[1].astype(np.int64), device)
     random = stream(seed, "zoo.discoeval.probe")
     members = len(settings.l2)
     parameters = [
@@ -97,7 +97,7 @@ def fit(
                     p.grad.addcmul_(p.detach(), decays.view(-1, *[1] * (p.dim() - 1)))
                 adam.step()
         epoch += settings.epoch_size
-        for member, accuracy in enumerate(_accuracies(parameters, *held)):
+        for member, accuracy in enumerate(_accuracies(parameters, *held_out)):
             if worse[member] <= settings.tenacity and accuracy > best[member].accuracy:
                 state = [p[member].detach().clone() for p in parameters]
                 best[member] = Probe(state, settings.l2[member], accuracy, epoch)

@@ -127,10 +127,7 @@ class DiscoEval(Suite):
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
-        """The model's row: columns of tasks, their domains if they have several, and the average.
-
-        The average is there if all seven tasks were judged.
-        """
+        """The model's row: tasks, their domains if several, and the average of all seven tasks."""
         one_seed = result.protocol.get("seeds") == 1
 
         def cell(figure: Mapping[str, Any], domains: Mapping[str, Mapping[str, Any]]) -> Cell:
@@ -224,9 +221,7 @@ def evaluate_all(
     splits = {split_of(task, split) for task in data.tasks}
     if options.layers and not encoder.layers:
         raise ConfigError(
-            "this encoder has no layers to look at",
-            hint="set layers = false",
-            field="layers",
+            "this encoder has no layers to look at", hint="set layers = false", field="layers"
         )
     for name, reason in data.skipped.items():
         log.warning("%s is left out: %s", name, reason)
@@ -272,10 +267,7 @@ def split_of(data: TaskData, split: str) -> str:
 
 
 def representation_of(encoder: SentenceEncoder, options: DiscoEval) -> str:
-    """The name of the representation to judge, in place of `auto` that of the protocol's paper.
-
-    It is "" for an encoder with one representation.
-    """
+    """The name of the representation to judge; `auto` becomes that of the protocol's paper."""
     if options.representation != AUTO or not encoder.layers:
         return encoder.named(options.representation)
     if options.protocol == "single":
@@ -379,9 +371,7 @@ def classifiers(
     """Train a task's classifier once for each of `options.seeds` seeds, from `seed` on."""
     from zoo.evaluate.discoeval.probe import fit
 
-    train, validation = (
-        (features[split], data.splits[split].labels) for split in ("train", "validation")
-    )
+    train, validation = ((features[s], data.splits[s].labels) for s in ("train", "validation"))
     settings = data.task.probes[options.protocol]
     if options.hidden >= 0:
         settings = replace(settings, hidden=options.hidden)
@@ -459,12 +449,9 @@ def summary(domains: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str,
         values = [each["value"] for each in figures.values()]
         variances = [each["sd"] ** 2 for each in figures.values()]
         # The seeds of a task's domains are independent of each other: variances add up.
-        deviation = np.sqrt(np.sum(variances)) / len(figures)
-        tasks[task] = {
-            "value": float(np.mean(values)),
-            "sd": float(deviation),
-            "domains": dict(figures),
-        }
+        deviation = float(np.sqrt(np.sum(variances)) / len(figures))
+        mean = float(np.mean(values))
+        tasks[task] = {"value": mean, "sd": deviation, "domains": dict(figures)}
     value = float(np.mean([each["value"] for each in tasks.values()]))
     average = {"value": value, "tasks": list(tasks), "complete": len(tasks) == len(TASKS)}
     return {"tasks": tasks, "average": average}
