@@ -232,14 +232,14 @@ def tree(number: int) -> Document:
 
 @pytest.mark.parametrize("kind", ["Explicit", "Implicit"])
 def test_relations_are_read_back_as_the_released_ones(build, tmp_path, kind):
-    from zoo.evaluate.discoeval.data import Found, _read_original
+    from zoo.evaluate.discoeval.data import DiscoEvalData, _read_original
 
     name = f"pdtb_{kind.lower()}"
     folder, _ = build(name, [relations(i) for i in range(60)], min_count=1)
     rename(folder, name)
     written = export(folder, tmp_path / "out", domain="ignored")
     assert written[f"PDTB/{kind}/labelset.txt"] == 2
-    found = Found()
+    found = DiscoEvalData()
     _read_original(tmp_path / "out", ["PDTB-E", "PDTB-I"], found)
     (task,) = found.tasks
     assert task.labels == ("Contingency.Cause", "Temporal.Synchronous")

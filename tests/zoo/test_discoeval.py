@@ -25,9 +25,9 @@ from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
 from zoo.evaluate.discoeval import DiscoEval, probe
 from zoo.evaluate.discoeval.data import Split, TaskData, divide, read
-from zoo.evaluate.discoeval.probe import Settings, fit
+from zoo.evaluate.discoeval.probe import fit
 from zoo.evaluate.discoeval.protocol import COMBINE, features_of, inputs_of, vectors_of
-from zoo.evaluate.discoeval.tasks import L2_GRID, TASKS
+from zoo.evaluate.discoeval.tasks import L2_GRID, TASKS, ProbeSettings
 from zoo.evaluate.encoders import Vectors
 from zoo.evaluate.results import read_outcomes
 
@@ -573,17 +573,17 @@ def test_training_ends_after_too_many_looks_without_a_new_best(
     monkeypatch.setattr(probe, "_accuracies", lambda *_: [next(looks)])
     sets = _separable(70, 1), _separable(20, 2)
     # Looks 2, 4 and 5 brought nothing new: the third of them ends it, though not in a row.
-    best = fit(*sets, 3, Settings(tenacity=2, epoch_size=4), seed=0)
+    best = fit(*sets, 3, ProbeSettings(tenacity=2, epoch_size=4), seed=0)
     assert (best.accuracy, best.epochs, next(looks)) == (0.6, 12, 0.9)
     # After 4, 8 and 12 epochs: the bound is inclusive, as in the released code.
     looks = iter([0.1, 0.2, 0.3, 0.4])
-    best = fit(*sets, 3, Settings(epoch_size=4, max_epochs=10), seed=0)
+    best = fit(*sets, 3, ProbeSettings(epoch_size=4, max_epochs=10), seed=0)
     assert (best.epochs, next(looks)) == (12, 0.4)
 
 
 def test_members_of_the_grid_are_as_if_trained_alone() -> None:
     train, validation = _separable(200, 4), _separable(80, 5)
-    settings = Settings(l2=(1e-5, 1e-1), epoch_size=1, max_epochs=6)
+    settings = ProbeSettings(l2=(1e-5, 1e-1), epoch_size=1, max_epochs=6)
     both = fit(train, validation, 3, settings, seed=3)
     alone = [fit(train, validation, 3, replace(settings, l2=(l2,)), seed=3) for l2 in settings.l2]
     assert both.grid == {one.l2: one.accuracy for one in alone}
@@ -595,7 +595,7 @@ def test_members_of_the_grid_are_as_if_trained_alone() -> None:
 def _by_the_book(
     train: tuple[np.ndarray, np.ndarray],
     held: tuple[np.ndarray, np.ndarray],
-    settings: Settings,
+    settings: ProbeSettings,
     seed: int,
 ) -> tuple[torch.nn.Module, float]:
     """The released code's loop with torch's own layers and Adam, from the same random draws."""
@@ -632,7 +632,7 @@ def _by_the_book(
 
 @pytest.mark.parametrize("hidden", [0, 12])
 def test_the_classifier_is_that_of_the_released_code(hidden: int) -> None:
-    settings = Settings(hidden=hidden, l2=(1e-2,), tenacity=2, epoch_size=2, max_epochs=60)
+    settings = ProbeSettings(hidden=hidden, l2=(1e-2,), tenacity=2, epoch_size=2, max_epochs=60)
     random = np.random.default_rng(8)
     noise = [random.normal(size=(rows, 6)).astype(np.float32) * 6 for rows in (150, 90)]
     train, held = (
@@ -647,7 +647,7 @@ def test_the_classifier_is_that_of_the_released_code(hidden: int) -> None:
 
 def test_one_seed_gives_one_classifier() -> None:
     sets = _separable(150, 6), _separable(60, 7)
-    settings = Settings(hidden=8, max_epochs=8)
+    settings = ProbeSettings(hidden=8, max_epochs=8)
     first, again, other = (fit(*sets, 3, settings, seed=seed) for seed in (1, 1, 2))
     assert all(map(torch.equal, first.parameters, again.parameters))
     assert not torch.equal(first.parameters[0], other.parameters[0])
@@ -657,8 +657,8 @@ def test_vectors_that_are_no_numbers_are_refused() -> None:
     features, labels = _separable(20, 1)
     features[3, 2] = np.nan
     with pytest.raises(InputError, match="NaN"):
-        fit((features, labels), (features, labels), 3, Settings(), seed=0)
+        fit((features, labels), (features, labels), 3, ProbeSettings(), seed=0)
     whole = _separable(20, 1)
-    probe = fit(whole, whole, 3, Settings(max_epochs=1), seed=0)
+    probe = fit(whole, whole, 3, ProbeSettings(max_epochs=1), seed=0)
     with pytest.raises(InputError, match="NaN"):
         probe.predict(features)  # the first class would be its answer

@@ -25,14 +25,14 @@ from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
 from zoo.evaluate.superglue import (
     TASKS,
-    Example,
     SuperGlue,
+    SuperGlueExample,
     exact_match,
     examples_of,
     fewer_candidates,
     word_f1,
 )
-from zoo.evaluate.superglue_training import PairModel, Pairs
+from zoo.evaluate.superglue_training import PairCollator, PairModel
 from zoo.training.data import open_dataset
 
 from .conftest import SUBJECTS, write_dataset, write_tiny_bert
@@ -124,9 +124,9 @@ def test_the_blank_of_record_is_filled_with_each_entity(superglue_folder: Path) 
 
 def test_a_limit_of_candidates_keeps_a_right_one() -> None:
     pairs = tuple(("p", str(i)) for i in range(5))
-    found = fewer_candidates(Example(pairs, (3, 4), tuple("abcde"), ("d", "e")), 3)
+    found = fewer_candidates(SuperGlueExample(pairs, (3, 4), tuple("abcde"), ("d", "e")), 3)
     assert found.texts == ("a", "b", "d") and found.right == (2,)
-    whole = Example(pairs, (1,), tuple("abcde"))
+    whole = SuperGlueExample(pairs, (1,), tuple("abcde"))
     assert fewer_candidates(whole, 5) is whole
 
 
@@ -153,9 +153,9 @@ def test_a_batch_gives_what_single_texts_give_where_padding_stands_left() -> Non
     backbone = XLNetModel(XLNetConfig(vocab_size=len(tokenizer), pad_token_id=5, **sizes))
     model = PairModel(backbone, pooling_of(backbone.config, tokenizer), 1).eval()
     torch.nn.init.normal_(model.head.weight)
-    pairs = Pairs(tokenizer, 64, 0)
+    pairs = PairCollator(tokenizer, 64, 0)
     both = [("Anna sang .", "Bela left early"), (" ".join(words), "We waited because it")]
-    examples = [Example((pair,), (0,)) for pair in both]
+    examples = [SuperGlueExample((pair,), (0,)) for pair in both]
     alone = torch.cat([model.logits(pairs.encode(example.pairs)) for example in examples])
     torch.testing.assert_close(model.logits(pairs.encode(both)), alone, atol=1e-4, rtol=1e-4)
 

@@ -1,15 +1,15 @@
 """Evaluation suites: `python -m zoo.evaluate SUITE --model FOLDER --data FOLDER [--json OUT]`.
 
-A suite is one class, a `zoo.declared.Suite`: what it needs of a model and of data, its options as
-fields, and `evaluate(model, data)` of objects in hand:
+A suite is one class, a `zoo.declared.Suite`. It declares which models and data it takes, has its
+options as fields, and evaluates objects with `evaluate(model, data)`:
 
     from zoo.evaluate import SUITES, Scores, Vectors
     SUITES.find("discoeval")().evaluate(SentenceTransformer("FOLDER"), "path/to/DiscoEval/data")
     SUITES.find("pairwise")().evaluate(Scores(my_function), load_dataset("json", data_files="..."))
 
-Ours are one module each; another package's is an entry point
-`discorpora.suites`, or is named as `package.module:Class` or `FILE.py:Class`. A suite's module
-loads no torch and no transformers before it evaluates: planning reads it.
+Our suites have one module each. A suite of another package is an entry point `discorpora.suites`,
+or is named as `package.module:Class` or `FILE.py:Class`. Planning a build imports the suites'
+modules, so they import torch and transformers only to evaluate.
 """
 
 from __future__ import annotations

@@ -53,22 +53,22 @@ class Options(TomlTable):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Evaluate and print a table; returns the exit code. An expected error is one short message."""
+    """Evaluate a model, print a table, and return the exit code; a user's error is one message."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     return options.run(arguments, _help, evaluate, evaluate_assignment)
 
 
 def evaluate(words: Sequence[str]) -> None:
-    """Evaluate what `words` (the command line without the program's name) ask for, and print it."""
+    """Run the evaluation that `words`, a suite and its options, ask for, and print its result."""
     if not words or words[0].startswith("-"):
         raise ConfigError("no suite given", hint=f"{USAGE}\n  suites: {', '.join(SUITES)}")
     kind = SUITES.find(words[0])
     values = options.parse_flags(words[1:], f"discorpora evaluate {words[0]}", kind, Options)
-    own = {key: values.pop(key) for key in values.keys() & kind.model_fields.keys()}
-    settings = kind.of(own, COMMAND_LINE).model_dump(mode="json")
-    asked = Options.of(values, COMMAND_LINE).model_dump(mode="json", by_alias=True)
-    result = evaluate_assignment(Assignment(reference=words[0], settings=settings, request=asked))
-    if asked["json"] == "-":
+    of_suite = {key: values.pop(key) for key in values.keys() & kind.model_fields.keys()}
+    settings = kind.of(of_suite, COMMAND_LINE).model_dump(mode="json")
+    request = Options.of(values, COMMAND_LINE).model_dump(mode="json", by_alias=True)
+    result = evaluate_assignment(Assignment(reference=words[0], settings=settings, request=request))
+    if request["json"] == "-":
         text = json.dumps(result.as_json(), indent=2, sort_keys=True, ensure_ascii=False)
         sys.stdout.write(f"{text}\n")
     else:
@@ -76,20 +76,21 @@ def evaluate(words: Sequence[str]) -> None:
 
 
 def evaluate_assignment(assignment: Assignment) -> Result:
-    """The result, which is written where it is asked for."""
+    """Run the evaluation of an assignment, write its result if it names a file, and return it."""
     suite = SUITES.find(assignment.reference).of(assignment.settings)
-    asked = Options.of(assignment.request)
-    return judge(suite, asked.model, asked.data, asked, assignment.reference)
+    request = Options.of(assignment.request)
+    return judge(suite, request.model, request.data, request, assignment.reference)
 
 
-def judge(suite: Suite, model: Any, data: Any, asked: Options, called: str) -> Result:
-    """The same of a model and data that are in hand, or named and opened here.
+def judge(suite: Suite, model: Any, data: Any, request: Options, name: str) -> Result:
+    """Evaluate a model on data, write the result if `request` names a file, and return it.
 
-    `called` is what the user calls the suite.
+    `model` and `data` are objects, or the names of folders or on the Hub, which are opened here.
+    `name` is what the user calls the suite.
     """
     require_extra("to evaluate a model")
-    file = Path(asked.place) if asked.place not in ("", "-") else None
-    if file:  # what is in the way is said before the work is done
+    file = Path(request.place) if request.place not in ("", "-") else None
+    if file:  # a file that cannot be written is an error before the work is done
         if file.is_dir():
             problem = "a folder, where the result should be written"
             raise ConfigError(problem, where=str(file), hint="name a file")
@@ -101,34 +102,34 @@ def judge(suite: Suite, model: Any, data: Any, asked: Options, called: str) -> R
 
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()
-    torch.set_num_threads(asked.threads)
-    named, split, seed = isinstance(model, str | Path), asked.split, asked.seed
-    shown = Path(model).resolve().name if named else in_hand.name_of(model)
-    memory = within_memory(called, f"lower --batch_size (now {asked.batch_size})")
-    products = float32_products(tf32=asked.tf32)
-    with reported(f"evaluating {shown} with {called}"), memory, products:
-        if isinstance(data, str | Path):  # a wrong folder is said before a model is loaded
+    torch.set_num_threads(request.threads)
+    to_open, split, seed = isinstance(model, str | Path), request.split, request.seed
+    shown = Path(model).resolve().name if to_open else in_hand.name_of(model)
+    memory = within_memory(name, f"lower --batch_size (now {request.batch_size})")
+    products = float32_products(tf32=request.tf32)
+    with reported(f"evaluating {shown} with {name}"), memory, products:
+        if isinstance(data, str | Path):  # before the model: a wrong folder is an error at once
             data = open_data(suite, str(data), split)
-        if named:
-            model = open_model(suite, str(model), seed=seed, batch_size=asked.batch_size)
-        result = suite.evaluate(model, data, split=split, seed=seed, limit=asked.limit)
+        if to_open:
+            model = open_model(suite, str(model), seed=seed, batch_size=request.batch_size)
+        result = suite.evaluate(model, data, split=split, seed=seed, limit=request.limit)
         result = finished(suite, result, model, split, seed)
-    if asked.name:
-        result = replace(result, model={**result.model, "name": asked.name})
+    if request.name:
+        result = replace(result, model={**result.model, "name": request.name})
     if file:
         save(suite, file, result)
     return result
 
 
 def _help(words: Sequence[str]) -> str:
-    """The usage; with a suite, its own options too."""
+    """The usage, the list of suites or the options of the suite in `words`, and all options."""
     about = (
         f"suites: {', '.join(SUITES)}\nfor a suite's options: discorpora evaluate SUITE --help\n"
     )
     if not words[0].startswith("-"):
         kind = SUITES.find(words[0])
-        own = described(kind) if kind.model_fields else "  none\n"
-        about = f"{kind.summary()}\n\noptions of the suite {words[0]}:\n{own}"
+        of_suite = described(kind) if kind.model_fields else "  none\n"
+        about = f"{kind.summary()}\n\noptions of the suite {words[0]}:\n{of_suite}"
     return f"usage: {USAGE}\n\n{about}\noptions:\n{described(Options)}{SWITCHES}"
 
 

@@ -1,4 +1,4 @@
-"""Suite `agreement`: whether the model chooses as people do (Krippendorff's alpha)."""
+"""Suite `agreement`: how far a scorer prefers the texts that people prefer, as alpha."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from zoo.evaluate.scores import ci_and_units, interval, whole_units
 from zoo.evaluate.table import Rows, plain, rows_of_sets
 
 CODERS = 100
-"""Random coders drawn for the comparison."""
+"""How many coders who vote at random are drawn for the comparison."""
 MISSING = -1
+"""The choice of a model whose two scores are equal, and of an annotator who prefers neither."""
 
 
 class Agreement(OfScorers):
@@ -36,46 +37,41 @@ class Agreement(OfScorers):
     """Whether a pair's prompt is part of both texts."""
 
     def read(self, spec: str) -> Any:
+        """The path of a file or folder of pairs; None for a dataset."""
         return Path(spec) if holds_pairs(spec) else None
 
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """Krippendorff's alpha (nominal) of the votes, the model's choices as one more annotator.
+        """Krippendorff's alpha (nominal) of the votes, with the model as one more annotator.
 
         The authors' script drops a model's ties, which shifts the choices after them to other
         pairs; here a tie is a missing value. Raises `InputError` where no set has votes.
         """
-        found = open_sets(data, split, limit)
-        # A set is judged where two annotators preferred a text of one pair, be it the same or not.
-        voted = [s for s in found.sets if (vote_counts(s.votes).sum(1) > 1).any()]
+        pair_sets = open_sets(data, split, limit)
+        # A set is judged if at least one pair has two votes, for the same text or not.
+        voted = [s for s in pair_sets.sets if (vote_counts(s.votes).sum(1) > 1).any()]
         if not voted:
             raise InputError(
                 "no test set here has votes of at least two annotators",
-                where=str(found.description["name"]),
+                where=str(pair_sets.description["name"]),
                 hint='give @lmvlm or @summeval, or JSON Lines with "votes": [1, 0, -1]',
             )
         scorers = self.scorers(model, seed)
         sets: dict[str, dict[str, Any]] = {}
         for each in voted:
-            own = {
-                name: agreement_on(each, *scores[:2], seed)
-                for name, scorer in scorers.items()
-                for scores in [score_pairs(each, scorer, self.prompt, whole=True)]
-            }
-            sets[each.name] = own.pop("")
-            if own:
-                alphas = {name: beside["alpha"] for name, beside in own.items()}
+            figures = {}
+            for name, scorer in scorers.items():
+                scores = score_pairs(each, scorer, self.prompt, whole=True)
+                figures[name] = agreement_on(each, scores.coherent, scores.other, seed)
+            sets[each.name] = figures.pop("")
+            if figures:
+                alphas = {name: of_rule["alpha"] for name, of_rule in figures.items()}
                 sets[each.name]["baselines"] = alphas
         result = Result(
             model=in_hand.about(model),
-            dataset=dict(found.description),
-            protocol={
-                "alpha": "nominal",
-                "ties": "missing",
-                "prompt": self.prompt,
-                "limit": limit,
-            },
+            dataset=dict(pair_sets.description),
+            protocol={"alpha": "nominal", "ties": "missing", "prompt": self.prompt, "limit": limit},
             examples=sum(each["pairs"] for each in sets.values()),
             metrics={"sets": sets, "resampled": "groups"},
             notes=[
@@ -90,21 +86,23 @@ class Agreement(OfScorers):
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
+        """Rows of alpha: the annotators alone, with a random coder, with the model, with a rule."""
         sets = result.metrics["sets"]
-        random = {name: plain(found["random"]["value"]) for name, found in sets.items()}
+        random = {name: plain(metrics["random"]["value"]) for name, metrics in sets.items()}
         return {
             "": {},
-            "annotators alone": {name: plain(found["people"]) for name, found in sets.items()},
+            "annotators alone": {name: plain(metrics["people"]) for name, metrics in sets.items()},
             "annotators and a random coder": random,
             **rows_of_sets(sets, "alpha", plain),
         }
 
 
 def agreement_on(
-    found: PairSet, coherent: np.ndarray, other: np.ndarray, seed: int
+    pair_set: PairSet, coherent: np.ndarray, other: np.ndarray, seed: int
 ) -> dict[str, Any]:
-    """Alpha of the people, with the model, and with a random coder in the model's place.
+    """Alpha of the people alone, with the model, and with a random coder in the model's place.
 
+    The model gives the scores `coherent [pairs]` and `other [pairs]`, and chooses the higher one.
     The intervals of alpha resample whole groups of pairs. A resample without a pair that two people
     judged has no alpha, and is counted as `skipped`.
 
@@ -112,54 +110,55 @@ def agreement_on(
     frequent: where `pos` is the text that most preferred, nearly every vote is 1, and alpha as
     published is low however well the people agree.
     """
-    people = vote_counts(found.votes)
+    people = vote_counts(pair_set.votes)
     chosen = np.where(coherent > other, 1, np.where(coherent < other, 0, MISSING))
     with_model = people + vote_counts([(int(choice),) for choice in chosen])
-    random = stream(seed, "zoo.evaluate.coder", found.name)
-    coders = [
+    random = stream(seed, "zoo.evaluate.coder", pair_set.name)
+    by_chance = [
         alpha(people + np.eye(2, dtype=np.int64)[random.integers(0, 2, len(people))])
         for _ in range(CODERS)
     ]
     majority = np.sign(people[:, 1] - people[:, 0])
     decided = majority != 0
     right = np.sign(coherent - other)[decided] == majority[decided]
-    _, group = np.unique(found.groups, return_inverse=True)
+    _, group = np.unique(pair_set.groups, return_inverse=True)
     units = int(group.max()) + 1
-    drawn = list(whole_units(units, seed, f"alpha.{found.name}"))
+    samples = list(whole_units(units, seed, f"alpha.{pair_set.name}"))
 
     def both_ways(counts: np.ndarray) -> float:
         return alpha(np.concatenate([counts, counts[:, ::-1]]))
 
     def with_interval(counts: np.ndarray) -> dict[str, Any]:
         comparable = counts.sum(1) > 1
-        usable = [times[group] for times in drawn if times[group][comparable].any()]
-        bounds = ci_and_units(units, (alpha(np.repeat(counts, times, axis=0)) for times in usable))
-        return {"value": alpha(counts), **bounds, "skipped": len(drawn) - len(usable)}
+        usable = [times[group] for times in samples if times[group][comparable].any()]
+        resampled = (alpha(np.repeat(counts, times, axis=0)) for times in usable)
+        skipped = len(samples) - len(usable)
+        return {"value": alpha(counts), **ci_and_units(units, resampled), "skipped": skipped}
 
     return {
         "alpha": with_interval(with_model),
         "both_ways": both_ways(with_model),
         "people": {**with_interval(people), "both_ways": both_ways(people)},
-        "random": {"value": float(np.mean(coders)), "range": interval(np.array(coders))},
+        "random": {"value": float(np.mean(by_chance)), "range": interval(np.array(by_chance))},
         "majority_accuracy": float(right.mean()) if decided.any() else 0.0,
         "ties": int((chosen == MISSING).sum()),
-        "pairs": len(found.pairs),
-        "identical": found.identical,
-        "annotators": max(len(pair.votes) for pair in found.pairs),
+        "pairs": len(pair_set.pairs),
+        "identical": pair_set.identical,
+        "annotators": max(len(pair.votes) for pair in pair_set.pairs),
         "preferred_pos": float(people[:, 1].sum() / people.sum()),
     }
 
 
 def vote_counts(votes: Sequence[Sequence[int]]) -> np.ndarray:
-    """How often each pair got a 0 and a 1, `[pairs, 2]`; other votes are missing values."""
+    """The numbers of votes 0 and of votes 1 of each pair, `[pairs, 2]`; other votes are missing."""
     return np.array([[list(row).count(0), list(row).count(1)] for row in votes], np.int64)
 
 
 def alpha(counts: np.ndarray) -> float:
-    """Krippendorff's alpha (nominal) from `counts [pairs, values]`.
+    """Krippendorff's alpha (nominal) from `counts [pairs, values]`, the votes for each value.
 
-    1 where all that can be compared is one value: nobody disagrees. Raises `DiscorporaError`
-    without the library krippendorff.
+    It is 1 where all pairs with two votes have one value, since nobody disagrees. Raises
+    `DiscorporaError` without the library krippendorff.
     """
     library = require("krippendorff", "eval", "for Krippendorff's alpha")
     comparable = counts[counts.sum(1) > 1]

@@ -1,8 +1,8 @@
 """Models that predict the label of two texts, and their figures.
 
-Such a model's class is registered with `AutoModelForSequenceClassification` and has
-`encode_pairs(one, two, tokenizer, limit, labels) -> Rows`; where `AutoTokenizer` does not read its
-vocabulary, also `read_tokenizer(folder, config)`.
+Such a model's class is registered with `AutoModelForSequenceClassification` and has a method
+`encode_pairs(one, two, tokenizer, limit, labels) -> EncodedPairs`. If `AutoTokenizer` cannot read
+its vocabulary, it also has `read_tokenizer(folder, config)`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from zoo.loading import load_tokenizer, model_type
 from zoo.modeling import best_device, label_count
 
 
-class Rows(Protocol):
-    """Encoded rows that know their lengths and how to become a batch.
+class EncodedPairs(Protocol):
+    """Encoded pairs of texts, with their lengths and a method that makes batches of them.
 
     `truncated` counts the texts that were cut.
     """
@@ -43,9 +43,9 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class PairClassifier:
-    """A model in hand that predicts the label of two texts, with what turns texts into its input.
+    """A model object that predicts the label of two texts, and its tokenizer.
 
-    `folder` is where it is from, a folder or a Hub id.
+    `folder` is the folder or Hub id that it was loaded from.
     """
 
     model: Any
@@ -70,37 +70,39 @@ class PairClassifier:
 
     @property
     def model_type(self) -> str:
+        """The `model_type` of the model's configuration."""
         return str(self.model.config.model_type)
 
     @property
     def labels(self) -> list[str]:
+        """The names of the labels by their number."""
         return [self.model.config.id2label[i] for i in range(label_count(self.model.config))]
 
     def rows(
         self, one: Sequence[str], two: Sequence[str], labels: np.ndarray | None = None
-    ) -> Rows:
-        """Pairs of sentences as the model takes them; `truncated` counts those that were cut."""
+    ) -> EncodedPairs:
+        """Encode pairs, whose first texts are `one` and whose second texts are `two`."""
         limit = getattr(self.tokenizer, "model_max_length", 0)
-        rows: Rows = self.model.encode_pairs(one, two, self.tokenizer, limit, labels=labels)
+        rows: EncodedPairs = self.model.encode_pairs(one, two, self.tokenizer, limit, labels=labels)
         return rows
 
-    def predict(self, rows: Rows) -> np.ndarray:
-        """The most probable label of each row, `[rows]`."""
+    def predict(self, rows: EncodedPairs) -> np.ndarray:
+        """The number of the most probable label of each row, `[rows]`."""
         return predict(self.model, rows, self.batch_size)
 
     def probabilities(
         self, pairs: Sequence[tuple[str, str]], batch_size: int | None = None
     ) -> np.ndarray:
         """The probability of each label, `[pairs, labels]`; a row sums to 1."""
-        one, two = [s1 for s1, _ in pairs], [s2 for _, s2 in pairs]
-        scores = logits(self.model, self.rows(one, two), batch_size or self.batch_size)
+        rows = self.rows([first for first, _ in pairs], [second for _, second in pairs])
+        scores = logits(self.model, rows, batch_size or self.batch_size)
         return torch.from_numpy(scores).double().softmax(-1).numpy()
 
 
 def as_classifier(model: Any) -> PairClassifier | None:
-    """A model in hand as a classifier of two texts; None for one that is none.
+    """Return a model object as a classifier of two texts; None if it cannot classify them.
 
-    The tokenizer of a model of this zoo is that of the folder or Hub id that it was loaded from.
+    A model of this zoo gets the tokenizer of the folder or Hub id that it was loaded from.
     """
     if isinstance(model, PairClassifier):
         return model
@@ -111,33 +113,33 @@ def as_classifier(model: Any) -> PairClassifier | None:
 
 
 def classifier_class(folder: str | Path) -> Any:
-    """The class of a model that predicts the label of two texts; None for any other model."""
+    """The class of the model in `folder` if it predicts the label of two texts, or else None."""
     return class_with("encode_pairs", AutoModelForSequenceClassification, str(folder))
 
 
-def predict(model: PreTrainedModel, rows: Rows, batch_size: int = 256) -> np.ndarray:
-    """The most probable class of each row, `[rows]`."""
+def predict(model: PreTrainedModel, rows: EncodedPairs, batch_size: int = 256) -> np.ndarray:
+    """The number of the most probable class of each row, `[rows]`."""
     return logits(model, rows, batch_size).argmax(-1)
 
 
 @torch.inference_mode()
-def logits(model: PreTrainedModel, rows: Rows, batch_size: int = 256) -> np.ndarray:
-    """The model's logits of each row, `[rows, classes]`; batches hold rows of like length.
+def logits(model: PreTrainedModel, rows: EncodedPairs, batch_size: int = 256) -> np.ndarray:
+    """The model's logits of each row, `[rows, classes]`; batches hold rows of similar length.
 
-    Raises `InputError` if one is NaN: the first class would be answered.
+    Raises `InputError` if a logit is NaN or infinite, since the first class would be answered.
     """
     model.eval()
-    found = np.zeros((len(rows), label_count(model.config)), np.float32)
+    values = np.zeros((len(rows), label_count(model.config)), np.float32)
     for numbers, batch in batches_of(rows, batch_size, next(model.parameters()).device):
         batch.pop("labels", None)
-        found[numbers] = model(**batch).logits.float().cpu().numpy()
-    return finite(found, "the model gives logits", hint="its weights are damaged: train it anew")
+        values[numbers] = model(**batch).logits.float().cpu().numpy()
+    return finite(values, "the model gives logits", hint="its weights are damaged: train it anew")
 
 
 def batches_of(
-    rows: Rows, size: int, device: torch.device
+    rows: EncodedPairs, size: int, device: torch.device
 ) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
-    """All rows in batches of like length, the longest first: their numbers, and the batch."""
+    """Yield all rows in batches of similar length, the longest first: row numbers and batch."""
     order = np.argsort(-rows.lengths(), kind="stable")
     starts = range(0, len(order), size)
     for start in track(starts, "batches", total=len(starts)):
@@ -149,15 +151,16 @@ def batches_of(
 def report(
     gold: np.ndarray, predicted: np.ndarray, names: Sequence[str], seed: int
 ) -> dict[str, Any]:
-    """Accuracy and unweighted F1 with bootstrap intervals (over rows), and each class's scores.
+    """The metrics of a classifier from the classes `gold [rows]` and `predicted [rows]`.
 
-    The unweighted F1 is the mean over the classes that occur in `gold`. Beside them stands the
-    majority baseline: the most frequent class of `gold` for every row.
+    Accuracy and unweighted F1 (the mean over the classes that occur in `gold`) have bootstrap
+    intervals over rows. Each class has its own scores. The majority baseline answers the most
+    frequent class of `gold` for every row.
     """
     confusion = confusion_matrix(gold, predicted, len(names))
-    often = int(confusion.sum(1).argmax())
+    most_frequent = int(confusion.sum(1).argmax())
     majority = np.zeros_like(confusion)
-    majority[:, often] = confusion.sum(1)
+    majority[:, most_frequent] = confusion.sum(1)
     return {
         "rows": len(gold),
         "accuracy": scores.figure_of_confusion(confusion, accuracy, seed, "accuracy"),
@@ -165,7 +168,7 @@ def report(
         "per_class": scores.per_class(confusion, names),
         "weighted_average": scores.weighted_average(confusion),
         "majority": {
-            "class": names[often],
+            "class": names[most_frequent],
             "accuracy": accuracy(majority),
             "f1": macro_f1(majority),
         },

@@ -1,4 +1,8 @@
-"""The pictures of results: confusion matrices, what two of them share (A.4), layers (figure 8)."""
+"""The pictures of results: confusion matrices, the accuracy of layers, and a comparison.
+
+The comparison tells how far two models confuse the same markers (Nie, Bennett and Goodman 2019,
+appendix A.4).
+"""
 
 from __future__ import annotations
 
@@ -21,22 +25,22 @@ from zoo.evaluate.table import csv_text
 from zoo.training.data import check_labels
 
 FLOOR = 1e-3
-"""The share below which all cells look alike, on the log scale of the pictures."""
+"""The smallest share that the log scale of the pictures shows; smaller ones look like it."""
 PRIOR = 0.5
-"""Added to each cell, so that a confusion that never happened has a logarithm."""
+"""The count that is added to each cell, so that a zero has a logarithm."""
 
 
-def write(stem: Path, found: Mapping[str, Any]) -> None:
-    """`STEM.csv`, `STEM.svg` and `STEM.png` of a result's confusion matrix.
+def write(stem: Path, confusion: Mapping[str, Any]) -> None:
+    """Write a result's confusion matrix as `STEM.csv`, `STEM.svg` and `STEM.png`.
 
-    The CSV file has counts, a row for a gold class. The pictures have the share of each gold class
-    predicted as each class, on a log scale (figures 5 and 6); as in the paper, classes stand from
-    the least frequent to the most frequent.
+    The CSV file has counts, a row for a gold class. The pictures show which share of each gold
+    class is predicted as each class, on a log scale (figures 5 and 6). As in the paper, the classes
+    are in the order of their frequency, the least frequent first.
     """
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
-    counts, names = np.array(found["gold_by_predicted"]), found["classes"]
+    counts, names = np.array(confusion["gold_by_predicted"]), confusion["classes"]
     rows = ([name, *row] for name, row in zip(names, counts.tolist(), strict=True))
     write_csv(stem, ["gold \\ predicted", *names], rows)
     order = np.argsort(counts.sum(1), kind="stable")
@@ -55,9 +59,10 @@ def write(stem: Path, found: Mapping[str, Any]) -> None:
 
 
 def write_layers(layers: Mapping[str, Any], stem: Path) -> None:
-    """The accuracy of each layer: `STEM.csv`, a row a layer, and a heat map: `.svg` and `.png`.
+    """Write the accuracy of each layer as `STEM.csv` and as a heat map, `STEM.svg` and `STEM.png`.
 
-    As in figure 8, colours are standardised in each column.
+    A row is a layer, a column a task. As in figure 8 of DiscoEval's paper, a colour tells how far
+    an accuracy is from its column's mean, in standard deviations.
     """
     from matplotlib.figure import Figure
 
@@ -82,6 +87,7 @@ def write_layers(layers: Mapping[str, Any], stem: Path) -> None:
 
 
 def write_csv(stem: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a CSV file `STEM.csv`."""
     write_text(stem.with_name(f"{stem.name}.csv"), csv_text(header, rows))
 
 
@@ -91,7 +97,7 @@ def save_pictures(
     """Write a matplotlib figure as SVG and PNG; the same figure gives the same bytes."""
     from matplotlib import rc_context
 
-    # A fixed salt and no date, which would change from run to run.
+    # Without a fixed salt, and with a date, the bytes would change from run to run.
     with rc_context({"svg.hashsalt": "discorpora", "svg.fonttype": "none"}):
         for kind in kinds:
             content = io.BytesIO()
@@ -101,13 +107,13 @@ def save_pictures(
                 partial.write_bytes(content.getvalue())
 
 
-# What two confusion matrices share (appendix A.4).
+# The comparison of two confusion matrices (appendix A.4).
 
 HINT = "make it with: discorpora evaluate dissent --model MODEL --data DATA --json FILE"
 
 
 class Confusion(BaseModel):
-    """Counts by gold class (rows) and predicted class."""
+    """A result's confusion matrix: counts by gold class (rows) and predicted class (columns)."""
 
     classes: Annotated[tuple[str, ...], Field(min_length=1)]
     gold_by_predicted: tuple[tuple[Annotated[int, Field(ge=0)], ...], ...]
@@ -122,12 +128,13 @@ class Confusion(BaseModel):
 
 @dataclass(frozen=True)
 class Regression:
-    """What is common to two confusion matrices: the regression of A.4.
+    """How well the confusions of one model predict those of another: the regression of A.4.
 
-    Each cell is the log share of its gold marker's rows. Those of the unbalanced model are
-    predicted linearly from the log frequency of the marker that it answered; what is left, the
-    `residuals`, predicts the `balanced` model's cells. `r2`, `f` with (1, cells - 2) degrees of
-    freedom and `p` are of that second line; `frequency_r2` is of the first.
+    A cell is the log of the share of a gold marker's rows that got some predicted marker. A first
+    line predicts the cells of the model of unbalanced data from the log frequency of the predicted
+    marker. A second line predicts the `balanced` model's cells from the `residuals` of the first.
+    `r2`, `f` with (1, cells - 2) degrees of freedom, `p`, `slope` and `intercept` are of the second
+    line, `frequency_r2` is of the first.
     """
 
     r2: float
@@ -143,23 +150,23 @@ class Regression:
 
 
 def compare_files(unbalanced: Path, balanced: Path, stem: Path) -> None:
-    """Whether a model of unbalanced and one of balanced data confuse the same markers.
+    """Compare the confusions of a model of unbalanced data and of one of balanced data.
 
-    The two files are results of the suite `dissent` on the same rows. Writes `STEM.json`,
-    `STEM.csv` (a line for each pair of markers), `STEM.svg` and `STEM.png`. Raises `InputError` if
-    a file holds no such result, if their markers differ, or they are of other rows.
+    The two files are results of the suite `dissent` on the same rows. Writes the regression as
+    `STEM.json`, `STEM.csv` (a line for each pair of markers), `STEM.svg` and `STEM.png`. Raises
+    `InputError` if a file is no such result, or if the markers or the rows differ.
     """
     results, matrices, judged = [], [], []
     for path in (unbalanced, balanced):
-        found = Result.of({"metrics": {}, **read_results(path)})
-        about = found.dataset if isinstance(found.dataset, Mapping) else {}
+        result = Result.of({"metrics": {}, **read_results(path)})
+        about = result.dataset if isinstance(result.dataset, Mapping) else {}
         data = ", ".join(f"{key} {about.get(key, '?')}" for key in ("name", "config", "revision"))
-        judged.append(f"{data}, split {found.split}")
-        matrix = found.metrics.get("confusion")
+        judged.append(f"{data}, split {result.split}")
+        matrix = result.metrics.get("confusion")
         matrices.append(record_of(Confusion, matrix, f"{path}: metrics.confusion", HINT))
-        results.append(found)
-    one, two = matrices
-    check_labels([*one.classes], [*two.classes], "confusion", "first result", "second result")
+        results.append(result)
+    classes = [[*matrix.classes] for matrix in matrices]
+    check_labels(classes[0], classes[1], "confusion", "first result", "second result")
     counts = [np.array(each.gold_by_predicted) for each in matrices]
     if judged[0] != judged[1] or counts[0].sum(1).tolist() != counts[1].sum(1).tolist():
         raise InputError(
@@ -167,15 +174,18 @@ def compare_files(unbalanced: Path, balanced: Path, stem: Path) -> None:
             where=" | ".join(dict.fromkeys(judged)),
             hint="evaluate both models with the same --data, --split and --limit",
         )
-    regression = compare(counts[0], counts[1], one.classes)
+    regression = compare(counts[0], counts[1], classes[0])
     write_regression(regression, stem)
-    models = [found.model.get("name", "") for found in results]
+    models = [result.model.get("name", "") for result in results]
     about = {**asdict(regression), "models": models, "dataset": results[0].dataset}
     write_json(stem.with_name(f"{stem.name}.json"), about)
 
 
 def compare(unbalanced: np.ndarray, balanced: np.ndarray, names: Sequence[str]) -> Regression:
-    """Of two matrices `[gold, predicted]` of counts. Markers without a gold row are left out."""
+    """The regression of two matrices of counts `[gold, predicted]`, with the markers' `names`.
+
+    Markers without a gold row are left out. Raises `InputError` if all frequencies are equal.
+    """
     from scipy.stats import linregress
 
     present = np.flatnonzero((unbalanced.sum(1) > 0) & (balanced.sum(1) > 0))
@@ -188,45 +198,45 @@ def compare(unbalanced: np.ndarray, balanced: np.ndarray, names: Sequence[str]) 
         )
     cells = [counts[np.ix_(present, present)] + PRIOR for counts in (unbalanced, balanced)]
     first, second = (np.log(part / part.sum(1, keepdims=True)).ravel() for part in cells)
-    answered = np.tile(frequency, len(frequency))
-    line = linregress(answered, first)
-    residuals = first - (line.intercept + line.slope * answered)
-    found = linregress(residuals, second)
-    r2, freedom = float(found.rvalue**2), len(residuals) - 2
+    of_predicted = np.tile(frequency, len(frequency))
+    frequency_line = linregress(of_predicted, first)
+    residuals = first - (frequency_line.intercept + frequency_line.slope * of_predicted)
+    line = linregress(residuals, second)
+    r2, freedom = float(line.rvalue**2), len(residuals) - 2
     f = r2 / max(1 - r2, 1e-12) * freedom
     return Regression(
         r2=r2,
         f=float(f),
         freedom=(1, freedom),
-        p=float(found.pvalue),
-        slope=float(found.slope),
-        intercept=float(found.intercept),
-        frequency_r2=float(line.rvalue**2),
+        p=float(line.pvalue),
+        slope=float(line.slope),
+        intercept=float(line.intercept),
+        frequency_r2=float(frequency_line.rvalue**2),
         markers=[names[marker] for marker in present.tolist()],
         residuals=residuals.tolist(),
         balanced=second.tolist(),
     )
 
 
-def write_regression(found: Regression, stem: Path) -> None:
-    """`STEM.csv`, `STEM.svg`, `STEM.png`: the cells, and the line through them."""
+def write_regression(line: Regression, stem: Path) -> None:
+    """Write the cells and the line through them as `STEM.csv`, `STEM.svg` and `STEM.png`."""
     from matplotlib.figure import Figure
 
-    cells = zip(product(found.markers, repeat=2), found.residuals, found.balanced, strict=True)
+    cells = zip(product(line.markers, repeat=2), line.residuals, line.balanced, strict=True)
     rows = [(*markers, f"{x:.6f}", f"{y:.6f}") for markers, x, y in cells]
     write_csv(stem, ["gold", "predicted", "residual_unbalanced", "log_share_balanced"], rows)
-    p = "< 0.001" if found.p < 1e-3 else f"= {found.p:.3f}"
+    p = "< 0.001" if line.p < 1e-3 else f"= {line.p:.3f}"
     figure = Figure(figsize=(6, 5), layout="constrained")
     axes = figure.add_subplot(
         xlabel="unbalanced: residual of the log share",
         ylabel="balanced: log share",
-        title=f"R² = {found.r2:.3f}, F(1,{found.freedom[1]}) = {found.f:.1f}, p {p}",
+        title=f"R² = {line.r2:.3f}, F(1,{line.freedom[1]}) = {line.f:.1f}, p {p}",
     )
-    own = np.eye(len(found.markers), dtype=bool).ravel()
-    x, y = np.array(found.residuals), np.array(found.balanced)
-    axes.scatter(x[~own], y[~own], s=12, label="confused")
-    axes.scatter(x[own], y[own], s=18, marker="s", label="right")
+    diagonal = np.eye(len(line.markers), dtype=bool).ravel()
+    x, y = np.array(line.residuals), np.array(line.balanced)
+    axes.scatter(x[~diagonal], y[~diagonal], s=12, label="confused")
+    axes.scatter(x[diagonal], y[diagonal], s=18, marker="s", label="right")
     ends = np.array([x.min(), x.max()])
-    axes.plot(ends, found.intercept + found.slope * ends, color="black", linewidth=1)
+    axes.plot(ends, line.intercept + line.slope * ends, color="black", linewidth=1)
     axes.legend()
     save_pictures(figure, stem)

@@ -1,11 +1,12 @@
-"""Frozen sentence encoders: any backbone, a function or ready arrays, as texts to vectors.
+"""Frozen sentence encoders of texts: any backbone, a function, or ready arrays.
 
-A frozen transformer or BiLSTM gives several representations from one pass. `K` is a layer, 0 the
-embeddings:
+A frozen transformer or BiLSTM gives several representations of a text from one pass. `K` is a
+layer, 0 the embeddings:
 
     mean, mean:K    the mean over the real tokens of the last layer, or of layer K
     cls, cls:K      the vector of the [CLS] token
-    cls_mean        the [CLS] token's, averaged over all layers and the embeddings (DiscoEval 5.1)
+    cls_mean        the mean of the [CLS] token's vectors over all layers and the embeddings
+                    (DiscoEval, section 5.1)
     pooled          the model's own sentence vector: BERT's pooler, the BiLSTM's max-pool
 """
 
@@ -30,23 +31,23 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 Text = str | tuple[str, str]
-"""One text, or two that are encoded together."""
+"""One text, or a pair of texts that are encoded together."""
 
 NAMES = ("mean", "cls", "cls_mean", "pooled")
 AUTO = "auto"
 EMPTY = "."
-"""What stands in for a text without a word, as in the released DiscoEval code."""
+"""The text that replaces an empty one, as in the released DiscoEval code."""
 SHARD = 4096
-"""Texts that are encoded before their vectors are written."""
+"""The number of texts that are encoded before their vectors are written."""
 LENGTH = "length"
-"""Kept beside the vectors: a text's tokens before it was cut, `[texts, 1]`."""
+"""The cache's name for the number of a text's tokens before it was cut, `[texts, 1]`."""
 
 
 class Vectors:
     """A function of a list of texts that returns `[texts, dim]`, as a model for the suites.
 
-    Two texts go to it joined by a space, or as they are where it `takes_pairs`. `name` is what
-    results call it, by default the function's.
+    It gets a pair of texts joined by a space, or as a pair if it `takes_pairs`. `name` is its name
+    in results, by default the function's own.
     """
 
     representation = ""
@@ -59,27 +60,28 @@ class Vectors:
         self.layers, self.trained_with, self.has_pooler = 0, "", False
 
     def describe(self) -> dict[str, Any]:
+        """What a result says of the model."""
         return {"name": self.name}
 
     def named(self, representation: str) -> str:
-        """There is no choice of representations."""
+        """The name of the function's only representation, ""."""
         return ""
 
     def vectors(
         self, texts: Sequence[Text], representations: Sequence[str]
     ) -> dict[str, np.ndarray]:
-        """The function's vectors, `[texts, dim]`, under each name."""
+        """The function's vectors, `[texts, dim]`, the same for each representation."""
         return dict.fromkeys(representations, self.encode(texts))
 
     def encode(self, texts: Sequence[Any]) -> np.ndarray:
-        """Each distinct text goes to the function once, the longest first."""
+        """The vectors of `texts`, `[texts, dim]`; the function gets each distinct text once."""
         if not self.takes_pairs:
             texts = [text if isinstance(text, str) else " ".join(text) for text in texts]
         distinct = sorted(dict.fromkeys(texts), key=len, reverse=True)
-        found = self.function(distinct)
-        if hasattr(found, "detach"):  # a tensor, which may have a gradient or be on a GPU
-            found = found.detach().float().cpu()
-        vectors = np.asarray(found, np.float32)
+        output = self.function(distinct)
+        if hasattr(output, "detach"):  # a tensor, which may have a gradient or be on a GPU
+            output = output.detach().float().cpu()
+        vectors = np.asarray(output, np.float32)
         if vectors.ndim != 2 or len(vectors) != len(distinct):
             raise InputError(
                 f"{len(distinct)} texts gave an array of shape {vectors.shape}",
@@ -91,10 +93,10 @@ class Vectors:
 
 
 def as_encoder(model: Any) -> SentenceEncoder | None:
-    """A model in hand as an encoder; None for one that gives no vectors.
+    """Return a model object as an encoder; None if it gives no vectors.
 
-    It is an encoder of this module, a `SentenceTransformer` (or another object with `encode`), a
-    model of transformers or of the zoo, or a `PairClassifier`, whose backbone is taken.
+    Encoders are those of this module, a `SentenceTransformer` (or another object with `encode`),
+    and the backbones of a model of transformers, of a model of the zoo, and of a `PairClassifier`.
     """
     if isinstance(model, BackboneEncoder | Vectors):
         return model
@@ -105,27 +107,28 @@ def as_encoder(model: Any) -> SentenceEncoder | None:
 
 
 def encoder_of(model: Any, name: str = "") -> SentenceEncoder:
-    """As `as_encoder`; also of a function of texts, or of arrays by text, which `name` names."""
+    """Return a model object, a function of texts, or a mapping of texts to vectors, as encoder."""
     if isinstance(model, Mapping):  # a vector for each of `zoo.evaluate.discoeval.texts`
         name = name or "arrays"
 
-        def known(text: Any) -> Any:
+        def vector(text: Any) -> Any:
             if text not in model:
                 hint = "give a vector for each of discoeval.texts(DATA, options, limit=...)"
                 raise InputError(f"no vector for the text {text!r}", where=name, hint=hint)
             return model[text]
 
-        return Vectors(lambda texts: [*map(known, texts)], name, takes_pairs=True)
+        return Vectors(lambda texts: [*map(vector, texts)], name, takes_pairs=True)
     return as_encoder(model) or Vectors(model, name)
 
 
 def load_frozen(
     kind: Any, name: str, dtype: str = "float32", *, optional: str = ""
 ) -> tuple[Any, Any, list[str]]:
-    """A model of the Auto class `kind`, its tokenizer, and the weights that its files lack.
+    """Load a model of the Auto class `kind` for evaluation.
 
-    These are all of the part `optional`. Raises `InputError` for a model of another kind, one that
-    lacks other weights, or in a pickle.
+    Returns the model, its tokenizer, and the names of the weights that its files lack, which are
+    all of the part `optional`. Raises `InputError` for a model of another kind, with other weights
+    missing, or in a pickle.
     """
     import torch
 
@@ -143,29 +146,29 @@ def load_frozen(
 
 
 def class_with(method: str, auto: Any, name: str) -> Any:
-    """The class that the Auto class `auto` has for a model, if it has the method; else None."""
+    """The class that `auto`, an Auto class, has for the model `name`; None if it lacks `method`."""
     from transformers import CONFIG_MAPPING
 
     import zoo
     from zoo.loading import model_type
 
     zoo.register(name)
-    named = model_type(name)
-    if named not in CONFIG_MAPPING:
+    type_name = model_type(name)
+    if type_name not in CONFIG_MAPPING:
         return None
-    kind = auto._model_mapping.get(CONFIG_MAPPING[named], None)
+    kind = auto._model_mapping.get(CONFIG_MAPPING[type_name], None)
     return kind if hasattr(kind, method) else None
 
 
 class BackboneEncoder:
     """A frozen transformer or BiLSTM with its tokenizer; `load_encoder` opens one.
 
-    Any backbone that `AutoModel` loads; of the zoo's own models it is the `backbone` or `encoder`
-    inside, and of T5 the encoder. `auto` is the mean of the last layer's tokens, or the model's own
-    vector where it has no layers to read. `cache` is a folder for the vectors of this very model.
+    It is any backbone that `AutoModel` loads, the `backbone` or `encoder` inside a model of the
+    zoo, or the encoder of T5. The representation `auto` is the mean of the last layer's tokens, or
+    the model's own vector if it has no layers to read. `cache` is a folder for its vectors.
 
-    `tokens` counts the real tokens that were encoded (not those of vectors from the cache).
-    `trained_with`: "mean" for a model of the zoo whose objective saw the mean of a text's tokens.
+    `tokens` counts the real tokens that were encoded (vectors from the cache add none).
+    `trained_with` is "mean" for a model of the zoo that was trained on the mean of a text's tokens.
     """
 
     def __init__(
@@ -192,15 +195,15 @@ class BackboneEncoder:
         self.representation = self.named(representation)
         self.name, self.batch_tokens = name or type(model).__name__, batch_tokens
         self.pooling = pooling_of(encoder.config, self.tokenizer)
-        place = cache and cache.with_name(f"{cache.name}-{encoder.dtype}-{self.max_tokens}")
-        self.cache = VectorCache(place)
+        variant = cache and cache.with_name(f"{cache.name}-{encoder.dtype}-{self.max_tokens}")
+        self.cache = VectorCache(variant)
         self.tokens = 0
         self._cut: set[bytes] = set()
         warn_of_padding(self.model)
 
     @property
     def truncated(self) -> int:
-        """How many distinct texts were longer than the model takes; the rest of each is lost."""
+        """The number of distinct texts that were cut, since the model takes no longer ones."""
         return len(self._cut)
 
     def describe(self) -> dict[str, Any]:
@@ -215,15 +218,19 @@ class BackboneEncoder:
 
     @property
     def has_pooler(self) -> bool:
+        """Whether the model has a sentence vector of its own, `pooled`."""
         return getattr(self.model, "pooler", None) is not None
 
     @property
     def layers(self) -> int:
-        """How many layers have hidden states to read, besides the embeddings (0: none)."""
+        """The number of layers with hidden states to read, the embeddings not counted."""
         return int(getattr(self.model.config, "num_hidden_layers", 0) or 0)
 
     def named(self, representation: str) -> str:
-        """The representation in full. Raises `ConfigError` for one that the model has not."""
+        """The representation's name, with `auto` replaced by what it stands for.
+
+        Raises `ConfigError` for a representation that the model does not have.
+        """
         if representation == AUTO:
             return "mean" if self.layers else "pooled"
         layers = [f"{name}:{layer}" for name in ("mean", "cls") for layer in range(self.layers + 1)]
@@ -237,45 +244,46 @@ class BackboneEncoder:
         return representation
 
     def encode(self, texts: Sequence[Text]) -> np.ndarray:
-        """The vectors of `texts`, `[texts, dim]`, as float32; a pair is encoded as one input."""
+        """The float32 vectors of `texts`, `[texts, dim]`; a pair is encoded as one input."""
         return self.vectors(texts, [self.representation])[self.representation]
 
     def vectors(
         self, texts: Sequence[Text], representations: Sequence[str]
     ) -> dict[str, np.ndarray]:
-        """Several representations from one pass: `[texts, dim]` each.
+        """Several representations of `texts` from one pass, `[texts, dim]` each.
 
-        Every distinct text that the cache does not know is encoded once, in shards and batches of
-        texts of like length.
+        Each distinct text that the cache does not have is encoded once, in shards and batches of
+        texts of similar length.
         """
         names = [self.named(name) for name in representations]
         keys = {text: digest(text) for text in dict.fromkeys(texts)}
         known = {name: self.cache.of(name) for name in (*names, LENGTH)}
-        missing = [t for t, key in keys.items() if any(key not in of for of in known.values())]
+        missing = [
+            text for text, key in keys.items() if any(key not in each for each in known.values())
+        ]
         ids, lengths = self.tokenize(missing)
         order = np.argsort(lengths, kind="stable").tolist()
-        with reported("texts", len(order)) as whole:
+        with reported("texts", len(order)) as progress:
             for start in range(0, len(order), SHARD):
-                part = order[start : start + SHARD]
-                encoded = self.encode_ids([ids[at] for at in part], names, whole)
-                new = {**encoded, LENGTH: lengths[part, None]}
-                coded = [keys[missing[at]] for at in part]
-                for name, vectors in new.items():
-                    known[name].update(zip(coded, vectors, strict=True))
-                self.cache.put(coded, new)
-        long = (key for key in keys.values() if known[LENGTH][key][0] > self.max_tokens)
-        self._cut.update(long)
+                rows = order[start : start + SHARD]
+                encoded = self.encode_ids([ids[row] for row in rows], names, progress)
+                new_vectors = {**encoded, LENGTH: lengths[rows, None]}
+                new_keys = [keys[missing[row]] for row in rows]
+                for name, vectors in new_vectors.items():
+                    known[name].update(zip(new_keys, vectors, strict=True))
+                self.cache.put(new_keys, new_vectors)
+        self._cut.update(key for key in keys.values() if known[LENGTH][key][0] > self.max_tokens)
         return {name: np.array([known[name][keys[text]] for text in texts]) for name in names}
 
     def tokenize(self, texts: Sequence[Text]) -> tuple[list[dict[str, list[int]]], np.ndarray]:
-        """The ids of each text with special tokens, and their number before long ones are cut."""
+        """The tokenizer's values of each text, and its length before a long one is cut."""
         if not texts:
             return [], np.zeros(0, np.float32)
-        first = [_filled(text if isinstance(text, str) else text[0]) for text in texts]
-        second = None if isinstance(texts[0], str) else [_filled(text[1]) for text in texts]
-        found = self.tokenizer(first, second, verbose=False)
-        lengths = np.array([len(ids) for ids in found["input_ids"]], np.float32)
-        rows = [{name: found[name][row] for name in found} for row in range(len(texts))]
+        first = [_not_empty(text if isinstance(text, str) else text[0]) for text in texts]
+        second = None if isinstance(texts[0], str) else [_not_empty(text[1]) for text in texts]
+        columns = self.tokenizer(first, second, verbose=False)
+        lengths = np.array([len(ids) for ids in columns["input_ids"]], np.float32)
+        rows = [{name: columns[name][row] for name in columns} for row in range(len(texts))]
         for row in np.flatnonzero(lengths > self.max_tokens).tolist():
             other = second[row] if second else None
             limit = {"truncation": True, "max_length": self.max_tokens}
@@ -286,38 +294,39 @@ class BackboneEncoder:
         self,
         ids: Sequence[Mapping[str, Sequence[int]]],
         names: Sequence[str],
-        whole: Loop | None = None,
+        progress: Loop | None = None,
     ) -> dict[str, np.ndarray]:
-        """Vectors of tokenised texts, in batches of at most `batch_tokens` ids with padding.
+        """The vectors of tokenised texts by representation, `[texts, dim]` each.
 
-        `whole` is the progress of the texts of which these are a part. Raises `InputError` for
-        vectors with NaN or infinity.
+        A batch has at most `batch_tokens` ids with padding. `progress` counts all texts, of which
+        these may be a part. Raises `InputError` for vectors with NaN or infinity.
         """
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
-        lengths = [len(one["input_ids"]) for one in ids]
+        lengths = [len(text["input_ids"]) for text in ids]
         self.tokens += sum(lengths)
-        deep = any(name == "cls_mean" or ":" in name for name in names)
-        extra = {"output_hidden_states": True} if deep else {}
-        found: dict[str, np.ndarray] = {}
-        for rows in batches_by_length(lengths, self.batch_tokens, whole):
+        all_layers = any(name == "cls_mean" or ":" in name for name in names)
+        options = {"output_hidden_states": True} if all_layers else {}
+        vectors: dict[str, np.ndarray] = {}
+        for rows in batches_by_length(lengths, self.batch_tokens, progress):
             inputs = {}
             for key in ids[0]:  # padded on the right
-                fill = (self.tokenizer.pad_token_id or 0) if key == "input_ids" else 0
-                own = [torch.tensor(ids[row][key]) for row in rows]
-                inputs[key] = pad_sequence(own, True, fill).to(self.model.device)
+                padding = (self.tokenizer.pad_token_id or 0) if key == "input_ids" else 0
+                values = [torch.tensor(ids[row][key]) for row in rows]
+                inputs[key] = pad_sequence(values, True, padding).to(self.model.device)
             with torch.inference_mode():
-                output = self.model(**inputs, **extra)
+                output = self.model(**inputs, **options)
                 for name in names:
-                    read = self._read(output, inputs["attention_mask"], name).float().cpu().numpy()
-                    finite(read, f"the model gives vectors ({name})", self.name)
-                    found.setdefault(name, np.empty((len(ids), read.shape[1]), np.float32))
-                    found[name][rows] = read
-        return found
+                    tensor = self._representation(output, inputs["attention_mask"], name)
+                    batch = tensor.float().cpu().numpy()
+                    finite(batch, f"the model gives vectors ({name})", self.name)
+                    vectors.setdefault(name, np.empty((len(ids), batch.shape[1]), np.float32))
+                    vectors[name][rows] = batch
+        return vectors
 
-    def _read(self, output: Any, mask: Tensor, name: str) -> Tensor:
-        """One representation from a model's output: `[batch, dim]`."""
+    def _representation(self, output: Any, mask: Tensor, name: str) -> Tensor:
+        """The representation `name` of a batch, `[batch, dim]`, from the model's output."""
         import torch
 
         from zoo.backbones import pooled
@@ -336,8 +345,8 @@ class BackboneEncoder:
         if kind == "pooled":
             return states
         if kind == "cls_mean":
-            read = [pooled(layer.float(), mask, self.pooling) for layer in states]
-            return torch.stack(read).mean(0)
+            layers = [pooled(layer.float(), mask, self.pooling) for layer in states]
+            return torch.stack(layers).mean(0)
         states = states[int(number)] if number else states
         return pooled(states.float(), mask, "mean" if kind == "mean" else self.pooling)
 
@@ -350,10 +359,10 @@ def load_encoder(
     dtype: str = "float32",
     batch_tokens: int = 4096,
 ) -> BackboneEncoder:
-    """The encoder in a model folder or of a Hub id.
+    """Load the frozen encoder in a model folder or of a Hub id.
 
-    `cache` is a folder for the vectors of all models. Raises `InputError` for a folder without
-    safetensors or tokenizer.
+    `cache` is a folder for vectors, with a folder below it for each model. Raises `InputError` for
+    a model folder without safetensors or tokenizer.
     """
     import zoo
     from zoo.backbones import text_encoding
@@ -362,7 +371,7 @@ def load_encoder(
     zoo.register(name)
     kind = text_encoding(load_config(name))
     model, tokenizer, missing = load_frozen(kind, name, dtype, optional="pooler")
-    if missing:  # the pooler's weights were drawn at random
+    if missing:  # the pooler, whose weights were drawn at random
         getattr(model, "backbone", model).pooler = None
     key = model_key(name, getattr(model.config, "_commit_hash", None))
     return BackboneEncoder(
@@ -377,32 +386,33 @@ def load_encoder(
 
 
 SentenceEncoder = BackboneEncoder | Vectors
-"""Texts to vectors, `[texts, dim]`: all of them single texts, or all of them pairs."""
+"""An encoder of texts, all of them single or all of them pairs, to vectors `[texts, dim]`."""
 
 
-def _filled(text: str) -> str:
+def _not_empty(text: str) -> str:
     return text if text.strip() else EMPTY
 
 
 # Vectors on disk: each text of an encoder is encoded once, whichever suite asks for it.
 
 DIGEST = 16
+"""The number of bytes of a text's key."""
 SUFFIX = ".safetensors"
 DEFINING = ("*.safetensors", "config.json", "tokenizer*", "vocab*", "merges*", "*.model")
 """The files of a model folder on which its vectors depend."""
 
 
 def digest(text: Text) -> bytes:
-    """The key of a text, 16 bytes; a pair's differs from that of any single text."""
+    """The key of a text or pair in the cache, a hash of 16 bytes."""
     parts = [text] if isinstance(text, str) else text
-    coded = [part.encode("utf-8", "surrogatepass") for part in parts]
-    # The length goes first, so that no two lists of parts give the same bytes.
-    content = b"".join(b"%d:" % len(part) + part for part in coded)
+    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    # Each part starts with its length, so that no two lists of parts give the same bytes.
+    content = b"".join(b"%d:" % len(part) + part for part in encoded)
     return hashlib.sha256(content).digest()[:DIGEST]
 
 
 def model_key(model: str, commit: str | None) -> str:
-    """What the vectors depend on: the hash of a folder's files, or the Hub's commit."""
+    """A hash of a folder's files, or of a Hub id and its commit; "" without a commit."""
     if not Path(model).is_dir():
         return hashlib.sha256(f"{model}@{commit}".encode()).hexdigest() if commit else ""
     files = sorted({file for pattern in DEFINING for file in Path(model).glob(pattern)})
@@ -411,10 +421,10 @@ def model_key(model: str, commit: str | None) -> str:
 
 
 class VectorCache:
-    """Vectors by representation and text, under a folder that says what made them; or none.
+    """The vectors of a model on disk, by representation and text; without a folder it keeps none.
 
-    A representation is a folder of shards, each written by one rename: `keys [texts, 16]`, the
-    digests of the texts, and `vectors [texts, dim]`.
+    A representation is a folder of shards, each written by one rename. A shard has `keys
+    [texts, 16]`, the digests of the texts, and `vectors [texts, dim]`.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -422,27 +432,27 @@ class VectorCache:
         self._read: dict[str, dict[bytes, np.ndarray]] = {}
 
     def of(self, representation: str) -> dict[bytes, np.ndarray]:
-        """The known vectors of a representation by their texts' digests."""
+        """The vectors of a representation by the digests of their texts."""
         from safetensors.numpy import load_file
 
         if self.folder is None:
             return {}
-        known = self._read.setdefault(representation, {})
-        place = self.folder / representation.replace(":", "-")
-        for path in sorted(place.glob(f"*{SUFFIX}")) if not known else ():
+        vectors = self._read.setdefault(representation, {})
+        folder = self.folder / representation.replace(":", "-")
+        for path in sorted(folder.glob(f"*{SUFFIX}")) if not vectors else ():
             shard = load_file(path)
-            known.update(zip(map(bytes, shard["keys"]), shard["vectors"], strict=True))
-        return known
+            vectors.update(zip(map(bytes, shard["keys"]), shard["vectors"], strict=True))
+        return vectors
 
     def put(self, keys: Sequence[bytes], vectors: Mapping[str, np.ndarray]) -> None:
-        """Write `vectors[representation] [texts, dim]`; a killed run keeps the shards it wrote."""
+        """Write a shard of each representation's vectors `[texts, dim]` for the texts of `keys`."""
         from safetensors.numpy import save
 
         if self.folder is None:
             return
-        coded = np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), DIGEST)
-        name = f"{hashlib.sha256(coded.tobytes()).hexdigest()[:24]}{SUFFIX}"
+        key_bytes = np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), DIGEST)
+        name = f"{hashlib.sha256(key_bytes.tobytes()).hexdigest()[:24]}{SUFFIX}"
         for representation, values in vectors.items():
             with replacing(self.folder / representation.replace(":", "-") / name) as partial:
                 content = np.ascontiguousarray(values, np.float32)
-                partial.write_bytes(save({"keys": coded, "vectors": content}))
+                partial.write_bytes(save({"keys": key_bytes, "vectors": content}))

@@ -1,4 +1,4 @@
-"""What is known of a model in hand: its name, type, folder, transformer and tokenizer."""
+"""Facts about a model object: its name, type, folder, transformer and tokenizer."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import Any
 
 
 def folder_of(model: Any) -> str:
-    """The folder or Hub id that a model was loaded from, "" if there is none."""
+    """The folder or Hub id that a model object was loaded from, "" if there is none."""
     return str(getattr(model, "folder", "") or getattr(model, "name_or_path", "") or "")
 
 
 def name_of(model: Any) -> str:
-    """What results call a model: its own name, its folder's, or its class's."""
+    """The name of a model object in results: its `name`, its folder's name, or its class's."""
     name = getattr(model, "name", "") or Path(folder_of(model)).name
     return str(name or type(getattr(model, "model", model)).__name__)
 
 
 def type_of(model: Any) -> str:
-    """The `model_type` of a model, or its class."""
+    """The `model_type` of a model object or of its configuration, or else its class's name."""
     config = getattr(getattr(model, "model", model), "config", model)
     return str(getattr(model, "model_type", getattr(config, "model_type", type(model).__name__)))
 
 
 def about(model: Any) -> dict[str, str]:
-    """What a result says of a model: no path."""
+    """The name and type of a model object, as a result states them; they hold no path."""
     return {"name": name_of(model), "type": type_of(model)}
 
 
 def parts_of(model: Any) -> tuple[Any, Any] | None:
-    """The transformer of a model and its tokenizer; None for a model that is none.
+    """The transformer inside a model object and its tokenizer; None if it has no transformer.
 
-    Of a model without a tokenizer beside it, that of the place that it was loaded from.
+    A model without a `tokenizer` gets the tokenizer of the folder or Hub id that it is from.
     """
     from transformers import PreTrainedModel
 

@@ -1,4 +1,4 @@
-"""Language models as scorers of coherence, untrained for it: baselines beside every scorer.
+"""Language models as scorers of coherence without training for it: baselines beside a scorer.
 
     perplexity:MODEL    minus the log perplexity of the text (natural log)
     conditional:MODEL   the log-likelihood of each sentence given all that precede it: the mean over
@@ -29,13 +29,13 @@ from zoo.modeling import best_device
 from zoo.texts import Text, TextEncoder, as_sentences, batches_by_length, check_texts
 
 BATCH_TOKENS = 4096
-"""The most tokens at a time, padding included; a window longer than that is a batch of its own."""
+"""The most tokens of a batch, padding included; a longer window is a batch of its own."""
 NEXT = 0
-"""The class of "is the next sentence" in BERT's head."""
+"""The number of the class "is the next sentence" in BERT's head."""
 
 
 def load(kind: Any, name: str) -> tuple[Any, Any, int]:
-    """A model of the Auto class `kind`, its tokenizer, and the most tokens that it takes (0: any).
+    """Load a model of the Auto class `kind`, its tokenizer, and its limit of tokens (0: none).
 
     Raises `InputError` as `load_frozen` does.
     """
@@ -46,24 +46,25 @@ def load(kind: Any, name: str) -> tuple[Any, Any, int]:
 
 
 def windows(tokens: int, context: int) -> list[tuple[int, int, int]]:
-    """`(start, scored, end)` of each window over `tokens` ids: it scores ids `scored` to `end - 1`.
+    """Divide a text of `tokens` ids into windows `(start, scored, end)` of at most `context` ids.
 
-    Each id but the first is scored once. Windows overlap by half a context, so that an id is
-    predicted from all that precede it, or from at least `context // 2` of them.
+    A window reads the ids from `start` and scores those from `scored` to `end - 1`. Each id but the
+    first is scored once. Windows overlap by half a context, so that an id is predicted from all ids
+    before it, or from at least `context // 2` of them.
     """
-    found = [(0, 1, min(tokens, context))]
-    while (end := found[-1][2]) < tokens:
+    spans = [(0, 1, min(tokens, context))]
+    while (end := spans[-1][2]) < tokens:
         start = end - context // 2
-        found.append((start, end, min(tokens, start + context)))
-    return found
+        spans.append((start, end, min(tokens, start + context)))
+    return spans
 
 
 class CausalScorer:
-    """Scores texts by a causal language model, the mean log-probability of their tokens.
+    """Scores a text by the mean log-probability of its tokens under a causal language model.
 
-    They are averaged over all tokens (minus the log perplexity), or `by_sentence`: the mean over
-    sentences from the second on. Before a text stands the tokenizer's own start, or its
-    beginning- or end-of-text token (as lm-evaluation-harness does), so that the first word counts.
+    The mean is over all tokens (minus the log perplexity), or with `by_sentence` over the means of
+    the sentences from the second on. A text starts with the tokenizer's own start, or its
+    beginning- or end-of-text token (as in lm-evaluation-harness), so that the first word counts.
     """
 
     model_type = "baseline"
@@ -87,51 +88,52 @@ class CausalScorer:
             raise InputError("its tokenizer has no token to start a text with", where=name)
 
     def score(self, texts: Sequence[Text]) -> list[float]:
-        """`[texts]`, in nats a token. By sentence, a text of one sentence has its own mean."""
-        split = [as_sentences(text) for text in texts]
+        """The score of each text, `[texts]`, in nats a token; a lone sentence counts too."""
         check_texts(texts)
-        ids = [self.texts.sentences(sentences) for sentences in split]
+        ids = [self.texts.sentences(as_sentences(text)) for text in texts]
         whole = [np.concatenate([self.start, *sentences]) for sentences in ids]
-        found = []
+        scores = []
         for sentences, values in zip(ids, self.log_probabilities(whole), strict=True):
             tokens = values[len(self.start) - 1 :].astype(np.float64)
             parts = [tokens]
             if self.by_sentence:
-                cut = np.split(tokens, np.cumsum([len(part) for part in sentences])[:-1])
-                parts = [part for part in cut if len(part)]
-            found.append(float(np.mean([part.mean() for part in parts[1:] or parts])))
-        return found
+                ends = np.cumsum([len(sentence) for sentence in sentences])
+                parts = [part for part in np.split(tokens, ends[:-1]) if len(part)]
+            scores.append(float(np.mean([part.mean() for part in parts[1:] or parts])))
+        return scores
 
     @torch.inference_mode()
     def log_probabilities(self, texts: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The natural log of the probability of each id but the first: `[tokens - 1]` a text."""
-        found = [np.zeros(len(ids) - 1, np.float32) for ids in texts]
+        values = [np.zeros(len(ids) - 1, np.float32) for ids in texts]
         parts = [
-            (row, *window)
-            for row, ids in enumerate(texts)
+            (text, *window)
+            for text, ids in enumerate(texts)
             for window in windows(len(ids), self.context)
         ]
         lengths = [end - start for _, start, _, end in parts]
-        for batch in batches_by_length(lengths, BATCH_TOKENS):
-            cut = [texts[row][start:end] for row, start, _, end in (parts[at] for at in batch)]
-            rows = [torch.from_numpy(ids).long().to(self.model.device) for ids in cut]
+        for numbers in batches_by_length(lengths, BATCH_TOKENS):
+            batch = [parts[number] for number in numbers]
+            rows = [
+                torch.from_numpy(texts[text][start:end]).long().to(self.model.device)
+                for text, start, _, end in batch
+            ]
             mask = pad_sequence([torch.ones_like(ids) for ids in rows], batch_first=True)
             ids = pad_sequence(rows, batch_first=True)
             logits = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
-            for place, at in enumerate(batch):
-                row, start, scored, end = parts[at]
-                predicted = logits[place, scored - 1 - start : end - 1 - start].float()
-                gold = ids[place, scored - start : end - start]
+            for row, (text, start, scored, end) in enumerate(batch):
+                predicted = logits[row, scored - 1 - start : end - 1 - start].float()
+                gold = ids[row, scored - start : end - start]
                 loss = cross_entropy(predicted, gold, reduction="none")
-                found[row][scored - 1 : end - 1] = -loss.cpu().numpy()
-        return found
+                values[text][scored - 1 : end - 1] = -loss.cpu().numpy()
+        return values
 
 
 class NextSentenceScorer:
-    """Scores texts by BERT's next-sentence head: the mean probability over neighbours.
+    """Scores a text by the mean probability that each sentence follows the one before it.
 
-    A text of one sentence has 0. `cut` counts the distinct pairs that were longer than the model
-    takes; the longer sentence of each lost its end.
+    BERT's next-sentence head gives the probabilities. A text of one sentence has the score 0. `cut`
+    counts the distinct pairs longer than the model takes; their longer sentence lost its end.
     """
 
     model_type = "baseline"
@@ -142,28 +144,29 @@ class NextSentenceScorer:
         self.cut = 0
 
     def score(self, texts: Sequence[Text]) -> list[float]:
-        """`[texts]`, each from 0 to 1."""
+        """The score of each text, `[texts]`, from 0 to 1."""
         neighbours = [list(pairwise(as_sentences(text))) for text in texts]
-        known = dict.fromkeys(pair for pairs in neighbours for pair in pairs)
-        found = dict(zip(known, self.probabilities(list(known)), strict=True))
-        return [float(np.mean([found[p] for p in pairs] or [0.0])) for pairs in neighbours]
+        distinct = list(dict.fromkeys(pair for pairs in neighbours for pair in pairs))
+        probability = dict(zip(distinct, self.probabilities(distinct), strict=True))
+        return [float(np.mean([probability[p] for p in pairs] or [0.0])) for pairs in neighbours]
 
     @torch.inference_mode()
     def probabilities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """That the second sentence of each pair follows the first, `[pairs]`."""
+        """The probability that the second sentence of each pair follows the first, `[pairs]`."""
         if not pairs:
             return []
-        one, two = map(list, zip(*pairs, strict=True))
-        encoded = self.tokenizer(one, two, verbose=False)
+        first, second = map(list, zip(*pairs, strict=True))
+        encoded = self.tokenizer(first, second, verbose=False)
         lengths = [len(ids) for ids in encoded["input_ids"]]
         rows = [{name: encoded[name][row] for name in encoded} for row in range(len(pairs))]
         limit = {"truncation": "longest_first", "max_length": self.most}
-        for row in [row for row, length in enumerate(lengths) if 0 < self.most < length]:
-            self.cut += 1
-            rows[row] = dict(self.tokenizer(*pairs[row], **limit))
-        found = np.zeros(len(pairs))
+        for row, length in enumerate(lengths):
+            if 0 < self.most < length:
+                self.cut += 1
+                rows[row] = dict(self.tokenizer(*pairs[row], **limit))
+        values = np.zeros(len(pairs))
         for batch in batches_by_length(lengths, BATCH_TOKENS):
             padded = self.tokenizer.pad([rows[row] for row in batch], return_tensors="pt")
             inputs = padded.to(self.model.device)
-            found[batch] = self.model(**inputs).logits.double().softmax(-1)[:, NEXT].cpu().numpy()
-        return found.tolist()
+            values[batch] = self.model(**inputs).logits.double().softmax(-1)[:, NEXT].cpu().numpy()
+        return values.tolist()

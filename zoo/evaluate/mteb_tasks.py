@@ -7,9 +7,9 @@
     mteb.evaluate(mteb_tasks.encoder("MODEL"), tasks, cache=None)
 
 The tasks take any model of mteb (a `SentenceTransformer` too); the models go to any task of mteb.
-Needs the extra `mteb`. A task's classifiers are those of our own suites, so that a model has
-the same figures in both. None is an `AbsTaskPairClassification`: that scores the similarity of
-two texts, which is the same in both orders, and every pair here has an order.
+Needs the extra `mteb`. A task trains the classifiers of our own suites, so that a model has the
+same figures in both. `AbsTaskPairClassification` does not serve: it scores the similarity of two
+texts, which is the same in both orders, and every pair here has an order.
 """
 
 from __future__ import annotations
@@ -72,78 +72,80 @@ def discoeval(
     seed: int = 0,
     limit: int = 0,
 ) -> list[AbsTaskClassification]:
-    """A task for each task and domain of `data`, as `zoo.evaluate.discoeval.run` takes it.
+    """Make a task of mteb for each task and domain of `data`, as `discoeval.run` takes it.
 
-    Of the options `protocol`, `tasks`, `seeds`, `hidden` and `lower` count; the vectors are the
-    model's own. With the protocol `pairs` the texts of a pair are joined by a space.
+    The options `protocol`, `tasks`, `seeds`, `hidden` and `lower` count; the others are for
+    vectors, which are the model's own. The protocol `pairs` joins the texts of a pair by a space.
     """
 
-    def task(one: TaskData) -> AbsTaskClassification:
-        inputs = inputs_of(one, options)
+    def mteb_task(task: TaskData) -> AbsTaskClassification:
+        inputs = inputs_of(task, options)
 
         def predictions(encoder: Vectors, scored: str) -> list[np.ndarray]:
             features = features_of(inputs, vectors_of(encoder, inputs.texts, [""])[""])
-            trained = classifiers(one, features, options, seed)
-            return [each.predict(features[scored]) for each in trained]
+            probes = classifiers(task, features, options, seed)
+            return [each.predict(features[scored]) for each in probes]
 
         rows: dict[str, tuple[list[str], list[int]]] = {}
-        for name, part in one.splits.items():
-            whole = zip(*part.slots, strict=True)
-            texts = [" ".join(text for slot in slots for text in slot) for slots in whole]
-            rows |= {name: (texts, part.labels.tolist())} if texts else {}
-        name = f"DiscoEval {options.protocol} {one.name}"
-        about = f"{one.task.name} of DiscoEval (Chen et al. 2019), domain {one.domain}"
-        kind = _task(_Probed, name, about, split_of(one, split), one.revision)
+        for name, examples in task.splits.items():
+            texts = [
+                " ".join(text for slot in slots for text in slot)
+                for slots in zip(*examples.slots, strict=True)
+            ]
+            rows |= {name: (texts, examples.labels.tolist())} if texts else {}
+        name = f"DiscoEval {options.protocol} {task.name}"
+        about = f"{task.task.name} of DiscoEval (Chen et al. 2019), domain {task.domain}"
+        kind = _task_class(_Probed, name, about, split_of(task, split), task.revision)
         return kind(rows, predictions)
 
-    return [task(one) for one in read(str(data), options.tasks, limit=limit).tasks]
+    return [mteb_task(each) for each in read(str(data), options.tasks, limit=limit).tasks]
 
 
 def dissent(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskClassification]:
-    """Predicting the marker, or the relation, of two texts: frozen vectors, logistic regression.
+    """Make the task of predicting the marker or relation of two texts from frozen vectors.
 
-    `data` is any dataset of labelled pairs (`dissent`, `pdtb_implicit`); features and classifier
-    are those of the suite `pdtb`, protocol `sentences`.
+    `data` is any dataset of labelled pairs (`dissent`, `pdtb_implicit`). Features and logistic
+    regression are those of the suite `pdtb`, protocol `sentences`.
     """
-    found = load(data, splits={"test": split}, max_eval_rows=limit, empty="warn")
-    _ = found.data["test"]  # if it is not there, the error says which splits are
-    need_labels(len(found.tables.get("test", ())), split, found.data.where)
+    pairs = load(data, splits={"test": split}, max_eval_rows=limit, empty="warn")
+    _ = pairs.data["test"]  # raises an error with the names of the splits if there is none
+    need_labels(len(pairs.tables.get("test", ())), split, pairs.data.where)
 
     def predictions(encoder: Vectors, scored: str) -> list[np.ndarray]:
-        return [probe(encoder, found, "sentences")[0]]
+        return [probe(encoder, pairs, "sentences")[0]]
 
-    about = found.data.describe()
+    about = pairs.data.describe()
     rows = {}
-    for name in found.tables:
-        joined = [" ".join(pair) for pair in zip(*found.texts(name), strict=True)]
-        rows[split if name == "test" else name] = joined, found.gold(name).tolist()
+    for name in pairs.tables:
+        texts = [" ".join(pair) for pair in zip(*pairs.texts(name), strict=True)]
+        rows[split if name == "test" else name] = texts, pairs.gold(name).tolist()
     name = f"{about['name']} {about['config']}"
-    text = f"The label of two texts, one of {len(found.labels)} (Nie, Bennett and Goodman 2019)"
-    return [_task(_Probed, name, text, split, about["revision"])(rows, predictions)]
+    text = f"The label of two texts, one of {len(pairs.labels)} (Nie, Bennett and Goodman 2019)"
+    return [_task_class(_Probed, name, text, split, about["revision"])(rows, predictions)]
 
 
 def insted(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskRetrieval]:
-    """A task for each set of pairs of a coherent and a spoilt text, as the suite `pairwise` reads.
+    """Make a task for each set of pairs of a coherent and a spoilt text that `pairwise` reads.
 
-    The query is what both texts share, in order; the two texts are the documents to rank. So a
-    model of vectors finds the text that is closer to its own context, and a scorer (`scorer`) the
-    more coherent one: its `accuracy` is that of the suite `pairwise`, long texts in windows; mteb
-    has no ties.
+    The two texts are documents to rank for a query: the sentences that both share, in order. A
+    model of vectors prefers the text that is closer to this context. A scorer (`scorer`) prefers
+    the more coherent text; its `accuracy` is that of the suite `pairwise` with long texts in
+    windows, but mteb has no ties.
     """
-    opened = open_sets(open_data(Pairwise(), data, split), split, limit)
-    about, revision = "Which of two texts is coherent", str(opened.description["revision"])
+    pair_sets = open_sets(open_data(Pairwise(), data, split), split, limit)
+    about, revision = "Which of two texts is coherent", str(pair_sets.description["revision"])
     return [
-        _task(_Ranked, f"Coherent text {each.name}", about, split, revision)(each)
-        for each in opened.sets
+        _task_class(_Ranked, f"Coherent text {each.name}", about, split, revision)(each)
+        for each in pair_sets.sets
     ]
 
 
 _Predictions = Callable[[Vectors, str], list[np.ndarray]]
-"""From an encoder and a split the classes that each classifier predicts, `[rows]` each."""
+"""Called with an encoder and a split: the classes that each classifier predicts, `[rows]` each."""
 
 
-def _task(kind: type, name: str, about: str, split: str, revision: str) -> Any:
-    """A class of one task: mteb reads the metadata of the class, not of the object."""
+def _task_class(kind: type, name: str, about: str, split: str, revision: str) -> Any:
+    """Make a class for one task: mteb reads the metadata of the class, not of the object."""
     metadata = TaskMetadata(
         name="".join(part[:1].upper() + part[1:] for part in name.replace("-", " ").split()),
         description=about,
@@ -158,9 +160,10 @@ def _task(kind: type, name: str, about: str, split: str, revision: str) -> Any:
 
 
 class _Probed(AbsTaskClassification):
-    """Classifiers on frozen vectors, of an example's texts by themselves and not of its whole text.
+    """A task of classifiers on the frozen vectors of an example's texts.
 
-    So `text`, the whole, is only for mteb's statistics; `predictions` encodes and trains.
+    `predictions` encodes the texts one by one and trains the classifiers. `rows` has for each split
+    the examples' whole texts, which mteb only uses for its statistics, and their labels.
     """
 
     def __init__(
@@ -201,11 +204,13 @@ class _Probed(AbsTaskClassification):
 
         predicted = self.predictions(Vectors(encode, "mteb"), hf_split)
         gold = data_split[hf_split]["label"]
-        return self._calculate_avg_scores([self._calculate_scores(gold, one) for one in predicted])
+        return self._calculate_avg_scores(
+            [self._calculate_scores(gold, classes) for classes in predicted]
+        )
 
 
 class _Ranked(AbsTaskRetrieval):
-    """Two documents a query, given by `top_ranked`: a pair, and the sentences that both share."""
+    """A task of ranking the two texts of each pair for a query, the sentences that both share."""
 
     def __init__(self, pairs: PairSet) -> None:
         self.pairs = pairs
@@ -221,13 +226,13 @@ class _Ranked(AbsTaskRetrieval):
                 text = " ".join((*pair.prompt, *sentences))
                 corpus.append({"id": f"d{number}{side}", TEXTS: text})
         ids = [query["id"] for query in queries]
-        found = {
+        tables = {
             "queries": Dataset.from_list(queries),
             "corpus": Dataset.from_list(corpus),
             "relevant_docs": {id: {f"d{id[1:]}b": 1} for id in ids},
             "top_ranked": {id: [f"d{id[1:]}a", f"d{id[1:]}b"] for id in ids},
         }
-        self.dataset: Any = {"default": {self.metadata.eval_splits[0]: found}}
+        self.dataset: Any = {"default": {self.metadata.eval_splits[0]: tables}}
         self.data_loaded = True
 
 
@@ -235,7 +240,7 @@ class _Ranked(AbsTaskRetrieval):
 
 
 def encoder(model: Any, representation: str = AUTO, name: str = "") -> AbsEncoder:
-    """A model folder, an encoder, or a function of texts, as mteb takes it; cosine similarity."""
+    """Return a model folder, an encoder or a function of texts as an encoder of mteb."""
     if isinstance(model, str | Path):
         model = load_encoder(str(model), representation)
     frozen = encoder_of(model, name)
@@ -244,23 +249,24 @@ def encoder(model: Any, representation: str = AUTO, name: str = "") -> AbsEncode
 
 
 def scorer(model: str) -> _Scorer:
-    """A coherence scorer (as in `load_scorer`) as mteb's cross-encoder: it scores the document."""
+    """Return a coherence scorer, named as in `load_scorer`, as a cross-encoder of mteb."""
     return _Scorer(load_scorer(model), _meta(model))
 
 
 def _meta(model: str) -> ModelMeta:
-    """Of a model of that folder or Hub id; mteb keeps results by the name and the revision."""
+    """Name and revision of the model in a folder or of a Hub id: mteb keeps results by both."""
     name = re.sub(r"[^\w.-]", "-", Path(model).name)
     revision = model_key(model, None)[:16] or None
     return ModelMeta.create_empty({"name": f"discorpora/{name}", "revision": revision})
 
 
 def _texts(batches: Any) -> list[str]:
+    """All texts of a loader's batches."""
     return [text for batch in batches for text in batch[TEXTS]]
 
 
 class _Encoder(AbsEncoder):
-    """Each batch of a loader goes to the encoder."""
+    """An encoder of the zoo with mteb's interface."""
 
     def __init__(self, model: SentenceEncoder, meta: ModelMeta) -> None:
         self.model, self.mteb_model_meta = model, meta
@@ -271,7 +277,7 @@ class _Encoder(AbsEncoder):
 
 
 class _Scorer:
-    """A scorer of single texts: the query does not count."""
+    """A scorer of the zoo with mteb's interface of a cross-encoder, which ignores the query."""
 
     def __init__(self, model: Scorer, meta: ModelMeta) -> None:
         self.model, self.mteb_model_meta = model, meta

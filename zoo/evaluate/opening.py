@@ -10,11 +10,12 @@ from zoo.training.data import open_configs, open_dataset, split_spec
 
 
 def open_model(suite: Suite, name: str, *, seed: int = 0, batch_size: int = 64) -> Any:
-    """The model in a folder or of a Hub id as `suite.needs` says; `baseline:RULE` for a scorer.
+    """Load the model in a folder or of a Hub id as the kind of object that `suite` needs.
 
-    Raises `InputError` for a model of another kind.
+    For a suite of scorers `name` may be a rule, `baseline:RULE`. Raises `InputError` for a model
+    that is not of the kind.
     """
-    if Path(name).name in ("", ".."):  # no name for the tables
+    if Path(name).name in ("", ".."):  # tables need a name
         name = str(Path(name).resolve())
     if SCORES in suite.needs:
         from zoo.evaluate.scorers import load_scorer
@@ -39,20 +40,20 @@ def open_model(suite: Suite, name: str, *, seed: int = 0, batch_size: int = 64) 
 
 
 def open_data(suite: Suite, spec: str, split: str = "test") -> Any:
-    """The data of a folder or Hub id, `@CONFIG` for its configuration, as the suite reads it.
+    """Open the data of a folder or Hub id as `suite` reads them; `@CONFIG` names a configuration.
 
-    That is what `suite.read` gives, else one dataset, or a mapping of several by configuration.
+    Returns what `suite.read` gives, or else one dataset, or a mapping of several by configuration.
     """
     data = suite.read(spec)
     if data is not None:
         return data
     if suite.all_configs:
-        config, several = open_configs(spec)
-        return several[0] if config else {each.config: each for each in several}
-    place, config = split_spec(spec)
-    opened = open_dataset(place, config or suite.config, {"test": split})
-    beside = {name for form in suite.reads for name in form.beside} - {opened.config}
-    if not beside:
-        return opened
-    others = {name: open_dataset(place, name, {"test": split}) for name in sorted(beside)}
-    return {opened.config: opened, **others}
+        config, datasets = open_configs(spec)
+        return datasets[0] if config else {each.config: each for each in datasets}
+    folder, config = split_spec(spec)
+    dataset = open_dataset(folder, config or suite.config, {"test": split})
+    needed = {name for form in suite.reads for name in form.beside} - {dataset.config}
+    if not needed:
+        return dataset
+    others = {name: open_dataset(folder, name, {"test": split}) for name in sorted(needed)}
+    return {dataset.config: dataset, **others}

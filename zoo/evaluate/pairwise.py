@@ -41,7 +41,7 @@ class Pairwise(OfScorers):
     all_configs = True
 
     encoder: str = ""
-    """Of the rule `cosine`: a folder or Hub id; `none` leaves the rule out without a note."""
+    """The encoder of the rule `cosine`, a folder or Hub id; `none`: no rule, and no note."""
     prompt: bool = True
     """Whether a pair's prompt is part of both texts."""
     ties: Ties = "half"
@@ -50,13 +50,14 @@ class Pairwise(OfScorers):
     """How a model with a limit reads longer texts: cut as in its training, or whole, in windows."""
 
     def read(self, spec: str) -> Any:
+        """The path of a file or folder of pairs; None for a dataset."""
         return Path(spec) if holds_pairs(spec) else None
 
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """Accuracy on each test set, beside the rules."""
-        found = open_sets(data, split, limit)
+        """The accuracy of the scorer and of the rules on each test set."""
+        pair_sets = open_sets(data, split, limit)
         scorers = self.scorers(model, seed, *RULES)
         notes = [] if self.encoder else ["no encoder for the rule cosine: see --encoder"]
         if self.encoder not in ("", "none"):
@@ -65,7 +66,7 @@ class Pairwise(OfScorers):
         sets: dict[str, dict[str, Any]] = {}
         outcomes: list[Outcomes] = []
         whole = self.long == "windows"
-        for each in track(found.sets, "sets", total=len(found.sets)):
+        for each in track(pair_sets.sets, "sets", total=len(pair_sets.sets)):
             scores = {
                 name: score_pairs(each, scorer, self.prompt, whole=whole)
                 for name, scorer in scorers.items()
@@ -78,23 +79,18 @@ class Pairwise(OfScorers):
             same = scores[""].same
             if same.any():
                 notes.append(left_out_note(each.name, int(same.sum()), len(same)))
-            for name, own in scores.items():
+            for name, of_scorer in scores.items():
+                right = of_scorer.right(self.ties, same)
                 row = row_of(name, encoder)
-                right = own.right(self.ties, same)
                 outcomes.append(Outcomes(each.name, each.groups, right, rule=row))
         # The paper gives the probes one by one (table 3).
         probes = [s["accuracy"]["value"] for name, s in sets.items() if name.startswith(PROBES)]
         mean = {"probes": {"value": float(np.mean(probes)), "of": len(probes)}} if probes else {}
         result = Result(
             model=in_hand.about(model),
-            dataset=dict(found.description),
-            protocol={
-                "ties": self.ties,
-                "prompt": self.prompt,
-                "long": self.long,
-                "limit": limit,
-            },
-            examples=sum(len(each.pairs) for each in found.sets),
+            dataset=dict(pair_sets.description),
+            protocol={"ties": self.ties, "prompt": self.prompt, "long": self.long, "limit": limit},
+            examples=sum(len(each.pairs) for each in pair_sets.sets),
             metrics={"sets": sets, "means": mean, "resampled": "groups"},
             notes=notes,
             outcomes=outcomes,
@@ -104,10 +100,13 @@ class Pairwise(OfScorers):
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
+        """A row of the model and one of each rule: a column for each set, and the probes' mean."""
         sets = result.metrics["sets"]
         encoder = str(result.more.get("encoder"))
-        found = rows_of_sets(sets, "accuracy", percent)
-        rows = {row_of(name.removeprefix("rule: "), encoder): own for name, own in found.items()}
+        rows = {
+            row_of(name.removeprefix("rule: "), encoder): cells
+            for name, cells in rows_of_sets(sets, "accuracy", percent).items()
+        }
         if means := result.metrics.get("means", {}):
             probes = tuple(sorted(name for name in sets if name.startswith(PROBES)))
             for cells in rows.values():
@@ -117,59 +116,61 @@ class Pairwise(OfScorers):
 
     @classmethod
     def tests(cls, one: Result, two: Result) -> dict[str, McNemar]:
-        """McNemar for each set of which two results have the outcomes.
+        """McNemar's test for each set whose outcomes both results have.
 
         Raises `InputError` if a set of the same name holds other pairs.
         """
-        found = {}
-        for name, own in one.metrics["sets"].items():
-            other = two.metrics["sets"].get(name, {})
-            if not own.keys() & other.keys() >= {"outcomes", "pairs_digest"}:
+        tests = {}
+        for name, first in one.metrics["sets"].items():
+            second = two.metrics["sets"].get(name, {})
+            if not first.keys() & second.keys() >= {"outcomes", "pairs_digest"}:
                 continue  # another program's result may lack them
-            if own["pairs_digest"] != other["pairs_digest"]:
+            if first["pairs_digest"] != second["pairs_digest"]:
                 raise InputError(
                     "the two results are of different pairs",
                     where=f"set {name!r}",
                     hint="evaluate both models alike, on the same data",
                 )
             ties = one.protocol.get("ties", "wrong")
-            found[name] = mcnemar(own["outcomes"], other["outcomes"], ties)
-        return found
+            tests[name] = mcnemar(first["outcomes"], second["outcomes"], ties)
+        return tests
 
 
 def row_of(rule: str, encoder: str) -> str:
-    """The row of a rule in a table; "" that of the model."""
-    named = f" ({encoder})" if rule == "cosine" else ""
-    return rule and f"rule: {rule}{named}"
+    """The name of a rule's row in a table, with the encoder of `cosine`; "" for the model ("")."""
+    if not rule:
+        return ""
+    return f"rule: cosine ({encoder})" if rule == "cosine" else f"rule: {rule}"
 
 
 def figures_of(
-    found: PairSet, scores: Mapping[str, PairScores], seed: int, ties: Ties = "half"
+    pair_set: PairSet, scores: Mapping[str, PairScores], seed: int, ties: Ties = "half"
 ) -> dict[str, Any]:
-    """Accuracy of the model ("") and of the rules on the same pairs, and each pair's outcome.
+    """The metrics of a set: accuracy of the model ("") and of the rules, and each pair's outcome.
 
-    Raises `InputError` if the model reads no pair's texts as two.
+    All of them are over the pairs whose texts differ within the model's limit. Raises `InputError`
+    if there is no such pair.
     """
     model = scores[""]
     if model.same.all():
         raise InputError(
             f"holds no pair of texts that differ within the model's limit, of "
-            f"{amount(len(found.pairs), 'pair')}",
-            where=f"set {found.name!r}",
+            f"{amount(len(pair_set.pairs), 'pair')}",
+            where=f"set {pair_set.name!r}",
             hint="read long texts whole: --long windows",
             field="long",
         )
     judged, figures = ~model.same, {}
-    groups = [group for group, one in zip(found.groups, judged, strict=True) if one]
+    groups = [group for group, keep in zip(pair_set.groups, judged, strict=True) if keep]
     for name, (coherent, other, _) in scores.items():
-        drawn = f"{found.name}.{name}" if name else found.name
-        figures[name] = ranked(coherent[judged], other[judged], groups, seed, drawn, ties)
+        bootstrap = f"{pair_set.name}.{name}" if name else pair_set.name
+        figures[name] = ranked(coherent[judged], other[judged], groups, seed, bootstrap, ties)
     return {
         "accuracy": figures.pop(""),
         "pairs": len(groups),
-        "identical": found.identical + int(model.same.sum()),
+        "identical": pair_set.identical + int(model.same.sum()),
         "groups": len(set(groups)),
         "baselines": figures,
         "outcomes": model.outcomes,
-        "pairs_digest": found.digest,
+        "pairs_digest": pair_set.digest,
     }

@@ -20,10 +20,10 @@ from zoo.training.data import Dataset, as_datasets, evenly, several, spread
 
 @dataclass(frozen=True, slots=True)
 class TextPair:
-    """A text and a worse one, after the same prompt.
+    """A coherent text `pos` and a worse one `neg`, after the same prompt, as sentences.
 
-    `group` is what pairs share that are not independent (a document, a prompt). `votes` has one
-    number an annotator: 1 prefers `pos`, 0 prefers `neg`, -1 neither.
+    Pairs with the same `group` (a document, a prompt) depend on each other. `votes` has a number
+    for each annotator: 1 prefers `pos`, 0 prefers `neg`, -1 neither.
     """
 
     group: str
@@ -35,7 +35,7 @@ class TextPair:
 
 @dataclass(frozen=True)
 class PairSet:
-    """The pairs of one set that differ; `identical` counts those left out."""
+    """A test set of pairs of different texts; `identical` counts the pairs of equal ones."""
 
     name: str
     pairs: Sequence[TextPair]
@@ -51,31 +51,31 @@ class PairSet:
 
     @property
     def digest(self) -> str:
-        """The same for the same pairs in the same order."""
-        whole = "".join(repr((pair.prompt, pair.pos, pair.neg)) for pair in self.pairs)
-        return hashlib.sha256(whole.encode()).hexdigest()[:16]
+        """A hash of the pairs' texts in their order."""
+        texts = "".join(repr((pair.prompt, pair.pos, pair.neg)) for pair in self.pairs)
+        return hashlib.sha256(texts.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class PairSets:
-    """All sets of one place, and what a result says of it."""
+    """The test sets of a folder, file or dataset, and its description in a result."""
 
     sets: Sequence[PairSet]
     description: Mapping[str, Any]
 
 
 def holds_pairs(spec: str) -> bool:
-    """Whether it is a file or a folder of pairs, and no dataset."""
+    """Whether `spec` is a file, or a folder that is no built dataset: pairs in JSON Lines."""
     path = Path(spec)
     return path.is_file() or (path.is_dir() and not (path / MANIFEST).is_file())
 
 
 def open_sets(data: Any, split: str = "test", limit: int = 0) -> PairSets:
-    """The test sets of datasets in hand, one or a mapping, or of JSON Lines at a path.
+    """Open the test sets of dataset objects (one or a mapping), or of JSON Lines at a path.
 
     Every configuration with columns `pos` and `neg` is a set, and so is every file of a folder
-    of JSON Lines (or of the authors' pickles). `limit`: so many pairs a set, spread evenly.
-    Raises `InputError` where there are none.
+    of JSON Lines (or of the authors' pickles). `limit` is the most pairs of a set, spread evenly
+    (0: all). Raises `InputError` where there is no set.
     """
     if isinstance(data, str | Path):
         path = Path(data)
@@ -83,51 +83,52 @@ def open_sets(data: Any, split: str = "test", limit: int = 0) -> PairSets:
         if path.is_dir():
             named = sorted(file for file in path.glob("[!.]*") if file.name.endswith(SUFFIXES))
             files = [file for file in named if file.is_file() and not is_annotations(file)]
-        found = _of_files(files, limit)
+        sets = _sets_of_files(files, limit)
         hashes = sorted((file.name, sha256(file)) for file in files)
         revision = hashlib.sha256(repr(hashes).encode()).hexdigest()[:16]
-        place = path if path.name.strip(".") else path.resolve()  # `.` and `..` name nothing
-        about = {"name": place.name, "config": "", "revision": revision}
+        named_path = path if path.name.strip(".") else path.resolve()  # `.` and `..` are no names
+        about = {"name": named_path.name, "config": "", "revision": revision}
     else:
-        opened = as_datasets(data)
-        read = [(each, each.splits[split]) for each in opened if split in each.splits]
-        found = [
-            _of_table(each, spread(table, limit), len(table))
-            for each, table in read
+        datasets = as_datasets(data)
+        tables = [(each, each.splits[split]) for each in datasets if split in each.splits]
+        sets = [
+            _set_of_table(each, spread(table, limit), len(table))
+            for each, table in tables
             if table.num_rows and {"pos", "neg"} <= {*table.column_names}
         ]
-        described = opened[0].describe()
-        about = {key: described[key] for key in ("name", "revision", "licence", "licence_hub")}
-        about["config"] = "" if several(data) else opened[0].config
-    if not found:
+        description = datasets[0].describe()
+        about = {key: description[key] for key in ("name", "revision", "licence", "licence_hub")}
+        about["config"] = "" if several(data) else datasets[0].config
+    if not sets:
         raise InputError(
             f"no test set here: no JSON Lines, and no columns pos and neg in a split {split!r}",
             where=str(about["name"]),
             hint="give a dataset built by coherence_tests, intrusion@pairwise, or JSON Lines of "
             '{"pos": [...], "neg": [...]}',
         )
-    return PairSets(found, {**about, "rows": {s.name: len(s.pairs) + s.identical for s in found}})
+    rows = {each.name: len(each.pairs) + each.identical for each in sets}
+    return PairSets(sets, {**about, "rows": rows})
 
 
 def score_pairs(
-    found: PairSet, scorer: Scorer, prompt: bool = True, *, whole: bool = False
+    pair_set: PairSet, scorer: Scorer, prompt: bool = True, *, whole: bool = False
 ) -> PairScores:
-    """The scores of the coherent and of the other texts, cut alike or `whole`: `score_both`."""
-    before = [pair.prompt if prompt else () for pair in found.pairs]
-    coherent = [(*head, *pair.pos) for head, pair in zip(before, found.pairs, strict=True)]
-    other = [(*head, *pair.neg) for head, pair in zip(before, found.pairs, strict=True)]
-    return score_both(scorer, coherent, other, found.name, whole=whole)
+    """Score both texts of each pair, after the prompt if `prompt`; `whole` as in `score_both`."""
+    pairs = pair_set.pairs
+    coherent = [(*pair.prompt, *pair.pos) if prompt else pair.pos for pair in pairs]
+    other = [(*pair.prompt, *pair.neg) if prompt else pair.neg for pair in pairs]
+    return score_both(scorer, coherent, other, pair_set.name, whole=whole)
 
 
-def _of_files(files: Sequence[Path], limit: int) -> list[PairSet]:
+def _sets_of_files(files: Sequence[Path], limit: int) -> list[PairSet]:
     """A set of each file; the pairs of one reference text, or of one prompt, are a group."""
     sets: dict[str, PairSet] = {}
     for file in files:
         name = file.name.partition(".")[0]
         if name in sets:
-            both = [each.name for each in files if each.name.partition(".")[0] == name]
+            same_name = [each.name for each in files if each.name.partition(".")[0] == name]
             raise InputError(
-                f"{' and '.join(both)} are both the set {name!r}",
+                f"{' and '.join(same_name)} are both the set {name!r}",
                 where=str(file.parent),
                 hint="a set has its file's name up to the first dot: rename one",
             )
@@ -140,10 +141,11 @@ def _of_files(files: Sequence[Path], limit: int) -> list[PairSet]:
     return [*sets.values()]
 
 
-def _of_table(data: Dataset, table: pa.Table, rows: int) -> PairSet:
-    """The pairs of a table; those that its builder left out count as identical.
+def _set_of_table(data: Dataset, table: pa.Table, rows: int) -> PairSet:
+    """The test set of a dataset's split, or of the part `table` of its `rows` rows.
 
-    Of a part of its `rows` nobody knows where those stood: they do not count.
+    A whole split counts the equal pairs that its builder left out as identical. A part does not:
+    nobody knows whether they would have been in it.
     """
     data.need("pos", "neg")
     for name in ("pos", "neg"):
@@ -155,19 +157,20 @@ def _of_table(data: Dataset, table: pa.Table, rows: int) -> PairSet:
         id, prompt = str(row.get("id") or row.get("doc") or number), row.get("prompt")
         # An id of a text is DOCUMENT#NUMBER: texts of one document are not independent.
         group = str(row.get("group") or id.rpartition("#")[0] or id)
-        before = (prompt,) if isinstance(prompt, str) else tuple(prompt or ())
+        sentences = (prompt,) if isinstance(prompt, str) else tuple(prompt or ())
         votes = tuple(row.get("votes") or ())
-        pairs.append(TextPair(group, before, tuple(row["pos"]), tuple(row["neg"]), votes))
-    # `intrusion@pairwise` is called after its dataset.
+        pairs.append(TextPair(group, sentences, tuple(row["pos"]), tuple(row["neg"]), votes))
+    # A set has its configuration's name, but `intrusion@pairwise` that of its dataset.
     name = data.name if data.config in ("pairwise", "default") else data.config
-    found = _set_of(name, pairs, data.where)
+    pair_set = _set_of(name, pairs, data.where)
     if len(table) < rows:
-        return found
-    before_it = int(data.manifest.get("rejects", {}).get(f"identical_{data.config}", 0))
-    return replace(found, identical=found.identical + before_it)
+        return pair_set
+    rejected = int(data.manifest.get("rejects", {}).get(f"identical_{data.config}", 0))
+    return replace(pair_set, identical=pair_set.identical + rejected)
 
 
 def _set_of(name: str, pairs: Sequence[TextPair], where: str) -> PairSet:
+    """The set of the pairs whose texts differ. Raises `InputError` if none do."""
     different = [pair for pair in pairs if pair.pos != pair.neg]
     if not different:
         raise InputError(

@@ -12,14 +12,7 @@ from corpora.errors import ConfigError
 from zoo.declared import Form
 from zoo.evaluate import in_hand
 from zoo.evaluate.results import Result, finished
-from zoo.evaluate.scorers import (
-    OfScorers,
-    Scorer,
-    baseline,
-    cut_of,
-    score_both,
-    scores_of,
-)
+from zoo.evaluate.scorers import OfScorers, Scorer, baseline, cut_of, score_both, scores_of
 from zoo.evaluate.scores import Outcomes, Ranking, Ties, left_out_note
 from zoo.evaluate.table import Rows, percent, rows_of_sets
 from zoo.training.data import as_datasets, spread
@@ -40,16 +33,19 @@ class Permuted(OfScorers):
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """Pairwise accuracy on one split of two datasets: `documents`, and orders over them."""
-        both = {each.config: each for each in as_datasets(data)}
-        documents = both.pop("documents", None)
-        if documents is None or len(both) != 1:
+        """The accuracy of the scorer and of the rules on pairs of a document and a permutation.
+
+        `data` are two datasets, `documents` and the orders of their sentences.
+        """
+        datasets = {each.config: each for each in as_datasets(data)}
+        documents = datasets.pop("documents", None)
+        if documents is None or len(datasets) != 1:
             raise ConfigError(
                 "the data are no documents with their orders",
                 where=f"suite {self.name}",
                 hint='give {"documents": DATASET, "pairwise": DATASET}',
             )
-        [orders] = both.values()
+        [orders] = datasets.values()
         orders, documents = orders.need("document", "orders"), documents.need("id", "sentences")
         tables = documents[split], spread(orders[split], limit)
         scorers = self.scorers(model, seed)
@@ -87,7 +83,7 @@ class Permuted(OfScorers):
 
     @classmethod
     def column(cls, config: str) -> str:
-        """The configuration is in the name, unless it is the usual one."""
+        """The table column of a configuration; only an unusual one is in the name."""
         return "permuted accuracy" + ("" if config == cls.config else f" ({config})")
 
     @classmethod
@@ -97,7 +93,7 @@ class Permuted(OfScorers):
 
 
 def rank_texts(model: Scorer, documents: pa.Table, orders: pa.Table) -> Ranking:
-    """Each document against each of its permutations, for any scorer: it gets whole texts."""
+    """Score each document and each of its permutations with any scorer, which gets whole texts."""
     sentences = {
         row["id"]: tuple(row["sentences"])
         for row in documents.select(["id", "sentences"]).to_pylist()

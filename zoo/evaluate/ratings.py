@@ -31,8 +31,9 @@ COLUMNS = ("group", "text", "ratings")
 class Ratings(OfScorers):
     """Whether the scores agree with people's ratings of coherence.
 
-    Spearman's correlation with the mean ratings; accuracy on the consensus classes (GCDC's three,
-    CoheSentia's five), which a logistic regression of the score learns on the training split.
+    It gives Spearman's correlation of the scores with the mean ratings, and the accuracy on the
+    consensus classes (GCDC has three, CoheSentia five) of a logistic regression of the score, which
+    is fitted on the training split.
     """
 
     name = "ratings"
@@ -44,14 +45,14 @@ class Ratings(OfScorers):
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """Rho and accuracy on every configuration with rated texts, beside the rules.
+        """The rho and accuracy of the scorer and of the rules on each configuration.
 
-        Raises `InputError` where no configuration has any in the split.
+        Raises `InputError` if no configuration has rated texts in the split.
         """
-        opened = as_datasets(data)
-        # Classes are learnt on the training split, so that they are not judged on it.
+        datasets = as_datasets(data)
         tables = {}
-        for each in (each for each in opened if split in each.splits):
+        for each in (each for each in datasets if split in each.splits):
+            # Classes are learnt on the training split. If that is judged, there are no classes.
             splits = dict.fromkeys((split, "train"))
             parts = [spread(each.splits[s], limit) for s in splits if s in each.splits]
             if {*COLUMNS} <= {*parts[0].column_names} and any(parts[0]["ratings"].to_pylist()):
@@ -59,16 +60,16 @@ class Ratings(OfScorers):
         if not tables:
             raise InputError(
                 f"no configuration has rated texts in its split {split!r}",
-                where=opened[0].name,
+                where=datasets[0].name,
                 hint="give a dataset built by `rated`; CoheSentia's texts are in train, too",
             )
         scorers = self.scorers(model, seed, *RULES)
         sets = {name: evaluate_set(parts, scorers, seed, name) for name, parts in tables.items()}
-        about = opened[0].describe()
+        about = datasets[0].describe()
         result = Result(
             model=in_hand.about(model),
             dataset={key: about[key] for key in ("name", "revision", "licence", "licence_hub")}
-            | {"config": "" if several(data) else opened[0].config},
+            | {"config": "" if several(data) else datasets[0].config},
             protocol={"correlation": "spearman", "ratings": "mean", "limit": limit},
             examples=sum(each["texts"] for each in sets.values()),
             metrics={"sets": sets, "resampled": "groups"},
@@ -78,12 +79,13 @@ class Ratings(OfScorers):
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
+        """A row of the model and one of each rule: columns of rho and of accuracy for each set."""
         rows: Rows = {}
-        for name, found in result.metrics["sets"].items():
-            parts = [rows_of_sets({name: found}, "rho", plain, "texts")]
-            if "accuracy" in found:
-                learnt = {f"{name} accuracy": {**found, "baselines": found["accuracies"]}}
-                parts.append(rows_of_sets(learnt, "accuracy", percent, "texts"))
+        for name, metrics in result.metrics["sets"].items():
+            parts = [rows_of_sets({name: metrics}, "rho", plain, "texts")]
+            if "accuracy" in metrics:
+                accuracies = {f"{name} accuracy": {**metrics, "baselines": metrics["accuracies"]}}
+                parts.append(rows_of_sets(accuracies, "accuracy", percent, "texts"))
             for rule, cells in (row for part in parts for row in part.items()):
                 rows.setdefault(rule, {}).update(cells)
         return rows
@@ -92,34 +94,36 @@ class Ratings(OfScorers):
 def evaluate_set(
     tables: Sequence[pa.Table], scorers: Mapping[str, Scorer], seed: int, name: str
 ) -> dict[str, Any]:
-    """Rho of the model (the scorer called "") with its interval, and of the rules.
+    """The metrics of one set: rho of the model (the scorer called "") and of the rules.
 
-    `tables` are the split to judge on and, where there is one, the training split: then also
-    `accuracy` with that of each domain, and that of the rules and of the `majority` class.
+    `tables` are the split to judge and perhaps the training split. If both have classes, the
+    metrics also have the accuracy of the model, in all and by domain, of the rules, and of the
+    most frequent class (`majority`).
     """
     rows, *train = ([row for row in table.to_pylist() if row["ratings"]] for table in tables)
-    learnt = train[0] if train and rows and _has_classes([*rows, *train[0]]) else []
-    both, judged = [*rows, *learnt], len(rows)
+    training = train[0] if train and rows and _has_classes([*rows, *train[0]]) else []
+    all_rows, judged = [*rows, *training], len(rows)
     ratings = np.array([np.mean(row["ratings"]) for row in rows])
     _, group = np.unique([row["group"] for row in rows], return_inverse=True)
-    texts = [tuple(as_sentences(row["text"])) for row in both]
-    # A domain is that of GCDC's files, `Clinton_test:12`; the other releases have one.
-    ids = [row.get("id") or "" for row in both]
+    texts = [tuple(as_sentences(row["text"])) for row in all_rows]
+    # GCDC has a file for each domain: an id such as `Clinton_test:12` is of the domain Clinton.
+    # The ids of the other releases give one domain, "".
+    ids = [row.get("id") or "" for row in all_rows]
     domains = np.array([id.partition(":")[0].rpartition("_")[0] for id in ids])
-    classes = np.array([row["rating"] for row in both]) if learnt else np.zeros(0)
+    classes = np.array([row["rating"] for row in all_rows]) if training else np.zeros(0)
     rho, right = {}, {}
     for rule, scorer in scorers.items():
-        # Each split by itself: a text's TF-IDF vectors depend on the texts beside it.
+        # The splits are scored one by one: a text's TF-IDF vectors depend on the texts beside it.
         parts = [scores_of(scorer, part) for part in (texts[:judged], texts[judged:])]
         scores = finite(np.concatenate(parts), "the model gives scores", name)
         rho[rule] = rho_of(scores[:judged], ratings, group, seed, f"{name}.{rule}")
-        if learnt:
+        if training:
             right[rule] = classify(scores, classes, domains, judged) == classes[:judged]
     units = int(group.max(initial=-1)) + 1
-    whole = {"rho": rho.pop(""), "baselines": rho, "texts": judged, "groups": units}
-    if not learnt:
-        return whole
-    # Equal scores give the most frequent class of the training texts.
+    metrics = {"rho": rho.pop(""), "baselines": rho, "texts": judged, "groups": units}
+    if not training:
+        return metrics
+    # From equal scores the regression predicts the most frequent class of the training texts.
     by_majority = classify(np.zeros(len(texts)), classes, domains, judged) == classes[:judged]
     figures = {
         r: mean_figure(hits, group, seed, f"{name}.{r}.accuracy") for r, hits in right.items()
@@ -128,12 +132,12 @@ def evaluate_set(
         str(domain): float(right[""][domains[:judged] == domain].mean())
         for domain in np.unique(domains[:judged])
     }
-    whole["accuracy"] = {**figures.pop(""), "domains": by_domain, "trained_on": len(learnt)}
-    return {**whole, "accuracies": {**figures, "majority": {"value": float(by_majority.mean())}}}
+    metrics["accuracy"] = {**figures.pop(""), "domains": by_domain, "trained_on": len(training)}
+    return {**metrics, "accuracies": {**figures, "majority": {"value": float(by_majority.mean())}}}
 
 
 def _has_classes(rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the release settles on a whole number for each text; SummEval's is a mean."""
+    """Whether each text's `rating` is a whole number, a class; SummEval's ratings are means."""
     values = [row.get("rating") for row in rows]
     return all(value is not None and float(value).is_integer() for value in values)
 
@@ -141,9 +145,10 @@ def _has_classes(rows: Sequence[Mapping[str, Any]]) -> bool:
 def classify(
     scores: np.ndarray, classes: np.ndarray, domains: np.ndarray, judged: int
 ) -> np.ndarray:
-    """The class of the first `judged` texts, `[judged]`, by the scores of the texts after them.
+    """Predict the classes of the first `judged` texts from their scores, `[judged]`.
 
-    A domain without a training text takes those of all domains.
+    The texts after them are the training texts. Each domain is learnt by itself; one without a
+    training text is predicted from those of all domains.
     """
     from sklearn.dummy import DummyClassifier
     from sklearn.linear_model import LogisticRegression
@@ -154,10 +159,11 @@ def classify(
     train = np.arange(len(scores)) >= judged
     for domain in np.unique(domains[:judged]):
         rows = domains == domain
-        own = train & rows if (train & rows).any() else train
-        several = len(np.unique(classes[own])) > 1
-        learner = LogisticRegression() if several else DummyClassifier()
-        model = make_pipeline(StandardScaler(), learner).fit(scores[own, None], classes[own])
+        learnt = train & rows if (train & rows).any() else train
+        two_classes = len(np.unique(classes[learnt])) > 1
+        learner = LogisticRegression() if two_classes else DummyClassifier()
+        model = make_pipeline(StandardScaler(), learner)
+        model.fit(scores[learnt, None], classes[learnt])
         predicted[rows] = model.predict(scores[rows, None])
     return predicted[:judged]
 
@@ -165,18 +171,18 @@ def classify(
 def rho_of(
     scores: np.ndarray, ratings: np.ndarray, group: np.ndarray, seed: int, name: str
 ) -> dict[str, Any]:
-    """Spearman's rho, with its interval when whole groups are drawn anew."""
+    """Spearman's rho of scores and ratings, with the interval over resampled groups."""
     units = int(group.max(initial=-1)) + 1
-    drawn = whole_units(units, seed, name)
-    rows = (np.repeat(np.arange(len(group)), times[group]) for times in drawn)
+    samples = whole_units(units, seed, name)
+    rows = (np.repeat(np.arange(len(group)), times[group]) for times in samples)
     resampled = (spearman(scores[row], ratings[row]) for row in rows)
     return {"value": spearman(scores, ratings), **ci_and_units(units, resampled)}
 
 
-def spearman(one: np.ndarray, two: np.ndarray) -> float:
-    """Spearman's rho; 0 where either side has one value only, and orders nothing."""
+def spearman(scores: np.ndarray, ratings: np.ndarray) -> float:
+    """Spearman's rho; 0 if all scores or all ratings are equal, which gives no order."""
     from scipy.stats import spearmanr
 
-    if len(one) < 2 or np.ptp(one) == 0 or np.ptp(two) == 0:
+    if len(scores) < 2 or np.ptp(scores) == 0 or np.ptp(ratings) == 0:
         return 0.0
-    return float(spearmanr(one, two).statistic)
+    return float(spearmanr(scores, ratings).statistic)

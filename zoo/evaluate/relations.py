@@ -1,4 +1,4 @@
-"""Suites `dissent` and `pdtb`: which marker joined two sentences, which relation they have."""
+"""Suites `dissent` and `pdtb`: predicting the marker or the relation between two sentences."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from zoo.logistic import fit_logistic
 from zoo.training.data import as_dataset, check_labels, spread, text_columns
 
 GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-"""Inverse penalties of the logistic regression."""
+"""The inverse penalties that the logistic regression tries."""
 ITERATIONS = 200
+"""The most iterations of the logistic regression."""
 
 
 class DisSent(Suite):
@@ -36,11 +37,11 @@ class DisSent(Suite):
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """Accuracy, F1, each marker's scores, majority baseline, confusion matrix.
+        """Accuracy, F1, each marker's scores, the majority baseline and the confusion matrix.
 
-        For every type of DisSent model, and for other pairs with a label (NLI, PDTB) that such a
-        model was trained on. Raises `InputError` if the model's labels are not the dataset's, or
-        if the model classifies no pairs, or a row lacks a text. Rows without a label are left out.
+        Other pairs with a label (NLI, PDTB) are judged too, by models that were trained on them.
+        Rows without a label are left out. Raises `InputError` if the model's labels are not the
+        dataset's, if the model classifies no pairs, or if a row lacks a text.
         """
         from zoo.evaluate.classification import as_classifier, report
 
@@ -53,8 +54,8 @@ class DisSent(Suite):
         gold = table["label"].to_numpy().astype(np.int64)
         table, gold = table.filter(pa.array(gold >= 0)), gold[gold >= 0]
         need_labels(len(gold), split, data.where)
-        one, two = (table[name].to_pylist() for name in texts)
-        rows = classifier.rows(one, two, gold)
+        first, second = (table[name].to_pylist() for name in texts)
+        rows = classifier.rows(first, second, gold)
         predicted = classifier.predict(rows)
         about, units = data.describe(), numbered(len(gold))
         labels = sorted({classifier.labels[label] for label in predicted.tolist()})
@@ -75,6 +76,7 @@ class DisSent(Suite):
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
+        """The rows of the model and of the majority class: F1 and accuracy of the configuration."""
         metrics, config = result.metrics, result.dataset["config"]
 
         def cells(figures: Mapping[str, Any]) -> Cells:
@@ -85,7 +87,7 @@ class DisSent(Suite):
         return {"": cells(metrics), "rule: majority": cells(metrics["majority"])}
 
     def write_files(self, result: Result, stem: Path) -> None:
-        """`STEM.confusion.csv`, `.svg` and `.png`."""
+        """Write the confusion matrix as `STEM.confusion.csv`, `.svg` and `.png`."""
         from zoo.evaluate.confusions import write
 
         write(stem.with_name(f"{stem.name}.confusion"), result.metrics["confusion"])
@@ -94,9 +96,9 @@ class DisSent(Suite):
 class Pdtb(Suite):
     """Implicit relations, and marked against unmarked ones.
 
-    The dataset says which: `pdtb_implicit` (the 11 most frequent senses) or `pdtb_marked`. A model
-    that was fine-tuned on it (recipe `dissent/pdtb`) is asked for its labels. Of every other model
-    the frozen vectors go to a logistic regression, whose penalty the validation split chooses.
+    The dataset decides the task: `pdtb_implicit` (the 11 most frequent senses) or `pdtb_marked`.
+    A model that was fine-tuned on it (recipe `dissent/pdtb`) predicts the labels itself. For others
+    a logistic regression on the frozen vectors does, with the penalty that is best on validation.
     """
 
     name = "pdtb"
@@ -117,7 +119,7 @@ class Pdtb(Suite):
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """Accuracy, F1 and each class's scores by the protocols; majority class beside them.
+        """Accuracy, F1 and each class's scores under each protocol, and the majority baseline.
 
         Raises `InputError` for a model that has neither sentence vectors nor the dataset's labels,
         and for a split without a labelled row.
@@ -131,7 +133,7 @@ class Pdtb(Suite):
             max_eval_rows=limit,
             empty="warn",
         )
-        _ = pairs.data["test"]  # if it is not there, the error says which splits are
+        _ = pairs.data["test"]  # raises an error with the names of the splits if there is none
         rows = pairs.tables["test"].num_rows if "test" in pairs.tables else 0
         need_labels(rows, split, pairs.data.where)
         protocol: dict[str, Any] = {"classes": len(pairs.labels), "limit": limit}
@@ -144,8 +146,8 @@ class Pdtb(Suite):
         else:
             protocol["representation"] = self.representation
             encoder = self._encoder(model)
-            both = ("sentences", "pair") if self.protocol == "both" else (self.protocol,)
-            answers = {name: probe(encoder, pairs, name, self.representation) for name in both}
+            names = ("sentences", "pair") if self.protocol == "both" else (self.protocol,)
+            answers = {name: probe(encoder, pairs, name, self.representation) for name in names}
         gold, task = pairs.gold("test"), "marked" if "marked" in pairs.labels else "implicit"
         result = Result(
             model=in_hand.about(model),
@@ -166,7 +168,7 @@ class Pdtb(Suite):
         return finished(self, result, model, split, seed)
 
     def _encoder(self, model: Any) -> SentenceEncoder:
-        """The frozen vectors of a model in hand; of a classifier's folder, of what lies there."""
+        """The frozen encoder of a model object; a classifier's folder is loaded as an encoder."""
         from zoo.evaluate.classification import PairClassifier
 
         if isinstance(model, PairClassifier) and model.folder:
@@ -178,21 +180,22 @@ class Pdtb(Suite):
 
     @staticmethod
     def column(task: str, protocol: str) -> str:
-        """Implicit relations (IMP) or marked against unmarked (MVU); `pair`: encoded together."""
+        """The table column of a task, IMP (implicit) or MVU (marked), and of a protocol."""
         return ("MVU" if task == "marked" else "IMP") + (" (pair)" if protocol == "pair" else "")
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
+        """The rows of the model and of the majority class: a column for each protocol."""
         task, metrics = result.more["task"], result.metrics
-        own = {
-            cls.column(task, name): percent(found["accuracy"], found.get("rows"))
-            for name, found in metrics.items()
+        model = {
+            cls.column(task, protocol): percent(figures["accuracy"], figures.get("rows"))
+            for protocol, figures in metrics.items()
         }
         majority = percent(next(iter(metrics.values()))["majority"]["accuracy"])
-        return {"": own, "rule: majority": dict.fromkeys(own, majority)}
+        return {"": model, "rule: majority": dict.fromkeys(model, majority)}
 
     def write_files(self, result: Result, stem: Path) -> None:
-        """The confusion matrix of each protocol: `STEM.PROTOCOL.csv`, `.svg`, `.png`."""
+        """Write the confusion matrix of each protocol: `STEM.PROTOCOL.csv`, `.svg`, `.png`."""
         from zoo.evaluate.confusions import write
 
         for name, metrics in result.metrics.items():
@@ -200,7 +203,7 @@ class Pdtb(Suite):
 
 
 def need_labels(rows: int, split: str, where: str) -> None:
-    """Raise `InputError` if a split has no labelled row, as hidden test sets do."""
+    """Raise `InputError` if a split has no labelled `rows`, as a test set with hidden labels."""
     if not rows:
         raise InputError(
             f"no row of the split {split!r} has a label",
@@ -212,7 +215,11 @@ def need_labels(rows: int, split: str, where: str) -> None:
 def probe(
     encoder: SentenceEncoder, data: Labelled, protocol: str, representation: str = AUTO
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """What a logistic regression on standardised frozen features predicts of the test split."""
+    """Train a logistic regression on frozen features; predict the test split's labels, `[rows]`.
+
+    Returns the predictions, and what a result says of the classifier. The protocol `pair` encodes
+    both texts as one input; `sentences` combines the vectors of both. Features are standardised.
+    """
     name = encoder.representation if representation == AUTO else encoder.named(representation)
     features = {}
 
@@ -220,21 +227,24 @@ def probe(
         return encoder.vectors(texts, [name])[name]
 
     for split in data.tables:
-        one, two = data.texts(split)
+        first, second = data.texts(split)
         if protocol == "pair":
-            features[split] = encode(list(zip(one, two, strict=True)))
+            features[split] = encode(list(zip(first, second, strict=True)))
         else:
-            both = encode([*one, *two])
-            x1, x2 = both[: len(one)], both[len(one) :]
+            x1, x2 = np.split(encode([*first, *second]), 2)
             features[split] = np.concatenate([x1, x2, x1 * x2, np.abs(x1 - x2)], axis=1)
     mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
     scaled = {split: (values - mean) / deviation for split, values in features.items()}
-    fitted = fit_logistic(
+    regression = fit_logistic(
         (scaled["train"], data.gold("train")),
         (scaled["validation"], data.gold("validation")),
         len(data.labels),
         grid=GRID,
         iterations=ITERATIONS,
     )
-    about = {"c": fitted.c, "validation_accuracy": fitted.accuracy, "converged": fitted.converged}
-    return fitted.predict(scaled["test"]), {"probe": about, "width": len(mean)}
+    about = {
+        "c": regression.c,
+        "validation_accuracy": regression.accuracy,
+        "converged": regression.converged,
+    }
+    return regression.predict(scaled["test"]), {"probe": about, "width": len(mean)}

@@ -1,4 +1,4 @@
-"""A suite's result: what it holds, what it says of the model's training, how it is kept."""
+"""A suite's result: its fields, its files, and its warnings about the model's training data."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ log = logging.getLogger("zoo")
 
 @dataclass(frozen=True)
 class Result:
-    """What a suite found.
+    """The result of a suite for one model.
 
     `model` has a name and a type; `dataset` describes one dataset, a list of them, or several by
-    name. Two results are compared where dataset and `protocol` are equal. Figures in `metrics`
-    are tables with `value`, a share, and perhaps `ci` and `n`. `more`: other keys of the JSON.
-    The fields after that are filled in by `finished`.
+    name. Two results are comparable if `dataset` and `protocol` are equal. Figures in `metrics`
+    are tables with `value`, a share, and perhaps `ci` and `n`. `more` has other keys of the JSON.
+    `finished` fills in the fields after `more`.
     """
 
     model: Mapping[str, Any]
@@ -49,25 +49,29 @@ class Result:
     trained_on: Sequence[Mapping[str, str]] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The result as its JSON holds it, with the versions of the libraries."""
-        kept = {key: getattr(self, key) for key in KEYS}
-        return {**kept, **self.more, "versions": versions(*LIBRARIES)}
+        """The content of the result's JSON file, with the versions of the libraries."""
+        values = {key: getattr(self, key) for key in KEYS}
+        return {**values, **self.more, "versions": versions(*LIBRARIES)}
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Result:
-        """The result in a JSON; another program's may lack all but `metrics`."""
-        given = {"model": {}, "dataset": {}, "examples": None, **found}
-        known = {key: given.pop(key) for key in KEYS if key in given}
-        return cls(**known, more=given)
+    def of(cls, content: Mapping[str, Any]) -> Result:
+        """The result in the `content` of a JSON file, which must have `metrics`.
+
+        A file that another program wrote may lack all other keys.
+        """
+        more = {"model": {}, "dataset": {}, "examples": None, **content}
+        known = {key: more.pop(key) for key in KEYS if key in more}
+        return cls(**known, more=more)
 
 
 KEYS = [each.name for each in fields(Result) if each.name not in ("outcomes", "more")]
 
 
 def finished(suite: Suite, result: Result, model: Any, split: str, seed: int) -> Result:
-    """The result with suite, split, seed, training data and notes; once, if called twice.
+    """Return the result with its suite, split, seed, training data and notes filled in.
 
-    Warns if the model was trained on another revision of the data.
+    A result that has them is returned as it is. Warns if the model was trained on another revision
+    of the data.
     """
     if result.suite:
         return result
@@ -86,9 +90,9 @@ def finished(suite: Suite, result: Result, model: Any, split: str, seed: int) ->
 
 
 def save(suite: Suite, path: Path, result: Result) -> None:
-    """Write `path`, what the suite draws or tabulates, and the outcomes: a row an example."""
+    """Write a result as JSON to `path`, and beside it the suite's own files and the outcomes."""
     suite.write_files(result, stem_of(path))
-    place_of(path).unlink(missing_ok=True)  # those of an earlier run are not this result's
+    place_of(path).unlink(missing_ok=True)  # outcomes of an earlier run are not this result's
     write_json(path, result.as_json())
     write_outcomes(path, result.outcomes)
 
@@ -112,24 +116,24 @@ SCHEMA = pa.schema(
 
 
 def place_of(result: Path) -> Path:
-    """Where the outcomes of the result `result` lie: `OUT.outcomes.parquet` beside `OUT.json`."""
+    """The path of a result's outcomes: `OUT.outcomes.parquet` beside `OUT.json`."""
     stem = stem_of(result)
     return stem.with_name(f"{stem.name}.outcomes.parquet")
 
 
 def write_outcomes(result: Path, outcomes: Sequence[Outcomes]) -> None:
-    """Write the outcomes, if there are any, beside the result."""
+    """Write the outcomes, if there are any, beside the result file: a row for each example."""
     batches = []
-    for one in outcomes:
-        none = [None] * len(one.units)
+    for each in outcomes:
+        none = [None] * len(each.units)
         values = {
-            "column": [one.column] * len(none),
-            "part": [one.part] * len(none),
-            "unit": one.units,
-            "right": none if one.right is None else one.right,
-            "gold": none if one.gold is None else one.gold,
-            "predicted": none if one.predicted is None else one.predicted,
-            "rule": [one.rule] * len(none),
+            "column": [each.column] * len(none),
+            "part": [each.part] * len(none),
+            "unit": each.units,
+            "right": none if each.right is None else each.right,
+            "gold": none if each.gold is None else each.gold,
+            "predicted": none if each.predicted is None else each.predicted,
+            "rule": [each.rule] * len(none),
         }
         batches.append(pa.RecordBatch.from_pydict(values, SCHEMA))
     if batches:
@@ -137,22 +141,23 @@ def write_outcomes(result: Path, outcomes: Sequence[Outcomes]) -> None:
 
 
 def read_outcomes(result: Path) -> Columns:
-    """The model's outcomes beside a result by column and part; see `outcomes_of`."""
+    """Read the model's outcomes beside a result file, by column and part; see `outcomes_of`."""
     return outcomes_of(result).get("", {})
 
 
 def by_rule(outcomes: Iterable[Outcomes]) -> dict[str, Columns]:
-    """The outcomes of the model ("") and of each rule, by column and part."""
+    """Group outcomes by rule ("" for the model), column and part."""
     rules: dict[str, dict[str, dict[str, Outcomes]]] = {}
-    for one in outcomes:
-        rules.setdefault(one.rule, {}).setdefault(one.column, {})[one.part] = one
+    for each in outcomes:
+        rules.setdefault(each.rule, {}).setdefault(each.column, {})[each.part] = each
     return {**rules}
 
 
 def outcomes_of(result: Path) -> dict[str, Columns]:
-    """The outcomes beside a result, of the model ("") and of rules; none where there is no file.
+    """Read the outcomes beside a result file, by rule ("" for the model), column and part.
 
-    Raises `InputError` for a file that is no such table.
+    The result is empty if there is no file of outcomes. Raises `InputError` for a file that is no
+    such table.
     """
     place = place_of(result)
     if not place.is_file():
@@ -172,43 +177,44 @@ def outcomes_of(result: Path) -> dict[str, Columns]:
     outcomes = []
     keys = [values[name] for name in ("rule", "column", "part")]
     for key in dict.fromkeys(zip(*keys, strict=True)):
-        rows = np.all([own == one for own, one in zip(keys, key, strict=True)], axis=0)
+        rows = np.all([value == each for value, each in zip(keys, key, strict=True)], axis=0)
         rule, column, part = key
         units, right = values["unit"][rows].tolist(), values["right"][rows]
         if np.isnan(right).all():
             gold, predicted = (values[name][rows].astype(int) for name in ("gold", "predicted"))
-            one = Outcomes(column, units, gold=gold, predicted=predicted, part=part, rule=rule)
+            each = Outcomes(column, units, gold=gold, predicted=predicted, part=part, rule=rule)
         else:
-            one = Outcomes(column, units, right.astype(np.float64), part=part, rule=rule)
-        outcomes.append(one)
+            each = Outcomes(column, units, right.astype(np.float64), part=part, rule=rule)
+        outcomes.append(each)
     return by_rule(outcomes)
 
 
-# What a model was trained on, and whether it is judged on another cut of it: what one revision of a
-# dataset holds out, another may train on. A build knows its documents and counts the rows
-# (`corpora.splits.seen`); an evaluation by itself has only the names and revisions of both.
+# A row that one revision of a dataset holds out may be a training row of another. A build knows its
+# documents and counts such rows (`corpora.splits.seen`). An evaluation by itself has only the names
+# and revisions of the data that the model was trained and judged on.
 
 
 def other_revisions(trained: Sequence[Mapping[str, str]], judged: Any) -> list[str]:
-    """A warning for each dataset of training that a result was judged on in another revision.
+    """A warning for each training dataset that the model was judged on in another revision.
 
-    `judged` is the result's `dataset`: one description, a list, or several by name.
+    `trained` has the name and revision of each training dataset, `judged` is the result's
+    `dataset`: one description, a list, or several by name.
     """
     notes = [
-        f"trained on {one['name']}, revision {one['revision'] or 'unknown'}, judged on revision "
+        f"trained on {data['name']}, revision {data['revision'] or 'unknown'}, judged on revision "
         f"{about['revision'] or 'unknown'}: rows judged here may have been training rows there; "
         "judge the model on the revision that it was trained on, or train it anew"
-        for one in trained
+        for data in trained
         for about in datasets_of(judged).values()
-        if about.get("name", "") == one["name"] and str(about["revision"]) != one["revision"]
+        if about.get("name", "") == data["name"] and str(about["revision"]) != data["revision"]
     ]
     return list(dict.fromkeys(notes))
 
 
 def datasets_of(dataset: Any) -> dict[str, Mapping[str, Any]]:
-    """The datasets that a result's `dataset` describes with a revision, by name.
+    """The descriptions of datasets in a result's `dataset`, by name; all have a revision.
 
-    It is one description, a list (discoeval), or several by name (senteval).
+    `dataset` is one description, a list of them (discoeval), or several by name (senteval).
     """
     if isinstance(dataset, list):
         named: dict[str, Any] = {}
@@ -217,5 +223,8 @@ def datasets_of(dataset: Any) -> dict[str, Mapping[str, Any]]:
             named[" ".join(parts) or str(about.get("name", "?"))] = about
     else:
         named = {str(dataset.get("name", "?")): dataset} if "revision" in dataset else dict(dataset)
-    known = (pair for pair in named.items() if isinstance(pair[1], Mapping))
-    return {str(name): about for name, about in known if "revision" in about}
+    return {
+        str(name): about
+        for name, about in named.items()
+        if isinstance(about, Mapping) and "revision" in about
+    }

@@ -1,6 +1,6 @@
-"""What the evaluations of coherence score with: a trained model, or a trivial rule by name.
+"""Scorers of coherence: trained models, functions, and trivial rules by name.
 
-A scorer is anything with `score(texts) -> list of floats`, higher for the more coherent text. A
+A scorer is an object with `score(texts) -> list of floats`, higher for the more coherent text. A
 text is a string or the list of its sentences.
 """
 
@@ -23,24 +23,24 @@ from zoo.evaluate.scores import PairScores, finite
 from zoo.texts import Text, as_sentences
 
 BASELINE = "baseline:"
-"""`baseline:shorter` names a rule where a model is asked for."""
+"""The prefix of a rule's name where a model is asked for, as in `baseline:shorter`."""
 
 RULES = ("random", "longer", "shorter", "tfidf")
-"""Those that stand beside every model."""
+"""The rules that are evaluated beside every model."""
 
 OF_MODELS = ("cosine", "perplexity", "conditional", "nsp")
-"""Rules of an encoder or a language model: `perplexity:gpt2` (`zoo.evaluate.language_models`)."""
+"""Rules that use an encoder or a language model, as in `perplexity:gpt2`."""
 
 
 @runtime_checkable
 class Scorer(Protocol):
-    """Gives one score a text, higher for the more coherent one."""
+    """An object that gives each text a score, higher for the more coherent text."""
 
     def score(self, texts: Sequence[Text]) -> list[float]: ...
 
 
 class OfScorers(Suite):
-    """What the suites of coherence scorers share: their model is anything with `score(texts)`."""
+    """The base class of suites that evaluate coherence scorers, objects with `score(texts)`."""
 
     needs = frozenset({SCORES})
 
@@ -49,7 +49,7 @@ class OfScorers(Suite):
     `nsp:MODEL`; each MODEL a folder or Hub id."""
 
     def scorers(self, model: Any, seed: int, *rules: str) -> dict[str, Scorer]:
-        """The model, which is called "", and the rules beside it by what a result calls them.
+        """The model under the name "", and the rules beside it under their names in a result.
 
         Raises `ConfigError` for a model in hand without `score`.
         """
@@ -64,10 +64,10 @@ class OfScorers(Suite):
 
 @dataclass(frozen=True)
 class Scores:
-    """A function of a list of texts that returns a number each, as a model for the suites.
+    """A function that gives each text of a list a number, as a model for the suites.
 
-    It gets each text as one string, or with `sentences` as the list of its sentences. `name` is
-    what results call it, by default the function's.
+    It gets a text as one string, or with `sentences` as the list of its sentences. `name` is its
+    name in results, by default the function's own.
     """
 
     function: Callable[[list[Any]], Sequence[float]]
@@ -80,7 +80,10 @@ class Scores:
         object.__setattr__(self, "name", self.name or name)
 
     def score(self, texts: Sequence[Text]) -> list[float]:
-        """`[texts]`. Raises `InputError` if the function gives another number of scores."""
+        """The function's number for each text, `[texts]`.
+
+        Raises `InputError` if the function gives another number of scores.
+        """
         split = [as_sentences(text) for text in texts]
         scores = self.function(split if self.sentences else [" ".join(text) for text in split])
         numbers = np.asarray(scores, np.float64)
@@ -94,14 +97,14 @@ class Scores:
 
 
 def baseline(name: str, seed: int = 0) -> Scorer:
-    """The rule of that name: `random`, `longer`, `shorter`, `tfidf`, or a model's.
+    """Return the scorer of the rule `name`: one of `RULES`, or a rule that uses a model.
 
-    Those of models are `cosine:ENCODER` and those of `zoo.evaluate.language_models`.
-    Raises `ConfigError` for another name.
+    The latter are `cosine:ENCODER` and those of `zoo.evaluate.language_models`, such as
+    `perplexity:MODEL`. Raises `ConfigError` for another name.
     """
     rule, _, model = name.partition(":")
     if rule == "random":
-        # By a hash of the text: draws by place would be the same in every test set.
+        # A hash of the text: a random generator would give every test set the same numbers.
         return _rule(
             lambda texts: [stable_id("\n".join([f"{seed}", *t])) / 2**64 for t in texts], rule
         )
@@ -110,8 +113,8 @@ def baseline(name: str, seed: int = 0) -> Scorer:
     if rule == "tfidf":
         return _rule(adjacent_tfidf, rule)
     if rule not in OF_MODELS:
-        they = ", ".join([*RULES, *(f"{name}:MODEL" for name in OF_MODELS)])
-        hint = f"{nearest(rule, [*RULES, *OF_MODELS])}they are: {they}"
+        names = ", ".join([*RULES, *(f"{name}:MODEL" for name in OF_MODELS)])
+        hint = f"{nearest(rule, [*RULES, *OF_MODELS])}they are: {names}"
         raise ConfigError(f"no baseline {rule!r}", hint=hint)
     if not model:
         hint = f"give a folder or Hub id: {rule}:PATH_OR_ID"
@@ -128,59 +131,59 @@ def baseline(name: str, seed: int = 0) -> Scorer:
 
 
 def _rule(function: Callable[[list[list[str]]], list[float]], name: str) -> Scores:
+    """A function of texts, given as lists of sentences, as the baseline `name`."""
     return Scores(function, name, sentences=True, model_type="baseline")
 
 
 def adjacent_tfidf(texts: list[list[str]]) -> list[float]:
-    """The mean cosine of adjacent sentences' TF-IDF vectors.
+    """Score each text by the mean cosine of the TF-IDF vectors of adjacent sentences, `[texts]`.
 
-    The document frequencies are those of the distinct sentences that it is given.
+    The document frequencies are counted over the distinct sentences of all texts.
     """
     from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     def vectors(sentences: list[str]) -> Any:
         if not any(re.search(r"\w", sentence) for sentence in sentences):
-            return csr_array((len(sentences), 1))  # not one word: nothing is alike
-        # Words of one letter count too: "I" and "a" are words. Rows have length 1.
+            return csr_array((len(sentences), 1))  # without a word every cosine is 0
+        # The pattern takes words of one letter too, such as "I" and "a". Rows have length 1.
         return csr_array(TfidfVectorizer(token_pattern=r"(?u)\b\w+\b").fit_transform(sentences))
 
-    return _adjacent(texts, vectors)
+    return _mean_cosines(texts, vectors)
 
 
 def adjacent_vectors(encode: Callable[[Sequence[str]], np.ndarray], name: str = "cosine") -> Scores:
-    """The mean cosine of adjacent sentences' vectors, `encode(sentences) -> [sentences, dim]`."""
+    """Return a scorer by the mean cosine of adjacent sentences' vectors, `[sentences, dim]`."""
 
     def vectors(sentences: list[str]) -> np.ndarray:
         encoded = np.asarray(encode(sentences), np.float64)
         return encoded / np.maximum(np.linalg.norm(encoded, axis=1, keepdims=True), 1e-12)
 
-    return _rule(lambda texts: _adjacent(texts, vectors), name)
+    return _rule(lambda texts: _mean_cosines(texts, vectors), name)
 
 
-def _adjacent(texts: list[list[str]], vectors: Callable[[list[str]], Any]) -> list[float]:
-    """The mean cosine of each text's neighbours; 0 for a text of one sentence.
+def _mean_cosines(texts: list[list[str]], vectors: Callable[[list[str]], Any]) -> list[float]:
+    """The mean cosine of adjacent sentences in each text; 0 for a text of one sentence.
 
-    `vectors` makes rows of length 1; each distinct sentence is encoded once.
+    `vectors(sentences)` gives rows of length 1; it gets each distinct sentence once.
     """
-    rows: dict[str, int] = {}
-    numbered = [[rows.setdefault(sentence, len(rows)) for sentence in text] for text in texts]
-    encoded = vectors(list(rows))
+    number: dict[str, int] = {}
+    numbered = [[number.setdefault(sentence, len(number)) for sentence in text] for text in texts]
+    encoded = vectors(list(number))
     first = np.array([row for text in numbered for row in text[:-1]], np.int64)
     second = np.array([row for text in numbered for row in text[1:]], np.int64)
     cosines = (encoded[first] * encoded[second]).sum(1) if len(first) else np.zeros(0)
     ends = np.cumsum([0, *(max(len(text) - 1, 0) for text in numbered)])
     parts = [cosines[start:end] for start, end in pairwise(ends.tolist())]
-    # An exact sum: a text and the same backwards tie, whatever the rounding.
+    # With the exact sum of `fsum` a text ties with its sentences in reverse, whatever the rounding.
     return [math.fsum(part) / len(part) if len(part) else 0.0 for part in parts]
 
 
 def load_scorer(model: str, seed: int = 0) -> Scorer:
-    """A trained scorer from a folder or a Hub id, or a rule: `baseline:NAME`.
+    """Load a trained scorer from a folder or Hub id, or a rule of `baseline`: `baseline:NAME`.
 
-    The rules are those of `baseline`. A model type is found through the Auto classes, with which
-    its family registers it; its class must have `score`. Raises `InputError` for a model that has
-    none.
+    A model's family registers its class with the Auto classes. Raises `InputError` for a model
+    whose class has no `score`.
     """
     if model.startswith(BASELINE):
         return baseline(model.removeprefix(BASELINE), seed)
@@ -210,18 +213,19 @@ def score_both(
     *,
     whole: bool = False,
 ) -> PairScores:
-    """The scores of pairs of texts, each the tuple of its sentences.
+    """The scores of pairs of texts, each a tuple of sentences.
 
-    A scorer that has `score_cut` cuts the two texts of a pair alike, as in its training, unless
-    they are to be read `whole`. One that has `as_read` says which texts it reads as one. Raises
-    `InputError` for a score of NaN.
+    A scorer with a method `score_cut` cuts the two texts of a pair at the same place, as in its
+    training, unless `whole` is true. Other scorers may have `as_read(texts)`, the texts as they
+    read them, which says whether the texts of a pair are equal. Raises `InputError` for a score of
+    NaN or infinity.
     """
-    cut = None if whole else getattr(scorer, "score_cut", None)
-    if cut is not None:
-        scores = PairScores(*cut(coherent, other))
+    score_cut = None if whole else getattr(scorer, "score_cut", None)
+    if score_cut is not None:
+        scores = PairScores(*score_cut(coherent, other))
     else:
-        read: Callable[..., Any] = getattr(scorer, "as_read", list)
-        same = [one == two for one, two in zip(read(coherent), read(other), strict=True)]
+        as_read: Callable[..., Any] = getattr(scorer, "as_read", list)
+        same = [a == b for a, b in zip(as_read(coherent), as_read(other), strict=True)]
         first, second = np.split(scores_of(scorer, [*coherent, *other]), 2)
         scores = PairScores(first, second, np.array(same, bool))
     finite(np.stack(scores[:2]), "the model gives scores", where)
@@ -229,24 +233,24 @@ def score_both(
 
 
 def scores_of(scorer: Scorer, texts: Sequence[tuple[str, ...]]) -> np.ndarray:
-    """The scores of texts given as their sentences, `[texts]`; each distinct one is scored once."""
+    """The scores of texts, each a tuple of sentences, `[texts]`; equal texts are scored once."""
     distinct = list(dict.fromkeys(texts))
-    found = scorer.score([list(text) for text in distinct]) if distinct else []
-    scores = dict(zip(distinct, found, strict=True))
-    return np.array([scores[text] for text in texts], np.float64)
+    scores = scorer.score([list(text) for text in distinct]) if distinct else []
+    score = dict(zip(distinct, scores, strict=True))
+    return np.array([score[text] for text in texts], np.float64)
 
 
 # What a result says of a scorer.
 
 
 def shown(name: str) -> str:
-    """What a result calls the rule `perplexity:MODEL`: no path."""
+    """The name of a rule in a result: "perplexity (gpt2)" for `perplexity:path/to/gpt2`."""
     rule, _, model = name.partition(":")
     return f"{rule} ({Path(model).name})" if model else rule
 
 
 def cut_of(model: Scorer) -> int:
-    """How many of the texts that it scored the model had to cut.
+    """The number of texts that the model cut while it scored.
 
     The coherence scorer cuts the texts of a pair alike in the suites `permuted` and `pairwise`;
     elsewhere it reads long texts in windows, and so cuts none.

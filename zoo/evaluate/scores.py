@@ -24,7 +24,6 @@ from corpora.intervals import FEW
 from corpora.rng import stream
 
 RESAMPLES = 1000
-"""The number of samples of a bootstrap."""
 
 RIGHT, WRONG, TIE, LEFT_OUT = "1", "0", "=", "-"
 """Outcomes of a pair of texts: the coherent one scores higher, lower, or they tie; or the pair is
@@ -36,10 +35,7 @@ PROBES = "probe_"
 
 
 def finite(values: np.ndarray, what: str, where: str = "", hint: str = "") -> np.ndarray:
-    """Return `values` unchanged. Raises `InputError` if one of them is NaN or infinite.
-
-    `what` begins the message, such as "the model gives scores".
-    """
+    """Return `values`. Raises `InputError` ("{what} with NaN or infinity") if one is not finite."""
     if not np.isfinite(values).all():
         raise InputError(f"{what} with NaN or infinity", where=where, hint=hint)
     return values
@@ -54,10 +50,7 @@ def interval(values: np.ndarray) -> list[float]:
 
 
 def ci_and_units(units: int, resampled: Iterable[float]) -> dict[str, Any]:
-    """The keys `ci` and `units` of a figure; `resampled` yields its value in each resample.
-
-    Fewer than `FEW` units have no interval, and nothing is drawn.
-    """
+    """The keys `ci` and `units` of a figure; `resampled` yields its value in each resample."""
     return {"ci": None if units < FEW else interval(np.array([*resampled])), "units": units}
 
 
@@ -167,10 +160,7 @@ def per_class(confusion: np.ndarray, names: Sequence[str]) -> dict[str, dict[str
 
 
 def weighted_average(confusion: np.ndarray) -> dict[str, float]:
-    """Precision and recall averaged over classes, each weighted by its share of the gold rows.
-
-    That is the line `Avg` in tables 8 to 10 of Nie, Bennett and Goodman (2019).
-    """
+    """Precision and recall, averaged over classes by their gold rows (`Avg` in tables 8 to 10)."""
     precision, recall, _ = _precision_recall_f1(confusion)
     shares = confusion.sum(1) / max(confusion.sum(), 1)
     return {"precision": float(shares @ precision), "recall": float(shares @ recall)}
@@ -227,10 +217,7 @@ class PairScores(NamedTuple):
         return "".join(np.where(self.same, LEFT_OUT, np.array([WRONG, TIE, RIGHT])[signs + 1]))
 
     def right(self, ties: Ties, same: np.ndarray | None = None) -> np.ndarray:
-        """What each pair counts (see `wins`), `[pairs]`; NaN where it is left out.
-
-        `same` of another scorer says which pairs are left out in place of this one's.
-        """
+        """What each pair counts (see `wins`); NaN where `same` (default: its own) leaves it out."""
         left_out = self.same if same is None else same
         return np.where(left_out, np.nan, wins(self.coherent, self.other, ties))
 
@@ -296,10 +283,7 @@ class Ranking:
         return ranked(coherent, other, self.judged, seed, name, ties)
 
     def metrics(self, seed: int, ties: Ties = "half") -> dict[str, Any]:
-        """The accuracy of the scorer and of the rules, and the numbers of pairs and documents.
-
-        `pairs` counts the judged pairs, `identical` those left out.
-        """
+        """The accuracy of the scorer and of the rules on the `pairs` that are not left out."""
         return {
             "accuracy": self.figure(self.scores, seed, "permuted", ties),
             "pairs": len(self.judged),

@@ -30,10 +30,10 @@ COLUMNS = ("USS", "SSS", "SC", "Probing")
 UNTRAINED = "cosine of the vectors; SentEval trains a regression on their features: not comparable"
 
 
-class Mapped(NamedTuple):
-    """A task of SentEval, its column, and mteb's task for it ("" where there is none).
+class SentEvalTask(NamedTuple):
+    """A task of SentEval, its column, and mteb's task for it ("" if there is none).
 
-    `note`: why it does not count in the column; "" where it is measured as SentEval does.
+    `note` says why it does not count in the column; "" if mteb measures it as SentEval does.
     """
 
     name: str
@@ -48,12 +48,12 @@ _PROBING = (
     *("Tense", "SubjNumber", "ObjNumber", "OddManOut", "CoordinationInversion"),
 )
 TASKS = (
-    *(Mapped(f"STS{year}", "USS", f"STS{year}", "") for year in range(12, 17)),
-    Mapped("STS-B", "SSS", "STSBenchmark", UNTRAINED),
-    Mapped("SICK-R", "SSS", "SICK-R", UNTRAINED),
-    Mapped("SICK-E", "SSS", "", "in mteb only in translations"),
-    *(Mapped(name, "SC") for name in _SC),
-    *(Mapped(name, "Probing") for name in _PROBING),
+    *(SentEvalTask(f"STS{year}", "USS", f"STS{year}", "") for year in range(12, 17)),
+    SentEvalTask("STS-B", "SSS", "STSBenchmark", UNTRAINED),
+    SentEvalTask("SICK-R", "SSS", "SICK-R", UNTRAINED),
+    SentEvalTask("SICK-E", "SSS", "", "in mteb only in translations"),
+    *(SentEvalTask(name, "SC") for name in _SC),
+    *(SentEvalTask(name, "Probing") for name in _PROBING),
 )
 
 
@@ -93,7 +93,7 @@ class SentEval(Suite):
         """
         if isinstance(data, Path):
             return self.evaluate_released(model, data, split, seed, limit)
-        check(data, split, limit)
+        check_data_of_mteb(data, split, limit)
         require("mteb", "mteb", "to run the tasks of SentEval")
         from zoo.evaluate import mteb_tasks
 
@@ -154,7 +154,7 @@ class SentEval(Suite):
     def rows(cls, result: Result) -> Rows:
         """The complete columns; of SentEval's own protocol also each task."""
         columns, tasks = result.metrics["columns"], result.metrics["tasks"]
-        cells = {name: percent(found) for name, found in columns.items() if found["complete"]}
+        cells = {name: percent(column) for name, column in columns.items() if column["complete"]}
         for name, task in tasks.items():
             if "note" not in task:  # mteb's are not SentEval's
                 show = plain if task["metric"] == "pearson" else percent
@@ -183,8 +183,8 @@ def revision_of(folder: Path) -> str:
     return f"files {digest.hexdigest()[:12]}"
 
 
-def check(data: Any, split: str = "test", limit: int = 0) -> None:
-    """Raise `ConfigError` for what mteb would ignore: it loads its own data."""
+def check_data_of_mteb(data: Any, split: str = "test", limit: int = 0) -> None:
+    """Raise `ConfigError` for data, a split or a limit that mteb would ignore."""
     if data != HUB or limit or split != "test":
         raise ConfigError(
             f"data {data!r}, --limit {limit}, --split {split}",
@@ -195,20 +195,20 @@ def check(data: Any, split: str = "test", limit: int = 0) -> None:
 
 
 def run(encoder: Any) -> tuple[dict[str, float], dict[str, str]]:
-    """The scores (our names) and the revisions of the data, by the library's own evaluation."""
+    """Run mteb's evaluation; return the scores and the revisions of the data, by `TASKS`' names."""
     import mteb
 
-    wanted = {task.mteb: task for task in TASKS if task.mteb}
-    found = mteb.evaluate(
+    by_mteb_name = {task.mteb: task for task in TASKS if task.mteb}
+    evaluation = mteb.evaluate(
         encoder,
-        mteb.get_tasks(tasks=list(wanted)),
+        mteb.get_tasks(tasks=list(by_mteb_name)),
         cache=None,
         show_progress_bar=False,
         encode_kwargs={"batch_size": SHARD},  # the encoder makes its own batches of them
     )
     scores, revisions = {}, {}
-    for result in found.task_results:
-        task = wanted[result.task_name]
+    for result in evaluation.task_results:
+        task = by_mteb_name[result.task_name]
         scores[task.name] = float(
             np.mean([row[METRIC] for rows in result.scores.values() for row in rows])
         )
@@ -217,10 +217,12 @@ def run(encoder: Any) -> tuple[dict[str, float], dict[str, str]]:
 
 
 def columns_of(scores: Mapping[str, float], *, released: bool = False) -> dict[str, dict[str, Any]]:
-    """The paper's columns from the scores by task, `released` if by SentEval's own protocol.
+    """The paper's columns from the scores by task; a column is the mean over its tasks.
+
+    `released`: the scores are by SentEval's own protocol.
 
     A column is complete, and has a value, only if each of its tasks was measured as SentEval
-    does; else it lists what is missing. The mean is over tasks, as the paper averages.
+    does; else it lists the missing tasks.
     """
     columns: dict[str, dict[str, Any]] = {}
     for column in COLUMNS:
@@ -234,7 +236,7 @@ def columns_of(scores: Mapping[str, float], *, released: bool = False) -> dict[s
 
 
 def notes_of(scores: Mapping[str, float]) -> list[str]:
-    """What cannot be mapped, one line a column and reason."""
+    """The notes on tasks that are measured otherwise or missing: one for each column and reason."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for task in TASKS:
         if task.note or task.name not in scores:

@@ -1,6 +1,7 @@
 """Suite `superglue`: RTE, COPA and ReCoRD by fine-tuning (Iter et al. 2020, 3.2 and A.4).
 
-An example is pairs of texts to be classified or ranked.
+An example of RTE is a pair of texts to be classified; one of COPA or ReCoRD has a pair for each
+candidate, and the pairs are ranked.
 """
 
 from __future__ import annotations
@@ -40,16 +41,19 @@ if TYPE_CHECKING:
     from zoo.evaluate.superglue_training import Start
 
 PLACEHOLDER = "@placeholder"
+"""The blank in a query of ReCoRD."""
 _BULLET = re.compile(r"\s*@highlight\s*")
+"""What separates the summary's points in a passage of ReCoRD."""
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _QUESTIONS = {"cause": "What was the cause?", "effect": "What happened as a result?"}
 
 
 @dataclass(frozen=True)
-class Task:
-    """A task and the settings of appendix A.4; `epochs` counts where `max_steps` is 0.
+class SuperGlueTask:
+    """A task and its settings in appendix A.4; `epochs` counts where `max_steps` is 0.
 
-    `classes` is 0 for a task that ranks candidates. `checkpoint` is how often the paper kept one.
+    `classes` is 0 for a task that ranks candidates. `checkpoint` is the number of steps between two
+    checkpoints of the paper (0: one an epoch).
     """
 
     name: str
@@ -61,7 +65,7 @@ class Task:
     checkpoint: int = 0
     classes: int = 0
     device_batch: int = 32
-    """Examples on the device at once: a batch is collected from as many as it needs."""
+    """Examples on the device at once; gradients are accumulated up to a whole batch."""
 
 
 _RTE = ("premise", "hypothesis", "label")
@@ -71,18 +75,19 @@ _RECORD = ("passage", "query", "entities", "answers")
 TASKS = {
     task.config: task
     for task in (
-        Task("RTE", "rte", _RTE, 8e-6, max_steps=3240, checkpoint=750, classes=2),
-        Task("COPA", "copa", _COPA, 1e-5, max_steps=300, checkpoint=50),
-        Task("ReCoRD", "record", _RECORD, 2e-5, epochs=8, device_batch=2),
+        SuperGlueTask("RTE", "rte", _RTE, 8e-6, max_steps=3240, checkpoint=750, classes=2),
+        SuperGlueTask("COPA", "copa", _COPA, 1e-5, max_steps=300, checkpoint=50),
+        SuperGlueTask("ReCoRD", "record", _RECORD, 2e-5, epochs=8, device_batch=2),
     )
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """Pairs of texts, one a candidate, and which are right (or, for classes, which class).
+class SuperGlueExample:
+    """An example to classify (one pair of texts) or to rank (a pair for each candidate).
 
-    `texts` are the candidates as their task names them, `answers` the right ones (ReCoRD).
+    `right` has the number of the class, or the numbers of the right candidates. `texts` are the
+    candidates themselves, `answers` the texts of ReCoRD's right answers.
     """
 
     pairs: tuple[tuple[str, str], ...]
@@ -113,18 +118,18 @@ class SuperGlue(Suite):
     max_length: Annotated[int, Field(ge=8)] = 512
     """Tokens of a pair of texts; the longer text is cut."""
     max_candidates: Annotated[int, Field(ge=2)] = 25
-    """Of an example in training; evaluation ranks all of them."""
+    """The most candidates of an example in training; evaluation ranks all of them."""
     max_steps: Count = 0
-    """In place of the paper's steps and epochs, for a try."""
+    """Steps in place of the paper's steps and epochs, for a try (0: the paper's)."""
     learning_rate: AtLeast0 = 0.0
-    """In place of the paper's."""
+    """A learning rate in place of the paper's (0: the paper's)."""
     copa_question: bool = False
     """Append the question (cause or effect) to the premise; the paper's table 2 shows none."""
     bf16: bool | Literal["auto"] = "auto"
     """bfloat16 in the forward pass; `auto`: on a GPU that has it."""
 
     def read(self, spec: str) -> Any:
-        """The tasks of a dataset by configuration; the one that `@CONFIG` names by itself."""
+        """Open the datasets of the tasks by configuration, or the one that `@CONFIG` names."""
         folder, config = split_spec(spec)
         if config and self.tasks not in ((), (config,)):
             problem = f"tasks names {', '.join(self.tasks)}, and the data {config!r}"
@@ -134,44 +139,44 @@ class SuperGlue(Suite):
         names: Collection[str] = TASKS
         if Path(folder).is_dir():
             names = read_manifest(Path(folder, MANIFEST), UNBUILT)["configs"]
-        # Of a dataset without any of the tasks it is said which configurations it has.
+        # For a dataset without any of the tasks the error of opening one names its configurations.
         chosen = self.tasks or [name for name in TASKS if name in names] or [*TASKS]
         return {name: open_dataset(folder, name) for name in chosen}
 
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """Accuracy (ReCoRD: exact match and F1 too) on the validation set, as the paper reports."""
+        """Fine-tune on each task; accuracy (ReCoRD: EM and F1 too) on the validation set."""
         from zoo.evaluate.superglue_training import Start
 
         start = Start.of(model)
         if start is None:
             raise self.unfit(model)
-        opened = {each.config: each for each in as_datasets(data)}
-        config = "" if several(data) else next(iter(opened))
-        names = self.tasks or [name for name in TASKS if name in opened]
-        missing = [name for name in names if name not in opened]
+        datasets = {each.config: each for each in as_datasets(data)}
+        config = "" if several(data) else next(iter(datasets))
+        names = self.tasks or [name for name in TASKS if name in datasets]
+        missing = [name for name in names if name not in datasets]
         if missing or not names:
             raise ConfigError(
                 f"no data of the task {', '.join(missing or TASKS)}",
-                where=", ".join(each.where for each in opened.values()),
+                where=", ".join(each.where for each in datasets.values()),
                 hint='give {"rte": DATASET, "copa": DATASET}, by the names of the tasks',
             )
         judged = {}
         for name in names:
-            tests = opened[name].splits.get("test")  # those of SuperGLUE have no labels
-            hidden = split == "test" and (tests is None or not tests.num_rows)
+            test = datasets[name].splits.get("test")  # empty: SuperGLUE publishes no test labels
+            hidden = split == "test" and (test is None or not test.num_rows)
             scored = "validation" if hidden else split
-            judged[TASKS[name]] = scored, spread(opened[name][scored], limit)
+            judged[TASKS[name]] = scored, spread(datasets[name][scored], limit)
         tasks, outcomes = {}, []
         for task, (_, table) in judged.items():
-            train = opened[task.config]["train"]
-            tasks[task.name], own = self._task(task, train, table, start, seed)
-            outcomes += own
-        rows = {name: opened[name].describe()["rows"] for name in names}
+            train = datasets[task.config]["train"]
+            tasks[task.name], of_task = self._run_task(task, train, table, start, seed)
+            outcomes += of_task
+        rows = {name: datasets[name].describe()["rows"] for name in names}
         result = Result(
             model=in_hand.about(start),
-            dataset={**opened[names[0]].describe(), "config": config, "rows": rows},
+            dataset={**datasets[names[0]].describe(), "config": config, "rows": rows},
             protocol=self.model_dump(exclude={"tasks", "bf16"}) | {"limit": limit},
             examples=sum(task["examples"] for task in tasks.values()),
             metrics={"tasks": tasks, "resampled": "rows"},
@@ -180,28 +185,28 @@ class SuperGlue(Suite):
         )
         return finished(self, result, start, split, seed)
 
-    def _task(
-        self, task: Task, train: pa.Table, judged: pa.Table, start: Start, first: int
+    def _run_task(
+        self, task: SuperGlueTask, train: pa.Table, judged: pa.Table, start: Start, first: int
     ) -> tuple[dict[str, Any], list[Outcomes]]:
-        """Train once for each seed, and score.
+        """Train once for each seed from `first` on; return the figures and outcomes of a task.
 
-        The figures are the last step's; the best checkpoint beside them is picked on the same
-        examples.
+        The figures are those of the last step. The best checkpoint beside them was chosen on the
+        same examples.
         """
         from zoo.evaluate.superglue_training import fine_tune
 
-        given: dict[str, Any] = {"max_steps": self.max_steps, "learning_rate": self.learning_rate}
-        task = replace(task, **{name: value for name, value in given.items() if value})
-        learnt, examples = (
+        changes: dict[str, Any] = {"max_steps": self.max_steps, "learning_rate": self.learning_rate}
+        task = replace(task, **{name: value for name, value in changes.items() if value})
+        training, examples = (
             examples_of(task.config, rows, copa_question=self.copa_question)
             for rows in (train, judged)
         )
-        learnt = [fewer_candidates(example, self.max_candidates) for example in learnt]
+        training = [fewer_candidates(example, self.max_candidates) for example in training]
         seeds = range(first, first + self.seeds)
-        runs = [fine_tune(task, learnt, examples, start, self, seed) for seed in seeds]
-        if task.classes:  # of the most frequent class
+        runs = [fine_tune(task, training, examples, start, self, seed) for seed in seeds]
+        if task.classes:  # the accuracy of answering the most frequent class
             chance = np.bincount([example.right[0] for example in examples]).max() / len(examples)
-        else:  # of a candidate chosen at random
+        else:  # the accuracy of choosing a candidate at random
             chance = np.mean([len(set(e.right)) / len(e.pairs) for e in examples])
         best = [max(point["accuracy"] for point in points) for _, points in runs]
         figures: dict[str, Any] = {
@@ -215,33 +220,37 @@ class SuperGlue(Suite):
         }
         outcomes = []
         for measure in MEASURES if task.config == "record" else MEASURES[:1]:
-            each = np.array([list(map(measure.of, examples, chosen)) for chosen, _ in runs])
-            means, ones = each.mean(1), np.ones(len(examples))
-            drawn = f"{task.name}.{measure.key}" if measure.suffix else task.name
+            values = np.array([list(map(measure.of, examples, chosen)) for chosen, _ in runs])
+            means, ones = values.mean(1), np.ones(len(examples))  # values [seeds, examples]
+            bootstrap = f"{task.name}.{measure.key}" if measure.suffix else task.name
             figures[measure.key] = {
                 "value": float(means.mean()),
-                **of_ratio(each.mean(0), ones, first, drawn),
+                **of_ratio(values.mean(0), ones, first, bootstrap),
                 "deviation": float(means.std(ddof=1)) if len(means) > 1 else None,
             }
             column = f"{task.name}{measure.suffix}"
-            outcomes.append(Outcomes(column, numbered(len(examples)), each.mean(0)))
+            outcomes.append(Outcomes(column, numbered(len(examples)), values.mean(0)))
         return figures, outcomes
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
+        """The model's row: a column for each measure of each task."""
         cells = {}
-        for task, found in result.metrics["tasks"].items():
-            for measure in (each for each in MEASURES if each.key in found):
-                shown = percent(found[measure.key], found.get("examples"))
-                cells[f"{task}{measure.suffix}"] = shown
+        for task, figures in result.metrics["tasks"].items():
+            for measure in (each for each in MEASURES if each.key in figures):
+                cell = percent(figures[measure.key], figures.get("examples"))
+                cells[f"{task}{measure.suffix}"] = cell
         return {"": cells}
 
 
-def examples_of(config: str, table: pa.Table, *, copa_question: bool = False) -> list[Example]:
-    """The examples of one split; with `copa_question` COPA's premise ends in the question.
+def examples_of(
+    config: str, table: pa.Table, *, copa_question: bool = False
+) -> list[SuperGlueExample]:
+    """Convert the rows of one split to examples.
 
-    A premise of COPA is followed by each choice: "completions" of it, as in the paper's table 2.
-    Raises `InputError` for a table without a task's columns, and for a row without a right answer.
+    A pair of COPA is the premise and a choice that completes it, as in the paper's table 2; with
+    `copa_question` the premise ends in the question. Raises `InputError` for a table without the
+    task's columns, and for a row without a right answer.
     """
     where = f"superglue@{config}"
     check_columns(table.column_names, TASKS[config].columns, where)
@@ -262,15 +271,16 @@ def examples_of(config: str, table: pa.Table, *, copa_question: bool = False) ->
         if config == "rte":
             pairs: tuple[tuple[str, str], ...] = ((row["premise"], row["hypothesis"]),)
         else:
-            asked = f" {_QUESTIONS.get(row['question'], row['question'])}" if copa_question else ""
+            text = _QUESTIONS.get(row["question"], row["question"])
+            premise = f"{row['premise']} {text}" if copa_question else row["premise"]
             choices = row["choice1"], row["choice2"]
-            pairs = tuple((row["premise"] + asked, choice) for choice in choices)
-        examples.append(Example(pairs, (row["label"],), choices))
+            pairs = tuple((premise, choice) for choice in choices)
+        examples.append(SuperGlueExample(pairs, (row["label"],), choices))
     return examples
 
 
-def _record(row: Mapping[str, Any], where: str) -> Example:
-    """The passage, and the query with its blank filled by each marked entity (section 3.2.1)."""
+def _record(row: Mapping[str, Any], where: str) -> SuperGlueExample:
+    """An example of ReCoRD: the passage with the query, whose blank each entity fills (3.2.1)."""
     entities = tuple(dict.fromkeys(row["entities"]))
     right = tuple(i for i, entity in enumerate(entities) if entity in set(row["answers"]))
     if PLACEHOLDER not in row["query"] or not right:
@@ -281,11 +291,11 @@ def _record(row: Mapping[str, Any], where: str) -> Example:
         )
     passage = _BULLET.sub(" ", row["passage"]).strip()
     pairs = tuple((passage, row["query"].replace(PLACEHOLDER, entity)) for entity in entities)
-    return Example(pairs, right, entities, tuple(row["answers"]))
+    return SuperGlueExample(pairs, right, entities, tuple(row["answers"]))
 
 
-def fewer_candidates(example: Example, limit: int) -> Example:
-    """At most `limit` candidates for training: the first right one, then the others in order."""
+def fewer_candidates(example: SuperGlueExample, limit: int) -> SuperGlueExample:
+    """Reduce a training example to `limit` candidates: its first right one and the first others."""
     if len(example.pairs) <= limit:
         return example
     first = example.right[0]
@@ -299,29 +309,35 @@ def fewer_candidates(example: Example, limit: int) -> Example:
 
 
 def normal(text: str) -> str:
-    """As ReCoRD's script compares: lower case, no punctuation, no articles, single spaces."""
-    bare = "".join(c for c in text.lower() if c not in string.punctuation)
-    return " ".join(_ARTICLES.sub(" ", bare).split())
+    """Normalise as ReCoRD's script does: lower case, no punctuation or articles, single spaces."""
+    words = "".join(c for c in text.lower() if c not in string.punctuation)
+    return " ".join(_ARTICLES.sub(" ", words).split())
 
 
-def exact_match(found: str, answers: Sequence[str]) -> float:
-    """1 if `found` is one of the answers, both normalised."""
-    return float(normal(found) in {normal(answer) for answer in answers})
+def exact_match(choice: str, answers: Sequence[str]) -> float:
+    """1.0 if the chosen text is one of the answers, both normalised, else 0.0."""
+    return float(normal(choice) in {normal(answer) for answer in answers})
 
 
-def word_f1(found: str, answers: Sequence[str]) -> float:
-    """The best F1 of the normalised words of `found` and of an answer."""
-    words, listed = normal(found).split(), [normal(answer).split() for answer in answers]
-    both = [(sum((Counter(words) & Counter(o)).values()), len(words) + len(o)) for o in listed]
-    return max((2 * shared / total for shared, total in both if shared), default=0.0)
+def word_f1(choice: str, answers: Sequence[str]) -> float:
+    """The highest F1 between the words of the chosen text and of an answer, both normalised."""
+    words, best = normal(choice).split(), 0.0
+    for answer in answers:
+        answer_words = normal(answer).split()
+        shared = sum((Counter(words) & Counter(answer_words)).values())
+        best = max(best, 2 * shared / (len(words) + len(answer_words)) if shared else 0.0)
+    return best
 
 
 class Measure(NamedTuple):
-    """A figure: its key, what its column is called after the task, what a choice counts."""
+    """A measure of choices: its key in the metrics, the suffix of its column, and its function.
+
+    `of(example, choice)` is what the choice with that number counts.
+    """
 
     key: str
     suffix: str
-    of: Callable[[Example, int], float]
+    of: Callable[[SuperGlueExample, int], float]
 
 
 MEASURES = (
@@ -329,4 +345,4 @@ MEASURES = (
     Measure("em", " EM", lambda example, at: exact_match(example.texts[at], example.answers)),
     Measure("f1", " F1", lambda example, at: word_f1(example.texts[at], example.answers)),
 )
-"""The last two are of ReCoRD only."""
+"""The measures of ReCoRD; the other tasks have the first one alone."""

@@ -31,16 +31,17 @@ from zoo.modeling import best_device, uses_bf16, within_memory
 from zoo.training.trainer import LogLines, take_one_gpu
 
 if TYPE_CHECKING:
-    from zoo.evaluate.superglue import Example, SuperGlue, Task
+    from zoo.evaluate.superglue import SuperGlue, SuperGlueExample, SuperGlueTask
 
 log = logging.getLogger("zoo")
 
 
 @dataclass(frozen=True)
 class Start:
-    """What each training starts from: `make` gives an encoder, anew or as a copy, and a tokenizer.
+    """The model that each training starts from.
 
-    `batch_size` is that of the evaluation.
+    `make()` returns a fresh encoder (loaded again, or a copy) and its tokenizer. `batch_size` is
+    the batch size of the evaluation.
     """
 
     make: Callable[[], tuple[Any, Any]]
@@ -51,7 +52,7 @@ class Start:
 
     @classmethod
     def load(cls, name: str, batch_size: int = 64) -> Start:
-        """The encoder in a folder or of a Hub id. Weights that it lacks are drawn in each run."""
+        """Start from a folder or Hub id. Each run draws the weights that it lacks."""
 
         def make() -> tuple[Any, Any]:
             backbone = load_backbone(name, {})
@@ -61,7 +62,7 @@ class Start:
 
     @classmethod
     def of(cls, model: Any) -> Start | None:
-        """That of a model in hand, a `SentenceTransformer` too; None for one without an encoder."""
+        """Start from a model object, such as a `SentenceTransformer`; None if it has no encoder."""
         if isinstance(model, Start):
             return model
         transformer = getattr(model, "transformers_model", None)
@@ -74,50 +75,53 @@ class Start:
 
 
 def fine_tune(
-    task: Task,
-    train: Sequence[Example],
-    examples: Sequence[Example],
+    task: SuperGlueTask,
+    train: Sequence[SuperGlueExample],
+    examples: Sequence[SuperGlueExample],
     start: Start,
     options: SuperGlue,
     seed: int,
 ) -> tuple[list[int], list[dict[str, Any]]]:
-    """Train once: what is chosen at the last step, and the accuracy at each checkpoint."""
+    """Train once on `train`, and judge `examples` at each checkpoint and at the last step.
+
+    Returns the choices at the last step, and step and accuracy of each point.
+    """
     torch.manual_seed(seed)
     backbone, tokenizer = start.make()
-    if tokenizer.pad_token is None:  # which one does not matter: padding is masked
+    if tokenizer.pad_token is None:  # any token will do: padding is masked
         tokenizer.pad_token = tokenizer.eos_token
     warn_of_padding(backbone)
     limit = max_positions(backbone.config) or options.max_length
-    pairs = Pairs(tokenizer, min(options.max_length, limit), task.classes)
+    collator = PairCollator(tokenizer, min(options.max_length, limit), task.classes)
     pooling = pooling_of(backbone.config, tokenizer)
     model = PairModel(backbone, pooling, task.classes or 1).to(best_device())
     points: list[dict[str, Any]] = []
 
-    def look(step: int) -> list[int]:
-        chosen: list[int] = choose(model, examples, pairs, start.batch_size).tolist()
-        right = [choice in e.right for choice, e in zip(chosen, examples, strict=True)]
+    def judge(step: int) -> list[int]:
+        choices: list[int] = choose(model, examples, collator, start.batch_size).tolist()
+        right = [choice in e.right for choice, e in zip(choices, examples, strict=True)]
         points.append({"step": step, "accuracy": float(np.mean(right))})
         log.info("%s, step %d: accuracy %.3f", task.name, step, points[-1]["accuracy"])
-        return chosen
+        return choices
 
     with TemporaryDirectory(prefix="superglue-") as folder:
         trainer = Trainer(
             model,
             _arguments(folder, task, seed, options.batch, uses_bf16(options.bf16)),
-            data_collator=pairs,
+            data_collator=collator,
             train_dataset=list(train),
-            callbacks=[_Checkpoints(task.checkpoint, look), LogLines()],
+            callbacks=[_Checkpoints(task.checkpoint, judge), LogLines()],
         )
         trainer.remove_callback(PrinterCallback)
         with within_memory(f"superglue, {task.name}", "lower --max_length or --max_candidates"):
             trainer.train()
-    return look(trainer.state.global_step), points
+    return judge(trainer.state.global_step), points
 
 
 def _arguments(
-    folder: str, task: Task, seed: int, batch_size: int, bf16: bool
+    folder: str, task: SuperGlueTask, seed: int, batch_size: int, bf16: bool
 ) -> TrainingArguments:
-    """Linear warm-up over the first tenth of the steps, then linear to 0 (BERT's schedule)."""
+    """The Trainer's arguments: linear warm-up over a tenth of the steps, then linear decay to 0."""
     most = min(task.device_batch, batch_size)
     at_once = next(size for size in range(most, 0, -1) if batch_size % size == 0)
     arguments = TrainingArguments(
@@ -144,25 +148,25 @@ def _arguments(
 
 
 class _Checkpoints(TrainerCallback):
-    """Calls `look(step)` where the paper kept a checkpoint: `every` so many steps (0: epochs)."""
+    """Calls `judge(step)` after each `every` steps (0: each epoch), but not at the last step."""
 
-    def __init__(self, every: int, look: Callable[[int], Any]) -> None:
-        self.every, self.look = every, look
+    def __init__(self, every: int, judge: Callable[[int], Any]) -> None:
+        self.every, self.judge = every, judge
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        at = state.global_step
-        if self.every and at % self.every == 0 and at < state.max_steps:
-            self.look(at)
+        step = state.global_step
+        if self.every and step % self.every == 0 and step < state.max_steps:
+            self.judge(step)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if not self.every and state.global_step < state.max_steps:
-            self.look(state.global_step)
+            self.judge(state.global_step)
 
 
 class PairModel(nn.Module):
-    """A backbone and one linear layer: `outputs` numbers for each pair of texts."""
+    """A backbone with one linear layer, which gives `outputs` numbers for each pair of texts."""
 
-    # Keyword arguments of `forward` are the encoded texts: the Trainer must add nothing to them.
+    # `forward` passes its keyword arguments on to the backbone: the Trainer must not add any.
     accepts_loss_kwargs = False
 
     def __init__(self, backbone: PreTrainedModel, pooling: Pooling, outputs: int) -> None:
@@ -174,19 +178,19 @@ class PairModel(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def logits(self, encoded: dict[str, Tensor]) -> Tensor:
-        """`[pairs, outputs]` from `input_ids` and `attention_mask [pairs, tokens]`."""
-        found = self.backbone(**encoded)
-        vectors = getattr(found, "pooler_output", None)
+        """`[pairs, outputs]` from `input_ids` and `attention_mask`, `[pairs, tokens]` each."""
+        output = self.backbone(**encoded)
+        vectors = getattr(output, "pooler_output", None)
         if vectors is None or self.pooling != "first":
-            vectors = pooled(found.last_hidden_state, encoded["attention_mask"], self.pooling)
+            vectors = pooled(output.last_hidden_state, encoded["attention_mask"], self.pooling)
         return self.head(self.dropout(vectors))
 
     def forward(self, sizes: Tensor, right: Tensor, **encoded: Tensor) -> dict[str, Tensor]:
-        """The mean loss of a batch: `sizes [examples]` pairs each, `right [pairs]` marks.
+        """The mean loss of a batch; `sizes [examples]` has the number of pairs of each example.
 
-        With several outputs, `right` is the class of each pair (cross entropy). With one, the
-        pairs of an example are its candidates: -log of the share of the softmax that falls on
-        right ones.
+        With several outputs, `right [pairs]` is the class of each pair, and the loss is cross
+        entropy. With one output, the pairs of an example are its candidates, `right` marks the
+        right ones, and the loss is -log of their share of the softmax over the candidates.
         """
         logits = self.logits(encoded).float()
         if logits.size(1) > 1:
@@ -200,21 +204,26 @@ class PairModel(nn.Module):
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """Makes batches: pairs of texts as ids; where both are too long, the longer one is cut."""
+class PairCollator:
+    """Makes batches of examples, with pairs of texts as ids; the longer text of a pair is cut.
+
+    `classes` is the task's number of classes, 0 if it ranks candidates.
+    """
 
     tokenizer: PreTrainedTokenizerBase
     max_length: int
     classes: int
 
     def encode(self, pairs: Iterable[tuple[str, str]]) -> dict[str, Tensor]:
+        """The tokenizer's tensors of pairs of texts, `[pairs, tokens]` each."""
         first, second = map(list, zip(*pairs, strict=True))
         options = {"truncation": "longest_first", "max_length": self.max_length, "padding": True}
-        # Padded as `pooled` takes it; XLNet's own side is the left.
-        sides = {"padding_side": "right", "return_tensors": "pt"}
-        return dict(self.tokenizer(first, second, **options, **sides))
+        # `pooled` needs padding on the right; XLNet's tokenizer would pad on the left.
+        tensors = {"padding_side": "right", "return_tensors": "pt"}
+        return dict(self.tokenizer(first, second, **options, **tensors))
 
-    def __call__(self, examples: Sequence[Example]) -> dict[str, Tensor]:
+    def __call__(self, examples: Sequence[SuperGlueExample]) -> dict[str, Tensor]:
+        """The arguments of `PairModel.forward` for a batch of examples."""
         marks = [
             example.right[0] if self.classes else int(place in example.right)
             for example in examples
@@ -227,23 +236,23 @@ class Pairs:
 
 @torch.inference_mode()
 def choose(
-    model: PairModel, examples: Sequence[Example], pairs: Pairs, batch_size: int
+    model: PairModel, examples: Sequence[SuperGlueExample], collator: PairCollator, batch_size: int
 ) -> np.ndarray:
-    """The class, or the candidate, that the model prefers in each example, `[examples]`."""
+    """The number of the class or candidate that the model prefers in each example, `[examples]`."""
     was_training = model.training
     model.eval()
     device = next(model.parameters()).device
     flat = [pair for example in examples for pair in example.pairs]
-    order = np.argsort([-len(one) - len(two) for one, two in flat], kind="stable")
+    order = np.argsort([-len(first) - len(second) for first, second in flat], kind="stable")
     scores = np.zeros((len(flat), model.head.out_features))
     for start in range(0, len(order), batch_size):
         rows = order[start : start + batch_size]
-        encoded = pairs.encode([flat[row] for row in rows])
+        encoded = collator.encode([flat[row] for row in rows])
         inputs = {name: value.to(device) for name, value in encoded.items()}
         scores[rows] = model.logits(inputs).float().cpu().numpy()
     model.train(was_training)
     finite(scores, "the model gives scores", hint="lower --learning_rate, or --bf16 false")
-    if pairs.classes:
+    if collator.classes:
         return scores.argmax(1)
     ends = np.cumsum([len(example.pairs) for example in examples])
     return np.array([part.argmax() for part in np.split(scores[:, 0], ends[:-1])])

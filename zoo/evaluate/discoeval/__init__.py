@@ -1,7 +1,7 @@
-"""Suite `discoeval`: what frozen sentence vectors know of discourse (Chen et al. 2019).
+"""Suite `discoeval`: tasks of discourse for frozen sentence vectors (Chen et al. 2019).
 
     from zoo.evaluate import discoeval
-    found = discoeval.run(my_function, "path/to/DiscoEval/data")
+    result = discoeval.run(my_function, "path/to/DiscoEval/data")
 
 `run` takes a model folder, an encoder, a function of a list of texts, or arrays; its options are
 the fields of `discoeval.DiscoEval`.

@@ -1,4 +1,4 @@
-"""The data of a task, from built dataset folders or DiscoEval's own (`SP/wiki/train.txt`)."""
+"""The data of DiscoEval's tasks: built dataset folders, or its released files."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from zoo.training.data import (
 )
 
 Slot = list[list[str]]
-"""One place of every example: the texts that stand in it (several for a subtree's EDUs)."""
+"""The texts of all examples in one slot, a list for each (a subtree's EDUs are several texts)."""
 
 TRAIN_SHARE = 0.75
-"""Of the validation set, where there is no training set."""
+"""The share of the validation set that becomes the training set if there is none."""
 FILES = {"train": "train.txt", "validation": "valid.txt", "test": "test.txt"}
 
 
 @dataclass(frozen=True)
 class Split:
-    """Examples as columns: `slots[k][example]`, `labels [examples]`.
+    """The examples of a split: `slots[slot][example]` lists texts, `labels [examples]` are numbers.
 
-    `units [examples]`: examples with the same number belong together (an incoherent text with
-    its original, a swapped pair with the unswapped).
+    Examples with the same number in `units [examples]` depend on each other, such as an incoherent
+    text and its original, or a pair of sentences and the swapped pair.
     """
 
     slots: tuple[Slot, ...]
@@ -52,7 +52,7 @@ class Split:
         return len(self.labels)
 
     def of_units(self, units: np.ndarray) -> Split:
-        """The examples of these units alone, in their order."""
+        """The examples of these units, in the order that they have here."""
         rows = np.flatnonzero(np.isin(self.units, units))
         slots = tuple([slot[row] for row in rows.tolist()] for slot in self.slots)
         return Split(slots, self.labels[rows], self.units[rows])
@@ -60,7 +60,7 @@ class Split:
 
 @dataclass(frozen=True)
 class TaskData:
-    """One task in one domain. `labels` are the names of the classes."""
+    """The data of one task in one domain; `labels` are the names of the classes."""
 
     task: Task
     domain: str
@@ -69,91 +69,89 @@ class TaskData:
     revision: str = ""
     notes: tuple[str, ...] = ()
     dataset: str = ""
-    """The name of the dataset that discorpora built."""
+    """The name of the dataset if discorpora built it."""
 
     @property
     def name(self) -> str:
         return f"{self.task.name} {self.domain}"
 
     def describe(self) -> dict[str, Any]:
+        """The domain, the revision and the numbers of rows, as a result states them."""
         rows = {split: len(examples) for split, examples in self.splits.items()}
         about = {"domain": self.domain, "revision": self.revision, "rows": rows}
         return {**about, "name": self.dataset} if self.dataset else about
 
 
 @dataclass
-class Found:
-    """What a folder holds of the suite, and why parts of it are left out."""
+class DiscoEvalData:
+    """The data of all tasks that a folder has, and by name why others are left out."""
 
     tasks: list[TaskData] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
 
 
-def read(data: Any, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
-    """The tasks in `data`, only those named in `tasks` if any are; `limit` rows of each split.
+def read(data: Any, tasks: Sequence[str] = (), *, limit: int = 0) -> DiscoEvalData:
+    """Read the tasks in `data` and prepare them for training: at most `limit` rows of each split.
 
-    `data` are a `Found`, datasets in hand (one or a mapping), or what `find` takes. Raises
-    `InputError` if they hold no task.
+    `data` is a `DiscoEvalData`, dataset objects (one or a mapping), or a name as `find` takes it.
+    `tasks` names the tasks to read, all if empty. Raises `InputError` if there are none.
     """
     if isinstance(data, str | Path):
         data = find(str(data), tasks)
-    elif not isinstance(data, Found):
-        found = _of_datasets(data)
-        data = _wanted(found, tasks, ", ".join(each.name for each in as_datasets(data)))
-    skipped, kinds = dict(data.skipped), {each.task.name for each in data.tasks}
-    for name in (name for name in tasks if name not in kinds):
+    elif not isinstance(data, DiscoEvalData):
+        datasets = as_datasets(data)
+        domains = [each.config if several(data) else "" for each in datasets]
+        pairs = zip(datasets, domains, strict=True)
+        all_tasks = [task for each, domain in pairs for task in _of_dataset(each, domain)]
+        data = _chosen(DiscoEvalData(all_tasks), tasks, ", ".join(each.name for each in datasets))
+    skipped, names = dict(data.skipped), {each.task.name for each in data.tasks}
+    for name in (name for name in tasks if name not in names):
         skipped.setdefault(name, "no data of it there")
     order = list(TASKS)
-    ready = [_prepared(each, limit) for each in data.tasks]
-    return Found(
-        sorted(ready, key=lambda each: (order.index(each.task.name), each.domain)), skipped
-    )
+    prepared = [_prepared(each, limit) for each in data.tasks]
+    prepared.sort(key=lambda each: (order.index(each.task.name), each.domain))
+    return DiscoEvalData(prepared, skipped)
 
 
-def find(spec: str, tasks: Sequence[str] = ()) -> Found:
-    """All rows of the tasks in `spec`, only those named in `tasks` if any are.
+def find(spec: str, tasks: Sequence[str] = ()) -> DiscoEvalData:
+    """Read all rows of the tasks in a folder or dataset; `tasks` names those to read (empty: all).
 
     `spec` is a built dataset folder or Hub id (`@CONFIG`), a folder of built folders, or a folder
-    in DiscoEval's own layout (`SP/wiki/train.txt`). Raises `InputError` if it holds none.
+    in DiscoEval's own layout (`SP/wiki/train.txt`). Raises `InputError` if it holds no task.
     """
-    wanted, found = tuple(tasks) or tuple(TASKS), Found()
-    folder, config = split_spec(spec)
-    place = Path(folder)
-    held = FILES["validation"]
-    released = [f"{t.folder}/{name}" for t in TASKS.values() for name in (held, f"*/{held}")]
-    if not place.is_dir() or (place / MANIFEST).is_file():
-        found.tasks = _of_dataset(open_dataset(spec), place.name.strip("."))  # `.` names nothing
+    wanted, data = tuple(tasks) or tuple(TASKS), DiscoEvalData()
+    name, config = split_spec(spec)
+    folder = Path(name)
+    file = FILES["validation"]
+    released = [f"{t.folder}/{path}" for t in TASKS.values() for path in (file, f"*/{file}")]
+    if not folder.is_dir() or (folder / MANIFEST).is_file():
+        domain = folder.name.strip(".")  # a folder `.` gives no name
+        data.tasks = _of_dataset(open_dataset(spec), domain)
     elif config:
         problem = f"no configuration {config!r}: it is a folder of several datasets"
-        raise ConfigError(problem, where=folder, hint="leave @CONFIG out; --tasks SP,BSO chooses")
-    elif any(any(place.glob(name)) for name in released):
-        _read_original(place, wanted, found)
+        raise ConfigError(problem, where=name, hint="leave @CONFIG out; --tasks SP,BSO chooses")
+    elif any(any(folder.glob(path)) for path in released):
+        _read_original(folder, wanted, data)
     else:
-        _read_several(place, wanted, found)
-    return _wanted(found, tasks, spec)
+        _read_several(folder, wanted, data)
+    return _chosen(data, tasks, spec)
 
 
-def _of_datasets(data: Any) -> Found:
-    """Datasets in hand; a mapping's keys are their domains."""
-    named = [(each, each.config if several(data) else "") for each in as_datasets(data)]
-    return Found([task for each, domain in named for task in _of_dataset(each, domain)])
-
-
-def _wanted(found: Found, tasks: Sequence[str], where: str) -> Found:
-    """The tasks that are asked for, all if none are named. Raises `InputError` for none."""
-    kept = [data for data in found.tasks if data.task.name in (tasks or TASKS)]
-    if not kept:
+def _chosen(data: DiscoEvalData, tasks: Sequence[str], where: str) -> DiscoEvalData:
+    """The data of the named tasks, all if none are named. Raises `InputError` if there is none."""
+    chosen = [each for each in data.tasks if each.task.name in (tasks or TASKS)]
+    if not chosen:
         raise InputError(
             "holds no rows of " + (", ".join(tasks) or "any task of DiscoEval"),
             where=where,
             hint=f"give a folder built with {', '.join(task.builder for task in TASKS.values())}, "
             "a folder of such folders, or DiscoEval's own data folder",
         )
-    return Found(kept, found.skipped)
+    return DiscoEvalData(chosen, data.skipped)
 
 
 def _prepared(data: TaskData, limit: int) -> TaskData:
-    """Within the limit of rows a split (whole units, spread evenly), and with a training set."""
+    """The data with a training set, and within about `limit` rows (whole units) in each split."""
     notes, splits = list(data.notes), dict(data.splits)
     for name, split in splits.items():
         if 0 < limit < len(split):
@@ -179,9 +177,9 @@ def _prepared(data: TaskData, limit: int) -> TaskData:
 
 
 def divide(split: Split, seed: int = 0) -> tuple[Split, Split]:
-    """Two parts, the first with three quarters of the units, drawn at random; no unit in both.
+    """Divide a split into two at random: three quarters of its units, and the others.
 
-    The suite takes the same ones for every seed: models are scored on the same rows.
+    The suite does not pass its own seed, so that all models are scored on the same rows.
     """
     units = stream(seed, "zoo.discoeval.divide").permutation(np.unique(split.units))
     cut = round(TRAIN_SHARE * len(units))
@@ -191,32 +189,33 @@ def divide(split: Split, seed: int = 0) -> tuple[Split, Split]:
 # Datasets that discorpora built.
 
 
-def _read_several(folder: Path, wanted: Sequence[str], found: Found) -> None:
-    """Every configuration of every dataset folder below; what is no wanted task is not opened."""
+def _read_several(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> None:
+    """Add to `data` the wanted tasks of the dataset folders in `folder`; others are not opened."""
     builders = {"", *(TASKS[name].builder for name in wanted)}
-    for place in sorted(folder.iterdir()):
-        there = place / MANIFEST
-        manifest = read_manifest(there, UNBUILT) if there.is_file() else {}
+    for subfolder in sorted(folder.iterdir()):
+        path = subfolder / MANIFEST
+        manifest = read_manifest(path, UNBUILT) if path.is_file() else {}
         configs = manifest.get("configs", ()) if _builder_of(manifest) in builders else ()
         for config in configs:
-            name = place.name if len(configs) == 1 else f"{place.name}@{config}"
+            name = subfolder.name if len(configs) == 1 else f"{subfolder.name}@{config}"
             try:
-                found.tasks += _of_dataset(open_dataset(f"{place}@{config}"), name)
+                data.tasks += _of_dataset(open_dataset(f"{subfolder}@{config}"), name)
             except InputError as error:
-                found.skipped[name] = error.message
+                data.skipped[name] = error.message
 
 
 def _builder_of(manifest: Mapping[str, Any]) -> str:
+    """The builder that a dataset's manifest names, "" if it names none."""
     return str(manifest.get("stage", {}).get("settings", {}).get("builder", ""))
 
 
 def _of_dataset(data: Dataset, domain: str) -> list[TaskData]:
-    """A dataset, called `domain` or else by its name; none of no task."""
+    """The dataset's task in a list, or an empty list; an empty `domain` is the dataset's name."""
     builder = _builder_of(data.manifest)
     columns = {name for table in data.splits.values() for name in table.schema.names}
     task = task_of(columns, builder or data.name)
-    another = builder and builder not in [task.builder for task in TASKS.values()]
-    if task is None or another:  # another builder's rows may have the same columns
+    foreign = builder and builder not in [task.builder for task in TASKS.values()]
+    if task is None or foreign:  # another builder's rows may have the same columns
         return []
     splits = {name: _split_of(table, task) for name, table in data.splits.items() if len(table)}
     labels = tuple(data.labels())
@@ -225,82 +224,89 @@ def _of_dataset(data: Dataset, domain: str) -> list[TaskData]:
 
 
 def task_of(columns: set[str], builder: str) -> Task | None:
-    """The task whose datasets have these columns.
+    """The task whose datasets have these columns, or None.
 
-    Explicit and implicit relations have the same: `builder`, or the dataset's name, tells them.
+    Explicit and implicit relations have equal columns: `builder`, the name of the builder or of the
+    dataset, decides.
     """
-    fitting = [
+    candidates = [
         task
         for task in TASKS.values()
         if ({*task.columns} == columns if task.alone else {*task.columns} <= columns)
     ]
-    named = [task for task in fitting if task.builder == builder]
-    like = [task for task in fitting if ("explicit" in task.builder) == ("explicit" in builder)]
-    return next(iter(named or like or fitting), None)
+    same_name = [task for task in candidates if task.builder == builder]
+    explicit = "explicit" in builder
+    similar = [task for task in candidates if ("explicit" in task.builder) == explicit]
+    return next(iter(same_name or similar or candidates), None)
 
 
 def _split_of(table: pa.Table, task: Task) -> Split:
-    """A table by slots; of each the list of an example's texts (several of a subtree's EDUs)."""
+    """The examples of a dataset's table."""
     labels = table["label"].to_numpy().astype(np.int64)
-    columns = [table[name].to_pylist() for name in task.texts]
-    if task.slots > len(columns):  # one column lists all texts of an example
-        columns = [list(column) for column in zip(*columns[0], strict=True)]
-    if isinstance(columns[0][0], str):
-        columns = [[[text] for text in column] for column in columns]
-    # The builder writes a pair and its swapped form one after the other.
+    slots = [table[name].to_pylist() for name in task.texts]
+    if task.slots > len(slots):  # one column lists all texts of an example
+        slots = [list(slot) for slot in zip(*slots[0], strict=True)]
+    if isinstance(slots[0][0], str):
+        slots = [[[text] for text in slot] for slot in slots]
+    # BSO has no column for its units: its builder writes a pair and the swapped pair together.
     rows = table[task.unit].to_numpy().astype(np.int64) if task.unit else np.arange(len(table))
-    return Split(tuple(columns), labels, rows // task.unit_rows)
+    return Split(tuple(slots), labels, rows // task.unit_rows)
 
 
 # DiscoEval's own files.
 
 
-def _read_original(folder: Path, wanted: Sequence[str], found: Found) -> None:
-    """Every domain of every wanted task that is there. Labels of PDTB are numbers."""
+def _read_original(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> None:
+    """Add to `data` every domain of the wanted tasks in a folder of the released data."""
     for task in (TASKS[name] for name in TASKS if name in wanted):
-        place = folder / task.folder
-        if not place.is_dir():
+        task_folder = folder / task.folder
+        if not task_folder.is_dir():
             continue
         if task.builder == "rst":
-            found.skipped[task.name] = (
+            data.skipped[task.name] = (
                 "its files are pickles, which are not opened: build the dataset rst from the trees"
             )
             continue
-        listed = place / "labelset.txt"
-        named = tuple(line.strip() for line in _lines(listed)) if listed.is_file() else ()
-        labels = task.labels or tuple(filter(None, named))
-        for below in sorted(place.glob("*/")) if task.labels else [place]:
-            files = {s: below / name for s, name in FILES.items() if (below / name).is_file()}
+        label_file = task_folder / "labelset.txt"
+        lines = _lines(label_file) if label_file.is_file() else ()
+        labels = task.labels or tuple(name for line in lines if (name := line.strip()))
+        for subfolder in sorted(task_folder.glob("*/")) if task.labels else [task_folder]:
+            files = {s: subfolder / name for s, name in FILES.items()}
+            files = {split: path for split, path in files.items() if path.is_file()}
             if not files:  # a stray folder, such as .ipynb_checkpoints
                 continue
             splits = {split: _split_of_file(task, path, labels) for split, path in files.items()}
-            # The same for the same files: two results of different ones are not compared.
+            # The hash of the files is their revision: results of other files are not comparable.
             digests = "".join(sha256(path) for path in files.values())
             revision = f"files {hashlib.sha256(digests.encode()).hexdigest()[:12]}"
-            domain = {"rocstory": "roc"}.get(below.name, below.name) if task.labels else "pdtb"
+            domain = subfolder.name if task.labels else "pdtb"
+            domain = "roc" if domain == "rocstory" else domain
             highest = max((int(split.labels.max()) for split in splits.values()), default=-1)
             names = labels or tuple(map(str, range(highest + 1)))
-            found.tasks.append(TaskData(task, domain, names, splits, revision))
+            data.tasks.append(TaskData(task, domain, names, splits, revision))
 
 
 def _split_of_file(task: Task, path: Path, labels: Sequence[str]) -> Split:
-    """The examples of a file. Each line of BSO gives an example and its swapped form."""
+    """The examples of a released file. A line of BSO gives two: a pair, and the swapped pair."""
     if task.labels:
-        lines = [(one.label, one.sentences) for one in read_discoeval(task.name, path)]
+        examples = [(each.label, each.sentences) for each in read_discoeval(task.name, path)]
     else:
-        lines = list(_relations(path, len(labels)))
-    if not lines:
+        examples = list(_relations(path, len(labels)))
+    if not examples:
         raise InputError("has no examples", where=str(path))
     if task.name == "BSO":
-        lines = [pair for _, one in lines for pair in ((1, one), (0, one[::-1]))]
-    numbers = np.array([label for label, _ in lines], np.int64)
-    columns = zip(*(texts for _, texts in lines), strict=True)
-    units = np.arange(len(lines)) // (2 if task.name in ("BSO", "DC") else 1)
+        examples = [pair for _, texts in examples for pair in ((1, texts), (0, texts[::-1]))]
+    numbers = np.array([label for label, _ in examples], np.int64)
+    columns = zip(*(texts for _, texts in examples), strict=True)
+    units = np.arange(len(examples)) // (2 if task.name in ("BSO", "DC") else 1)
     return Split(tuple([[text] for text in column] for column in columns), numbers, units)
 
 
 def _relations(path: Path, labels: int) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The lines of a file of PDTB: label number (below `labels`, 0: any), and both arguments."""
+    """Yield the label number and both arguments of each line of a released file of PDTB.
+
+    Raises `InputError` for a line without them, or with a number not below `labels` (0: any).
+    """
     for number, line in enumerate(_lines(path), 1):
         if not line:
             continue
@@ -316,7 +322,7 @@ def _relations(path: Path, labels: int) -> Iterator[tuple[int, tuple[str, ...]]]
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """The lines of a file. Raises `InputError` for the first that is not UTF-8."""
+    """Yield the lines of a file. Raises `InputError` for one that is not UTF-8."""
     for line in read_lines(path):
         if isinstance(line, BadRecord):
             raise InputError(line.reason, where=line.where, hint="convert the file to UTF-8")

@@ -1,11 +1,12 @@
 """The classifier of the released DiscoEval code: logistic regression, or one hidden layer.
 
-Adam on batches of 64; every `epoch_size` epochs the validation accuracy is taken, the best state
-is kept, and training ends after more than `tenacity` looks without a new best (counted in all,
-not in a row, as released) or after `max_epochs`. L2 is Adam's own (coupled) weight decay.
+Training uses Adam on batches of 64. Every `epoch_size` epochs the validation accuracy is measured
+and the best state is kept. Training ends after more than `tenacity` measurements without a new best
+(counted in all, not in a row, as in the released code) or after `max_epochs`. L2 is Adam's own
+(coupled) weight decay.
 
-All values of the L2 grid are trained at once: they share the initial weights and the batches, as
-they do where each run starts from the same seed, so they only differ in the decay.
+The classifiers for all values of the L2 grid, its members, are trained at once. They share the
+initial weights and the batches, as runs from the same seed would, and only differ in the decay.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from corpora.rng import stream
-from zoo.evaluate.discoeval.tasks import Settings
+from zoo.evaluate.discoeval.tasks import ProbeSettings
 from zoo.evaluate.scores import finite
 from zoo.modeling import best_device
 
@@ -28,35 +29,40 @@ FEATURES, HINT = "features", "look at the encoder's vectors"
 
 @dataclass
 class Probe:
-    """A trained classifier: the one of the grid that was best on the validation set."""
+    """A trained classifier, with the L2 of the grid that was best on the validation set."""
 
     parameters: list[Tensor]
     l2: float
     accuracy: float
-    """On the validation set, which chose the state and the L2."""
+    """The accuracy on the validation set, by which the state and the L2 were chosen."""
     epochs: int
     grid: dict[float, float] = field(default_factory=dict)
+    """The accuracy on the validation set for each L2."""
 
     @torch.inference_mode()
     def predict(self, features: np.ndarray, batch: int = 4096) -> np.ndarray:
-        """The class of each row, `[rows]`. Raises `InputError` as `fit` does."""
+        """The class of each row of `features [rows, width]`, `[rows]`.
+
+        Raises `InputError` as `fit` does.
+        """
         finite(features, FEATURES, hint=HINT)
-        device = self.parameters[0].device
-        found = [
-            _scores([p[None] for p in self.parameters], _on(part, device))[:, 0].argmax(1).cpu()
+        parameters = [parameter[None] for parameter in self.parameters]  # a grid of one member
+        device = parameters[0].device
+        classes = [
+            _scores(parameters, _on(part, device))[:, 0].argmax(1).cpu()
             for part in np.array_split(features, max(1, math.ceil(len(features) / batch)))
         ]
-        return torch.cat(found).numpy()
+        return torch.cat(classes).numpy()
 
 
 def fit(
     train: tuple[np.ndarray, np.ndarray],
     validation: tuple[np.ndarray, np.ndarray],
     classes: int,
-    settings: Settings,
+    settings: ProbeSettings,
     seed: int,
 ) -> Probe:
-    """Train on `(features [rows, width], labels [rows])` of train and validation.
+    """Train a classifier; `train` and `validation` are features `[rows, width]`, labels `[rows]`.
 
     Raises `InputError` if the features hold NaN or infinity.
     """
@@ -64,18 +70,19 @@ def fit(
     for features in (train[0], validation[0]):
         finite(features, FEATURES, hint=HINT)
     x, y = _on(train[0], device), _on(train[1].astype(np.int64), device)
-    held = _on(validation[0], device), _on(validation[1].astype(np.int64), device)
+    held_out = _on(validation[0], device), _on(validation[1].astype(np.int64), device)
     random = stream(seed, "zoo.discoeval.probe")
     members = len(settings.l2)
     parameters = [
         start.repeat(members, *[1] * start.dim()).to(device).requires_grad_()
         for start in initial(x.shape[1], classes, settings.hidden, random)
     ]
-    # Adam's own weight decay where all members have the same, else one of its own for each.
-    one = settings.l2[0] if len(set(settings.l2)) == 1 else None
-    decay = parameters[0].new_tensor(settings.l2) if one is None else None
+    # Adam has one weight decay. Where the members' differ, theirs are added to the gradients here.
+    equal = len(set(settings.l2)) == 1
+    decays = None if equal else parameters[0].new_tensor(settings.l2)
+    adam_decay = settings.l2[0] if equal else 0.0
     adam = torch.optim.Adam(
-        parameters, lr=settings.learning_rate, weight_decay=one or 0.0, fused=True
+        parameters, lr=settings.learning_rate, weight_decay=adam_decay, fused=True
     )
     best = [Probe([], l2, -1.0, 0) for l2 in settings.l2]
     worse = [0] * members
@@ -85,34 +92,36 @@ def fit(
             order = torch.from_numpy(random.permutation(len(x))).to(device)
             for rows in order.split(settings.batch_size):
                 _gradients(parameters, x[rows], y[rows])
-                for p in parameters if decay is not None else ():
-                    assert p.grad is not None and decay is not None
-                    p.grad.addcmul_(p.detach(), decay.view(-1, *[1] * (p.dim() - 1)))
+                for p in parameters if decays is not None else ():
+                    assert p.grad is not None and decays is not None
+                    p.grad.addcmul_(p.detach(), decays.view(-1, *[1] * (p.dim() - 1)))
                 adam.step()
         epoch += settings.epoch_size
-        for member, accuracy in enumerate(_accuracies(parameters, *held)):
+        for member, accuracy in enumerate(_accuracies(parameters, *held_out)):
             if worse[member] <= settings.tenacity and accuracy > best[member].accuracy:
                 state = [p[member].detach().clone() for p in parameters]
                 best[member] = Probe(state, settings.l2[member], accuracy, epoch)
             else:
                 worse[member] += 1
-    # Rounded to a hundredth of a point, as released: of equals the smallest decay wins.
+    # As in the released code accuracies are rounded to a hundredth of a point, and among equal ones
+    # the smallest decay wins.
     chosen = max(best, key=lambda each: round(100 * each.accuracy, 2))
     return replace(chosen, grid={each.l2: each.accuracy for each in best})
 
 
 def initial(width: int, classes: int, hidden: int, random: np.random.Generator) -> list[Tensor]:
-    """Weights `[out, in]` and biases `[out]` of each layer, drawn as torch's Linear does."""
-    found = []
+    """Draw weights `[out, in]` and biases `[out]` of each layer, as torch's Linear does."""
+    parameters = []
     for rows, columns in [(hidden, width), (classes, hidden)] if hidden else [(classes, width)]:
         bound = 1 / math.sqrt(columns)
         for shape in ((rows, columns), (rows,)):
-            found.append(torch.from_numpy(random.uniform(-bound, bound, shape).astype(np.float32)))
-    return found
+            values = random.uniform(-bound, bound, shape).astype(np.float32)
+            parameters.append(torch.from_numpy(values))
+    return parameters
 
 
 def _scores(parameters: list[Tensor], x: Tensor) -> Tensor:
-    """`[rows, members, classes]` from `x [rows, width]`."""
+    """Each member's scores of the classes, `[rows, members, classes]`, for `x [rows, width]`."""
     weight, bias = parameters[0], parameters[1]
     members, out, width = weight.shape
     first = torch.addmm(bias.reshape(-1), x, weight.reshape(members * out, width).t())
@@ -125,7 +134,7 @@ def _scores(parameters: list[Tensor], x: Tensor) -> Tensor:
 
 def _gradients(parameters: list[Tensor], x: Tensor, y: Tensor) -> None:
     """Set the gradients of each member's mean cross-entropy over `x [rows, width]`, `y [rows]`."""
-    if len(parameters) == 4:
+    if len(parameters) == 4:  # with a hidden layer
         for parameter in parameters:
             parameter.grad = None
         scores = _scores(parameters, x)
@@ -146,7 +155,7 @@ def _gradients(parameters: list[Tensor], x: Tensor, y: Tensor) -> None:
 
 @torch.inference_mode()
 def _accuracies(parameters: list[Tensor], x: Tensor, y: Tensor) -> list[float]:
-    """The share of right answers of each member."""
+    """The accuracy of each member on `x [rows, width]` with the classes `y [rows]`."""
     right = torch.zeros(parameters[0].shape[0], device=x.device)
     for rows, labels in zip(x.split(4096), y.split(4096), strict=True):
         right += (_scores(parameters, rows).argmax(2) == labels[:, None]).sum(0)

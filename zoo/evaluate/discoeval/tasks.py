@@ -1,10 +1,10 @@
 """The seven tasks of DiscoEval as declarations (Chen et al. 2019, section 3; released code).
 
-A task says which datasets are of it, which texts are encoded, how their vectors become features,
+A task declares which datasets it reads, which texts are encoded, how their vectors become features,
 and how its classifier is trained, under each of two protocols:
 
-    single   DiscoEval section 3: each sentence by itself
-    pairs    CONPONO section 3.1: two sentences together where the task compares sentences
+    single   DiscoEval section 3: each sentence is encoded by itself
+    pairs    CONPONO section 3.1: two sentences are encoded together where a task compares them
 """
 
 from __future__ import annotations
@@ -17,35 +17,39 @@ Protocol = Literal["single", "pairs"]
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How a classifier is trained. `hidden` units with sigmoid (0: none)."""
+class ProbeSettings:
+    """How a task's classifier is trained; see `zoo.evaluate.discoeval.probe`."""
 
     hidden: int = 0
+    """The number of hidden units, with sigmoid (0: no hidden layer)."""
     l2: tuple[float, ...] = (1e-9,)
-    """1e-9 is what the released code takes where it has no grid."""
+    """The values to try. Without a grid the released code takes 1e-9."""
     tenacity: int = 5
+    """The most measurements without a new best validation accuracy."""
     epoch_size: int = 4
+    """The number of epochs between two measurements."""
     max_epochs: int = 200
     batch_size: int = 64
     learning_rate: float = 1e-3
 
 
 L2_GRID = (1e-5, 1e-4, 1e-3, 1e-2)
-LINEAR = Settings()
-TUNED = Settings(l2=L2_GRID)
-HIDDEN = Settings(hidden=2000, tenacity=8, epoch_size=15)
-RELATIONS = Settings(epoch_size=1, max_epochs=15)
-"""PDTB and RST: the released code looks at the validation set after each epoch; its loop's bound of
-15 is inclusive and counts from 0, so that it looks 16 times at most."""
+LINEAR = ProbeSettings()
+TUNED = ProbeSettings(l2=L2_GRID)
+HIDDEN = ProbeSettings(hidden=2000, tenacity=8, epoch_size=15)
+RELATIONS = ProbeSettings(epoch_size=1, max_epochs=15)
+"""PDTB and RST: the released code measures after each epoch. Its loop counts the epochs from 0 to
+15 inclusive, which makes 16 at most."""
 
 
 @dataclass(frozen=True)
 class Features:
-    """What is encoded, and how it becomes features.
+    """Which texts of an example are encoded, and how their vectors become its features.
 
-    Each of `inputs` names the slots of an example that are encoded as one text, or as one pair.
-    `combine` is a key of `zoo.evaluate.discoeval.protocol.COMBINE`. A slot of several texts (a
-    subtree's EDUs) is the mean of their vectors, or one text where `joined`.
+    A slot is one of an example's texts. Each of `inputs` has one slot that is encoded by itself, or
+    two slots that are encoded as a pair. `combine` is a key of `protocol.COMBINE`. A slot of
+    several texts (a subtree's EDUs) has the mean of their vectors, or with `joined` the vector of
+    the texts as one.
     """
 
     inputs: tuple[tuple[int, ...], ...]
@@ -55,14 +59,13 @@ class Features:
 
 @dataclass(frozen=True)
 class Task:
-    """One task: its data, and its features and classifier under each protocol.
+    """One task of DiscoEval: its data, and its features and classifier under each protocol.
 
-    `builder` makes its datasets. `columns` tell them from other data (`alone`: they have no
-    further columns); the texts of an example are in the columns `texts`, or in one column that
-    lists them. Examples belong together that are equal in `unit`, a column, or else `unit_rows`
-    rows that stand one after the other. `folder` is its own in the released data.
-
-    `labels` are the names of the classes in the released data, empty where it names them itself.
+    `builder` makes its datasets, which have the columns `columns` (and no others if `alone`). An
+    example's texts are in the columns `texts`, or in one column that lists them. Examples with the
+    same value in the column `unit` depend on each other, or without it each `unit_rows` adjacent
+    rows. `folder` is the task's folder in the released data, `labels` the names of its classes
+    there, empty if the data names them in a file.
     """
 
     name: str
@@ -71,7 +74,7 @@ class Task:
     texts: tuple[str, ...]
     folder: str
     features: Mapping[Protocol, Features]
-    probes: Mapping[Protocol, Settings]
+    probes: Mapping[Protocol, ProbeSettings]
     labels: tuple[str, ...] = ()
     alone: bool = False
     unit: str = ""
@@ -79,23 +82,24 @@ class Task:
 
     @property
     def slots(self) -> int:
-        """How many texts, or lists of texts, an example has."""
+        """The number of texts, or lists of texts, of an example."""
         return 1 + max(slot for slots in self.features["single"].inputs for slot in slots)
 
 
 def _each(count: int) -> tuple[tuple[int, ...], ...]:
+    """The inputs that encode each of `count` slots by itself: ((0,), (1,), ...)."""
     return tuple((slot,) for slot in range(count))
 
 
 def _relations(
     name: str, builder: str, columns: tuple[str, ...], folder: str, *, joined: bool = False
 ) -> Task:
-    """A task of section 3.1: the relation between two spans of text."""
+    """A task of section 3.1, to predict the relation between two spans of text."""
     features: dict[Protocol, Features] = {
         "single": Features(_each(2), "relation"),
         "pairs": Features(_each(2), "relation", joined),
     }
-    probes: dict[Protocol, Settings] = {"single": RELATIONS, "pairs": RELATIONS}
+    probes: dict[Protocol, ProbeSettings] = {"single": RELATIONS, "pairs": RELATIONS}
     return Task(name, builder, (*columns, "label"), columns[:2], folder, features, probes)
 
 
@@ -104,7 +108,7 @@ _PDTB = ("arg1", "arg2", "sense")
 TASKS = {
     task.name: task
     for task in (
-        Task(  # 3.2: which place the first sentence had
+        Task(  # 3.2: at which place the first of five sentences stood
             "SP",
             builder="sp",
             columns=("doc", "label", "sentences"),
@@ -115,11 +119,11 @@ TASKS = {
                 "pairs": Features(((0,), (0, 1), (0, 2), (0, 3), (0, 4)), "concatenate"),
             },
             # The hidden units are those of CONPONO's released code.
-            probes={"single": TUNED, "pairs": Settings(hidden=50, l2=L2_GRID)},
+            probes={"single": TUNED, "pairs": ProbeSettings(hidden=50, l2=L2_GRID)},
             labels=("0", "1", "2", "3", "4"),
             alone=True,
         ),
-        Task(  # 3.3: whether two sentences stand in their order
+        Task(  # 3.3: whether two sentences are in their original order
             "BSO",
             builder="bso",
             columns=("sentence1", "sentence2", "label"),
@@ -133,7 +137,7 @@ TASKS = {
             labels=("swapped", "original"),
             unit_rows=2,
         ),
-        Task(  # 3.4: whether one of six sentences is another text's
+        Task(  # 3.4: whether one of six sentences is from another text
             "DC",
             builder="dc",
             columns=("sentences", "donor", "found_by", "label"),
@@ -147,7 +151,7 @@ TASKS = {
             labels=("incoherent", "coherent"),
             unit="pair",
         ),
-        Task(  # 3.5: whether a sentence is of the abstract
+        Task(  # 3.5: whether a sentence is from the abstract of a paper
             "SSP",
             builder="ssp",
             columns=("sentence", "section", "label"),
