@@ -1,4 +1,4 @@
-"""The figures in the metrics of a training or an evaluation."""
+"""The figures within the nested metrics of a training or an evaluation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 
 def every_figure(metrics: Any, *path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every `{"value": share, ...}` of the metrics, under the names on the way to it."""
+    """Yield each `{"value": number, ...}` within `metrics`, with its path of keys as its name.
+
+    `{"test": {"accuracy": {"value": 0.9}}}` yields `("test accuracy", {"value": 0.9})`.
+    """
     if not isinstance(metrics, Mapping):
         return
     if isinstance(metrics.get("value"), int | float):
