@@ -107,20 +107,14 @@ def _separate_pairs(tokenizer: PreTrainedTokenizerBase) -> None:
 def tokenizer_for(
     recipe: BackboneRecipe, texts: Iterable[str], limit: int
 ) -> PreTrainedTokenizerBase:
-    """Return the tokenizer of the settings' backbone; without one, train a tokenizer on `texts`.
-
-    `limit` is the longest input in tokens of a trained tokenizer.
-    """
+    """Return the tokenizer of the settings' backbone; without one, a tokenizer of `texts`."""
     if recipe.backbone:
         return tokenizer_of(recipe.backbone, recipe.pad_token)
     return train_subwords(texts, recipe.vocab_size, lower=recipe.lower, max_length=limit)
 
 
 def backbone_of(recipe: BackboneRecipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
-    """Return the encoder to train: the settings' backbone, or one with random weights.
-
-    The latter gets the tokenizer's vocabulary. Adds LoRA and recomputation if they are set.
-    """
+    """Return the settings' encoder, or one with random weights for the tokenizer's vocabulary."""
     table = dict(recipe.backbone_config)
     if table:
         table |= {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
@@ -210,10 +204,7 @@ def text_encoding(config: PretrainedConfig) -> Any:
 
 
 def auto_class(config: PretrainedConfig) -> Any:
-    """Return the Auto class that loads an encoder without a decoder.
-
-    Raises `ConfigError` if the model has a decoder and transformers no class without it.
-    """
+    """Return the Auto class of an encoder. Raises `ConfigError` if it would have a decoder."""
     encoder_class = text_encoding(config)
     if encoder_class is not AutoModel or not config.is_encoder_decoder:
         return encoder_class
@@ -241,10 +232,7 @@ def set_dropout(config: PretrainedConfig, rates: Mapping[str, float]) -> Pretrai
 
 
 def config_from(table: Mapping[str, Any]) -> PretrainedConfig:
-    """Return the configuration that a recipe's table describes.
-
-    Raises `ConfigError` for an unknown `model_type` or key.
-    """
+    """Return the configuration in a table. Raises `ConfigError` for an unknown key or type."""
     values = dict(table)
     try:
         config = AutoConfig.for_model(values.pop("model_type", ""))

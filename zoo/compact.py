@@ -54,12 +54,12 @@ def _levels(groups: Tensor, scale: Tensor) -> Tensor:
     return (groups / scale).round().clamp(-7, 7)
 
 
-def unpack(model: str | PathLike[str]) -> dict[str, Tensor]:
+def load_packed(model: str | PathLike[str]) -> dict[str, Tensor]:
     """Return the weights of a packed model, which is a folder or a Hub id, as float32."""
-    return unpacked(load_file(str(file_of(str(model), WEIGHTS))))
+    return unpack(load_file(str(file_of(str(model), WEIGHTS))))
 
 
-def unpacked(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def unpack(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the weights that `pack` returned in four bits as float32, by name."""
     weights: dict[str, Tensor] = {}
     for name, stored in packed.items():

@@ -146,10 +146,7 @@ class Recipe(Declared):
         return self.reads
 
     def described(self, about: About, preset: Mapping[str, Any]) -> About:
-        """Return what the card says of a model with these settings: by default `about` unchanged.
-
-        `preset` are the settings in the preset's file, without those that the user changed.
-        """
+        """Return what the card says: `about`, changed if settings differ from the `preset`'s."""
         return about
 
     def train(self, job: Job) -> None:
@@ -159,21 +156,14 @@ class Recipe(Declared):
     @classmethod
     def marked(cls, mark: Mark) -> list[str]:
         """Return the names of the settings that this class or one of its bases gave the mark."""
-        fields = [
-            (name, field)
-            for base in cls.__mro__
-            if issubclass(base, Recipe)
-            for name, field in base.model_fields.items()
-        ]
+        bases = [base.model_fields for base in cls.__mro__ if issubclass(base, Recipe)]
+        fields = [field for base in bases for field in base.items()]
         marked = {name for name, field in fields if mark in field.metadata}
         return [name for name in cls.model_fields if name in marked]
 
     @classmethod
     def counted(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those of `settings` that determine the weights, sorted by name.
-
-        Classes are named without folders, so that the result is the same on any machine.
-        """
+        """Return those of `settings` that determine the weights; class names lose their folders."""
         classes, not_counted = cls.marked(Mark.CLASS), cls.marked(Mark.NOT_COUNTED)
         return {
             name: portable(value) if name in classes else value
@@ -234,10 +224,7 @@ class StepRecipe(Recipe):
         return self
 
     def share_of_batch(self, processes: int) -> int:
-        """Return the examples of each forward pass if `processes` divide the batch evenly.
-
-        Raises `ConfigError` if `batch_size` is no multiple of `processes * gradient_accumulation`.
-        """
+        """Return the batch size of a forward pass. Raises `ConfigError` if it is not whole."""
         parts = processes * self.gradient_accumulation
         if self.batch_size % parts:
             next_multiple = (self.batch_size // parts + 1) * parts
@@ -354,10 +341,7 @@ class RankingRecipe(Recipe):
         return settings
 
     def described(self, about: About, preset: Mapping[str, Any]) -> About:
-        """Return `about` with a sentence on the objective, which may not be the preset's.
-
-        If it is another one, the title and the paper are changed too.
-        """
+        """Return `about` with the objective of these settings, which may not be the preset's."""
         loss = self.loss
         negatives = amount(loss.negatives or getattr(self, "negatives", 0), "negative")
         sentence = loss.says or type(loss).summary()
@@ -410,10 +394,7 @@ class Suite(Declared):
         """Raise `ConfigError` if the options do not fit `datasets`, the builder of each by name."""
 
     def read(self, spec: str) -> Any:
-        """Return the data at `spec` if the suite has its own reader, as for released files.
-
-        None if `spec` is a dataset, which the caller opens.
-        """
+        """Return the data at `spec` if the suite reads files itself; None if it is a dataset."""
         return None
 
     def evaluate(

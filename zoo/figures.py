@@ -7,10 +7,7 @@ from typing import Any
 
 
 def every_figure(metrics: Any, *path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield each `{"value": number, ...}` within `metrics`, with its path of keys as its name.
-
-    `{"test": {"accuracy": {"value": 0.9}}}` yields `("test accuracy", {"value": 0.9})`.
-    """
+    """Yield each `{"value": number, ...}` in nested metrics, named by the keys that lead to it."""
     if not isinstance(metrics, Mapping):
         return
     if isinstance(metrics.get("value"), int | float):

@@ -110,10 +110,7 @@ TEXTS = (
 def _vectors(
     config: str, encoder: str, source: Callable[[Any], str] = _from_pooler, lines: Lines = ()
 ) -> Family:
-    """Return the row of models that give other libraries vectors of sentences, and nothing else.
-
-    `config` and `encoder` are class names, `lines` those of the example with discorpora.
-    """
+    """Return the row of models that only give vectors; `lines` are the example with discorpora."""
     anywhere = ENCODE_BY_CODE if source is _from_pooler else (STANDARD, ENCODE)
     library, task = "sentence-transformers", "feature-extraction"
     return Family(library, task, (config, encoder), source, (SENTENCE,), anywhere, lines)

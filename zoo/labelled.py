@@ -17,11 +17,7 @@ from zoo.training.job import Job
 
 @dataclass(frozen=True)
 class Labelled:
-    """The splits of a dataset of labelled pairs, prepared for a classifier.
-
-    `columns` name the two texts, `labels` the classes by number, and `tables` has the rows of each
-    split; `test` may be absent. `notes` say which rows were left out.
-    """
+    """The splits of a dataset of labelled pairs, with the columns of texts and the label names."""
 
     data: Dataset
     columns: tuple[str, str]
@@ -65,10 +61,7 @@ class Labelled:
 def load_for(
     recipe: ClassifierRecipe, job: Job, columns: Sequence[str] = (), **more: Any
 ) -> Labelled:
-    """Return the data that a classifier's settings name, and note in `job` what was left out.
-
-    `more` are further arguments of `load`; `columns` count for a recipe without that setting.
-    """
+    """Return the data that a classifier's settings name; `job` notes what was left out."""
     data = load(
         recipe.dataset,
         recipe.dataset_config,
@@ -152,10 +145,7 @@ def load(
 def _most_frequent(
     names: list[str], tables: Mapping[str, pa.Table], classes: int
 ) -> tuple[list[str], dict[str, pa.Table], list[tuple[str, int]]]:
-    """Keep the `classes` labels with most training rows, and number them anew.
-
-    Returns their names, the tables with their rows, and for each split that lost rows how many.
-    """
+    """Keep the `classes` labels with most training rows; return also the rows lost by split."""
     counts = np.bincount(tables["train"]["label"].to_numpy(), minlength=len(names))
     kept = sorted(np.argsort(-counts, kind="stable")[:classes].tolist())
     new_number = np.full(len(names), -1)

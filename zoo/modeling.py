@@ -21,7 +21,7 @@ from transformers import (
 )
 
 from corpora.errors import DiscorporaError, InputError
-from zoo.compact import unpack
+from zoo.compact import load_packed
 from zoo.folders import auto_map, write_modules
 from zoo.loading import config_of, opening
 
@@ -41,10 +41,7 @@ class ZooModel(PreTrainedModel):
     def from_pretrained(
         cls, pretrained_model_name_or_path: str | PathLike[str] | None, *args: Any, **kwargs: Any
     ) -> Self:
-        """Load a model as transformers does, from a folder or a Hub id.
-
-        Raises `InputError` for a model of another type, and where `zoo.loading.opening` does.
-        """
+        """Load a model as transformers does. Raises `InputError` for one of another type."""
         path = pretrained_model_name_or_path
         if path is None:  # the caller passes the weights
             return super().from_pretrained(None, *args, **kwargs)
@@ -62,7 +59,8 @@ class ZooModel(PreTrainedModel):
             if stored.get("stored") == "int4":
                 config = kwargs.pop("config", None) or cls.config_class.from_pretrained(path)
                 config.stored, place = "float32", None
-                kwargs |= {"config": config, "state_dict": unpack(path), "dtype": torch.float32}
+                kwargs |= {"config": config, "dtype": torch.float32}
+                kwargs["state_dict"] = load_packed(path)
             loaded: Any = super().from_pretrained(place, *args, **kwargs)
             model, report = loaded
             check_whole(model, report, str(path))
@@ -198,8 +196,7 @@ def uses_bf16(setting: bool | str) -> bool:
 def save_model(model: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
     """Write a model, its tokenizer, and the files that other libraries need to load it.
 
-    No path of this machine is written. The tokenizer is set to pad on the right, as our models
-    expect.
+    No path of this machine is written. The tokenizer pads on the right, as our models expect.
     """
     for config in (model.config, getattr(model.config, "backbone_config", None)):
         if config is not None:

@@ -340,10 +340,7 @@ def run_in_groups(layer: Layer, vectors: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _one_direction(layer: Layer, vectors: Tensor, weights: Sequence[Tensor]) -> Tensor:
-    """Return the states `[batch, tokens, hidden]` of one direction, whose weights are given.
-
-    It calls the functions that the layer's `forward` calls, for one layer, without dropout.
-    """
+    """Return the states `[batch, tokens, hidden]` of one direction, which has these `weights`."""
     start = vectors.new_zeros(1, len(vectors), layer.hidden_size)
     # weights, biases, layers, dropout, training, bidirectional, batch first
     arguments = (list(weights), True, 1, 0.0, layer.training, False, True)

@@ -145,10 +145,7 @@ def read_preset(name: str | Path, folder: Path = Path()) -> Preset:
 
 
 def over(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `table` with the values of `changes` over its own.
-
-    A table inside it changes key by key; the change `{}` empties it.
-    """
+    """Return `table` with `changes`; a table in it changes key by key, and `{}` empties it."""
     values = dict(table)
     for key, new in changes.items():
         nested = new and isinstance(new, Mapping) and isinstance(values.get(key), Mapping)

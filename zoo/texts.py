@@ -114,10 +114,7 @@ def as_sentences(text: Text, quotes: Quotes = "keep") -> list[str]:
 
 
 class Window(NamedTuple):
-    """Sentences of a text that a model scores together, and the number of each sentence.
-
-    A piece is a sentence, or a part of one that is longer than a window.
-    """
+    """Pieces of a text that a model scores together; `numbers` has the sentence of each piece."""
 
     pieces: Sequence[Any]
     numbers: Sequence[int]

@@ -44,10 +44,7 @@ def train(words: Sequence[str]) -> None:
 
 
 def train_assignment(assignment: Assignment) -> None:
-    """Train the recipe of `assignment` into the folder `output`; skip it if the model is finished.
-
-    Several processes are started if the recipe asks for them and `accelerate` has not done so.
-    """
+    """Train the recipe of `assignment` into its `output`, unless the model is finished already."""
     preset = read_preset(assignment.reference)
     recipe = preset.kind.of(assignment.settings)
     for name in recipe.report_to if isinstance(recipe, StepRecipe) else ():

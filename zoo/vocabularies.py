@@ -74,9 +74,7 @@ def words_for(
 def train_subwords(
     texts: Iterable[str], vocab_size: int, *, lower: bool = True, max_length: int = 512
 ) -> PreTrainedTokenizerFast:
-    """Return a tokenizer of subwords (byte-level BPE), trained on `texts`.
-
-    It encodes a text as `[CLS] text [SEP]`, and never needs the unknown token.
+    """Return a tokenizer of subwords (byte-level BPE, `[CLS] text [SEP]`), trained on `texts`.
 
     BPE, since its trainer gives the same result in every process; the WordPiece trainer of
     tokenizers 0.23 numbers its `##` letters in an order that changes from process to process.

@@ -215,10 +215,7 @@ class NgramVocabulary:
 
     @classmethod
     def from_pretrained(cls, folder: str | Path, config: Any = None) -> NgramVocabulary:
-        """Read the n-grams of a model (folder or Hub id); `config` is the model's, if known.
-
-        Raises `InputError` if there are none, or not as many as the model has weights for.
-        """
+        """Read the n-grams of a model (folder or Hub id); they must fit its `config`, if given."""
         path = file_of(folder, VOCABULARY)
         if path is None:
             raise InputError(f"has no {VOCABULARY}", where=str(folder), hint="download it again")

@@ -149,10 +149,7 @@ class SifForMarkers(PairModel):
 
 @strict
 class NgramConfig(PretrainedConfig):
-    """The size of the classifier: `features` is twice the number of n-grams.
-
-    The id after the last feature is padding.
-    """
+    """`features` is twice the number of n-grams; the id after the last feature is padding."""
 
     model_type = "discorpora-dissent-ngram"
 

@@ -70,10 +70,7 @@ class _LabelCounts(BaseModel):
 
 
 def _prior_weights(classifier: PairClassifier) -> NDArray[np.float64]:
-    """Return weights `[labels]` in proportion to 1 / p(label); 0 for a label without training rows.
-
-    Raises `InputError` if the model's results.json does not have the number of rows of each label.
-    """
+    """Return weights `[labels]` in proportion to 1 / p(label); 0 for a label without rows."""
     results = file_of(classifier.folder, RESULTS)
     counts: Mapping[str, int] = {}
     if results:

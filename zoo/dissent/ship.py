@@ -22,7 +22,7 @@ from torch.nn.functional import cross_entropy, dropout
 
 from zoo.backbones import load_backbone
 from zoo.commands import command, leave_shipped, log
-from zoo.compact import pack, pack_folder, unpacked
+from zoo.compact import pack, pack_folder, unpack
 from zoo.dissent.student import StudentConfig, StudentForMarkers
 from zoo.evaluate.classification import PairClassifier, batches_of, predict, report
 from zoo.labelled import load
@@ -71,7 +71,7 @@ def ship(options: argparse.Namespace) -> None:
     backbone: Any = load_backbone(options.backbone, {})
     backbone.encoder.layer = backbone.encoder.layer[:LAYERS]
     backbone.config.num_hidden_layers = LAYERS
-    backbone.load_state_dict(unpacked(pack(backbone.state_dict())))  # as it will be stored
+    backbone.load_state_dict(unpack(pack(backbone.state_dict())))  # as it will be stored
     torch.manual_seed(SEED)
     model = StudentForMarkers(StudentConfig(backbone_config=backbone.config, **data.names))
     model.backbone = backbone

@@ -51,10 +51,7 @@ class Tree:
 
 
 class EncodedSentence(NamedTuple):
-    """A sentence as numbers: the ids of its pieces, with the special ones, and its words.
-
-    Each word has the place of its first piece, and the numbers of its shape and its suffix.
-    """
+    """The ids of a sentence's pieces, and each word's first piece, shape and suffix."""
 
     ids: list[int]
     first: list[int]
@@ -73,7 +70,7 @@ class Batch(NamedTuple):
 
     @property
     def words(self) -> Tensor:
-        """True at real words, `[sentences, words]`; padding has place 0, that of a special piece."""
+        """True at real words, `[sentences, words]`; padding has 0, the place of a special piece."""
         return self.first > 0
 
 
@@ -94,10 +91,7 @@ class Biaffine(nn.Module):
         self.weight = nn.Parameter(torch.zeros(classes, width + 1, width + 1))
 
     def forward(self, left: Tensor, right: Tensor, equation: str) -> Tensor:
-        """Return the scores of pairs of vectors, whose axes `equation` orders (`torch.einsum`).
-
-        Its operands are left `[b, n, x]`, the weights `[c, x, y]` and right `[b, m or n, y]`.
-        """
+        """Return `equation` of left `[b, n, x]`, weights `[c, x, y]` and right `[b, m or n, y]`."""
         left = nn.functional.pad(left, (0, 1), value=1.0)
         right = nn.functional.pad(right, (0, 1), value=1.0)
         return torch.einsum(equation, left, self.weight.to(left.dtype), right).float()
@@ -150,10 +144,7 @@ class Teacher(nn.Module):
         )
 
     def label_scores(self, scores: Scores, heads: Tensor) -> Tensor:
-        """Return the scores `[sentences, words, labels]` of the arcs to `heads`.
-
-        `heads [sentences, words]` has the place of each word's head.
-        """
+        """Return scores `[sentences, words, labels]` of arcs to `heads [sentences, words]`."""
         index = heads.unsqueeze(-1).expand(-1, -1, scores.heads.shape[-1])
         head_vectors = scores.heads.gather(1, index)
         return self.rel(scores.dependents, head_vectors, "bnx,cxy,bny->bnc")
@@ -246,10 +237,7 @@ def parse(
     places: int = 4000,
     bf16: bool = True,
 ) -> list[Tree | None]:
-    """Return a tree of each sentence, a list of forms; None if it is too long for the encoder.
-
-    A batch has at most `places` pieces with padding.
-    """
+    """Return each sentence's tree, None if it is too long; batches have at most `places` pieces."""
     model.eval()
     is_root = np.array([name == "root" for name in model.deprels])
     trees: list[Tree | None] = [None] * len(sentences)
@@ -320,10 +308,7 @@ def is_tree(heads: np.ndarray) -> bool:
 
 
 def make(backbone: str, deprels: Sequence[str], xpos: Sequence[str]) -> tuple[Teacher, Encoding]:
-    """Return an untrained teacher with these labels, and its encoding of sentences.
-
-    Raises `ConfigError` if the encoder cannot be loaded.
-    """
+    """Return an untrained teacher. Raises `ConfigError` if its encoder cannot be loaded."""
     encoder = load_backbone(backbone, {})
     limit = min(max_positions(encoder.config) or MAX_PIECES, MAX_PIECES)
     return Teacher(encoder, deprels, xpos), Encoding(tokenizer_of(backbone), limit)

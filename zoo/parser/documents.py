@@ -16,10 +16,7 @@ CURLY = {"'": "’", '"': "“", "``": "“", "''": "”", "--": "—", "...": "
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """How sentences become training documents: at most `sentences` and `words` in each.
-
-    `augment` is the share of documents whose forms are varied.
-    """
+    """The size of documents in sentences and words, and the share of them that is varied."""
 
     sentences: int = 3
     words: int = 80

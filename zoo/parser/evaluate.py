@@ -71,7 +71,7 @@ def score(
 def score_gold(
     nlp: Language, sentences: Sequence[Sentence], *, own_sentences: bool
 ) -> dict[str, Any]:
-    """Return the scores on the gold tokens of documents, with gold sentences or predicted ones."""
+    """Return the scores on gold tokens of documents, with gold sentences or predicted ones."""
     units = [list(unit) for _, unit in groupby(sentences, key=lambda s: s.document)]
     docs = [to_doc(nlp.vocab, unit, trees=False, starts=not own_sentences) for unit in units]
     return score(nlp, units, docs)
@@ -122,10 +122,7 @@ def baseline_las(train: Sequence[Sentence], dev: Sequence[Sentence]) -> float:
 
 
 def loader(name: str) -> Callable[..., Language]:
-    """Return the function that `MODULE:FUNCTION` names, which opens a pipeline's folder.
-
-    Raises `ValueError` if there is no such function.
-    """
+    """Return the function `MODULE:FUNCTION`, which opens a pipeline's folder."""
     try:
         function = resolve_name(name)
         if callable(function):

@@ -62,10 +62,7 @@ def _split_of(file: Path) -> str:
 
 
 def sentences_of(files: Iterable[Path]) -> list[Sentence]:
-    """Return the sentences of CoNLL-U files.
-
-    Raises `InputError` for a bad row and for a file without a tree.
-    """
+    """Return the sentences of CoNLL-U files. Raises `InputError` for a bad or a treeless file."""
     sentences = []
     for document in chain.from_iterable(open_source(f"conllu:{file}") for file in files):
         tokens = document.tokens or Tokens()

@@ -87,10 +87,7 @@ class Dataset:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, split: str) -> pa.Table:
-        """Return the rows of a split.
-
-        Raises `ConfigError` for a name that is no split's, `InputError` for an empty split.
-        """
+        """Return a split. Raises `ConfigError` for an unknown, `InputError` for an empty one."""
         split = next((key for key, name in self.names.items() if name == split), split)
         split_name = self.names.get(split, split)
         configs = self.manifest.get("configs", {})
@@ -403,10 +400,7 @@ def label_names(schema: pa.Schema, where: str) -> list[str]:
 def check_labels(
     expected: list[str], labels: list[str], where: str, first: str = "model", other: str = "dataset"
 ) -> None:
-    """Raise `InputError` if the labels of a dataset are not the expected ones in their order.
-
-    The message calls the owner of the expected labels `first`, and that of the labels `other`.
-    """
+    """Raise `InputError` if the labels of `other` are not those expected by `first`, in order."""
     if expected == labels:
         return
     only_first = ", ".join(sorted(set(expected) - set(labels))) or "-"
@@ -458,10 +452,7 @@ def _hub_revision(name: str) -> str:
 
 
 def tables_of(splits: Any, names: Mapping[str, str] | None = None) -> dict[str, pa.Table]:
-    """Return the splits of a `datasets.DatasetDict` as tables, with the names of their labels.
-
-    `names` gives its names of splits that it does not call train, validation or test.
-    """
+    """Return the splits of a `datasets.DatasetDict` as tables; `names` are its names of splits."""
     names = {split: (names or {}).get(split, split) for split in SPLITS}
     return {split: table_of(splits[name]) for split, name in names.items() if name in splits}
 

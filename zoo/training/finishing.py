@@ -161,11 +161,7 @@ def finish(
 
 
 def ranking_headline(job: Job, metrics: Mapping[str, Any]) -> str:
-    """Return a scorer's headline: its test accuracy, the number of pairs, and what was left out.
-
-    `metrics` are those of `zoo.evaluate.scores.Ranking`, by split. Pairs left out are noted in
-    `job` too.
-    """
+    """Return a scorer's test accuracy with its pairs and ties; `job` notes left-out pairs."""
     identical_by_split = {split: part["identical"] for split, part in metrics.items()}
     note = "pairs left out of the figures, whose two texts the cut made equal"
     job.note_counts(note, identical_by_split)

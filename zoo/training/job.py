@@ -93,10 +93,7 @@ class Job:
         self.notes.append(text)
 
     def note_processes(self, start: Path, states: str, processes: int) -> None:
-        """Note it if another number of processes resumes than wrote the checkpoint `start`.
-
-        It has a random state of each process, in files whose names match the pattern `states`.
-        """
+        """Note a change in the number of processes; each left a file `states` in `start`."""
         before = len([*start.glob(states)]) or 1
         if before != processes:
             self.note(f"{before} processes began, {processes} went on from {start.name}")
@@ -157,10 +154,7 @@ def identity_of(preset: Preset, recipe: Recipe) -> dict[str, Any]:
 
 
 def data_of(recipe: Recipe) -> list[dict[str, Any]]:
-    """Return facts about the dataset, then about the data of the model that training starts from.
-
-    Empty if nothing is known about the dataset.
-    """
+    """Return facts about the dataset, then about the data of the model that it starts from."""
     facts, backbone = facts_of(recipe.dataset), str(getattr(recipe, "backbone", ""))
     backbone_data: list[dict[str, Any]] = []
     if backbone and is_complete(Path(backbone)):

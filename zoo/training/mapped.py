@@ -62,10 +62,7 @@ class Texts(Sequence[np.ndarray]):
         return np.diff(self.bounds)
 
     def padded(self, pad_id: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ids padded on the right with `pad_id`, and a mask that is true at real ids.
-
-        Both are `[texts, longest]`, with at least one column.
-        """
+        """Return ids padded with `pad_id`, and a mask of the real ones, `[texts, longest or 1]`."""
         lengths = self.lengths()
         mask = np.arange(max(1, *lengths)) < lengths[:, None]
         padded_ids = np.full(mask.shape, pad_id, np.int64)

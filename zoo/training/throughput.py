@@ -76,10 +76,7 @@ class Pace:
     start: float = field(default_factory=time.monotonic)
 
     def line(self, step: int) -> str:
-        """Return a line such as `step 50 of 150, 1.2 examples/s, 3 min left`.
-
-        The time of validations counts too.
-        """
+        """Return a line such as `step 50 of 150, 1.2 examples/s, 3 min left`."""
         steps_taken = step - self.first
         line = f"step {step:,} of {self.steps:,}"
         if steps_taken <= 0:
