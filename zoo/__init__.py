@@ -39,10 +39,7 @@ def lacking() -> list[str]:
 
 
 def require_extra(purpose: str) -> None:
-    """Raise `DiscorporaError` if a package of the extra `zoo` is not installed.
-
-    `purpose` ends the message's sentence, for example "to train a model".
-    """
+    """Raise `DiscorporaError` if the extra `zoo` is missing; `purpose` says what needs it."""
     for name in lacking():
         require(name, "zoo", purpose)
 
@@ -62,10 +59,7 @@ def register(model: str | Path = "") -> None:
 
 
 def lazily(package: str, places: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
-    """Return a `__getattr__` for `package` that imports a public name when it is first used.
-
-    `places` gives for each module of the package the names that it defines.
-    """
+    """Return a `__getattr__` for `package` that imports the names in `places` on first use."""
     module_of = {name: module for module, names in places.items() for name in names}
 
     def attribute(name: str) -> Any:
@@ -77,10 +71,7 @@ def lazily(package: str, places: Mapping[str, tuple[str, ...]]) -> Callable[[str
 
 
 def file_of(model: str | Path, name: str) -> Path | None:
-    """Return the path of the file `name` of a model, which is a folder or a Hub id.
-
-    A file of the Hub is downloaded. None if the model has no such file or cannot be reached.
-    """
+    """Return the path of the file `name` of a model (folder or Hub id), or None without one."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, HFValidationError
 

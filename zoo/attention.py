@@ -74,7 +74,7 @@ def attention(
     """Return the attention `[batch, tokens, heads, width]`, computed in bfloat16, and None.
 
     `query`, `key` and `value` are `[batch, heads, tokens, width]`. `attention_mask`, which is added
-    to the scores, is `[batch, 1, tokens, tokens]`. transformers calls it for `attention = "bf16"`.
+    to the scores, is `[batch, 1, tokens, tokens]`.
     """
     scale = query.size(-1) ** -0.5 if scaling is None else scaling
     rate = dropout if module.training else 0.0
@@ -95,6 +95,7 @@ class Bf16Attention(torch.autograd.Function):
         scale: float,
         dropout: float,
     ) -> Tensor:
+        """Return the attention `[batch, heads, tokens, width]`, and store what `backward` needs."""
         q, k, v = (matrix.to(torch.bfloat16) for matrix in (query, key, value))
         q = q * scale  # the smallest matrix to scale
         scores = q @ k.transpose(2, 3)
@@ -111,6 +112,7 @@ class Bf16Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
+        """Return the gradients of query, key and value, for that of the attention, `grad`."""
         q, k, v, weights, kept = ctx.saved_tensors
         grad = grad.to(weights.dtype)
         dropped = weights if kept is None else weights * kept

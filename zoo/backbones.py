@@ -65,8 +65,8 @@ TEXT, PADDED = 6, 16
 def tokenizer_of(backbone: str, pad_token: str = "") -> PreTrainedTokenizerBase:
     """Return the tokenizer of a pretrained backbone, with `pad_token` for padding if it is set.
 
-    Raises `ConfigError` if `pad_token` is not in its vocabulary, if neither names a pad token, and
-    for a tokenizer written in Python (CANINE, ByT5).
+    Raises `ConfigError` if `pad_token` is not in its vocabulary, if there is no padding token at
+    all, and for a tokenizer written in Python (CANINE, ByT5).
     """
     zoo.register(backbone)
     tokenizer = load_tokenizer(backbone)
@@ -294,12 +294,12 @@ def set_attention(backbone: PreTrainedModel, way: str) -> None:
     except Exception as error:  # the library `kernels` raises errors of many kinds
         known = ["auto", *AttentionInterface().valid_keys(), "eager"]
         reason = " ".join(str(error).split()).partition(". ")[0]
-        meant = "" if way in known else nearest(way, known)
+        suggestion = "" if way in known else nearest(way, known)
         raise ConfigError(
             f"{backbone.config.model_type} cannot: {reason}",
             where=f'attention = "{way}"',
-            hint=f"{meant}use auto, or name another one: eager, sdpa, flash_attention_2 (it needs "
-            "flash-attn), flash_attention_3, flex_attention, or a kernel such as "
+            hint=f"{suggestion}use auto, or name another one: eager, sdpa, flash_attention_2 (it "
+            "needs flash-attn), flash_attention_3, flex_attention, or a kernel such as "
             "kernels-community/flash-attn2 (it needs kernels)",
             field="attention",
         ) from error

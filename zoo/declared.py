@@ -64,9 +64,9 @@ PERMUTED = Form(
     ("document", "orders"),
     {"documents": ("id", "sentences"), "pairwise": ("document", "orders")},
 )
-"""Documents, each with orders in which its sentences are permuted."""
+"""Documents, each with permuted orders of its sentences."""
 INTRUDED = Form(("doc", "position", "pos", "neg"))
-"""Windows of a document, each with copies in which another document's sentence intrudes."""
+"""Texts, each with a copy in which a sentence of another document replaces one."""
 
 
 class Mark(Enum):
@@ -334,6 +334,7 @@ class RankingRecipe(Recipe):
     def _check_objective_settings(
         cls, settings: dict[str, Any], info: ValidationInfo
     ) -> dict[str, Any]:
+        """Return the settings if the objective has them, with the recipe's margin; else raise."""
         if "margin" in settings:
             raise ValueError("margin is a setting of the recipe: set it there")
         if {"objective", "margin"} <= info.data.keys():

@@ -197,27 +197,29 @@ def usage(config: PretrainedConfig) -> str:
 
 def auto_map(config: PretrainedConfig) -> dict[str, str]:
     """Return the `auto_map` of config.json: the classes of `modeling_discorpora.py` to load."""
-    autos = ("AutoConfig", "AutoModel", "AutoModelForSequenceClassification")
-    classes = family_of(config).classes
-    return {auto: f"modeling_discorpora.{name}" for auto, name in zip(autos, classes, strict=False)}
+    auto_classes = ("AutoConfig", "AutoModel", "AutoModelForSequenceClassification")
+    classes = [f"modeling_discorpora.{name}" for name in family_of(config).classes]
+    return dict(zip(auto_classes, classes, strict=False))
 
 
 def write_modules(model: Any, folder: Path) -> None:
-    """Write the files that other libraries need to load the model in `folder`."""
+    """Write the files by which sentence-transformers and `trust_remote_code` load a model."""
     family = family_of(model.config)
     if family.classes:
         shutil.copyfile(modeling_discorpora.__file__, folder / "modeling_discorpora.py")
     if family.vector is None:
         return
     vector = family.vector(model)
-    modules, module = [("", MODULES)], dict[str, Any](transformer_task="feature-extraction")
+    modules = [("", MODULES)]
+    settings = dict[str, Any](transformer_task="feature-extraction")
     if family.standard:
         model.backbone.config.to_json_file(folder / BACKBONE, use_diff=False)
-        module["config_kwargs"] = {"_configuration_file": BACKBONE}
-        module["model_kwargs"] = {"key_mapping": UNPREFIXED}
+        settings["config_kwargs"] = {"_configuration_file": BACKBONE}
+        settings["model_kwargs"] = {"key_mapping": UNPREFIXED}
     if vector == POOLER:
         method = {"method": "forward", "method_output_name": "pooler_output"}
-        module |= {"modality_config": {"text": method}, "module_output_name": "sentence_embedding"}
+        settings["modality_config"] = {"text": method}
+        settings["module_output_name"] = "sentence_embedding"
     else:
         place = "1_Pooling"
         modules.append((place, POOLING))
@@ -225,10 +227,10 @@ def write_modules(model: Any, folder: Path) -> None:
         size = model.backbone.config.hidden_size
         pooling = {"embedding_dimension": size, "pooling_mode": POOLINGS[vector]}
         write_json(folder / place / "config.json", pooling)
-    listed = [
+    entries = [
         {"idx": idx, "name": str(idx), "path": path, "type": kind}
         for idx, (path, kind) in enumerate(modules)
     ]
-    write_json(folder / "modules.json", listed)
-    write_json(folder / "sentence_bert_config.json", module)
+    write_json(folder / "modules.json", entries)
+    write_json(folder / "sentence_bert_config.json", settings)
     write_json(folder / "config_sentence_transformers.json", {"model_type": "SentenceTransformer"})

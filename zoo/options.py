@@ -84,9 +84,8 @@ def run(
 ) -> int:
     """Run a command line and return its exit code; an expected error is one short message.
 
-    `arguments` are the words after the program's name, by default those of this process. A single
-    `FILE.json` is read, and `run_assignment` called for each of its assignments. Other words are
-    handed to `run_words`, without the switches, or to `help_text` if `--help` is among them.
+    If the only word is `FILE.json`, `run_assignment` runs each of its assignments. Other words go
+    to `run_words`, without the switches, or to `help_text` if `--help` is among them.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = DEBUG in words
@@ -141,8 +140,7 @@ def parse_flags(words: Sequence[str], command: str, *kinds: type[BaseModel]) -> 
     """Return the values that the flags in `words` give to fields of the classes `kinds`, by name.
 
     Flags are `--key value`, `--key=value`, and `--table.key value` for one key of a table. Raises
-    `ConfigError` for a flag without a value, and for one that is no field; it names the nearest.
-    `command` is the command whose help the message recommends.
+    `ConfigError` for a flag without a value or a field; `command` is the name in its hint.
     """
     fields = {
         field.alias or name: field for kind in kinds for name, field in kind.model_fields.items()

@@ -85,7 +85,6 @@ class EncodedPairs(Dataset[EncodedPair]):
         `input_ids`, `attention_mask` and perhaps `token_type_ids` are `[batch, tokens]`, or
         `[batch, 2, tokens]` for separate texts. `padded` is true if any padding was needed.
         `packed [texts]` is the number of words of each text that count, if `counted` is set.
-        The rows may be those of another split with the same tokenizer.
         """
         sequences = [ids for row_sequences, *_ in rows for ids in row_sequences]
         texts = Texts(np.concatenate(sequences), bounds_of([len(ids) for ids in sequences]))

@@ -174,6 +174,7 @@ class NgramForMarkers(PairModel):
             init.zeros_(parameter)
 
     def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
+        """Return the scores of the labels; `input_ids` are the ids of a pair's n-grams."""
         counts = attention_mask.sum(1, keepdim=True).clamp(min=1)
         shares = attention_mask.to(self.weight.dtype) / counts.sqrt()
         summed = embedding_bag(input_ids, self.weight, per_sample_weights=shares, mode="sum")

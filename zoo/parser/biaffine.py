@@ -91,7 +91,7 @@ class Biaffine(nn.Module):
         self.weight = nn.Parameter(torch.zeros(classes, width + 1, width + 1))
 
     def forward(self, left: Tensor, right: Tensor, equation: str) -> Tensor:
-        """Return `equation` of left `[b, n, x]`, weights `[c, x, y]` and right `[b, m or n, y]`."""
+        """Return scores of pairs of left `[b, n, x]` and right `[b, m, y]` by `torch.einsum`."""
         left = nn.functional.pad(left, (0, 1), value=1.0)
         right = nn.functional.pad(right, (0, 1), value=1.0)
         return torch.einsum(equation, left, self.weight.to(left.dtype), right).float()
@@ -144,7 +144,7 @@ class Teacher(nn.Module):
         )
 
     def label_scores(self, scores: Scores, heads: Tensor) -> Tensor:
-        """Return scores `[sentences, words, labels]` of arcs to `heads [sentences, words]`."""
+        """Return label scores `[sentences, words, labels]` if `heads` are the words' heads."""
         index = heads.unsqueeze(-1).expand(-1, -1, scores.heads.shape[-1])
         head_vectors = scores.heads.gather(1, index)
         return self.rel(scores.dependents, head_vectors, "bnx,cxy,bny->bnc")

@@ -24,8 +24,7 @@ TEMPLATE = Path(__file__).with_name("card.md")
 def run(options: argparse.Namespace) -> None:
     """Measure a pipeline's scores, CPU seconds to load and bytes on disk; write them and the card.
 
-    A set gets its name from its path: `EWT dev` for `en_ewt-ud-dev.conllu`, `GUM dev` for the
-    folder `en_gum`.
+    A set is named by its path: `EWT dev` for `en_ewt-ud-dev.conllu`, `GUM dev` for `en_gum`.
     """
     training = read_json(options.pipeline / "training.json")
     load, folder = loader(options.loader), options.pipeline / NAME

@@ -34,8 +34,7 @@ CHUNK, BLOCK = 512, 8  # blocks that are parsed together, and sentences of a blo
 def blocks_of(spec: str, words: int) -> list[list[str]]:
     """Return the sentences of a source in blocks of neighbours, each sentence once.
 
-    Text without sentences is split by rule. If `words` is not 0, blocks at even distances are
-    returned, of about so many words.
+    If `words` is not 0, blocks at even distances are returned, of about so many words.
     """
     seen: set[str] = set()
     blocks: list[list[str]] = []

@@ -133,11 +133,9 @@ class Dataset:
         another number. With `hidden` a row may have the number -1, which stands for no label.
         """
         self.need("label")
-        names_by_split = {
-            split: label_names(table.schema, self.where) for split, table in self.splits.items()
-        }
-        first, names = next(iter(names_by_split.items()))
-        for split, split_names in names_by_split.items():
+        label_sets = {s: label_names(table.schema, self.where) for s, table in self.splits.items()}
+        first, names = next(iter(label_sets.items()))
+        for split, split_names in label_sets.items():
             check_labels(names, split_names, self.where, first, split)
         lowest = -1 if hidden else 0
         for split, table in self.splits.items():

@@ -83,8 +83,7 @@ def finish(
     """Save the trained model, write its card, and results.json last: then the run is finished.
 
     `headline` is the name and the text of the most important figure, `metrics` are all figures by
-    split. `results` are further entries of results.json: `data`, what was done with the data, and
-    `training`, what happened in the steps.
+    split, and `results` further entries of results.json, such as `data` and `training`.
     """
     save_model(model, tokenizer, job.folder)
     about, described, name = job.about, dataset.describe(), model.config.model_type

@@ -102,11 +102,11 @@ class Arrays(ExitStack):
         super().__init__()
         self.folder = folder
         self.files: dict[str, IO[bytes]] = {}
-        self.kinds: dict[str, Any] = {}
+        self.types: dict[str, Any] = {}
         self.ends: Counter[str] = Counter()
-        self.id_kind = np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32
+        self.id_type = np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32
         folder.mkdir(exist_ok=True)
-        write_json(folder / INDEX, self.kinds)
+        write_json(folder / INDEX, self.types)
 
     def so_far(self) -> dict[str, Any]:
         """Return the arrays written so far, mapped from the disk."""
@@ -120,26 +120,28 @@ class Arrays(ExitStack):
             arrays: dict[str, Any] = {name: values}
             if isinstance(values, Texts):
                 bounds = f"{name}.bounds"
-                arrays[name] = values.ids.astype(self.id_kind)
-                arrays[bounds] = values.bounds[bounds in self.files :] + self.ends[name]
+                is_later_part = bounds in self.files  # the file has its first bound already
+                arrays[name] = values.ids.astype(self.id_type)
+                arrays[bounds] = values.bounds[is_later_part:] + self.ends[name]
                 self.ends[name] += int(values.bounds[-1])
             for key, array in arrays.items():
                 if key not in self.files:
                     self.files[key] = self.enter_context((self.folder / f"{key}.bin").open("wb"))
-                    self.kinds[key] = [array.dtype.name, *array.shape[1:]]
-                    write_json(self.folder / INDEX, self.kinds)
+                    self.types[key] = [array.dtype.name, *array.shape[1:]]
+                    write_json(self.folder / INDEX, self.types)
                 self.files[key].write(array.tobytes())
 
 
 def mapped(folder: Path) -> dict[str, Any]:
-    """Return the arrays of a folder by name, mapped into memory; arrays with bounds are `Texts`."""
-    kinds = read_json(folder / INDEX)
+    """Return a folder's arrays by name, mapped from the disk; those with bounds are `Texts`."""
+    types = read_json(folder / INDEX)
     arrays: dict[str, Any] = {}
-    for name, (kind, *shape) in kinds.items():
+    for name, (dtype, *shape) in types.items():
         path = folder / f"{name}.bin"
         # As plain arrays: a slice of a memory map takes ten times as long.
-        flat = np.asarray(np.memmap(path, kind, "r")) if path.stat().st_size else np.zeros(0, kind)
-        arrays[name] = flat.reshape(-1, *shape)
+        is_empty = not path.stat().st_size
+        array = np.zeros(0, dtype) if is_empty else np.asarray(np.memmap(path, dtype, "r"))
+        arrays[name] = array.reshape(-1, *shape)
     for name in [name for name in arrays if f"{name}.bounds" in arrays]:
         arrays[name] = Texts(arrays[name], arrays.pop(f"{name}.bounds"))
     return arrays
@@ -160,15 +162,12 @@ def tokenized(
 ) -> dict[str, Path]:
     """Encode each split into arrays on the disk, and return the folder of each.
 
-    `encode` gets `rows` rows of the `columns` at a time. `finish`, if set, gets the arrays of a
-    whole split and returns further ones.
+    `encode` gets `rows` rows of the `columns` at a time, in at most `workers` processes (-1: one a
+    core). `finish`, if set, gets the arrays of a whole split and returns further ones.
 
-    The folders lie in `OUTPUT.partial/tokens-HASH` until the run ends. The hash is of the dataset's
+    The folders are in `OUTPUT.partial/tokens-HASH` until the run ends. The hash is of the dataset's
     revision, the splits' numbers of rows, the tokenizer and `settings`, so that a resumed run finds
     them. In a run of several processes the main one encodes, and the others wait.
-
-    It starts at most `workers` processes (-1: one a core), fewer for little text; their number does
-    not change the result.
     """
     sizes = {split: part.num_rows for split, part in splits.items()}
     parts = [VERSION, dataset.name, dataset.revision, dataset.config, sizes, *settings]

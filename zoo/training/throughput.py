@@ -53,10 +53,9 @@ def peak(gpu: str, half: bool) -> float | None:
 def operations(model: nn.Module, examples: int, tokens: int) -> int:
     """Return the operations of forward and backward passes: 6 for each weight and token.
 
-    The estimate is that of Kaplan et al. 2020, section 2.1. Embeddings are looked up, not
-    multiplied, and do not count. The modules that a model names in `once_a_row`, its last layers,
-    count once an example. The products of attention are left out: for short texts they are a few
-    per cent.
+    The estimate is that of Kaplan et al. 2020, section 2.1, without tables of embeddings, and
+    without the products of attention, a few per cent for short texts. The modules that a model
+    names in `once_a_row`, its last layers, count once an example.
     """
     tables = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
     heads = [model.get_submodule(name) for name in getattr(model, "once_a_row", ())]
@@ -136,6 +135,7 @@ class Throughput(TrainerCallback):
         return {}
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Write the figures of this process, if it is the main one."""
         if not state.is_world_process_zero:
             return
         seconds = max(self.seconds, 1e-9)

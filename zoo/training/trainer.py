@@ -85,7 +85,7 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
         "average_tokens_across_devices": False,
         "remove_unused_columns": False,
         "label_names": ["labels"],
-        # A batch is sent while the GPU computes, so that it need not wait for it.
+        # A batch is sent to the GPU while the GPU computes.
         "dataloader_pin_memory": torch.cuda.is_available(),
         "accelerator_config": {"non_blocking": torch.cuda.is_available()},
     }
@@ -107,9 +107,8 @@ def take_one_gpu(arguments: TrainingArguments, others: str = "") -> None:
 class ZooTrainer(Trainer):
     """A `Trainer` that seals its checkpoints and takes rows in the order of `EpochSampler`.
 
-    `lengths` has the length of each training row: rows of similar length form batches. `schedule`
-    returns the schedule of the learning rate. Raises `DiscorporaError` if a loss or a weight is not
-    finite.
+    Rows of similar `lengths` form batches. `schedule` returns the schedule of the learning rate.
+    Raises `DiscorporaError` if a loss or a weight is not finite.
     """
 
     # Every loss here is a mean over its batch.
@@ -144,6 +143,7 @@ class ZooTrainer(Trainer):
     def create_scheduler(
         self, num_training_steps: int, optimizer: Optimizer | None = None
     ) -> LRScheduler:
+        """Return the `schedule` of the learning rate if there is one, else the Trainer's."""
         if num_training_steps == 1 and self.args.get_warmup_steps(1):
             self.job.note(
                 "the only step has a learning rate of 0, since it is the warm-up's first: nothing "
@@ -152,13 +152,14 @@ class ZooTrainer(Trainer):
         if self.schedule is None or self.lr_scheduler is not None:
             return super().create_scheduler(num_training_steps, optimizer)
         batches = len(self.get_train_dataloader())
-        steps = max(1, -(-batches // self.args.gradient_accumulation_steps))
-        scheduler = self.schedule(optimizer or cast(Optimizer, self.optimizer), steps)
+        epoch_steps = max(1, -(-batches // self.args.gradient_accumulation_steps))
+        scheduler = self.schedule(optimizer or cast(Optimizer, self.optimizer), epoch_steps)
         self.lr_scheduler = cast(Any, scheduler)
         self._created_lr_scheduler = True
         return scheduler
 
     def get_batch_samples(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the next batches, and measure the time that training waits for them."""
         begin = time.perf_counter()
         samples = super().get_batch_samples(*args, **kwargs)
         self.throughput.waited += time.perf_counter() - begin
@@ -172,7 +173,8 @@ class ZooTrainer(Trainer):
         return 0  # `Throughput` counts them at the end; the Trainer would do so at each step
 
     def log(self, logs: dict[str, Any], *args: Any, **kwargs: Any) -> None:
-        # Here, not at every step: reading a loss waits for the GPU.
+        """Log figures, unless the loss is not finite: then raise `DiscorporaError`."""
+        # The loss is not read at every step, since that waits for the GPU.
         loss = logs.get("loss", 0.0)
         if not math.isfinite(loss):
             problem = f"the loss is {loss} in the steps up to {self.state.global_step}"
@@ -180,6 +182,7 @@ class ZooTrainer(Trainer):
         super().log(logs, *args, **kwargs)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """Save and seal a checkpoint if all weights are finite, and remove older checkpoints."""
         if not all(torch.isfinite(p).all() for p in model.parameters()):
             raise checkpoints.not_finite(
                 self.job, f"a weight is not finite after step {self.state.global_step}"
