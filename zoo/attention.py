@@ -103,23 +103,23 @@ class Bf16Attention(torch.autograd.Function):
             # The minimum of float32 is below the minimum of bfloat16.
             scores += mask.clamp(min=torch.finfo(scores.dtype).min).to(scores.dtype)
         weights = torch.softmax(scores, -1)
-        kept = None
+        dropout_mask = None
         if dropout:
-            kept = torch.empty_like(weights).bernoulli_(1 - dropout).div_(1 - dropout)
-        ctx.save_for_backward(q, k, v, weights, kept)
+            dropout_mask = torch.empty_like(weights).bernoulli_(1 - dropout).div_(1 - dropout)
+        ctx.save_for_backward(q, k, v, weights, dropout_mask)
         ctx.scale, ctx.dtype = scale, query.dtype
-        return ((weights if kept is None else weights * kept) @ v).to(query.dtype)
+        return ((weights if dropout_mask is None else weights * dropout_mask) @ v).to(query.dtype)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
         """Return the gradients of query, key and value, for that of the attention, `grad`."""
-        q, k, v, weights, kept = ctx.saved_tensors
+        q, k, v, weights, dropout_mask = ctx.saved_tensors
         grad = grad.to(weights.dtype)
-        dropped = weights if kept is None else weights * kept
+        dropped = weights if dropout_mask is None else weights * dropout_mask
         value_grad = dropped.transpose(2, 3) @ grad
         weights_grad = grad @ v.transpose(2, 3)
-        if kept is not None:
-            weights_grad *= kept
+        if dropout_mask is not None:
+            weights_grad *= dropout_mask
         scores_grad = torch._softmax_backward_data(weights_grad, weights, -1, weights.dtype)
         query_grad = (scores_grad @ k) * ctx.scale
         key_grad = scores_grad.transpose(2, 3) @ q

@@ -338,8 +338,8 @@ def is_decoder(config: PretrainedConfig) -> bool:
     Such a model has a class for causal language models in transformers, and none for masked ones.
     """
     kind = config.model_type
-    known = kind in CAUSAL and kind not in MASKED and kind not in LAST_TOKEN
-    return known or bool(getattr(config, "is_decoder", False))
+    is_causal = kind in CAUSAL and kind not in MASKED and kind not in LAST_TOKEN
+    return is_causal or bool(getattr(config, "is_decoder", False))
 
 
 def stands_last(config: PretrainedConfig) -> bool:
@@ -355,8 +355,8 @@ def max_positions(config: PretrainedConfig) -> int | None:
         return None
     if kind == "mpnet":
         return limit - 2  # its padding index is 1, whatever the tokenizer's
-    numbered = kind in AFTER_PADDING or "roberta" in kind
-    return limit - (config.pad_token_id + 1 if numbered else 0)
+    starts_after_padding = kind in AFTER_PADDING or "roberta" in kind
+    return limit - (config.pad_token_id + 1 if starts_after_padding else 0)
 
 
 def warn_of_padding(backbone: PreTrainedModel) -> None:

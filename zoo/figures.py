@@ -13,5 +13,5 @@ def every_figure(metrics: Any, *path: str) -> Iterator[tuple[str, Mapping[str, A
     if isinstance(metrics.get("value"), int | float):
         yield " ".join(path), metrics
         return
-    for key, below in metrics.items():
-        yield from every_figure(below, *path, str(key))
+    for key, inner in metrics.items():
+        yield from every_figure(inner, *path, str(key))

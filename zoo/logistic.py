@@ -86,5 +86,5 @@ def fit_logistic(
         accuracies.append(float((fits[-1].predict(validation[0]) == validation[1]).mean()))
         log.info("penalty C %g: validation accuracy %.4f, %d iterations", c, accuracies[-1], steps)
     best = fits[accuracies.index(max(accuracies))]
-    named = zip(fits, accuracies, strict=True)
-    return replace(best, accuracy={f"{fit.c:g}": round(share, 5) for fit, share in named})
+    tried = zip(fits, accuracies, strict=True)
+    return replace(best, accuracy={f"{fit.c:g}": round(share, 5) for fit, share in tried})

@@ -56,9 +56,9 @@ class TextEncoder:
         # An example shows which special tokens stand before and after a text.
         first, second = (self._ids(word) for word in PROBE)
         full = tokenizer(PROBE[0])["input_ids"]
-        at = next(i for i in range(len(full)) if full[i : i + len(first)] == first)
-        self.start = np.asarray(full[:at], np.int32)
-        self.end = np.asarray(full[at + len(first) :], np.int32)
+        position = next(i for i in range(len(full)) if full[i : i + len(first)] == first)
+        self.start = np.asarray(full[:position], np.int32)
+        self.end = np.asarray(full[position + len(first) :], np.int32)
         self.budget = max_tokens - len(self.start) - len(self.end)
         """The tokens left for sentences."""
         if self.budget < 1:

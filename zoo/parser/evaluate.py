@@ -83,8 +83,8 @@ def evaluate(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Any]:
     Raw paragraphs are parsed from their text, with predicted tokens and sentences. The speed is the
     best of three such runs, in tokens a second of CPU time.
     """
-    keyed = groupby(sentences, key=lambda s: (s.document, s.paragraph))
-    paragraphs = [list(unit) for _, unit in keyed]
+    by_paragraph = groupby(sentences, key=lambda s: (s.document, s.paragraph))
+    paragraphs = [list(unit) for _, unit in by_paragraph]
     texts = [to_doc(nlp.vocab, unit, trees=False).text for unit in paragraphs]
     scores = {
         "sentences": len(sentences),

@@ -56,8 +56,8 @@ def run(options: argparse.Namespace) -> None:
     train, silver = sentences_of(files), sentences_of(options.silver)
     # The first treebank in UD's layout is EWT: its dev split selects the checkpoint.
     layout = "*-ud-dev.conllu"
-    ud = [file for path in options.treebank for file in sorted(path.rglob(layout))]
-    dev = sentences_of(treebank_files(options.dev, "dev") if options.dev else ud[:1])
+    ud_dev = [file for path in options.treebank for file in sorted(path.rglob(layout))]
+    dev = sentences_of(treebank_files(options.dev, "dev") if options.dev else ud_dev[:1])
     if not dev:
         raise FileNotFoundError(f"no {layout} beneath --treebank: name the file with --dev")
     changes = dict(options.set)

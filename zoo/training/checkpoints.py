@@ -37,8 +37,8 @@ def seal(folder: Path) -> None:
 def is_sealed(folder: Path) -> bool:
     """Return True if the folder has a seal and every file in it with the size that it lists."""
     try:
-        listed = json.loads((folder / SEAL).read_text(encoding="utf-8"))
-        return all((folder / name).stat().st_size == size for name, size in listed.items())
+        sizes = json.loads((folder / SEAL).read_text(encoding="utf-8"))
+        return all((folder / name).stat().st_size == size for name, size in sizes.items())
     except (OSError, json.JSONDecodeError):
         return False
 

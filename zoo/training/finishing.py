@@ -92,7 +92,7 @@ def finish(
         licence for names in origins.values() for licence in licences.known(names)
     )
     settings = {key: job.identity.get(key, value) for key, value in job.recipe.identity().items()}
-    base = str(settings.get("backbone", ""))
+    backbone = str(settings.get("backbone", ""))
     family = family_of(model.config)
     figures = figures_of(metrics, dataset, family.task)
     metadata = ModelCardData(
@@ -101,7 +101,7 @@ def finish(
         license=combined.hub,
         license_name=combined.id.lower() if combined.hub == "other" else None,
         language=[code for code in dataset.manifest.get("languages", ()) if is_code(code)],
-        base_model=base or None,
+        base_model=backbone or None,
         datasets=[dataset.name],
         metrics=sorted({figure.metric_type for figure in figures}),
         tags=["discourse", "discorpora", name],
@@ -122,7 +122,7 @@ def finish(
             for origin, names in origins.items()
         ),
         recipe=job.name,
-        backbone=f"| backbone | `{markdown(base)}`{folder} |\n" if base else "",
+        backbone=f"| backbone | `{markdown(backbone)}`{folder} |\n" if backbone else "",
         data=f"{markdown(dataset.name)}, configuration {markdown(dataset.config)}, revision "
         f"`{markdown(dataset.revision)}`",
         rows=", ".join(f"{split} {count:,}" for split, count in described["rows"].items()),
