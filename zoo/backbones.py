@@ -92,10 +92,7 @@ def tokenizer_of(backbone: str, pad_token: str = "") -> PreTrainedTokenizerBase:
 
 
 def _separate_pairs(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Make a tokenizer that adds no special tokens put its end token between the texts of a pair.
-
-    This concerns GPT-2's and Qwen's, for example. The rule is saved with the tokenizer.
-    """
+    """Put the end token between two texts if a tokenizer adds no special token itself (GPT-2)."""
     rules, end = getattr(tokenizer, "backend_tokenizer", None), tokenizer.eos_token
     if rules is None or end is None or tokenizer.num_special_tokens_to_add(pair=True):
         return
@@ -204,7 +201,7 @@ def text_encoding(config: PretrainedConfig) -> Any:
 
 
 def auto_class(config: PretrainedConfig) -> Any:
-    """Return the Auto class of an encoder. Raises `ConfigError` if it would have a decoder."""
+    """Return the Auto class of an encoder. Raises `ConfigError` if it would load a decoder too."""
     encoder_class = text_encoding(config)
     if encoder_class is not AutoModel or not config.is_encoder_decoder:
         return encoder_class

@@ -107,10 +107,10 @@ TEXTS = (
 )
 
 
-def _vectors(
+def _vector_family(
     config: str, encoder: str, source: Callable[[Any], str] = _from_pooler, lines: Lines = ()
 ) -> Family:
-    """Return the row of models that only give vectors; `lines` are the example with discorpora."""
+    """Return the row of a type that only gives vectors; `lines`: its example with discorpora."""
     anywhere = ENCODE_BY_CODE if source is _from_pooler else (STANDARD, ENCODE)
     library, task = "sentence-transformers", "feature-extraction"
     return Family(library, task, (config, encoder), source, (SENTENCE,), anywhere, lines)
@@ -132,11 +132,11 @@ FAMILIES = {
         ),
         PREDICT,
     ),
-    "discorpora-dissent-bilstm": _vectors("BiLstmConfig", "BiLstmEncoder", lines=PREDICT),
-    "discorpora-dissent-sif": _vectors("SifConfig", "SifEncoder", lines=PREDICT),
+    "discorpora-dissent-bilstm": _vector_family("BiLstmConfig", "BiLstmEncoder", lines=PREDICT),
+    "discorpora-dissent-sif": _vector_family("SifConfig", "SifEncoder", lines=PREDICT),
     "discorpora-dissent-ngram": Family(with_discorpora=PREDICT),
-    "discorpora-criteria": _vectors("CriteriaConfig", "CriteriaEncoder"),
-    "discorpora-conpono": _vectors(
+    "discorpora-criteria": _vector_family("CriteriaConfig", "CriteriaEncoder"),
+    "discorpora-conpono": _vector_family(
         "ConponoConfig",
         "ConponoEncoder",
         _from_conpono,

@@ -91,7 +91,7 @@ def load(
     max_validation_rows: int = 0,
     empty: str = "error",
 ) -> Labelled:
-    """Return a dataset prepared for a classifier; `spec` is an open one, or names it.
+    """Return a dataset prepared for a classifier; `spec` is an open `Dataset`, or names one.
 
     Rows without a label (-1, as in SNLI and in hidden test sets) are left out. With `classes` only
     so many labels are kept, those with most training rows (DisSent, section 6: 11).

@@ -302,13 +302,13 @@ def best_tree(scores: np.ndarray) -> np.ndarray:
 def is_tree(heads: np.ndarray) -> bool:
     """Return True if every word reaches the root, place 0, by its heads."""
     ancestors = np.concatenate([[0], heads])
-    for _ in range(len(heads).bit_length()):
+    for _ in range(len(heads).bit_length()):  # each round doubles the distance
         ancestors = ancestors[ancestors]
     return not ancestors.any()
 
 
 def make(backbone: str, deprels: Sequence[str], xpos: Sequence[str]) -> tuple[Teacher, Encoding]:
-    """Return an untrained teacher. Raises `ConfigError` if its encoder cannot be loaded."""
+    """Return an untrained teacher and its encoding; raises `ConfigError` for a bad encoder."""
     encoder = load_backbone(backbone, {})
     limit = min(max_positions(encoder.config) or MAX_PIECES, MAX_PIECES)
     return Teacher(encoder, deprels, xpos), Encoding(tokenizer_of(backbone), limit)

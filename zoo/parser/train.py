@@ -165,10 +165,9 @@ def stream(
 def silver_parts(
     silver: Sequence[Sentence], words: float, rng: np.random.Generator
 ) -> Iterator[list[Sentence]]:
-    """Yield parts of `words` words without end, of documents in random order.
+    """Yield parts of `words` words without end, of documents in random order, or empty parts.
 
-    Documents stay whole, since their sentences teach where a sentence starts. The parts are empty
-    if there are no silver trees or `words` is 0.
+    Documents stay whole, since their sentences teach where a sentence starts.
     """
     blocks = [list(members) for _, members in groupby(silver, key=lambda s: s.document)]
     part: list[Sentence] = []

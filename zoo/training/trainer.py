@@ -384,6 +384,7 @@ class _DueEvents(TrainerCallback):
         self.sampler.set_epoch(int(state.epoch or 0))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Ask for the validation or the checkpoint that is due after this step, if any."""
         if float(state.epoch or 0).is_integer() or state.global_step >= state.max_steps:
             return
         recipe, step = self.recipe, state.global_step
