@@ -216,7 +216,7 @@ class Encoding:
 def by_length(lengths: Mapping[int, int], most: int, order: Sequence[int] = ()) -> list[list[int]]:
     """Return the keys of `lengths` in batches of at most `most` tokens with padding.
 
-    They are sorted by length, or in `order`, which should be nearly so to avoid padding.
+    The keys are sorted by length, or in `order`, which should be nearly sorted to avoid padding.
     """
     batches: list[list[int]] = []
     longest = 0

@@ -365,7 +365,8 @@ class EpochSampler(Sampler[int]):
         for start in range(0, len(rows), size):
             window = rows[start : start + size]
             rows[start : start + size] = window[np.argsort(-self.lengths[window], kind="stable")]
-        return random.permutation(rows.reshape(-1, min(self.batch_size, len(rows)))).ravel()
+        batches = rows.reshape(-1, min(self.batch_size, len(rows)))
+        return random.permutation(batches).ravel()
 
 
 class _DueEvents(TrainerCallback):
