@@ -207,13 +207,13 @@ class Plugin(BaseModel):
     """The hash of its code: with other code it is another run."""
 
 
-class ModelConfig(BaseModel):
+class Config(BaseModel):
     """The part of a model's `config.json` that `load_plugins` reads."""
 
     model_type: str = ""
 
 
-class ModelManifest(BaseModel):
+class Manifest(BaseModel):
     """The part of a model folder's manifest that `load_plugins` reads."""
 
     plugins: tuple[Plugin, ...] = Field((), validation_alias=AliasPath("settings", PLUGINS))
@@ -243,7 +243,7 @@ def load_plugins(folder: Path) -> None:
     warning: the weights load without it.
     """
     manifest = folder / MANIFEST
-    plugins = read_record(ModelManifest, manifest).plugins if manifest.is_file() else ()
+    plugins = read_record(Manifest, manifest).plugins if manifest.is_file() else ()
     for plugin in plugins:
         if _may_run(plugin.name):
             with suppress(ConfigError):
@@ -251,7 +251,7 @@ def load_plugins(folder: Path) -> None:
                 continue
         from transformers import CONFIG_MAPPING
 
-        model_type = read_record(ModelConfig, folder / "config.json").model_type
+        model_type = read_record(Config, folder / "config.json").model_type
         problem = f"the {plugin.kind} {plugin.name} that trained it is not installed"
         if model_type not in CONFIG_MAPPING:
             raise InputError(

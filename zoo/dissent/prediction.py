@@ -61,7 +61,7 @@ def predictions(
             yield {names[i]: float(row[i]) for i in order}
 
 
-class _LabelCounts(BaseModel):
+class _Results(BaseModel):
     """The number of training rows of each label, as a model's results.json has it."""
 
     train_labels: Mapping[str, Annotated[int, Field(ge=0)]] = Field(
@@ -74,7 +74,7 @@ def _prior_weights(classifier: PairClassifier) -> NDArray[np.float64]:
     results = file_of(classifier.folder, RESULTS)
     counts: Mapping[str, int] = {}
     if results:
-        counts = read_record(_LabelCounts, results, "copy or download it again").train_labels
+        counts = read_record(_Results, results, "copy or download it again").train_labels
     rows = np.array([counts.get(name, -1) for name in classifier.labels], np.float64)
     if (rows < 0).any() or not rows.any():
         raise InputError(

@@ -314,7 +314,7 @@ def make(backbone: str, deprels: Sequence[str], xpos: Sequence[str]) -> tuple[Te
     return Teacher(encoder, deprels, xpos), Encoding(tokenizer_of(backbone), limit)
 
 
-class TeacherRecord(BaseModel):
+class Record(BaseModel):
     """The metadata of a teacher's file: its encoder and its labels."""
 
     backbone: str
@@ -339,7 +339,7 @@ def load(file: Path) -> tuple[Teacher, Encoding]:
     try:
         with safe_open(file, "pt") as opened:
             record = parsed((opened.metadata() or {})[RECORD], where=str(file), hint=hint)
-        names = record_of(TeacherRecord, record, str(file), hint)
+        names = record_of(Record, record, str(file), hint)
         model, encoding = make(names.backbone, names.deprels, names.xpos)
         model.load_state_dict(load_file(file))
     except (SafetensorError, KeyError, RuntimeError) as error:  # RuntimeError: other weights
