@@ -28,27 +28,27 @@ MODELS = (
     "zoo.conpono.modeling",
     "zoo.criteria.modeling",
 )
-"""The modules of the model classes; each registers its own."""
+"""Modules that define model classes; importing one registers its classes with transformers."""
 
 __all__ = ["MODELS", "file_of", "lacking", "lazily", "register", "require_extra"]
 
 
 def lacking() -> list[str]:
-    """The packages of the extra `zoo` that are not installed."""
+    """Return the names of the packages of the extra `zoo` that are not installed."""
     return [name for name in EXTRA if find_spec(name) is None]
 
 
 def require_extra(purpose: str) -> None:
-    """Raise `DiscorporaError` without the extra `zoo`; `purpose` is "to train a model"."""
+    """Raise `DiscorporaError` if the extra `zoo` is missing; `purpose` says what needs it."""
     for name in lacking():
         require(name, "zoo", purpose)
 
 
 def register(model: str | Path = "") -> None:
-    """Register every `model_type` with `AutoConfig` and the `AutoModel` classes.
+    """Register every `model_type` of this package with `AutoConfig` and the `AutoModel` classes.
 
-    With a model folder, also those of the plug-ins that it needs; raises `InputError` for a missing
-    one.
+    If `model` is a model folder, import also the plug-ins that trained it. Raises `InputError` if
+    one of them defines the model's type and is not installed.
     """
     for module in MODELS:
         import_module(module)
@@ -59,19 +59,19 @@ def register(model: str | Path = "") -> None:
 
 
 def lazily(package: str, places: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
-    """A package's `__getattr__`: the public names of its modules, imported on first use."""
-    modules = {name: module for module, names in places.items() for name in names}
+    """Return a `__getattr__` for `package` that imports the names in `places` on first use."""
+    module_of = {name: module for module, names in places.items() for name in names}
 
     def attribute(name: str) -> Any:
-        if name in modules:
-            return getattr(import_module(f"{package}.{modules[name]}"), name)
+        if name in module_of:
+            return getattr(import_module(f"{package}.{module_of[name]}"), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return attribute
 
 
 def file_of(model: str | Path, name: str) -> Path | None:
-    """The file `name` beside the weights of a model (folder or Hub id), or None."""
+    """Return the path of the file `name` of a model (folder or Hub id), or None without one."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, HFValidationError
 
@@ -82,5 +82,5 @@ def file_of(model: str | Path, name: str) -> Path | None:
             path = Path(model, name)
             return path if path.is_file() else None
         return Path(hf_hub_download(str(model), name))
-    except (OSError, EntryNotFoundError, HFValidationError):  # no model of the Hub, or unreachable
+    except (OSError, EntryNotFoundError, HFValidationError):
         return None

@@ -1,7 +1,7 @@
-"""Attention masks that need not wait for a GPU, and attention in bfloat16 on a CPU.
+"""Attention masks made without waiting for the GPU, and attention in bfloat16 on a CPU.
 
-**Masks.** transformers leaves a mask out if nothing is padded, and reads the mask to know: at each
-forward pass a GPU would be waited for. What makes a batch knows it already and says so
+**Masks.** transformers leaves a mask out if nothing is padded. To know that, it reads the mask, so
+that each forward pass waits for the GPU. The code that makes a batch knows it already and says so
 (`padding_known`).
 
 **Attention.** The backward pass of torch's fused kernel does not use the CPU's matrix units;
@@ -32,9 +32,9 @@ _PADDED: ContextVar[bool | None] = ContextVar("padded", default=None)
 
 @contextmanager
 def padding_known(padded: bool | None) -> Iterator[None]:
-    """Inside, transformers makes its masks without a look at the batch, which is `padded` or not.
+    """Let transformers make its masks without reading the batch, which is `padded` or not.
 
-    The masks are the same. None: it looks, as always. Compiled code never looks.
+    The masks are the same. With None it reads the batch, as always. Compiled code never does.
     """
     if padded is None or torch.compiler.is_compiling():
         yield
@@ -46,8 +46,8 @@ def padding_known(padded: bool | None) -> Iterator[None]:
         _PADDED.reset(token)
 
 
-def _without_looking(make: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of transformers that makes masks, which asks `padding_known` first."""
+def _uses_known_padding(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap `make`, a function of transformers that makes masks, so that it uses `padding_known`."""
 
     @wraps(make)
     def mask(*args: Any, **kwargs: Any) -> Any:
@@ -71,18 +71,19 @@ def attention(
     dropout: float = 0.0,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """`query`, `key`, `value` `[batch, heads, tokens, width]` to `[batch, tokens, heads, width]`.
+    """Return the attention `[batch, tokens, heads, width]`, computed in bfloat16, and None.
 
-    `attention_mask` is added to the scores, `[batch, 1, tokens, tokens]`.
+    `query`, `key` and `value` are `[batch, heads, tokens, width]`. `attention_mask`, which is added
+    to the scores, is `[batch, 1, tokens, tokens]`.
     """
     scale = query.size(-1) ** -0.5 if scaling is None else scaling
     rate = dropout if module.training else 0.0
-    found = Bf16Attention.apply(query, key, value, attention_mask, scale, rate)
-    return found.transpose(1, 2).contiguous(), None
+    states = Bf16Attention.apply(query, key, value, attention_mask, scale, rate)
+    return states.transpose(1, 2).contiguous(), None
 
 
 class Bf16Attention(torch.autograd.Function):
-    """softmax(scale q k^T + mask) v, with dropout on the softmax's output, as in BERT."""
+    """Computes softmax(scale q k^T + mask) v, with dropout on the softmax's output, as in BERT."""
 
     @staticmethod
     def forward(
@@ -94,33 +95,35 @@ class Bf16Attention(torch.autograd.Function):
         scale: float,
         dropout: float,
     ) -> Tensor:
-        q, k, v = (each.to(torch.bfloat16) for each in (query, key, value))
+        """Return the attention `[batch, heads, tokens, width]`, and store what `backward` needs."""
+        q, k, v = (matrix.to(torch.bfloat16) for matrix in (query, key, value))
         q = q * scale  # the smallest matrix to scale
         scores = q @ k.transpose(2, 3)
         if mask is not None:
             # The minimum of float32 is below the minimum of bfloat16.
             scores += mask.clamp(min=torch.finfo(scores.dtype).min).to(scores.dtype)
         weights = torch.softmax(scores, -1)
-        kept = None
+        dropout_mask = None
         if dropout:
-            kept = torch.empty_like(weights).bernoulli_(1 - dropout).div_(1 - dropout)
-        ctx.save_for_backward(q, k, v, weights, kept)
+            dropout_mask = torch.empty_like(weights).bernoulli_(1 - dropout).div_(1 - dropout)
+        ctx.save_for_backward(q, k, v, weights, dropout_mask)
         ctx.scale, ctx.dtype = scale, query.dtype
-        return ((weights if kept is None else weights * kept) @ v).to(query.dtype)
+        return ((weights if dropout_mask is None else weights * dropout_mask) @ v).to(query.dtype)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
-        q, k, v, weights, kept = ctx.saved_tensors
+        """Return the gradients of query, key and value, for that of the attention, `grad`."""
+        q, k, v, weights, dropout_mask = ctx.saved_tensors
         grad = grad.to(weights.dtype)
-        dropped = weights if kept is None else weights * kept
-        to_value = dropped.transpose(2, 3) @ grad
-        to_weights = grad @ v.transpose(2, 3)
-        if kept is not None:
-            to_weights *= kept
-        to_scores = torch._softmax_backward_data(to_weights, weights, -1, weights.dtype)
-        to_query = (to_scores @ k) * ctx.scale
-        to_key = to_scores.transpose(2, 3) @ q
-        gradients = (each.to(ctx.dtype) for each in (to_query, to_key, to_value))
+        dropped = weights if dropout_mask is None else weights * dropout_mask
+        value_grad = dropped.transpose(2, 3) @ grad
+        weights_grad = grad @ v.transpose(2, 3)
+        if dropout_mask is not None:
+            weights_grad *= dropout_mask
+        scores_grad = torch._softmax_backward_data(weights_grad, weights, -1, weights.dtype)
+        query_grad = (scores_grad @ k) * ctx.scale
+        key_grad = scores_grad.transpose(2, 3) @ q
+        gradients = (gradient.to(ctx.dtype) for gradient in (query_grad, key_grad, value_grad))
         return (*gradients, None, None, None)
 
 
@@ -128,4 +131,4 @@ AttentionInterface.register(NAME, attention)
 AttentionMaskInterface.register(NAME, eager_mask)
 for way, make in [*AttentionMaskInterface().items()]:
     if way != "flex_attention":  # it has masks of another kind
-        AttentionMaskInterface.register(way, _without_looking(make))
+        AttentionMaskInterface.register(way, _uses_known_padding(make))

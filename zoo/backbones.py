@@ -1,5 +1,5 @@
-"""An encoder of transformers in a recipe: loaded or made, with its tokenizer, attention, LoRA,
-vector, limit, and padding."""
+"""The encoder of transformers that a recipe trains: its tokenizer, weights, attention, LoRA, the
+position of its vector, its longest input, and its padding."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DROPOUTS = {
     "attention_dropout": ("attention_probs_dropout_prob", "attention_dropout"),
     "hidden_dropout": ("hidden_dropout_prob", "hidden_dropout", "dropout"),
 }
-"""Names of the settings in configurations; XLNet has one dropout for everything."""
+"""Our settings, with their names in configurations; XLNet has one dropout for everything."""
 
 LAST_TOKEN = frozenset({"xlnet", "t5", "mt5", "umt5"})
 """Encoders with a special token at the end of texts, not at the start: XLNet's [CLS], T5's `</s>`.
@@ -51,7 +51,7 @@ AFTER_PADDING = frozenset(
     {"camembert", "data2vec-text", "esm", "ibert", "layoutlmv3", "lilt", "longformer", "luke"}
     | {"markuplm", "xmod"}
 )
-"""Backbones that, like RoBERTa, number positions from pad_token_id + 1: fewer are left."""
+"""Backbones that, as RoBERTa, number positions from pad_token_id + 1, so that fewer are usable."""
 
 HIDE_PADDING = FAMILIES | {"albert", "big_bird", "deberta", "deberta-v2"}
 HIDE_PADDING |= {"modernbert", "mpnet", "xlnet"}
@@ -59,13 +59,14 @@ HIDE_PADDING |= {"modernbert", "mpnet", "xlnet"}
 TOLERANCE = 1e-4
 """Tolerance relative to the largest state; rounding in float32 is a hundredth of it."""
 TEXT, PADDED = 6, 16
+"""Tokens of the text that `padding_shows` tries, and its length with padding."""
 
 
 def tokenizer_of(backbone: str, pad_token: str = "") -> PreTrainedTokenizerBase:
-    """The tokenizer of a pretrained backbone.
+    """Return the tokenizer of a pretrained backbone, with `pad_token` for padding if it is set.
 
-    Raises `ConfigError` if it has no pad token and `pad_token` is not set, or not a token of its,
-    and for a tokenizer of Python code (CANINE, ByT5).
+    Raises `ConfigError` if `pad_token` is not in its vocabulary, if there is no padding token at
+    all, and for a tokenizer written in Python (CANINE, ByT5).
     """
     zoo.register(backbone)
     tokenizer = load_tokenizer(backbone)
@@ -86,34 +87,31 @@ def tokenizer_of(backbone: str, pad_token: str = "") -> PreTrainedTokenizerBase:
             where=backbone,
             hint=f'name a token of its vocabulary: --pad_token "{example}"',
         )
-    _part_pairs(tokenizer)
+    _separate_pairs(tokenizer)
     return tokenizer
 
 
-def _part_pairs(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Put a tokenizer's token of a text's end between two texts, where else nothing stands there.
-
-    So of GPT-2's and Qwen's. It is written with the tokenizer, and a loaded model reads it so.
-    """
+def _separate_pairs(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Put the end token between two texts if a tokenizer adds no special token itself (GPT-2)."""
     rules, end = getattr(tokenizer, "backend_tokenizer", None), tokenizer.eos_token
     if rules is None or end is None or tokenizer.num_special_tokens_to_add(pair=True):
         return
-    parted = TemplateProcessing("$A", f"$A {end} $B", [(end, tokenizer.eos_token_id)])
+    separator = TemplateProcessing("$A", f"$A {end} $B", [(end, tokenizer.eos_token_id)])
     former = rules.post_processor
-    rules.post_processor = parted if former is None else Sequence([former, parted])
+    rules.post_processor = separator if former is None else Sequence([former, separator])
 
 
 def tokenizer_for(
     recipe: BackboneRecipe, texts: Iterable[str], limit: int
 ) -> PreTrainedTokenizerBase:
-    """`tokenizer_of` the backbone that the settings name; without one, one trained on `texts`."""
+    """Return the tokenizer of the settings' backbone; without one, a tokenizer of `texts`."""
     if recipe.backbone:
         return tokenizer_of(recipe.backbone, recipe.pad_token)
     return train_subwords(texts, recipe.vocab_size, lower=recipe.lower, max_length=limit)
 
 
 def backbone_of(recipe: BackboneRecipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
-    """The encoder of the settings, or one with random weights for the tokenizer's vocabulary."""
+    """Return the settings' encoder, or one with random weights for the tokenizer's vocabulary."""
     table = dict(recipe.backbone_config)
     if table:
         table |= {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
@@ -141,14 +139,14 @@ def load_backbone(
     hidden_dropout: float = -1.0,
     dtype: torch.dtype = torch.float32,
 ) -> PreTrainedModel:
-    """An encoder for `AutoModel`: pretrained by name or folder, or made from `table`.
+    """Return an encoder: pretrained, by its Hub id or folder `name`, or with random weights.
 
-    A `table` is a configuration with its `model_type`; weights are then random. Of a model of this
-    zoo the backbone is used, so that training can continue from it; of a model with a decoder (T5),
-    the encoder. Raises `ConfigError` for wrong values in `table`, a model without an encoder, one
-    that does not read texts, or whose weights have other names, `InputError` for damaged weights.
-    `attention_dropout` and `hidden_dropout` replace the backbone's unless they are negative.
-    Pretrained weights are loaded as `dtype`.
+    For the latter, `table` is its configuration with a `model_type`. A model of this zoo gives its
+    backbone, so that training can continue from it; a model with a decoder (T5), its encoder.
+    Pretrained weights are loaded as `dtype`. `attention_dropout` and `hidden_dropout` replace the
+    backbone's unless they are negative. Raises `ConfigError` for wrong values in `table`, a model
+    without an encoder, one that does not read texts, or whose weights have other names, and
+    `InputError` for damaged weights.
     """
     rates = {"attention_dropout": attention_dropout, "hidden_dropout": hidden_dropout}
     if bool(name) == bool(table):
@@ -167,10 +165,10 @@ def load_backbone(
             return auto_class(config).from_config(config)
         except DiscorporaError:
             raise
-        except Exception as error:  # transformers and torch raise whatever a value comes to
-            said = " ".join(str(error).split())
+        except Exception as error:  # transformers and torch raise errors of many kinds
+            reason = " ".join(str(error).split())
             raise ConfigError(
-                f"no encoder can be made with these settings ({type(error).__name__}: {said})",
+                f"no encoder can be made with these settings ({type(error).__name__}: {reason})",
                 hint="correct the setting; those of the encoders are in the documentation of "
                 "transformers",
                 field="backbone_config",
@@ -184,11 +182,11 @@ def load_backbone(
         check_whole(model, report, name, optional="pooler")
     if hasattr(model, "backbone"):
         return model.backbone
-    own = config.model_type.startswith("discorpora-")
-    if own or model.main_input_name != "input_ids":
+    is_ours = config.model_type.startswith("discorpora-")
+    if is_ours or model.main_input_name != "input_ids":
         reads = f"reads {model.main_input_name}, not texts"
         raise ConfigError(
-            f"{config.model_type} {'has no backbone to start from' if own else reads}",
+            f"{config.model_type} {'has no backbone to start from' if is_ours else reads}",
             where=name,
             hint="name an encoder of texts, such as google-bert/bert-base-uncased, or a model of "
             "this zoo that was trained from one",
@@ -197,16 +195,16 @@ def load_backbone(
 
 
 def text_encoding(config: PretrainedConfig) -> Any:
-    """The Auto class of an encoder of texts: for T5 that of its encoder, without the decoder."""
-    there = type(config) in AutoModelForTextEncoding._model_mapping
-    return AutoModelForTextEncoding if there else AutoModel
+    """Return the Auto class that loads an encoder of texts, for T5 without its decoder."""
+    has_encoder_class = type(config) in AutoModelForTextEncoding._model_mapping
+    return AutoModelForTextEncoding if has_encoder_class else AutoModel
 
 
 def auto_class(config: PretrainedConfig) -> Any:
-    """The same, for an encoder without a decoder. Raises `ConfigError` if there is none."""
-    kind = text_encoding(config)
-    if kind is not AutoModel or not config.is_encoder_decoder:
-        return kind
+    """Return the Auto class of an encoder. Raises `ConfigError` if it would load a decoder too."""
+    encoder_class = text_encoding(config)
+    if encoder_class is not AutoModel or not config.is_encoder_decoder:
+        return encoder_class
     raise ConfigError(
         f"{config.model_type} has a decoder, and transformers has no class for its encoder only",
         where="backbone",
@@ -215,9 +213,9 @@ def auto_class(config: PretrainedConfig) -> Any:
 
 
 def set_dropout(config: PretrainedConfig, rates: Mapping[str, float]) -> PretrainedConfig:
-    """Set the dropouts in `rates`, by the settings' names, unless they are negative.
+    """Set the dropouts in `rates`, unless they are negative, in `config`, and return it.
 
-    Raises `ConfigError` for an encoder without a dropout of that kind.
+    The keys are those of `DROPOUTS`. Raises `ConfigError` for an encoder without such a dropout.
     """
     inner = getattr(config, "backbone_config", None) or config
     for setting, rate in rates.items():
@@ -231,7 +229,7 @@ def set_dropout(config: PretrainedConfig, rates: Mapping[str, float]) -> Pretrai
 
 
 def config_from(table: Mapping[str, Any]) -> PretrainedConfig:
-    """A configuration from a recipe's table. Raises `ConfigError` for an unknown key or type."""
+    """Return the configuration in a table. Raises `ConfigError` for an unknown key or type."""
     values = dict(table)
     try:
         config = AutoConfig.for_model(values.pop("model_type", ""))
@@ -261,7 +259,7 @@ def add_lora(backbone: PreTrainedModel, recipe: BackboneRecipe) -> None:
 
 
 def merge_lora(model: nn.Module) -> None:
-    """Merge the LoRA matrices into the frozen weights; the model has its own classes again."""
+    """Add the LoRA matrices to the frozen weights, and remove LoRA's layers from the model."""
     if not any(".lora_" in name for name, _ in model.named_parameters()):
         return
     from peft.tuners.tuners_utils import BaseTunerLayer
@@ -290,15 +288,15 @@ def set_attention(backbone: PreTrainedModel, way: str) -> None:
         )
     try:
         backbone.set_attn_implementation(way)
-    except Exception as error:  # the library `kernels` raises whatever a download comes to
+    except Exception as error:  # the library `kernels` raises errors of many kinds
         known = ["auto", *AttentionInterface().valid_keys(), "eager"]
         reason = " ".join(str(error).split()).partition(". ")[0]
-        meant = "" if way in known else nearest(way, known)
+        suggestion = "" if way in known else nearest(way, known)
         raise ConfigError(
             f"{backbone.config.model_type} cannot: {reason}",
             where=f'attention = "{way}"',
-            hint=f"{meant}use auto, or name another one: eager, sdpa, flash_attention_2 (it needs "
-            "flash-attn), flash_attention_3, flex_attention, or a kernel such as "
+            hint=f"{suggestion}use auto, or name another one: eager, sdpa, flash_attention_2 (it "
+            "needs flash-attn), flash_attention_3, flex_attention, or a kernel such as "
             "kernels-community/flash-attn2 (it needs kernels)",
             field="attention",
         ) from error
@@ -306,12 +304,12 @@ def set_attention(backbone: PreTrainedModel, way: str) -> None:
 
 @contextmanager
 def training_attention(backbone: PreTrainedModel, recipe: BackboneRecipe) -> Iterator[None]:
-    """In training in bfloat16 on a CPU, "auto" means `zoo.attention`, or eager attention.
+    """Set the attention for training in bfloat16 on a CPU, where "auto" means `zoo.attention`.
 
     There the backward pass of torch's fused kernel does not use the CPU's matrix units, and takes
-    two fifths of a training step of short texts; its forward pass is faster. Eager attention is for
-    backbones of families that `zoo.attention` does not support, and for compiled ones, for which it
-    gives NaN.
+    two fifths of a training step of short texts; its forward pass is faster. Families that
+    `zoo.attention` does not support get eager attention, and so do compiled backbones, for which
+    `zoo.attention` gives NaN. At the end the former attention is set again.
     """
     former = backbone.config._attn_implementation
     on_cpu = not torch.accelerator.is_available()
@@ -327,40 +325,39 @@ def training_attention(backbone: PreTrainedModel, recipe: BackboneRecipe) -> Ite
 
 
 def pooling_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> Pooling:
-    """The position of a text's vector: at [CLS], or without one at the last token."""
+    """Return the token whose state is a text's vector: [CLS] if there is one, else the last."""
     return "last" if stands_last(config) or tokenizer.cls_token_id is None else "first"
 
 
 def is_decoder(config: PretrainedConfig) -> bool:
-    """Whether tokens see only earlier tokens, so that a text's first one sees only itself.
+    """Return True if tokens see only earlier tokens, so that the first one sees only itself.
 
-    Decoders are recognised by their classes in transformers: a causal language model, no masked
-    one.
+    Such a model has a class for causal language models in transformers, and none for masked ones.
     """
     kind = config.model_type
-    known = kind in CAUSAL and kind not in MASKED and kind not in LAST_TOKEN
-    return known or bool(getattr(config, "is_decoder", False))
+    is_causal = kind in CAUSAL and kind not in MASKED and kind not in LAST_TOKEN
+    return is_causal or bool(getattr(config, "is_decoder", False))
 
 
 def stands_last(config: PretrainedConfig) -> bool:
-    """Whether a text's vector is its last token's: a decoder's, XLNet's [CLS], T5's `</s>`."""
+    """Return True if a text's vector is that of its last token, as in decoders, XLNet and T5."""
     return config.model_type in LAST_TOKEN or is_decoder(config)
 
 
 def max_positions(config: PretrainedConfig) -> int | None:
-    """The longest input of a backbone in tokens, or None if it has no limit."""
+    """Return the longest input of a backbone in tokens, or None if it has no limit."""
     kind = config.model_type
     limit = getattr(config, "max_position_embeddings", None) or 0
     if kind == "xlnet" or limit <= 0:
         return None
     if kind == "mpnet":
         return limit - 2  # its padding index is 1, whatever the tokenizer's
-    numbered = kind in AFTER_PADDING or "roberta" in kind
-    return limit - (config.pad_token_id + 1 if numbered else 0)
+    starts_after_padding = kind in AFTER_PADDING or "roberta" in kind
+    return limit - (config.pad_token_id + 1 if starts_after_padding else 0)
 
 
 def warn_of_padding(backbone: PreTrainedModel) -> None:
-    """Warn of a backbone whose states of a text depend on the padding after it (FNet, YOSO)."""
+    """Log a warning if padding after a text changes the backbone's states of it (FNet, YOSO)."""
     kind = backbone.config.model_type
     if kind in HIDE_PADDING or kind.startswith("discorpora-"):
         return
@@ -376,14 +373,13 @@ def warn_of_padding(backbone: PreTrainedModel) -> None:
 
 @torch.inference_mode()
 def padding_shows(backbone: PreTrainedModel) -> bool:
-    """Whether a text has other states alone than with padding after it.
+    """Return True if the states of a text change when padding follows it.
 
-    It changes neither the random state nor compiled code.
+    The random state and compiled code are left unchanged.
     """
     size, padding = backbone.config.vocab_size, backbone.config.pad_token_id or 0
     width = min(PADDED, max_positions(backbone.config) or PADDED)
-    # Words of the vocabulary's middle: MPNet and ESM treat special tokens, at its ends,
-    # differently.
+    # Words of the vocabulary's middle: MPNet and ESM treat special tokens, at its ends, otherwise.
     ids = torch.linspace(size // 3, 2 * size // 3, width, device=backbone.device).long()[None]
     ids += ids == padding
     mask = torch.ones_like(ids)
@@ -398,16 +394,16 @@ def padding_shows(backbone: PreTrainedModel) -> bool:
             )
     finally:
         backbone.train(was_training)
-    one, two = alone.last_hidden_state, padded.last_hidden_state[:, :TEXT]
-    difference = (one - two).abs().max() / one.abs().max().clamp(min=1e-30)
-    return difference.item() > max(TOLERANCE, 8 * torch.finfo(one.dtype).eps)
+    states, padded_states = alone.last_hidden_state, padded.last_hidden_state[:, :TEXT]
+    difference = (states - padded_states).abs().max() / states.abs().max().clamp(min=1e-30)
+    return difference.item() > max(TOLERANCE, 8 * torch.finfo(states.dtype).eps)
 
 
 @strict
 class BackboneConfig(PretrainedConfig):
     """The configuration of a model around a backbone, with the backbone's inside it."""
 
-    # From 5.20 on transformers has a table of defaults too; the older way works in all.
+    # transformers 5.20 and later also has a table of defaults; this older way works in all.
     sub_configs = {"backbone_config": AutoConfig}
 
     backbone_config: PretrainedConfig | dict[str, Any] | None = None
@@ -429,8 +425,9 @@ class OverBackbone(ZooModel):
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        own = config.backbone_config
-        self.backbone: PreTrainedModel = auto_class(own).from_config(own)
+        backbone_config = config.backbone_config
+        encoder_class = auto_class(backbone_config)
+        self.backbone: PreTrainedModel = encoder_class.from_config(backbone_config)
 
     @classmethod
     def from_backbone(
@@ -440,14 +437,14 @@ class OverBackbone(ZooModel):
         pad_token_id: int | None = 0,
         **settings: Any,
     ) -> Self:
-        """A model around `backbone` with new heads; `settings` are fields of its configuration.
+        """Return a model around `backbone` with new heads.
 
-        `max_tokens` is lowered to the backbone's limit. Warns of a backbone that does not hide
-        padding.
+        `settings` are fields of its configuration. `max_tokens` is lowered to the backbone's limit.
+        Logs a warning if padding changes the backbone's states.
         """
         warn_of_padding(backbone)
-        most = min(max_tokens, max_positions(backbone.config) or max_tokens)
-        settings |= {"max_tokens": most, "pad_token_id": pad_token_id}
+        max_tokens = min(max_tokens, max_positions(backbone.config) or max_tokens)
+        settings |= {"max_tokens": max_tokens, "pad_token_id": pad_token_id}
         config: Any = cls.config_class
         model = cls(config(backbone_config=backbone.config, **settings))
         model.backbone = backbone

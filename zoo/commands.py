@@ -1,4 +1,4 @@
-"""The commands that make what is shipped: how they run, and the results and card they leave."""
+"""Shared by the commands that train the shipped models: command line, results and card."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ log = logging.getLogger("zoo")
 def command(
     run: Callable[[Namespace], None], parser: ArgumentParser, arguments: Sequence[str] | None
 ) -> int:
-    """Run a command with its parsed options; an error is one message in the log and exit code 2.
+    """Parse `arguments`, call `run` with the options, and return the exit code.
 
-    An `--output` must be new.
+    An error is one message in the log and exit code 2. The path `--output` must be new.
     """
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
@@ -44,9 +44,10 @@ def leave_shipped(
     data: Mapping[str, Any] | None = None,
     **texts: str,
 ) -> None:
-    """Write `results.json` and the card of a model's folder: `template` with these `texts`.
+    """Write `results.json` and the card into a model's folder.
 
-    `data` are facts about the training data for the results.
+    The card is `template` with its placeholders replaced by `texts`; `data` are facts about the
+    training data for the results.
     """
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
     results = {

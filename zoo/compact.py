@@ -25,7 +25,11 @@ TRIED = tuple(1 - 0.02 * k for k in range(16))
 
 
 def pack(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Each matrix `[rows, columns]` as uint8 `[rows, columns / 2]` with scales `[rows, groups]`."""
+    """Return the weights with each matrix in four bits, two numbers in a byte.
+
+    A matrix `[rows, columns]` becomes uint8 `[rows, columns / 2]` and, under its name with
+    `.scale`, float16 `[rows, columns / 32]`. Other tensors stay as float32.
+    """
     packed: dict[str, Tensor] = {}
     for name, weight in weights.items():
         if weight.dim() != 2 or weight.size(1) % GROUP:
@@ -33,28 +37,30 @@ def pack(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
             continue
         groups = weight.float().unflatten(1, (-1, GROUP))
         largest = groups.abs().amax(-1, keepdim=True).clamp(min=1e-6) / 7
-        best, error = largest, torch.full_like(largest, torch.inf)
+        best_scale, least_error = largest, torch.full_like(largest, torch.inf)
         for part in TRIED:
             scale = (largest * part).half().float()
-            found = (_levels(groups, scale) * scale - groups).square().sum(-1, keepdim=True)
-            best, error = torch.where(found < error, scale, best), torch.minimum(found, error)
-        levels = (_levels(groups, best) + 8).to(torch.uint8).flatten(1)
+            error = (_levels(groups, scale) * scale - groups).square().sum(-1, keepdim=True)
+            best_scale = torch.where(error < least_error, scale, best_scale)
+            least_error = torch.minimum(error, least_error)
+        levels = (_levels(groups, best_scale) + 8).to(torch.uint8).flatten(1)
         packed[name] = levels[:, ::2] | levels[:, 1::2] << 4
-        packed[name + SCALE] = best.squeeze(-1).half()
+        packed[name + SCALE] = best_scale.squeeze(-1).half()
     return packed
 
 
 def _levels(groups: Tensor, scale: Tensor) -> Tensor:
+    """Return each weight as the nearest multiple of its group's scale, from -7 to 7."""
     return (groups / scale).round().clamp(-7, 7)
 
 
-def unpack(model: str | PathLike[str]) -> dict[str, Tensor]:
-    """The weights of a packed model (folder or Hub id) as float32."""
-    return unpacked(load_file(str(file_of(str(model), WEIGHTS))))
+def load_packed(model: str | PathLike[str]) -> dict[str, Tensor]:
+    """Return the weights of a packed model, which is a folder or a Hub id, as float32."""
+    return unpack(load_file(str(file_of(str(model), WEIGHTS))))
 
 
-def unpacked(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What `pack` made, as float32."""
+def unpack(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights that `pack` returned in four bits as float32, by name."""
     weights: dict[str, Tensor] = {}
     for name, stored in packed.items():
         if name + SCALE in packed:
@@ -67,7 +73,7 @@ def unpacked(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def pack_folder(folder: Path) -> None:
-    """Store the weights of a model's folder in four bits, in place."""
+    """Replace the weights in a model's folder by weights of four bits."""
     weights, config = folder / WEIGHTS, folder / "config.json"
     save_file(pack(load_file(weights)), weights, {"format": "pt"})
     weights.chmod(config.stat().st_mode)

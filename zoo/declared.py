@@ -1,8 +1,8 @@
 """Declarations of recipes, objectives and suites; nothing here loads torch.
 
-Subclasses of `Recipe`, `Objective` and `Suite` declare the data they read and what their models can
-do. Methods import torch when they run. `RECIPES`, `OBJECTIVES` and `SUITES` find built-in classes
-and plug-ins.
+Subclasses of `Recipe` and `Suite` declare which data they read and what their models can do; those
+of `Objective` declare a loss. Methods import torch when they run. `RECIPES`, `OBJECTIVES` and
+`SUITES` find a class by its name, built in or of a plug-in.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CLASSIFIES, SCORES, ENCODES, GOES_ON = (
     "gives vectors of texts",
     "has a backbone that a training can start from",
 )
-"""The capabilities of a model."""
+"""The capabilities of models, as `Recipe.can` and `Suite.needs` list them; messages quote them."""
 
 TEXTS = (("s1", "s2"), ("arg1", "arg2"), ("premise", "hypothesis"), ("sentence1", "sentence2"))
 """Column names of the two texts of a labelled pair, tried in this order."""
@@ -51,22 +51,26 @@ TEXTS = (("s1", "s2"), ("arg1", "arg2"), ("premise", "hypothesis"), ("sentence1"
 
 @dataclass(frozen=True)
 class Form:
-    """A form of data: its columns, and those of other configurations read with it."""
+    """The columns that a configuration of a dataset must have for a recipe or suite to read it."""
 
     columns: tuple[str, ...]
     beside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Other configurations of the dataset that are read too, with the columns of each."""
 
 
-LABELLED = tuple(Form((*two, "label")) for two in TEXTS)
+LABELLED = tuple(Form((*texts, "label")) for texts in TEXTS)
+"""Pairs of texts with a label."""
 PERMUTED = Form(
     ("document", "orders"),
     {"documents": ("id", "sentences"), "pairwise": ("document", "orders")},
 )
+"""Documents, each with permuted orders of its sentences."""
 INTRUDED = Form(("doc", "position", "pos", "neg"))
+"""Texts, each with a copy in which a sentence of another document replaces one."""
 
 
 class Mark(Enum):
-    """How a setting counts in the identity of a model: one without a mark by its value."""
+    """How a setting enters the identity of a model. One without a mark enters by its value."""
 
     NOT_COUNTED = "it does not change the weights, or counts in another form"
     PLACE = "it may name a file or a folder, which counts by its name and its contents"
@@ -82,20 +86,21 @@ Dropout = Annotated[float, Field(ge=0, lt=1)]
 Words = Annotated[int, Field(ge=3)]
 """Minimum size of a vocabulary: padding, the unknown word, and one more."""
 Place = Annotated[str, Mark.PLACE]
+"""A folder, a file, or an id of the Hub."""
 
 
 class Objective(Declared):
     """A training objective: its settings, and the module that computes it."""
 
     config: ClassVar[str] = ""
-    """The configuration of its data; "": the recipe's."""
+    """The configuration of the dataset that it reads; "": the recipe's."""
     negatives: ClassVar[int] = 0
-    """Negatives of an example; 0: the recipe's setting."""
+    """The number of negatives of each example; 0: the recipe's setting."""
     says: ClassVar[str] = ""
-    """What a card says it does, with `{negatives}` for their number; "": the class's summary."""
+    """The card's sentence on it, with `{negatives}` for their number; "": the class's summary."""
 
     def module(self) -> nn.Module:
-        """The loss as a module; its docstring gives the equation and the shapes."""
+        """Return the loss as a module, whose docstring gives the equation and the shapes."""
         raise NotImplementedError
 
 
@@ -105,9 +110,9 @@ class Recipe(Declared):
     model_config = ConfigDict(coerce_numbers_to_str=True)  # a folder's name may be a number
 
     reads: ClassVar[tuple[Form, ...]] = ()
-    """Forms of data; a dataset's configuration must have one of them."""
+    """Forms of data; the configuration that is read must have one of them."""
     can: ClassVar[frozenset[str]] = frozenset()
-    """Capabilities of its models."""
+    """The capabilities of the models that it trains."""
     config: ClassVar[str] = ""
     """The configuration that is read where none is named; "": the dataset's default one."""
     splits: ClassVar[tuple[str, ...]] = SPLITS
@@ -133,43 +138,41 @@ class Recipe(Declared):
     """Maximum rows of a split in evaluation, spread evenly over it (0: all)."""
 
     def configuration(self) -> str:
-        """The configuration to read with these settings; "": the dataset's default one."""
+        """Return the name of the configuration to read; "" for the dataset's default one."""
         return self.dataset_config or self.config
 
     def forms(self) -> tuple[Form, ...]:
-        """The forms of data to read with these settings."""
+        """Return the forms of data that these settings allow; the dataset must have one of them."""
         return self.reads
 
     def described(self, about: About, preset: Mapping[str, Any]) -> About:
-        """What the card says: `about` of the preset, whose settings are `preset`, as it stands."""
+        """Return what the card says: `about`, changed if settings differ from the `preset`'s."""
         return about
 
     def train(self, job: Job) -> None:
-        """Train into `job.folder`: data, model, objective, Trainer, evaluation, card."""
+        """Train a model and write it to `job.folder`, with its results and its card."""
         raise NotImplementedError
 
     @classmethod
     def marked(cls, mark: Mark) -> list[str]:
-        """The settings with a mark; a class that declares one again need not repeat it."""
-        tables = [base.model_fields for base in cls.__mro__ if issubclass(base, Recipe)]
-        return [
-            name
-            for name in cls.model_fields
-            if any(mark in table[name].metadata for table in tables if name in table)
-        ]
+        """Return the names of the settings that this class or one of its bases gave the mark."""
+        bases = [base.model_fields for base in cls.__mro__ if issubclass(base, Recipe)]
+        fields = [field for base in bases for field in base.items()]
+        marked = {name for name, field in fields if mark in field.metadata}
+        return [name for name in cls.model_fields if name in marked]
 
     @classmethod
     def counted(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of `settings` that determine the weights, as they count in any folder."""
-        classes, others = cls.marked(Mark.CLASS), cls.marked(Mark.NOT_COUNTED)
+        """Return those of `settings` that determine the weights; class names lose their folders."""
+        classes, not_counted = cls.marked(Mark.CLASS), cls.marked(Mark.NOT_COUNTED)
         return {
-            key: portable(value) if key in classes else value
-            for key, value in sorted(settings.items())
-            if key not in others
+            name: portable(value) if name in classes else value
+            for name, value in sorted(settings.items())
+            if name not in not_counted
         }
 
     def identity(self) -> dict[str, Any]:
-        """The settings that determine the weights, as plain JSON values."""
+        """Return the settings that determine the weights, as JSON values."""
         return self.counted(self.model_dump(mode="json"))
 
 
@@ -216,20 +219,20 @@ class StepRecipe(Recipe):
     """Trackers of losses and validations; tensorboard writes to `OUTPUT.logs/`."""
 
     @model_validator(mode="after")
-    def _batch_divides(self) -> Self:
+    def _check_batch_size(self) -> Self:
         self.share_of_batch(self.processes)
         return self
 
     def share_of_batch(self, processes: int) -> int:
-        """Batch size in each of `processes`. Raises `ConfigError` if it is not a whole number."""
+        """Return the batch size of a forward pass. Raises `ConfigError` if it is not whole."""
         parts = processes * self.gradient_accumulation
         if self.batch_size % parts:
-            following = -(-self.batch_size // parts) * parts
+            next_multiple = (self.batch_size // parts + 1) * parts
             raise ConfigError(
                 f"batch_size = {self.batch_size} is not a multiple of processes = {processes} "
                 f"times gradient_accumulation = {self.gradient_accumulation}",
                 hint="batch_size counts the examples of all of them: give "
-                f"--batch_size {following}, or another multiple of {parts}",
+                f"--batch_size {next_multiple}, or another multiple of {parts}",
             )
         return self.batch_size // parts
 
@@ -269,7 +272,7 @@ class BackboneRecipe(StepRecipe):
     """Lower-case words in the tokenizer trained on the texts."""
 
 
-def _two(columns: tuple[str, ...]) -> tuple[str, ...]:
+def _check_two_columns(columns: tuple[str, ...]) -> tuple[str, ...]:
     if columns and (len(columns) != 2 or columns[0] == columns[1]):
         raise ValueError(f"expected two columns of texts, got {', '.join(columns)}")
     return columns
@@ -288,7 +291,7 @@ class LabelledRecipe(ClassifierRecipe):
     reads = LABELLED
     splits = ("train", "validation")
 
-    columns: Annotated[tuple[str, ...], AfterValidator(_two)] = ()
+    columns: Annotated[tuple[str, ...], AfterValidator(_check_two_columns)] = ()
     """The two columns of texts; default: detected by their usual names."""
 
     def forms(self) -> tuple[Form, ...]:
@@ -322,28 +325,31 @@ class RankingRecipe(Recipe):
 
     @field_validator("objective")
     @classmethod
-    def _is_an_objective(cls, name: str) -> str:
+    def _check_objective(cls, name: str) -> str:
         OBJECTIVES.find(name)
         return name
 
     @field_validator("objective_settings")
     @classmethod
-    def _are_its_settings(cls, table: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        if "margin" in table:
+    def _check_objective_settings(
+        cls, settings: dict[str, Any], info: ValidationInfo
+    ) -> dict[str, Any]:
+        """Return the settings if the objective has them, with the recipe's margin; else raise."""
+        if "margin" in settings:
             raise ValueError("margin is a setting of the recipe: set it there")
         if {"objective", "margin"} <= info.data.keys():
-            _objective(info.data["objective"], info.data["margin"], table)
-        return table
+            _objective(info.data["objective"], info.data["margin"], settings)
+        return settings
 
     def described(self, about: About, preset: Mapping[str, Any]) -> About:
-        """The card of a preset with these settings: its objective may be another one."""
+        """Return `about` with the objective of these settings, which may not be the preset's."""
         loss = self.loss
-        count = loss.negatives or getattr(self, "negatives", 0)
-        says = (loss.says or type(loss).summary()).replace("{negatives}", amount(count, "negative"))
-        changes = {"objective": says}
-        usual = preset.get("objective", self.objective)
-        if self.objective != usual:
-            changes["title"] = about.title.replace(usual, portable(self.objective))
+        negatives = amount(loss.negatives or getattr(self, "negatives", 0), "negative")
+        sentence = loss.says or type(loss).summary()
+        changes = {"objective": sentence.replace("{negatives}", negatives)}
+        preset_objective = preset.get("objective", self.objective)
+        if self.objective != preset_objective:
+            changes["title"] = about.title.replace(preset_objective, portable(self.objective))
             changes["paper"] = loss.paper or about.paper
             if about.tier == "paper":  # the row of the preset's own objective
                 changes["published"] = ""
@@ -351,7 +357,7 @@ class RankingRecipe(Recipe):
 
     @property
     def loss(self) -> Objective:
-        """The objective with its settings."""
+        """The objective that the settings name, with `margin` and `objective_settings`."""
         return _objective(self.objective, self.margin, self.objective_settings)
 
     def configuration(self) -> str:
@@ -359,52 +365,52 @@ class RankingRecipe(Recipe):
 
 
 def _objective(name: str, margin: float, settings: Mapping[str, Any]) -> Objective:
-    kind = OBJECTIVES.find(name)
-    own = {"margin": margin} if "margin" in kind.model_fields else {}
-    return kind.of({**own, **settings})
+    """Return the objective `name` with its settings, and with `margin` if it has that setting."""
+    objective = OBJECTIVES.find(name)
+    margins = {"margin": margin} if "margin" in objective.model_fields else {}
+    return objective.of({**margins, **settings})
 
 
 class Suite(Declared):
     """An evaluation suite: its requirements on models and data. Its fields are its options."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
-    """Required capabilities of a model: one of these."""
+    """Capabilities, one of which a model must have."""
     reads: ClassVar[tuple[Form, ...]] = ()
     """Forms of data; empty: it reads no built dataset."""
     config: ClassVar[str] = ""
     """The configuration that is read where none is named; "": the dataset's default one."""
     all_configs: ClassVar[bool] = False
-    """Whether it reads every configuration of one of the forms."""
+    """True if it reads every configuration of a dataset that has one of the forms."""
     several: ClassVar[bool] = False
-    """Whether it reads a list of datasets."""
+    """True if it reads a list of datasets."""
     splits: ClassVar[tuple[str, ...]] = ("test",)
     """The splits that must have rows."""
     builders: ClassVar[tuple[str, ...]] = ()
     """The builders of its datasets; empty: all with the right columns."""
     percent: ClassVar[bool] = True
-    """Whether its figures are shown as percentages."""
+    """True if its figures are shown as percentages."""
 
     def check_data(self, datasets: Mapping[str, str]) -> None:
-        """Raise `ConfigError` if these datasets (name and builder) do not fit the options."""
+        """Raise `ConfigError` if the options do not fit `datasets`, the builder of each by name."""
 
     def read(self, spec: str) -> Any:
-        """What the suite reads of `spec` itself, such as released files; None for a dataset."""
+        """Return the data at `spec` if the suite reads files itself; None if it is a dataset."""
         return None
 
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """Evaluate a model in hand on data in hand: at most `limit` rows of a split (0: all).
+        """Return the result of a loaded model on loaded data: `limit` rows of a split (0: all).
 
-        `python -m zoo.evaluate` opens them by folder or Hub id (`zoo.evaluate.opening`). Then
-        `model` is what `needs` says: a `PairClassifier`, a `Scorer`, or an encoder. `data` is a
-        `zoo.training.data.Dataset`, a mapping of several by configuration where the suite reads
-        several, or what `read` returns.
+        `zoo.evaluate.opening` loads both by folder or Hub id. `model` is what `needs` says: a
+        `PairClassifier`, a `Scorer`, or an encoder. `data` is a `zoo.training.data.Dataset`, a
+        mapping of several by configuration where the suite reads several, or what `read` returns.
         """
         raise NotImplementedError
 
     def unfit(self, model: Any) -> ConfigError:
-        """The error for a model in hand that cannot do what the suite needs."""
+        """Return the error for an object that lacks the capabilities which the suite needs."""
         kind = type(model).__name__
         hint = "give a model, a SentenceTransformer, Vectors(function) or Scores(function)"
         if isinstance(model, str | PurePath):
@@ -417,12 +423,13 @@ class Suite(Declared):
         )
 
     def write_files(self, result: Result, stem: Path) -> None:
-        """Write the suite's pictures and tables beside the result's JSON."""
+        """Write the suite's pictures and tables, whose paths start with `stem` as the JSON's."""
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
-        """The table rows of a result: the model's, named "", and those of its baselines. By
-        default every figure in per cent, named by its path of keys.
+        """Return the rows of a table: the model's, named "", and those of its baselines.
+
+        By default the model's row has every figure of the metrics, named by its path of keys.
         """
         from zoo.evaluate.table import every_cell
 
@@ -430,7 +437,7 @@ class Suite(Declared):
 
     @classmethod
     def tests(cls, one: Result, two: Result) -> Mapping[str, McNemar]:
-        """Significance tests between two results, by figure."""
+        """Return the significance tests between two models' results, by the name of the figure."""
         return {}
 
 

@@ -1,4 +1,4 @@
-"""The figures in the metrics of a training or an evaluation."""
+"""The figures within the nested metrics of a training or an evaluation."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 
 def every_figure(metrics: Any, *path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every `{"value": share, ...}` of the metrics, under the names on the way to it."""
+    """Yield each `{"value": number, ...}` in nested metrics, named by the keys that lead to it."""
     if not isinstance(metrics, Mapping):
         return
     if isinstance(metrics.get("value"), int | float):
         yield " ".join(path), metrics
         return
-    for key, below in metrics.items():
-        yield from every_figure(below, *path, str(key))
+    for key, inner in metrics.items():
+        yield from every_figure(inner, *path, str(key))

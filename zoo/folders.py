@@ -33,54 +33,59 @@ UNPREFIXED = {r"^backbone\.": "(?!)"}
 mapping, which `(?!)` never matches: sentence-transformers does not keep the mapping that would be
 needed to load the names with `backbone.` again."""
 SENTENCES = '["It rained all day.", "We stayed inside."]'
+Lines = tuple[str, ...]
 FOLDER = 'folder = "."  # this folder, or the id of the model on the Hub\n'
 """Publishing inserts the id there."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """How the models of one type are loaded. Classes are those of `modeling_discorpora`."""
+    """How other libraries load the models of one `model_type`.
+
+    `anywhere` has the lines of the card's example without discorpora, after `imports`;
+    `with_discorpora` has the lines of the example with it, an import and then calls.
+    """
 
     library: str = "discorpora"
     task: str | None = None
     """The Hub's name of their task (`pipeline_tag`)."""
     classes: tuple[str, ...] = ()
-    """For `AutoConfig`, `AutoModel` and, if there is one, `AutoModelForSequenceClassification`."""
+    """Names in `modeling_discorpora` of the classes for `AutoConfig`, `AutoModel` and, if there is
+    one, `AutoModelForSequenceClassification`."""
     vector: Callable[[Any], str] | None = None
-    """Source of a sentence's vector: `POOLER` or a key of `POOLINGS`."""
-    imports: tuple[str, ...] = ()
-    anywhere: tuple[str, ...] = ()
-    """The lines of the card's example without discorpora."""
-    own: tuple[str, ...] = ()
-    """The lines of the example with discorpora: imports, then calls."""
+    """Gives for a model the source of a sentence's vector: `POOLER` or a key of `POOLINGS`."""
+    imports: Lines = ()
+    anywhere: Lines = ()
+    with_discorpora: Lines = ()
 
     @property
     def standard(self) -> bool:
-        """Whether sentence-transformers loads the encoder without code from the folder."""
-        return bool(self.vector) and self.vector is not _own_vector
+        """True if sentence-transformers loads the encoder without code from the folder."""
+        return bool(self.vector) and self.vector is not _from_pooler
 
 
 def languages_of(model: str | Path) -> list[str]:
-    """The codes of the languages that the card of a model (folder or Hub id) names, if any."""
+    """Return the codes of the languages on the card of a model, which is a folder or a Hub id."""
     path = file_of(model, "README.md")
     try:
         card = RepoCard.load(path, ignore_metadata_errors=True).data.to_dict() if path else {}
-    except (yaml.YAMLError, ValueError):  # of another form than the Hub's
+    except (yaml.YAMLError, ValueError):  # not a card of the Hub's form
         return []
     language = card.get("language") or []
     codes = [language] if isinstance(language, str) else language
     return [code for code in codes if isinstance(code, str) and is_code(code)]
 
 
-def _own_vector(model: Any) -> str:
+def _from_pooler(model: Any) -> str:
     return POOLER
 
 
-def _pooling(model: Any) -> str:
+def _from_pooling_setting(model: Any) -> str:
     return str(model.config.pooling)
 
 
-def _conpono(model: Any) -> str:
+def _from_conpono(model: Any) -> str:
+    """Return the source of a CONPONO model's vector: the mean, the pooler, or the first token."""
     if model.config.vector == "mean":
         return "mean"
     return "first" if getattr(model.backbone, "pooler", None) is None else POOLER
@@ -102,13 +107,13 @@ TEXTS = (
 )
 
 
-def _vectors(
-    config: str, encoder: str, vector: Callable[[Any], str] = _own_vector, own: tuple[str, ...] = ()
+def _vector_family(
+    config: str, encoder: str, source: Callable[[Any], str] = _from_pooler, lines: Lines = ()
 ) -> Family:
-    """A family whose models give vectors of sentences, and nothing else to other libraries."""
-    anywhere = ENCODE_BY_CODE if vector is _own_vector else (STANDARD, ENCODE)
+    """Return the row of a type that only gives vectors; `lines`: its example with discorpora."""
+    anywhere = ENCODE_BY_CODE if source is _from_pooler else (STANDARD, ENCODE)
     library, task = "sentence-transformers", "feature-extraction"
-    return Family(library, task, (config, encoder), vector, (SENTENCE,), anywhere, own)
+    return Family(library, task, (config, encoder), source, (SENTENCE,), anywhere, lines)
 
 
 FAMILIES = {
@@ -116,7 +121,7 @@ FAMILIES = {
         "transformers",
         "text-classification",
         ("PairConfig", "PairEncoder", "PairClassifier"),
-        _pooling,
+        _from_pooling_setting,
         (SENTENCE, "from transformers import pipeline"),
         (
             'classify = pipeline("text-classification", folder, trust_remote_code=True)',
@@ -127,14 +132,14 @@ FAMILIES = {
         ),
         PREDICT,
     ),
-    "discorpora-dissent-bilstm": _vectors("BiLstmConfig", "BiLstmEncoder", own=PREDICT),
-    "discorpora-dissent-sif": _vectors("SifConfig", "SifEncoder", own=PREDICT),
-    "discorpora-dissent-ngram": Family(own=PREDICT),
-    "discorpora-criteria": _vectors("CriteriaConfig", "CriteriaEncoder"),
-    "discorpora-conpono": _vectors(
+    "discorpora-dissent-bilstm": _vector_family("BiLstmConfig", "BiLstmEncoder", lines=PREDICT),
+    "discorpora-dissent-sif": _vector_family("SifConfig", "SifEncoder", lines=PREDICT),
+    "discorpora-dissent-ngram": Family(with_discorpora=PREDICT),
+    "discorpora-criteria": _vector_family("CriteriaConfig", "CriteriaEncoder"),
+    "discorpora-conpono": _vector_family(
         "ConponoConfig",
         "ConponoEncoder",
-        _conpono,
+        _from_conpono,
         (
             "from zoo.conpono import ConponoModel",
             "model = ConponoModel.from_pretrained(folder)  # W_k and the masked-word head included",
@@ -144,7 +149,7 @@ FAMILIES = {
         "sentence-transformers",
         "text-ranking",
         ("ScorerConfig", "ScorerEncoder", "Scorer"),
-        _pooling,
+        _from_pooling_setting,
         ("from sentence_transformers import CrossEncoder, SentenceTransformer",),
         (
             *TEXTS,
@@ -161,7 +166,7 @@ FAMILIES = {
         ),
     ),
     "discorpora-coherence-unc": Family(
-        own=(
+        with_discorpora=(
             "from zoo.coherence.unc_modeling import UncModel",
             *TEXTS,
             "scorer = UncModel.from_pretrained(folder)",
@@ -172,47 +177,49 @@ FAMILIES = {
 
 
 def family_of(config: PretrainedConfig) -> Family:
-    """The row of a model's type; an empty one for a plug-in's type."""
+    """Return the row of the configuration's `model_type`; an empty one for a plug-in's."""
     return FAMILIES.get(config.model_type, Family())
 
 
 def usage(config: PretrainedConfig) -> str:
-    """The card's examples, which run as printed in the model's folder."""
+    """Return the card's examples as Markdown; they run as printed in the model's folder."""
     family, parts = family_of(config), []
     if family.anywhere:
         lines = (*family.imports, "", FOLDER.rstrip(), *family.anywhere)
         parts.append("```python\n" + "\n".join(lines) + "\n```")
     if any("trust_remote_code" in line for line in family.anywhere):
         parts.append("`trust_remote_code=True` runs `modeling_discorpora.py` of this folder.")
-    if family.own:
-        lines = (family.own[0], "", FOLDER.rstrip(), *family.own[1:])
+    if family.with_discorpora:
+        lines = (family.with_discorpora[0], "", FOLDER.rstrip(), *family.with_discorpora[1:])
         parts.append("With discorpora installed:\n\n```python\n" + "\n".join(lines) + "\n```")
     return "\n\n".join(parts)
 
 
 def auto_map(config: PretrainedConfig) -> dict[str, str]:
-    """The entries of config.json for the classes in `modeling_discorpora.py`."""
-    names = ("AutoConfig", "AutoModel", "AutoModelForSequenceClassification")
-    classes = family_of(config).classes
-    return {name: f"modeling_discorpora.{kind}" for name, kind in zip(names, classes, strict=False)}
+    """Return the `auto_map` of config.json: the classes of `modeling_discorpora.py` to load."""
+    auto_classes = ("AutoConfig", "AutoModel", "AutoModelForSequenceClassification")
+    classes = [f"modeling_discorpora.{name}" for name in family_of(config).classes]
+    return dict(zip(auto_classes, classes, strict=False))
 
 
 def write_modules(model: Any, folder: Path) -> None:
-    """Write the files that other libraries need to load the model in `folder`."""
+    """Write the files by which sentence-transformers and `trust_remote_code` load a model."""
     family = family_of(model.config)
     if family.classes:
         shutil.copyfile(modeling_discorpora.__file__, folder / "modeling_discorpora.py")
     if family.vector is None:
         return
     vector = family.vector(model)
-    modules, module = [("", MODULES)], dict[str, Any](transformer_task="feature-extraction")
+    modules = [("", MODULES)]
+    settings = dict[str, Any](transformer_task="feature-extraction")
     if family.standard:
         model.backbone.config.to_json_file(folder / BACKBONE, use_diff=False)
-        module["config_kwargs"] = {"_configuration_file": BACKBONE}
-        module["model_kwargs"] = {"key_mapping": UNPREFIXED}
+        settings["config_kwargs"] = {"_configuration_file": BACKBONE}
+        settings["model_kwargs"] = {"key_mapping": UNPREFIXED}
     if vector == POOLER:
         method = {"method": "forward", "method_output_name": "pooler_output"}
-        module |= {"modality_config": {"text": method}, "module_output_name": "sentence_embedding"}
+        settings["modality_config"] = {"text": method}
+        settings["module_output_name"] = "sentence_embedding"
     else:
         place = "1_Pooling"
         modules.append((place, POOLING))
@@ -220,10 +227,10 @@ def write_modules(model: Any, folder: Path) -> None:
         size = model.backbone.config.hidden_size
         pooling = {"embedding_dimension": size, "pooling_mode": POOLINGS[vector]}
         write_json(folder / place / "config.json", pooling)
-    listed = [
+    entries = [
         {"idx": idx, "name": str(idx), "path": path, "type": kind}
         for idx, (path, kind) in enumerate(modules)
     ]
-    write_json(folder / "modules.json", listed)
-    write_json(folder / "sentence_bert_config.json", module)
+    write_json(folder / "modules.json", entries)
+    write_json(folder / "sentence_bert_config.json", settings)
     write_json(folder / "config_sentence_transformers.json", {"model_type": "SentenceTransformer"})

@@ -1,4 +1,4 @@
-"""Labelled pairs of texts, from any dataset that has two columns of texts and a label."""
+"""Labelled pairs of texts from any dataset that has two columns of texts and a label."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zoo.training.job import Job
 
 @dataclass(frozen=True)
 class Labelled:
-    """The splits of a dataset for a classifier; `test` may be absent."""
+    """The splits of a dataset of labelled pairs, with the columns of texts and the label names."""
 
     data: Dataset
     columns: tuple[str, str]
@@ -27,41 +27,41 @@ class Labelled:
     empty_classes: list[str] = field(default_factory=list)
 
     def texts(self, split: str) -> tuple[list[str], list[str]]:
-        """The first and the second texts of a split."""
-        one, two = (self.tables[split][column].to_pylist() for column in self.columns)
-        return one, two
+        """Return the first texts of a split and the second ones, `[rows]` each."""
+        first, second = (self.tables[split][column].to_pylist() for column in self.columns)
+        return first, second
 
     def gold(self, split: str) -> np.ndarray:
-        """The label of each row, `[rows]`."""
+        """Return the number of each row's label, `[rows]`."""
         return self.tables[split]["label"].to_numpy().astype(np.int64)
 
     def label_counts(self, split: str) -> dict[str, int]:
-        """The rows of each label in a split."""
+        """Return how many rows of a split have each label, by the label's name."""
         counts = np.bincount(self.gold(split), minlength=len(self.labels))
         return dict(zip(self.labels, counts.tolist(), strict=True))
 
     def all_texts(self, split: str) -> Iterator[str]:
-        """All first texts of a split, then all second ones."""
+        """Yield all first texts of a split, then all second ones."""
         for column in self.columns:
             for batch in batches(self.tables[split], (column,), 10_000):
                 yield from batch.column(0).to_pylist()
 
     def free_texts(self) -> None:
-        """Free the memory of the texts, once they are tokenised."""
+        """Drop the texts and keep the labels, to free memory when the texts are tokenised."""
         for tables in (self.tables, self.data.splits):
             tables |= {split: table.select(["label"]) for split, table in tables.items()}
 
     @property
     def names(self) -> dict[str, Any]:
-        """The labels in the form of a model's configuration: `id2label` and `label2id`."""
-        numbered = dict(enumerate(self.labels))
-        return {"id2label": numbered, "label2id": {label: i for i, label in numbered.items()}}
+        """The labels as two entries of a model's configuration, `id2label` and `label2id`."""
+        id2label = dict(enumerate(self.labels))
+        return {"id2label": id2label, "label2id": {label: i for i, label in id2label.items()}}
 
 
 def load_for(
     recipe: ClassifierRecipe, job: Job, columns: Sequence[str] = (), **more: Any
 ) -> Labelled:
-    """`load` by the settings of a pair classifier; left-out rows are noted."""
+    """Return the data that a classifier's settings name; `job` notes what was left out."""
     data = load(
         recipe.dataset,
         recipe.dataset_config,
@@ -91,10 +91,10 @@ def load(
     max_validation_rows: int = 0,
     empty: str = "error",
 ) -> Labelled:
-    """Prepare a dataset, opened by `spec` or in hand; `notes` say what was left out.
+    """Return a dataset prepared for a classifier; `spec` is an open `Dataset`, or names one.
 
-    Rows without a label (-1, as in SNLI and in hidden test sets) are left out. `classes` is the
-    number of labels to keep, those with most training rows (DisSent, section 6: 11).
+    Rows without a label (-1, as in SNLI and in hidden test sets) are left out. With `classes` only
+    so many labels are kept, those with most training rows (DisSent, section 6: 11).
 
     Raises `ConfigError` if the two columns are missing, or a label has no training row and `empty`
     is not `warn`, and `InputError` if one of the `required` splits has no labelled row.
@@ -104,11 +104,12 @@ def load(
     names, notes = data.need(*texts).labels(hidden=True), []
     tables = {}
     for split in [name for name in SPLITS if name in {*required, *data.splits}]:
-        whole = data[split]
-        known = whole["label"].to_numpy() >= 0
-        if not known.all():
-            notes.append(f"{split}: {amount(int((~known).sum()), 'row')} without a label")
-        tables[split] = whole if known.all() else whole.filter(pa.array(known))
+        table = data[split]
+        labelled = table["label"].to_numpy() >= 0
+        if not labelled.all():
+            notes.append(f"{split}: {amount(int((~labelled).sum()), 'row')} without a label")
+            table = table.filter(pa.array(labelled))
+        tables[split] = table
     if classes:
         names, tables, left_out = _most_frequent(names, tables, classes)
         notes += [
@@ -126,32 +127,32 @@ def load(
     limits = {"train": max_train_rows, "validation": max_validation_rows or max_eval_rows}
     for split, table in tables.items():
         tables[split] = spread(table, limits.get(split, max_eval_rows))
-    rows = np.bincount(tables["train"]["label"].to_numpy(), minlength=len(names))
-    none = [name for name, count in zip(names, rows, strict=True) if not count]
-    if none and empty != "warn":
+    counts = np.bincount(tables["train"]["label"].to_numpy(), minlength=len(names))
+    empty_classes = [name for name, count in zip(names, counts, strict=True) if not count]
+    if empty_classes and empty != "warn":
         raise ConfigError(
-            f"no training row has the label {', '.join(none)}",
+            f"no training row has the label {', '.join(empty_classes)}",
             where=data.name,
             hint="add sources, choose a configuration with fewer markers, or set "
             'empty_classes = "warn"',
             field="empty_classes",
         )
-    if none:
-        notes.append(f"labels without a training row, never predicted: {', '.join(none)}")
-    return Labelled(data, texts, names, tables, notes, none)
+    if empty_classes:
+        notes.append(f"labels without a training row, never predicted: {', '.join(empty_classes)}")
+    return Labelled(data, texts, names, tables, notes, empty_classes)
 
 
 def _most_frequent(
     names: list[str], tables: Mapping[str, pa.Table], classes: int
 ) -> tuple[list[str], dict[str, pa.Table], list[tuple[str, int]]]:
-    """Only the `classes` most frequent labels of the training split, renumbered."""
+    """Keep the `classes` labels with most training rows; return also the rows lost by split."""
     counts = np.bincount(tables["train"]["label"].to_numpy(), minlength=len(names))
     kept = sorted(np.argsort(-counts, kind="stable")[:classes].tolist())
-    number = np.full(len(names), -1)
-    number[kept] = np.arange(len(kept))
+    new_number = np.full(len(names), -1)
+    new_number[kept] = np.arange(len(kept))
     chosen, left_out = {}, []
     for split, table in tables.items():
-        labels = number[table["label"].to_numpy()]
+        labels = new_number[table["label"].to_numpy()]
         column = table.column_names.index("label")
         renamed = table.set_column(column, "label", pa.array(labels))
         chosen[split] = renamed.filter(pa.array(labels >= 0))

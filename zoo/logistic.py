@@ -1,4 +1,4 @@
-"""Logistic regression by scikit-learn, its penalty chosen on the validation split."""
+"""Logistic regression by scikit-learn, with the penalty chosen on the validation split."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ log = logging.getLogger("zoo")
 
 @dataclass(frozen=True)
 class Fitted:
-    """`coefficients [classes, features]`, `intercept [classes]`, for every class.
+    """A fitted regression: `coefficients [classes, features]` and `intercept [classes]`.
 
-    `c` is the chosen inverse penalty, `accuracy` the validation accuracy of each value.
+    `c` is its inverse penalty, and `accuracy` has the validation accuracy of each value tried.
     """
 
     coefficients: np.ndarray
@@ -30,7 +30,7 @@ class Fitted:
     converged: bool
 
     def describe(self) -> dict[str, Any]:
-        """The training's entry in results.json."""
+        """Return what `results.json` says about the training."""
         return {
             "c": self.c,
             "validation_accuracy": self.accuracy,
@@ -39,7 +39,7 @@ class Fitted:
         }
 
     def predict(self, features: Any) -> np.ndarray:
-        """The most probable class of each row."""
+        """Return the most probable class of each row of `features [rows, width]`, `[rows]`."""
         return np.asarray(features @ self.coefficients.T + self.intercept).argmax(1)
 
 
@@ -51,11 +51,12 @@ def fit_logistic(
     grid: Sequence[float],
     iterations: int,
 ) -> Fitted:
-    """Fit on `(features [rows, width], labels [rows])`; dense or sparse features.
+    """Return the regression with the highest validation accuracy among the penalties in `grid`.
 
-    A class without training rows has zero weights and an intercept that is never the largest. Among
-    equal accuracies the strongest penalty is chosen. Raises `InputError` for a training split of
-    one class.
+    Each split is `(features [rows, width], labels [rows])`, with dense or sparse features. A class
+    without training rows gets zero weights and an intercept that is never the largest. Among equal
+    accuracies the strongest penalty is chosen. Raises `InputError` for a training split of one
+    class.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -85,5 +86,5 @@ def fit_logistic(
         accuracies.append(float((fits[-1].predict(validation[0]) == validation[1]).mean()))
         log.info("penalty C %g: validation accuracy %.4f, %d iterations", c, accuracies[-1], steps)
     best = fits[accuracies.index(max(accuracies))]
-    named = zip(fits, accuracies, strict=True)
-    return replace(best, accuracy={f"{fit.c:g}": round(share, 5) for fit, share in named})
+    tried = zip(fits, accuracies, strict=True)
+    return replace(best, accuracy={f"{fit.c:g}": round(share, 5) for fit, share in tried})

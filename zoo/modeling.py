@@ -1,4 +1,4 @@
-"""Shared by all models of the zoo: safe loading, and the model folder."""
+"""Shared by all models of the zoo: loading, devices, precision, memory errors, and saving."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from transformers import (
 )
 
 from corpora.errors import DiscorporaError, InputError
-from zoo.compact import unpack
+from zoo.compact import load_packed
 from zoo.folders import auto_map, write_modules
 from zoo.loading import config_of, opening
 
@@ -41,25 +41,26 @@ class ZooModel(PreTrainedModel):
     def from_pretrained(
         cls, pretrained_model_name_or_path: str | PathLike[str] | None, *args: Any, **kwargs: Any
     ) -> Self:
-        """As in transformers; raises `InputError` as `opening` does, and for another class's."""
+        """Load a model as transformers does. Raises `InputError` for one of another type."""
         path = pretrained_model_name_or_path
-        if path is None:  # the weights are given
+        if path is None:  # the caller passes the weights
             return super().from_pretrained(None, *args, **kwargs)
         if kwargs.get("torch_dtype") is None:  # transformers' old name for it
             kwargs.setdefault("dtype", torch.float32)
         reported = kwargs.pop("output_loading_info", False)
         with opening(path, by=cls.__name__) as options:
             stored, expected = config_of(path), cls.config_class.model_type
-            there = str(stored.get("model_type", ""))
-            if "config" not in kwargs and there != expected:
-                problem = f"holds a model of type {there!r}, not {expected!r}"
+            model_type = str(stored.get("model_type", ""))
+            if "config" not in kwargs and model_type != expected:
+                problem = f"holds a model of type {model_type!r}, not {expected!r}"
                 raise InputError(problem, where=str(path))
             kwargs |= {**options, "output_loading_info": True}
             place: str | PathLike[str] | None = path
             if stored.get("stored") == "int4":
                 config = kwargs.pop("config", None) or cls.config_class.from_pretrained(path)
                 config.stored, place = "float32", None
-                kwargs |= {"config": config, "state_dict": unpack(path), "dtype": torch.float32}
+                kwargs |= {"config": config, "dtype": torch.float32}
+                kwargs["state_dict"] = load_packed(path)
             loaded: Any = super().from_pretrained(place, *args, **kwargs)
             model, report = loaded
             check_whole(model, report, str(path))
@@ -69,14 +70,17 @@ class ZooModel(PreTrainedModel):
 
 
 def check_whole(model: Any, report: Mapping[str, Any], where: str, optional: str = "") -> list[str]:
-    """The weights of a loaded model that its files lack, all of them of the part `optional`.
+    """Raise `InputError` if the files lack weights of a loaded model: they would be random.
 
-    Raises `InputError` for others: they would be drawn at random.
+    `report` is the loading report of transformers. Weights of the part `optional`, such as
+    "pooler", may be missing; returns the names of those that are.
     """
     missing = sorted(report["missing_keys"])
-    if other := [key for key in missing if not optional or optional not in key.split(".")]:
+    needed = [key for key in missing if not optional or optional not in key.split(".")]
+    if needed:
         raise InputError(
-            f"has no weights for {len(other)} parts of {type(model).__name__}, such as {other[0]}",
+            f"has no weights for {len(needed)} parts of {type(model).__name__}, "
+            f"such as {needed[0]}",
             where=where,
             hint="they would be drawn at random: is it a checkpoint of another model class, or "
             "stored by another library?",
@@ -98,19 +102,19 @@ def known_to_auto(
 
 
 def label_count(config: PretrainedConfig) -> int:
-    """The number of labels, which transformers' types allow to be None."""
+    """Return the number of labels, which is never None here as transformers' types allow."""
     assert config.num_labels is not None
     return config.num_labels
 
 
 def parameter_count(model: torch.nn.Module) -> int:
-    """The number of trainable parameters."""
+    """Return the number of trainable parameters."""
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
 @contextmanager
 def within_memory(where: str, hint: str) -> Iterator[None]:
-    """Turn an out-of-memory error into one message; `hint` says what to do."""
+    """Turn an out-of-memory error inside into one `DiscorporaError`; `hint` says what to do."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -123,37 +127,36 @@ def within_memory(where: str, hint: str) -> Iterator[None]:
 
 @contextmanager
 def explained(folder: Path) -> Iterator[None]:
-    """Turn errors of torch and safetensors in writing a file into one message."""
+    """Turn an error of torch or safetensors in writing a file into one `DiscorporaError`."""
     try:
         yield
     except Exception as error:  # the tokenizers library raises nothing narrower
-        said = str(error)
-        by_torch = isinstance(error, RuntimeError) and re.search("PytorchStreamWriter|write", said)
-        by_system = isinstance(error, OSError | SafetensorError) or "(os error " in said
+        text = str(error)
+        by_torch = isinstance(error, RuntimeError) and re.search("PytorchStreamWriter|write", text)
+        by_system = isinstance(error, OSError | SafetensorError) or "(os error " in text
         if not by_torch and not by_system:
             raise
         raise DiscorporaError(
-            f"cannot write: {said.splitlines()[0]}",
+            f"cannot write: {text.splitlines()[0]}",
             where=str(folder),
             hint="check the free disk space and run the same command again: it continues",
         ) from error
 
 
 def best_device() -> torch.device:
-    """The accelerator of this machine, or its CPU.
-
-    `current_accelerator` alone names the one that torch was built for, even if absent.
-    """
-    there = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    return there or torch.device("cpu")
+    """Return the accelerator of this machine, or its CPU if it has none."""
+    # `current_accelerator` alone names the one that torch was built for, even if absent.
+    available = torch.accelerator.is_available()
+    accelerator = torch.accelerator.current_accelerator() if available else None
+    return accelerator or torch.device("cpu")
 
 
 @contextmanager
 def float32_products(*, tf32: bool) -> Iterator[None]:
-    """Inside, a GPU's products of float32 are those of TF32 (three digits) or exact.
+    """Compute products of float32 on a GPU in TF32 (three digits), or exactly, inside the block.
 
-    Of matrices, convolutions and recurrent layers, which torch would treat differently by default.
-    By the API that torch has from 2.9 on; the older one warns.
+    This holds for matrices, convolutions and recurrent layers alike; by torch's defaults they
+    differ. The API is that of torch 2.9 and later; the older one warns.
     """
     if not torch.cuda.is_available():
         yield
@@ -171,16 +174,16 @@ def float32_products(*, tf32: bool) -> Iterator[None]:
 
 
 def uses_bf16(setting: bool | str) -> bool:
-    """Whether to compute in bfloat16: as set, or for `auto` on a GPU that supports it."""
+    """Return True if `setting` is true, or is "auto" and the GPU supports bfloat16."""
     if setting == "auto":
         # Older GPUs only emulate it, slowly.
-        there = torch.cuda.is_available()
-        return there and torch.cuda.is_bf16_supported(including_emulation=False)
+        has_gpu = torch.cuda.is_available()
+        return has_gpu and torch.cuda.is_bf16_supported(including_emulation=False)
     return bool(setting)
 
 
 def save_model(model: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
-    """Write config.json, model.safetensors, the tokenizer, and the files for other libraries.
+    """Write a model, its tokenizer, and the files that other libraries need to load it.
 
     No path of this machine is written. The tokenizer pads on the right, as our models expect.
     """

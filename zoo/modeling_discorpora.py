@@ -34,14 +34,14 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceCl
 CELLS = {"lstm": nn.LSTM, "gru": nn.GRU}
 Layer = nn.LSTM | nn.GRU
 GROUP = 32
-"""Size of such a group on a CPU."""
+"""Texts of similar length that a recurrence on a CPU processes together."""
 Pooling = Literal["first", "last", "mean"]
 BACKBONE = r"^(?!backbone\.)"
-"""The heads of training."""
+"""Matches the weights outside the backbone: the heads that training adds."""
 
 
 def pooled(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
-    """One vector for each text, `[batch, width]`, from `states [batch, tokens, width]`.
+    """Return one vector for each text, `[batch, width]`, from `states [batch, tokens, width]`.
 
     `mask [batch, tokens]` is 1 at real tokens, which are on the left.
     """
@@ -85,18 +85,18 @@ class CriteriaConfig(PretrainedConfig):
 
 
 def backbone_of(config: Any) -> PreTrainedModel:
-    """The backbone of a configuration, without loaded weights."""
+    """Return the backbone that a model's configuration describes, with random weights."""
     part = config.backbone_config
-    own = AutoConfig.for_model(**part) if isinstance(part, dict) else part
+    backbone_config = AutoConfig.for_model(**part) if isinstance(part, dict) else part
     # For T5, this is the encoder.
-    of_texts = type(own) in AutoModelForTextEncoding._model_mapping
-    kind: Any = AutoModelForTextEncoding if of_texts else AutoModel
-    model: PreTrainedModel = kind.from_config(own)
+    of_texts = type(backbone_config) in AutoModelForTextEncoding._model_mapping
+    auto_class: Any = AutoModelForTextEncoding if of_texts else AutoModel
+    model: PreTrainedModel = auto_class.from_config(backbone_config)
     return model
 
 
 class BackboneModel(PreTrainedModel):
-    """The backbone alone."""
+    """The backbone of a model, without the heads that training adds."""
 
     base_model_prefix = ""
     main_input_name = "input_ids"
@@ -108,7 +108,7 @@ class BackboneModel(PreTrainedModel):
         self.post_init()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """As the backbone's own `forward`."""
+        """Return what the backbone's `forward` returns for the same arguments."""
         return self.backbone(*args, **kwargs)
 
 
@@ -141,37 +141,37 @@ class _Classifier(PreTrainedModel):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, **kwargs: Any
     ) -> SequenceClassifierOutput:
-        """`logits [batch, labels]` of `input_ids [batch, tokens]`, padded on the right."""
+        """Return `logits [batch, labels]` of `input_ids [batch, tokens]`, padded on the right."""
         if attention_mask is None:
             attention_mask = torch.ones_like(input_ids)
         types = {k: v for k, v in kwargs.items() if k == "token_type_ids"}
-        read = self.backbone(input_ids=input_ids, attention_mask=attention_mask, **types)
-        vectors = pooled(read.last_hidden_state, attention_mask, self.config.pooling)
+        outputs = self.backbone(input_ids=input_ids, attention_mask=attention_mask, **types)
+        vectors = pooled(outputs.last_hidden_state, attention_mask, self.config.pooling)
         return SequenceClassifierOutput(logits=getattr(self, self.head)(vectors))
 
 
 class PairClassifier(_Classifier):
-    """Two texts to the label between them."""
+    """Classifies pairs of texts, which are encoded together."""
 
     config_class = PairConfig
     head = "classifier"
 
 
 class Scorer(_Classifier):
-    """A text to its coherence, one number."""
+    """Scores the coherence of a text by one number."""
 
     config_class = ScorerConfig
     head = "score_head"
 
 
 class WordModel(PreTrainedModel):
-    """Shared by models with such an encoder: its name in them, and weight initialisation."""
+    """A model with a recurrent encoder of words, named `encoder`, and its initialisation."""
 
     base_model_prefix = "encoder"
     main_input_name = "input_ids"
 
     def _init_weights(self, module: nn.Module) -> None:
-        """torch's own initialisation, as in DisSent's released code; embeddings from a normal."""
+        """Initialise a layer as torch does, as in DisSent's released code; embeddings normally."""
         if isinstance(module, nn.Embedding):
             init.normal_(module.weight, 0.0, self.config.embedding_std)
             if not getattr(module.weight, "_is_hf_initialized", False):
@@ -183,7 +183,7 @@ class WordModel(PreTrainedModel):
 
 
 class WordEncoder(WordModel):
-    """One sentence to one vector: word embeddings, recurrence, pooling over the real tokens.
+    """Encodes a sentence as a vector: word embeddings, recurrence, pooling over the real tokens.
 
     Its configuration has `vocab_size`, `embedding_size`, `hidden_size` (of one direction),
     `pooling` ("max" or "mean"), `train_embeddings` and `embedding_std`.
@@ -215,21 +215,21 @@ class WordEncoder(WordModel):
 
         Returns `last_hidden_state [batch, tokens, 2 * hidden]` (zeros at padding) and the
         sentence vector `pooler_output [batch, 2 * hidden]`. A row without a token counts as one
-        padding. With `drop_unknown` words whose vector is zero are left out: states are those of
-        the others. `packed [batch]` is an array of the words that count in each text, one at least:
-        without it a GPU is waited for.
+        token of padding. With `drop_unknown` words whose vector is zero are left out, and the
+        states are those of the other words. `packed [batch]` is an array of the number of words
+        that count in each text, at least 1; without it the code waits for the GPU to count them.
         """
         if attention_mask is None:
             attention_mask = torch.ones_like(input_ids)
         if not input_ids.size(1):
             input_ids = attention_mask = input_ids.new_zeros(len(input_ids), 1, dtype=torch.long)
-        # A text without a word is one padding.
+        # A text without a word counts as one token of padding.
         attention_mask = attention_mask.clone()
         attention_mask[:, 0] = 1
         words, real = self.embeddings(input_ids), attention_mask > 0
         if getattr(self.config, "drop_unknown", False):
             real &= (words != 0).any(2)
-            # What is left of a text moves to its left.
+            # The words that remain move to the left.
             order = real.int().argsort(dim=1, descending=True, stable=True)
             words = words.gather(1, order.unsqueeze(2).expand_as(words))
             real = real.gather(1, order)
@@ -303,11 +303,11 @@ class SifEncoder(PreTrainedModel):
 
 
 def run_packed(layer: Layer, vectors: Tensor, lengths: Tensor) -> Tensor:
-    """The states `[batch, tokens, 2 * hidden]` of `vectors [batch, tokens, size]`.
+    """Return the states `[batch, tokens, 2 * hidden]` of `vectors [batch, tokens, size]`.
 
-    Text `i` is the first `lengths[i]` vectors, one at least. States at padding are zeros.
-    In float32: by torch's source (AutocastRNN.cpp) autocast takes float16 for cuDNN's layers,
-    whatever it was told, where small gradients vanish without scaling.
+    Text `i` is the first `lengths[i]` vectors, at least one. States at padding are zeros. The
+    recurrence runs in float32: autocast would use float16 for cuDNN's layers whatever its dtype
+    (AutocastRNN.cpp in torch), and small gradients vanish in float16 without scaling.
     """
     with torch.autocast(vectors.device.type, enabled=False):
         packed = pack_padded_sequence(
@@ -318,9 +318,9 @@ def run_packed(layer: Layer, vectors: Tensor, lengths: Tensor) -> Tensor:
 
 
 def run_in_groups(layer: Layer, vectors: Tensor, lengths: Tensor) -> Tensor:
-    """As `run_packed`, a group of texts of like length at a time.
+    """Return the same states as `run_packed`, computed in groups of texts of similar length.
 
-    The backward direction reads each text from its own end.
+    The backward direction reads each text from its last word.
     """
     order = lengths.argsort(descending=True, stable=True)
     groups = []
@@ -331,8 +331,8 @@ def run_in_groups(layer: Layer, vectors: Tensor, lengths: Tensor) -> Tensor:
         real = steps < ends
         mirrored = torch.where(real, ends - 1 - steps, steps).unsqueeze(2)
         forward = _one_direction(layer, words, layer.all_weights[0])
-        turned = words.gather(1, mirrored.expand_as(words))
-        backward = _one_direction(layer, turned, layer.all_weights[1])
+        reversed_words = words.gather(1, mirrored.expand_as(words))
+        backward = _one_direction(layer, reversed_words, layer.all_weights[1])
         backward = backward.gather(1, mirrored.expand_as(backward))
         states = torch.cat([forward, backward], dim=2) * real.unsqueeze(2)
         groups.append(pad(states, (0, 0, 0, vectors.size(1) - words.size(1))))
@@ -340,9 +340,10 @@ def run_in_groups(layer: Layer, vectors: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _one_direction(layer: Layer, vectors: Tensor, weights: Sequence[Tensor]) -> Tensor:
+    """Return the states `[batch, tokens, hidden]` of one direction, which has these `weights`."""
     start = vectors.new_zeros(1, len(vectors), layer.hidden_size)
-    more = (list(weights), True, 1, 0.0, layer.training, False, True)
-    # What the layer's own `forward` calls, with the weights of one direction.
+    # weights, biases, layers, dropout, training, bidirectional, batch first
+    arguments = (list(weights), True, 1, 0.0, layer.training, False, True)
     if isinstance(layer, nn.GRU):
-        return torch._VF.gru(vectors, start, *more)[0]
-    return torch._VF.lstm(vectors, (start, start), *more)[0]
+        return torch._VF.gru(vectors, start, *arguments)[0]
+    return torch._VF.lstm(vectors, (start, start), *arguments)[0]

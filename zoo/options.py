@@ -1,7 +1,7 @@
-"""How `zoo.train` and `zoo.evaluate` are told what to do: by flags, or by the file of a build.
+"""The command lines of `zoo.train` and `zoo.evaluate`: flags, or a JSON file of assignments.
 
-The flags of a command line are the fields of classes. `python -m zoo.train FILE.json` reads the
-settings of such classes from a file, and writes into it why a job failed.
+The flags are the fields of the recipe's or suite's class. A build writes the assignments to a file
+instead; `python -m zoo.train FILE.json` runs them, and writes into the file why one failed.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ SWITCHES = f"""  {TRUST}
 
 
 class Fault(TomlTable):
-    """Why an assignment failed."""
+    """The error of an assignment that failed."""
 
     field: str = ""
-    """The setting that is wrong or that helps, if there is one."""
+    """The setting that is wrong, or whose change would help; "" if there is none."""
     value: Any = None
     problem: str
     hint: str = ""
 
 
 class Assignment(TomlTable):
-    """A training or an evaluation for another process."""
+    """A training or an evaluation that another process runs."""
 
     reference: str
     """The recipe or suite: its name, `package.module:Class`, `FILE.py:Class` or a recipe's file."""
     settings: dict[str, Any]
     """All settings of its class."""
     request: dict[str, Any] = {}
-    """Of an evaluation: the options that all suites have."""
+    """For an evaluation, the options that all suites have."""
     fault: Fault | None = None
-    """Written by the other process."""
+    """The error, which the other process writes."""
 
 
 @contextmanager
 def assigned(assignments: Sequence[Assignment]) -> Iterator[Path]:
-    """A file for `python -m zoo.train FILE.json` or `python -m zoo.evaluate FILE.json`."""
+    """Yield a temporary file of `assignments` for `python -m zoo.train` or `zoo.evaluate`."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "assignments.json")
         _write(file, assignments)
@@ -68,29 +68,30 @@ def assigned(assignments: Sequence[Assignment]) -> Iterator[Path]:
 
 
 def faults_in(file: Path) -> list[Fault | None]:
-    """Why each assignment in a file failed, None for one that did not."""
-    return [each.fault for each in read_record(list[Assignment], file)]
+    """Return the error of each assignment in a file, None for one that did not fail."""
+    return [assignment.fault for assignment in read_record(list[Assignment], file)]
 
 
 def _write(file: Path, assignments: Sequence[Assignment]) -> None:
-    write_json(file, [each.model_dump(mode="json") for each in assignments])
+    write_json(file, [assignment.model_dump(mode="json") for assignment in assignments])
 
 
 def run(
     arguments: Sequence[str] | None,
-    explain: Callable[[Sequence[str]], str],
-    by_words: Callable[[Sequence[str]], None],
-    work: Callable[[Assignment], object],
+    help_text: Callable[[Sequence[str]], str],
+    run_words: Callable[[Sequence[str]], None],
+    run_assignment: Callable[[Assignment], object],
 ) -> int:
-    """Run a command line, or what the file that it names asks for; returns the exit code.
+    """Run a command line and return its exit code; an expected error is one short message.
 
-    An expected error is one short message on standard error.
+    If the only word is `FILE.json`, `run_assignment` runs each of its assignments. Other words go
+    to `run_words`, without the switches, or to `help_text` if `--help` is among them.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = DEBUG in words
     try:
         if {"-h", "--help"} & set(words):
-            sys.stdout.write(explain(words))
+            sys.stdout.write(help_text(words))
             return 0
         stop_with_build()
         collect_rarely()
@@ -99,36 +100,36 @@ def run(
             trust_code()
         words = [word for word in words if word not in (TRUST, DEBUG)]
         if len(words) == 1 and words[0].endswith(".json"):
-            return 2 * _run_file(Path(words[0]), work)
-        by_words(words)
+            return 2 if _run_file(Path(words[0]), run_assignment) else 0
+        run_words(words)
     except (DiscorporaError, OSError) as error:
         if debug:
             raise
-        shown = error.with_flags() if isinstance(error, DiscorporaError) else error
-        sys.stderr.write(f"error: {shown}\n")
+        message = error.with_flags() if isinstance(error, DiscorporaError) else error
+        sys.stderr.write(f"error: {message}\n")
         return 2
     return 0
 
 
-def _run_file(file: Path, work: Callable[[Assignment], object]) -> bool:
-    """Run what a file asks for, and write there why some of it failed; whether any did."""
-    done = []
-    for each in read_record(list[Assignment], file):
+def _run_file(file: Path, run_assignment: Callable[[Assignment], object]) -> bool:
+    """Run the assignments of a file and write their errors to it; return True if any failed."""
+    assignments = []
+    for assignment in read_record(list[Assignment], file):
         fault = None
         try:
-            work(each)
+            run_assignment(assignment)
         except DiscorporaError as error:
             sys.stderr.write(f"error: {error}\n")
-            value = {**each.request, **each.settings}.get(error.field)
+            value = {**assignment.request, **assignment.settings}.get(error.field)
             fault = Fault(field=error.field, value=value, problem=error.args[0], hint=error.hint)
         except Exception as error:
-            log.exception("%s", each.reference)
+            log.exception("%s", assignment.reference)
             fault = Fault(problem=f"{type(error).__name__}: {error}")
-        done.append(each.model_copy(update={"fault": fault}))
-    failed = any(each.fault for each in done)
-    # The processes of one training have the same file: the first that fails says why.
+        assignments.append(assignment.model_copy(update={"fault": fault}))
+    failed = any(assignment.fault for assignment in assignments)
+    # The processes of one training share the file; only the first that fails writes its error.
     if failed and not any(faults_in(file)):
-        _write(file, done)
+        _write(file, assignments)
     return failed
 
 
@@ -136,45 +137,47 @@ def _run_file(file: Path, work: Callable[[Assignment], object]) -> bool:
 
 
 def parse_flags(words: Sequence[str], command: str, *kinds: type[BaseModel]) -> dict[str, Any]:
-    """The values that `--key value` and `--key=value` give the fields of `kinds`.
+    """Return the values that the flags in `words` give to fields of the classes `kinds`, by name.
 
-    `--table.key value` sets one key of a table. Raises `ConfigError` for a flag that is no field,
-    with the nearest one, and for one without a value.
+    Flags are `--key value`, `--key=value`, and `--table.key value` for one key of a table. Raises
+    `ConfigError` for a flag without a value or a field; `command` is the name in its hint.
     """
-    pairs = [pair for kind in kinds for pair in kind.model_fields.items()]
-    fields = {field.alias or name: field for name, field in pairs}
+    fields = {
+        field.alias or name: field for kind in kinds for name, field in kind.model_fields.items()
+    }
     values: dict[str, Any] = {}
     queue = list(words)
     while queue:
         flag, equals, text = queue.pop(0).partition("=")
-        option = re.match("--.", flag)
-        follows = queue and not re.match("--[a-z]", queue[0])
-        if not option or not (equals or follows):
-            problem = f"{flag!r} {'has no value' if option else 'is no option'}"
+        is_flag = re.match("--.", flag)
+        value_follows = queue and not re.match("--[a-z]", queue[0])
+        if not is_flag or not (equals or value_follows):
+            problem = f"{flag!r} {'has no value' if is_flag else 'is no option'}"
             hint = "write --key value; a switch has the value true or false"
             raise ConfigError(problem, where=COMMAND_LINE, hint=hint)
         text = text if equals else queue.pop(0)
         name, *keys = flag[2:].replace("-", "_").split(".")
         if name not in fields:
-            known = [f"--{each}" for each in fields]
+            known = [f"--{field}" for field in fields]
             raise ConfigError(
                 f"no option --{name}; {nearest(f'--{name}', known)}".rstrip("; "),
                 where=COMMAND_LINE,
                 hint=f"valid here: {', '.join(sorted(known))}\n  {command} --help explains them",
             )
-        value = _value(text, dict if keys else fields[name].annotation)
+        value = _parse_value(text, dict if keys else fields[name].annotation)
         for key in (*reversed(keys), name):
             value = {key: value}
         values = over(values, value)
     return values
 
 
-def _value(text: str, kind: Any) -> Any:
-    """The value that `text` is in TOML; the text, if it is none or is of `kind` as it stands."""
+def _parse_value(text: str, kind: Any) -> Any:
+    """Return `text` as a value of TOML, or as a string if it is none or the field is of strings."""
     if kind is str or (kind == tuple[str, ...] and not text.startswith("[")):
         return text  # a folder may be called `2026`
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):  # no TOML, too many digits or brackets
         return text
-    return value if isinstance(value, bool | int | float | list | dict) else text
+    is_string_or_date = not isinstance(value, bool | int | float | list | dict)
+    return text if is_string_or_date else value

@@ -1,4 +1,4 @@
-"""Presets: the settings of a recipe in a TOML file, and what a user sets on top.
+"""Presets: TOML files that name a recipe and set its settings; a user may change these.
 
 recipe = "dissent.bilstm"       # a recipe's name, package.module:Class or FILE.py:Class
 [about]                         # shown by `discorpora zoo`
@@ -33,14 +33,14 @@ log = logging.getLogger("zoo")
 
 ROOM = Path(__file__).parent
 PLUGINS = "plugins"
-"""Among the settings of a model's manifest."""
+"""The key of the plug-ins in the settings of a model's manifest."""
 TRUST = "DISCORPORA_TRUST_REMOTE_CODE"
-"""Set to 1 by `--trust-remote-code`, for the processes that a command starts too."""
+"""A variable of the environment that `--trust-remote-code` sets to 1; child processes read it."""
 REGISTRIES = {registry.what: registry for registry in (RECIPES, OBJECTIVES)}
 
 
 class About(TomlTable):
-    """What the list of recipes and the card say."""
+    """What the list of recipes and a model's card say about a recipe."""
 
     title: str = ""
     paper: str = ""
@@ -49,11 +49,11 @@ class About(TomlTable):
     published: str = ""
     tier: str = ""
     differs: tuple[str, ...] = ()
-    """Where its settings differ from the paper's, beside what the recipe itself says."""
+    """Differences between its settings and the paper's, in addition to `Recipe.differs`."""
 
 
-class _File(TomlTable):
-    """The tables of a preset's file; the settings are checked by the recipe's class."""
+class _PresetTables(TomlTable):
+    """The tables of a preset's file; the recipe's class checks the settings later."""
 
     recipe: str
     about: About = About()
@@ -61,25 +61,26 @@ class _File(TomlTable):
 
     @field_validator("recipe")
     @classmethod
-    def _is_a_recipe(cls, name: str) -> str:
+    def _check_recipe(cls, name: str) -> str:
         RECIPES.find(name)
         return name
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A recipe with settings: `reference` names its class, in `RECIPES` or elsewhere."""
+    """A recipe's class and the settings that a preset's file gives it."""
 
     name: str
-    """`dissent/bilstm_tiny`: the family and the file's name."""
+    """The family and the file's name, as in `dissent/bilstm_tiny`."""
     reference: str
+    """The recipe's name in `RECIPES`, or `package.module:Class` or `FILE.py:Class`."""
     about: About
     settings: Mapping[str, Any]
     file: TomlFile | None = None
 
     @property
     def place(self) -> str:
-        """What `read_preset` finds it by from any folder."""
+        """The name by which `read_preset` finds the preset from any folder."""
         return str(self.file.path.absolute()) if self.file else self.reference
 
     @property
@@ -88,20 +89,21 @@ class Preset:
         return RECIPES.find(self.reference)
 
     def recipe(self, options: Mapping[str, Any], where: str = COMMAND_LINE) -> Recipe:
-        """The recipe with the preset's settings and `options`, which stand at `where`, on top.
+        """Return the recipe with the preset's settings, of which `options` replace some.
 
-        Raises `ConfigError` with the place of an unknown key, a missing one, or a wrong value.
+        Raises `ConfigError` for an unknown key, a missing one, or a wrong value. It names the line
+        of the preset's file, or for `options` their place, `where`.
         """
 
         def place(keys: Loc) -> str:
-            here = bool(keys) and keys[0] in self.settings and keys[0] not in options
-            return self.file.where(("settings", *keys)) if here and self.file else where
+            in_file = bool(keys) and keys[0] in self.settings and keys[0] not in options
+            return self.file.where(("settings", *keys)) if in_file and self.file else where
 
         return self.kind.of(over(self.settings, options), place)
 
 
 def shipped() -> dict[str, Path]:
-    """The presets of this package by name, `family/file`."""
+    """Return the paths of the presets in this package by name, as in `dissent/bilstm_tiny`."""
     return {
         f"{path.parent.name}/{path.stem}": path
         for path in sorted(ROOM.glob("*/*.toml"))
@@ -110,39 +112,40 @@ def shipped() -> dict[str, Path]:
 
 
 def read_preset(name: str | Path, folder: Path = Path()) -> Preset:
-    """A preset by its shipped name or path, or a recipe itself, with its class's own settings.
+    """Return the preset with this name or path; for a recipe's name, one with default settings.
 
-    A recipe is named as in `RECIPES`, or is `package.module:Class` or `FILE.py:Class`; a relative
+    A recipe is named as in `RECIPES`, or by `package.module:Class` or `FILE.py:Class`. A relative
     path is looked for in `folder`, then in the working folder. Raises `ConfigError` for a name or
-    file that is not there, is not TOML, or has unknown keys.
+    file that does not exist, is not TOML, or has unknown keys.
     """
-    text, known = str(name), shipped()
+    text, presets = str(name), shipped()
     if REFERENCE.fullmatch(text) or (text in RECIPES and not (folder / text).is_file()):
         reference = anchored(text, folder)
         kind = RECIPES.find(reference)
         return Preset(portable(text), reference, About(title=kind.summary(), paper=kind.paper), {})
     path = next(filter(Path.is_file, (folder / text, Path(text))), None)
-    path = path or known.get(text.removesuffix(".toml"))
+    path = path or presets.get(text.removesuffix(".toml"))
     if path is None:
         raise ConfigError(
             f"no recipe {text!r}",
-            hint=f"{nearest(text.removesuffix('.toml'), [*known, *RECIPES])}give a TOML file "
-            f"(looked in {str(folder.absolute())!r}), a preset ({', '.join(known)}) "
+            hint=f"{nearest(text.removesuffix('.toml'), [*presets, *RECIPES])}give a TOML file "
+            f"(looked in {str(folder.absolute())!r}), a preset ({', '.join(presets)}) "
             f"or a recipe with its own settings ({', '.join(RECIPES)})",
         )
-    file_ = TomlFile.read(path)
-    named = file_.table.get("recipe")
-    anchor = {"recipe": anchored(named, path.parent)} if isinstance(named, str) else {}
-    tables = _File.of({**file_.table, **anchor}, file_.where)
-    own = dict(tables.settings)
-    if isinstance(own.get("objective"), str):
-        own["objective"] = anchored(own["objective"], path.parent)
+    toml = TomlFile.read(path)
+    content = dict(toml.table)
+    if isinstance(content.get("recipe"), str):
+        content["recipe"] = anchored(content["recipe"], path.parent)
+    tables = _PresetTables.of(content, toml.where)
+    settings = dict(tables.settings)
+    if isinstance(settings.get("objective"), str):
+        settings["objective"] = anchored(settings["objective"], path.parent)
     family = Path(tables.recipe.partition(":")[0]).stem.partition(".")[0]
-    return Preset(f"{family}/{path.stem}", tables.recipe, tables.about, own, file_)
+    return Preset(f"{family}/{path.stem}", tables.recipe, tables.about, settings, toml)
 
 
 def over(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`table` with `changes`; a table in it changes key by key, and `{}` empties it."""
+    """Return `table` with `changes`; a table in it changes key by key, and `{}` empties it."""
     values = dict(table)
     for key, new in changes.items():
         nested = new and isinstance(new, Mapping) and isinstance(values.get(key), Mapping)
@@ -151,20 +154,19 @@ def over(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One preset: what it says about itself, and the figure measured here where there is one."""
+class CatalogueEntry:
+    """A preset with what it says about itself, and the figures of models trained here, if any."""
 
     name: str
     about: About
     measured: str = ""
 
 
-def catalogue(results: Path | None = None) -> list[Entry]:
-    """All recipes, by name. `results` is a folder in which model folders are looked for.
+def catalogue(results: Path | None = None) -> list[CatalogueEntry]:
+    """Return an entry for each preset of this package, sorted by name.
 
-    The figure measured is the `headline` of a model's `results.json` with the recipe's name; of
-    several models there are several.
-    Raises `InputError` for a folder that is not there, and for results that are not JSON.
+    If `results` is a folder, `measured` joins the headlines of all `results.json` in it that name
+    the preset. Raises `InputError` for a missing folder and for results that are not JSON.
     """
     if results is not None and not results.is_dir():
         raise InputError(
@@ -182,41 +184,43 @@ def catalogue(results: Path | None = None) -> list[Entry]:
         if isinstance(result, dict) and isinstance(result.get("recipe"), str):
             measured.setdefault(result["recipe"], []).append(str(result.get("headline", "")))
     return [
-        Entry(name, read_preset(path).about, "; ".join(measured.get(name, ())))
+        CatalogueEntry(name, read_preset(path).about, "; ".join(measured.get(name, ())))
         for name, path in shipped().items()
     ]
 
 
-# What a model needs that is not part of this package: recipes and objectives of plug-ins, and code
-# that comes with it, which does not run unless the user says so.
+# A model may need recipes and objectives of plug-ins. Code that comes with a model does not run
+# unless the user allows it.
 
 
 class Plugin(BaseModel):
-    """A class outside this package: `name` finds it, `requires` says what must be installed."""
+    """A recipe or objective outside this package that trained a model."""
 
     model_config = ConfigDict(frozen=True)
 
     kind: Literal["recipe", "objective"]
     name: str
+    """Its name in the registry, or `package.module:Class` or `FILE.py:Class`."""
     requires: str
+    """The package that must be installed, with its version."""
     code: str
     """The hash of its code: with other code it is another run."""
 
 
 class Config(BaseModel):
-    """What loading plug-ins reads of a model's configuration."""
+    """The part of a model's `config.json` that `load_plugins` reads."""
 
     model_type: str = ""
 
 
 class Manifest(BaseModel):
-    """What loading reads of the manifest of a model's folder."""
+    """The part of a model folder's manifest that `load_plugins` reads."""
 
     plugins: tuple[Plugin, ...] = Field((), validation_alias=AliasPath("settings", PLUGINS))
 
 
 def plugins_of(preset: Preset, recipe: Recipe) -> list[Plugin]:
-    """The plug-ins that a run uses; of a file its name stands for its path."""
+    """Return the plug-ins that a run of this recipe uses; a file is named without its folder."""
     names: dict[Literal["recipe", "objective"], str] = {"recipe": preset.reference}
     if isinstance(recipe, RankingRecipe):
         names["objective"] = recipe.objective
@@ -233,13 +237,13 @@ def plugins_of(preset: Preset, recipe: Recipe) -> list[Plugin]:
 
 
 def load_plugins(folder: Path) -> None:
-    """Import the plug-ins of a model folder, so that their models are known to transformers.
+    """Import the plug-ins of a model folder, so that transformers knows their model types.
 
-    Raises `InputError` if one is missing and the model's type is not known without it; else a
-    missing one is only told: the weights do not need it.
+    If one is missing, raises `InputError` if the model has a type of its own, and else logs a
+    warning: the weights load without it.
     """
-    place = folder / MANIFEST
-    plugins = read_record(Manifest, place).plugins if place.is_file() else ()
+    manifest = folder / MANIFEST
+    plugins = read_record(Manifest, manifest).plugins if manifest.is_file() else ()
     for plugin in plugins:
         if _may_run(plugin.name):
             with suppress(ConfigError):
@@ -247,11 +251,11 @@ def load_plugins(folder: Path) -> None:
                 continue
         from transformers import CONFIG_MAPPING
 
-        there = read_record(Config, folder / "config.json").model_type
+        model_type = read_record(Config, folder / "config.json").model_type
         problem = f"the {plugin.kind} {plugin.name} that trained it is not installed"
-        if there not in CONFIG_MAPPING:
+        if model_type not in CONFIG_MAPPING:
             raise InputError(
-                f"{problem}, and its model type {there!r} is not known without it",
+                f"{problem}, and its model type {model_type!r} is not known without it",
                 where=str(folder),
                 hint=f"install {plugin.requires}: "
                 f"pip install '{plugin.requires.replace(' ', '==')}'; a file that you have read "
@@ -261,17 +265,17 @@ def load_plugins(folder: Path) -> None:
 
 
 def trust_code() -> None:
-    """Let the code run that comes with the models that are loaded: `--trust-remote-code`."""
+    """Allow code that comes with a model to run in this process and those that it starts."""
     os.environ[TRUST] = "1"
 
 
 def trusts_code() -> bool:
-    """Whether the user lets code run that came with a model."""
+    """Return True if the user allows code that comes with a model to run."""
     return os.environ.get(TRUST) == "1"
 
 
 def _may_run(name: str) -> bool:
-    """Whether a class that a model folder names is of what the user installed, or trusts.
+    """Return True if the class that a model folder names is installed, or the user trusts it.
 
     A module in the working folder, or a file of any folder, may have come with the model.
     """

@@ -1,4 +1,4 @@
-"""From sentences to token ids: each sentence is tokenised once, whatever the order."""
+"""Texts as token ids, made of whole sentences, and in batches that fit into memory."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ Text = str | Sequence[str]
 """A text as a string, or as its sentences."""
 
 PROBE = ("One", "two")
+"""Words of an example that shows how a tokenizer joins words and marks a text's ends."""
 PART, MANY = 1 << 20, 4096
-"""Characters of the texts that are held at a time, and the most of them."""
+"""How many characters, and how many items, a list of `in_parts` has at most, or little more."""
 
 T = TypeVar("T")
 
@@ -43,64 +44,67 @@ def check_texts(texts: Sequence[Text]) -> None:
 
 
 class TextEncoder:
-    """Assembles texts of at most `max_tokens` ids, special tokens included.
+    """Encodes texts as at most `max_tokens` ids, special tokens included.
 
-    The cut falls after a whole sentence, chosen in the document's own order, so that a document
-    and its permutations keep the same sentences. `cut` counts the texts that lost some.
-    Raises `InputError` if `max_tokens` leaves none for a text.
+    A longer text is cut after a whole sentence. `cut` counts the texts that lost sentences. A
+    document and its permutations keep the same sentences if the caller lets `kept` choose them in
+    the document's order. Raises `InputError` if `max_tokens` leaves no token for sentences.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
         self.tokenizer, self.max_tokens, self.cut = tokenizer, max_tokens, 0
-        # What the tokenizer puts before and after a text, read off an example.
-        one, two = (self._ids(word) for word in PROBE)
+        # An example shows which special tokens stand before and after a text.
+        first, second = (self._ids(word) for word in PROBE)
         full = tokenizer(PROBE[0])["input_ids"]
-        at = next(i for i in range(len(full)) if full[i : i + len(one)] == one)
-        self.start = np.asarray(full[:at], np.int32)
-        self.end = np.asarray(full[at + len(one) :], np.int32)
+        position = next(i for i in range(len(full)) if full[i : i + len(first)] == first)
+        self.start = np.asarray(full[:position], np.int32)
+        self.end = np.asarray(full[position + len(first) :], np.int32)
         self.budget = max_tokens - len(self.start) - len(self.end)
         """The tokens left for sentences."""
         if self.budget < 1:
             problem = f"max_tokens = {max_tokens}: no token is left beside the special ones"
             hint = "give a larger number, or a model with a longer input"
             raise InputError(problem, hint=hint, field="max_tokens")
-        # A byte-level tokenizer marks a word's start by the space before it; others need nothing
-        # before a sentence for the pieces to equal the whole text's tokens.
-        self.glue = "" if one + two == self._ids(" ".join(PROBE)) else " "
+        # A byte-level tokenizer marks a word's start by the space before it. With other tokenizers
+        # the ids of the sentences, one after another, equal those of the whole text.
+        self.glue = "" if first + second == self._ids(" ".join(PROBE)) else " "
+        """What stands before each sentence."""
 
     def _ids(self, text: str) -> list[int]:
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def sentences(self, sentences: Sequence[str]) -> list[np.ndarray]:
-        """The ids of each sentence, without special tokens."""
+        """Return the token ids of each sentence, `[tokens]`, without special tokens."""
         texts = [self.glue + sentence for sentence in sentences]
-        found = self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
-        return [np.asarray(ids, np.int32) for ids in found]
+        encoded = self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+        return [np.asarray(ids, np.int32) for ids in encoded]
 
     def kept(self, sentences: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The first sentences, as many as fit; a first one that is too long is cut itself."""
-        total = np.cumsum([len(ids) for ids in sentences])
-        count = int(np.searchsorted(total, self.budget, side="right"))
+        """Return the first sentences, as many as fit; the first itself is cut if it is too long."""
+        ends = np.cumsum([len(ids) for ids in sentences])
+        count = int(np.searchsorted(ends, self.budget, side="right"))
         self.cut += count < len(sentences)
         return list(sentences[:count]) if count else [sentences[0][: self.budget]]
 
     def assemble(self, sentences: Sequence[np.ndarray]) -> np.ndarray:
-        """Sentences in this order as one text, `[tokens]`."""
+        """Return the ids of sentences as those of one text with special tokens, `[tokens]`."""
         return np.concatenate([self.start, *sentences, self.end]).astype(np.int32)
 
     def text(self, text: Text) -> np.ndarray:
-        """The ids of a whole text."""
+        """Return the token ids of a text, cut to `max_tokens`, `[tokens]`."""
         return self.assemble(self.kept(self.sentences(as_sentences(text) or [""])))
 
 
 def as_sentences(text: Text, quotes: Quotes = "keep") -> list[str]:
-    """A text's sentences: as given, or split by the project's own splitter.
+    """Return the sentences of a text: those of a list, or a string split by `corpora.sentences`.
 
-    With `balance` they have the quotation marks of `corpora.prose.balanced`: in each paragraph of a
-    string, but each sentence of a list by itself, so that its order changes none.
+    With `quotes="balance"`, `corpora.prose.balanced` mends quotation marks: within the paragraphs
+    of a string, but within each sentence of a list, so that the sentences' order has no effect.
     """
     if not isinstance(text, str):
-        return [balanced([s])[0] for s in text] if quotes == "balance" else list(text)
+        if quotes == "keep":
+            return list(text)
+        return [balanced([sentence])[0] for sentence in text]
     document = split_document(Document("text", text))
     sentences = document.sentence_texts()
     if quotes == "keep":
@@ -110,19 +114,19 @@ def as_sentences(text: Text, quotes: Quotes = "keep") -> list[str]:
 
 
 class Window(NamedTuple):
-    """Pieces of a text that a model scores together, and the number of each one's sentence."""
+    """Pieces of a text that a model scores together; `numbers` has the sentence of each piece."""
 
     pieces: Sequence[Any]
     numbers: Sequence[int]
 
 
 def windows(encoder: TextEncoder, text: Text) -> list[Window]:
-    """A text as windows of whole sentences within the model's limit, the sentences as token ids.
+    """Divide a text into overlapping windows of whole sentences, each within the model's limit.
 
-    A text that fits is one window; one without sentences is an empty window. In a longer text each
-    window has as many sentences as fit, and the next begins halfway through it; the last ends with
-    the text. A window that would end where the previous one ends is left out. The text's score is
-    the mean of its windows' scores.
+    The sentences are token ids. A text that fits is one window; one without sentences is an empty
+    window. In a longer text each window has as many sentences as fit, and the next begins halfway
+    through it; the last ends with the text. A window that would end where the previous one ends is
+    left out. The text's score is the mean of its windows' scores.
 
     A sentence longer than a window is divided into pieces, each but the last a separate window.
     """
@@ -131,39 +135,41 @@ def windows(encoder: TextEncoder, text: Text) -> list[Window]:
         for start in range(0, max(len(ids), 1), encoder.budget):
             pieces.append(ids[start : start + encoder.budget])
             numbers.append(number)
-    total = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
-    found: list[Window] = []
-    start = last = 0
-    while last < len(pieces):
-        end = int(np.searchsorted(total, total[start] + encoder.budget, side="right")) - 1
-        if end > last:
-            found.append(Window(pieces[start:end], numbers[start:end]))
-            last = end
+    starts = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
+    text_windows: list[Window] = []
+    start = last_end = 0
+    while last_end < len(pieces):
+        end = int(np.searchsorted(starts, starts[start] + encoder.budget, side="right")) - 1
+        if end > last_end:
+            text_windows.append(Window(pieces[start:end], numbers[start:end]))
+            last_end = end
         start += max(1, (end - start) // 2)
-    return found
+    return text_windows
 
 
 def batches_by_length(
     lengths: Sequence[int], batch_tokens: int, whole: Loop | None = None
 ) -> Iterator[list[int]]:
-    """Row numbers, longest first, in batches of at most `batch_tokens` ids with padding.
+    """Yield batches of row numbers, longest texts first, of at most `batch_tokens` padded ids.
 
-    Shows its progress, or adds to that of the `whole` of which these are a part.
+    `lengths` are the texts' in tokens. Progress is shown, or added to `whole`, the progress of a
+    loop of which these rows are a part.
     """
     order = np.argsort(-np.asarray(lengths), kind="stable").tolist()
     with nullcontext(whole) if whole else reported("texts", len(order)) as loop:
         first = 0
         while first < len(order):
             size = max(1, batch_tokens // max(1, lengths[order[first]]))
-            yield (rows := order[first : first + size])
+            rows = order[first : first + size]
+            yield rows
             first += size
             loop.done += len(rows)
 
 
 def in_parts(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Items in lists of some thousand, whose sizes in characters add up to `PART` or little more.
+    """Yield the items in lists of at most `MANY`, of `PART` characters or little more.
 
-    So memory does not depend on how many there are.
+    `size` gives the characters of an item. So memory does not depend on the number of items.
     """
     part: list[T] = []
     total = 0

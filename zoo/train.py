@@ -1,8 +1,8 @@
 """Train one recipe: `discorpora train RECIPE --dataset FOLDER --output FOLDER`.
 
-Under `accelerate launch -m zoo.train ...` the same command uses what accelerate provides.
-`python -m zoo.train FILE.json` trains what a build wrote there, with all settings.
-Running it again resumes from the newest whole checkpoint; a finished run is left as it is.
+`accelerate launch -m zoo.train ...` trains in several processes.
+`python -m zoo.train FILE.json` trains the assignments that a build wrote to the file.
+The same command again resumes from the newest complete checkpoint, and does nothing after the end.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from zoo.training import job
 log = logging.getLogger("zoo")
 
 LAUNCHED = "DISCORPORA_LAUNCHED"
-"""Set for the processes that `accelerate launch` starts."""
+"""A variable of the environment, set for the processes that `_launch` starts."""
 LESS_MEMORY = "raise gradient_accumulation, lower max_tokens or block_tokens, or set recompute = "
 LESS_MEMORY += "true (those that the recipe has); the same command then goes to another --output"
 USAGE = "discorpora train RECIPE --dataset FOLDER --output FOLDER [--key value ...]"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code. An expected error is one short message."""
+    """Run the command line and return its exit code; an expected error is one short message."""
     return options.run(arguments, _help, train, train_assignment)
 
 
 def train(words: Sequence[str]) -> None:
-    """Train what `words` (the command line without the program's name) ask for."""
+    """Train the recipe that `words` name: the command line without the program's name."""
     if not words or words[0].startswith("-"):
         raise ConfigError("no recipe given", hint=USAGE)
     preset = read_preset(words[0])
@@ -46,7 +46,7 @@ def train(words: Sequence[str]) -> None:
 
 
 def train_assignment(assignment: Assignment) -> None:
-    """Train what is asked for into its `output`; a finished model is left as it is."""
+    """Train the recipe of `assignment` into its `output`, unless the model is finished already."""
     preset = read_preset(assignment.reference)
     recipe = preset.kind.of(assignment.settings)
     for name in recipe.report_to if isinstance(recipe, StepRecipe) else ():
@@ -56,9 +56,9 @@ def train_assignment(assignment: Assignment) -> None:
     if job.already_made(run):
         log.info("%s is already made", recipe.output)
         return
-    together = recipe.processes if isinstance(recipe, StepRecipe) else 1
-    if together > 1 and not {"WORLD_SIZE", LAUNCHED} & os.environ.keys():
-        _launch(assignment, together, recipe.threads)
+    processes = recipe.processes if isinstance(recipe, StepRecipe) else 1
+    if processes > 1 and not {"WORLD_SIZE", LAUNCHED} & os.environ.keys():
+        _launch(assignment, processes, recipe.threads)
         return
     with job.working(run):
         if not run.finished:
@@ -71,7 +71,7 @@ def train_assignment(assignment: Assignment) -> None:
 
 
 def _launch(assignment: Assignment, processes: int, threads: int) -> None:
-    """Train in several processes, a GPU each. Raises `DiscorporaError` if they fail."""
+    """Train in several processes, each on its own GPU. Raises `DiscorporaError` if one fails."""
     import torch
 
     gpus = torch.accelerator.device_count()
@@ -83,7 +83,7 @@ def _launch(assignment: Assignment, processes: int, threads: int) -> None:
         )
     launch = ["--multi_gpu", "--quiet", "--num_machines", "1", "--mixed_precision", "no"]
     launch += ["--dynamo_backend", "no", "--num_processes", str(processes)]
-    # Port 0 is any that is free: a build starts several.
+    # Port 0 means any free port: a build starts several trainings.
     launch += ["--num_cpu_threads_per_process", str(threads), "--main_process_port", "0"]
     with assigned([assignment]) as file:
         command = ["-m", "accelerate.commands.launch", *launch, "-m", "zoo.train", str(file)]
@@ -95,7 +95,7 @@ def _launch(assignment: Assignment, processes: int, threads: int) -> None:
 
 
 def _help(words: Sequence[str]) -> str:
-    """The usage; with a recipe, its settings too."""
+    """Return the help text, with the settings of the recipe if `words` start with one."""
     about = f"recipes: {', '.join([*shipped(), *RECIPES])}\n"
     about += "for a recipe's settings: discorpora train RECIPE --help\n"
     if not words[0].startswith("-"):
@@ -105,8 +105,8 @@ def _help(words: Sequence[str]) -> str:
 
 
 def _prepare_torch(threads: int, deterministic: bool) -> None:
-    """Settings of the whole process: the number of threads and deterministic kernels."""
-    # Read by cuBLAS when it starts; a fixed work space makes its sums repeatable.
+    """Set the number of threads and deterministic kernels for the whole process."""
+    # cuBLAS reads it at its start: with a fixed work space its sums are repeatable.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     import torch
@@ -116,8 +116,8 @@ def _prepare_torch(threads: int, deterministic: bool) -> None:
         transformers_logging.disable_progress_bar()
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(deterministic, warn_only=True)
-    # It would write NaN into every new tensor, to make reading one before it is written repeatable
-    # too: nothing here does that, and on a CPU it takes up to a quarter of a step.
+    # By default torch would then fill every new tensor with NaN. That guards against reading memory
+    # before it is written, which nothing here does, and takes up to a quarter of a step on a CPU.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 

@@ -24,6 +24,7 @@ from zoo.declared import WordRecipe
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 ENDS = ("<s>", "</s>")
+"""The tokens at a text's start and end."""
 
 
 def train_words(
@@ -34,10 +35,10 @@ def train_words(
     lower: bool = True,
     ends: bool = False,
 ) -> PreTrainedTokenizerFast:
-    """A tokenizer of whole words and punctuation marks, the most frequent `vocab_size` of them.
+    """Return a tokenizer of the `vocab_size` most frequent words and punctuation marks of `texts`.
 
-    Id 0 is padding, id 1 stands for every other word. Words of equal frequency rank by letter.
-    With `ends` each text stands between `<s>` and `</s>`.
+    Id 0 is padding, id 1 stands for every other word. Words of equal frequency are in alphabetical
+    order. With `ends` each text stands between `<s>` and `</s>`.
     """
     tokenizer = Tokenizer(models.WordLevel(unk_token=UNK))
     tokenizer.normalizer = _normalizer(lower)
@@ -50,10 +51,10 @@ def train_words(
     )
     tokenizer.train_from_iterator(texts, trainer)
     if ends:
-        marks = [(mark, tokenizer.token_to_id(mark)) for mark in ENDS]
+        end_ids = [(token, tokenizer.token_to_id(token)) for token in ENDS]
         single = f"{ENDS[0]} $A {ENDS[1]}"
         tokenizer.post_processor = processors.TemplateProcessing(
-            single=single, special_tokens=marks
+            single=single, special_tokens=end_ids
         )
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token=PAD, unk_token=UNK)
 
@@ -61,7 +62,7 @@ def train_words(
 def words_for(
     recipe: WordRecipe, texts: Iterable[str], *, ends: bool = False
 ) -> PreTrainedTokenizerFast:
-    """`train_words` with the settings of a recipe, its limit included."""
+    """Return the tokenizer that `train_words` trains on `texts` with a recipe's settings."""
     frequency = recipe.min_frequency
     tokenizer = train_words(
         texts, recipe.vocab_size, min_frequency=frequency, lower=recipe.lower, ends=ends
@@ -73,7 +74,7 @@ def words_for(
 def train_subwords(
     texts: Iterable[str], vocab_size: int, *, lower: bool = True, max_length: int = 512
 ) -> PreTrainedTokenizerFast:
-    """A tokenizer of subwords (byte-level BPE): `[CLS] text [SEP]`, no unknown tokens.
+    """Return a tokenizer of subwords (byte-level BPE, `[CLS] text [SEP]`), trained on `texts`.
 
     BPE, since its trainer gives the same result in every process; the WordPiece trainer of
     tokenizers 0.23 numbers its `##` letters in an order that changes from process to process.
@@ -89,9 +90,9 @@ def train_subwords(
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    ends = [(token, tokenizer.token_to_id(token)) for token in (CLS, SEP)]
+    end_ids = [(token, tokenizer.token_to_id(token)) for token in (CLS, SEP)]
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{CLS} $A {SEP}", pair=f"{CLS} $A {SEP} $B:1 {SEP}:1", special_tokens=ends
+        single=f"{CLS} $A {SEP}", pair=f"{CLS} $A {SEP} $B:1 {SEP}:1", special_tokens=end_ids
     )
     names = {"pad": PAD, "unk": UNK, "cls": CLS, "sep": SEP, "mask": MASK}
     return PreTrainedTokenizerFast(
@@ -107,11 +108,11 @@ def _normalizer(lower: bool) -> normalizers.Normalizer:
 
 
 def read_glove(path: Path, vocabulary: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """The vectors of the words of `vocabulary` that the file has.
+    """Read the vectors of the words of `vocabulary`, a mapping of words to ids, from a text file.
 
-    Returns `ids [words]` and `vectors [words, size]`, in the order of the ids. Raises
-    `InputError` for a file with a line of another size, or none of the words, and `OSError` for one
-    that is absent.
+    Returns the ids `[words]` of the words that the file has, sorted, and their vectors
+    `[words, size]`. Raises `InputError` for a file with a line of another size, or none of the
+    words, and `OSError` for one that is absent.
     """
     size = 0
     vectors: dict[int, np.ndarray] = {}
@@ -148,11 +149,11 @@ def load_vectors(
     *,
     drop_unknown: bool = False,
 ) -> str:
-    """Put the file's vectors where it has the word; the other words keep random ones.
+    """Copy a file's word vectors into an embedding table; words that it lacks keep random ones.
 
-    `deviation` is that of the random ones: they become as large as the file's. With `drop_unknown`
-    all others but `<s>` and `</s>` become zero. Returns a note of how many words were found. Raises
-    `ConfigError` for vectors of another size.
+    The random vectors, whose standard deviation is `deviation`, are scaled to that of the file.
+    With `drop_unknown` they become zero, except those of `<s>` and `</s>`. Returns a note of how
+    many words have a vector. Raises `ConfigError` for vectors of another size.
     """
     ids, vectors = read_glove(path, tokenizer.get_vocab())
     weight = table.weight

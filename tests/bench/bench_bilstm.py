@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from zoo.dissent.data import Pairs, encode_texts
+from zoo.dissent.data import EncodedPairs, encode_texts
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers, pair_features
 from zoo.training.data import open_dataset, spread
 from zoo.training.trainer import EpochSampler
@@ -47,14 +47,14 @@ class Padded(torch.nn.Module):
         return cross_entropy(logits, labels)
 
 
-def ours(pairs: Pairs) -> Iterator[dict[str, Any]]:
+def ours(pairs: EncodedPairs) -> Iterator[dict[str, Any]]:
     """Batches as the recipe draws them."""
     order = EpochSampler(pairs.lengths(), BATCH, seed=0).order(0)
     for start in range(0, len(order) - BATCH + 1, BATCH):
         yield pairs.collate([pairs[int(row)] for row in order[start : start + BATCH]])
 
 
-def plain(pairs: Pairs) -> Iterator[dict[str, Any]]:
+def plain(pairs: EncodedPairs) -> Iterator[dict[str, Any]]:
     """Batches at random, each as wide as the longest sentence of all."""
     widest = int(pairs.lengths().max())
     order = np.random.default_rng(0).permutation(len(pairs))

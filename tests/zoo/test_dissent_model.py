@@ -12,7 +12,7 @@ from transformers import AutoTokenizer
 
 from corpora.errors import InputError
 from zoo.dissent import BiLstmConfig, BiLstmForMarkers, BiLstmModel
-from zoo.dissent.data import Pairs, encode_texts
+from zoo.dissent.data import EncodedPairs, encode_texts
 from zoo.dissent.modeling import pair_features
 from zoo.evaluate.classification import predict
 from zoo.vocabularies import load_vectors, read_glove, train_words
@@ -20,8 +20,8 @@ from zoo.vocabularies import load_vectors, read_glove, train_words
 from .conftest import MARKERS, pair_rows
 
 
-def encoded(count: int, seed: int, max_tokens: int) -> tuple[Pairs, int]:
-    """Pairs by a tokenizer trained on them, and the size of its vocabulary."""
+def encoded(count: int, seed: int, max_tokens: int) -> tuple[EncodedPairs, int]:
+    """EncodedPairs by a tokenizer trained on them, and the size of its vocabulary."""
     rows = pair_rows(count, seed)
     one, two = ([row[side] for row in rows] for side in ("s1", "s2"))
     tokenizer = train_words([*one, *two], 500)

@@ -136,7 +136,7 @@ def test_a_treebank_without_a_sentence_is_refused(
 
 def test_two_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
     one, two = tmp_path / "a" / "x.conllu", tmp_path / "b" / "x.conllu"
-    assert evaluate.named([one, TINY, two]) == {str(one): one, "tiny": TINY, str(two): two}
+    assert evaluate.names_of([one, TINY, two]) == {str(one): one, "tiny": TINY, str(two): two}
 
 
 def test_groups_stay_within_documents_and_lose_nothing(sentences: list[Sentence]) -> None:
@@ -263,4 +263,4 @@ def test_a_setting_of_training_that_is_not_there_is_refused(
     paths = ["--treebank", str(TINY), "--dev", str(TINY), "--output", str(tmp_path / "out")]
     assert train.main([*paths, "--set", "training.max_stepz=1"]) == 2
     assert "no setting 'training.max_stepz'\n  did you mean 'training.max_steps'" in caplog.text
-    assert train.change("training.dropout=1e-1") == ("training.dropout", 0.1)
+    assert train.parse_change("training.dropout=1e-1") == ("training.dropout", 0.1)

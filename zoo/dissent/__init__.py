@@ -10,7 +10,7 @@ from pathlib import Path
 from zoo import lazily
 
 SHIPPED = Path(__file__).parent / "shipped"
-"""The marker predictor that comes with the package; its README.md is its card."""
+"""The folder of the marker predictor in the package; its card is README.md."""
 
 __getattr__ = lazily(
     __name__,

@@ -30,7 +30,7 @@ SIZES |= {"train_embeddings", "drop_unknown"}
 
 
 def train(recipe: Bilstm, job: Job) -> None:
-    """Train into `job.folder`: data, model, objective and Trainer, evaluation, card."""
+    """Train a BiLSTM, and write the model with its results and its card to `job.folder`."""
     # Data
     data = load_for(recipe, job, columns=("s1", "s2"))
     data.data.labels()  # raises for a row without a label
@@ -41,7 +41,7 @@ def train(recipe: Bilstm, job: Job) -> None:
     truncated = {split: part.truncated for split, part in rows.items()}
     job.note_counts(f"sentences cut at {limit} tokens", truncated)
 
-    # Model, with given or random word vectors
+    # Model, with the word vectors of a file or random ones
     torch.manual_seed(recipe.seed)
     model = BiLstmForMarkers(
         BiLstmConfig(
@@ -57,7 +57,7 @@ def train(recipe: Bilstm, job: Job) -> None:
         job.note(load_vectors(table, tokenizer, Path(recipe.vectors), std, drop_unknown=drop))
 
     weight = model.encoder.embeddings.weight.detach()
-    for part in rows.values():  # a vector of zeros, which `drop_unknown` leaves out, stays one
+    for part in rows.values():  # a vector of zeros, which `drop_unknown` leaves out, stays zero
         words = (weight != 0).any(1) if recipe.drop_unknown else torch.ones(len(weight)).bool()
         part.counted = words.numpy()
 
@@ -91,7 +91,7 @@ def train(recipe: Bilstm, job: Job) -> None:
 
 
 class AccuracySchedule(LRScheduler):
-    """DisSent's schedule (section 6, and the released code for the decay).
+    """DisSent's schedule of the learning rate (section 6; the decay is from the released code).
 
         lr(epoch) = lr(0) * decay^epoch / shrink^falls
 
@@ -108,11 +108,12 @@ class AccuracySchedule(LRScheduler):
         super().__init__(optimizer)
 
     def get_lr(self) -> list[float | Tensor]:
+        """Return the learning rate of each group of parameters."""
         factor = self.decay ** (self.last_epoch // self.steps) / self.shrink**self.falls
         return [rate * factor for rate in self.base_lrs]
 
     def validated(self, accuracy: float) -> None:
-        """Record one epoch's validation accuracy; a fall takes effect at once."""
+        """Record an epoch's validation accuracy; if it fell, lower the learning rates at once."""
         self.falls += accuracy < self.previous
         self.previous = float(accuracy)
         for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
@@ -123,7 +124,7 @@ class AccuracyFalls(TrainerCallback):
     """Passes each epoch's accuracy to an `AccuracySchedule`, before the checkpoint is written."""
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        schedule = kwargs["lr_scheduler"]
-        schedule = getattr(schedule, "scheduler", schedule)  # accelerate may wrap it
+        scheduler = kwargs["lr_scheduler"]
+        schedule = getattr(scheduler, "scheduler", scheduler)  # accelerate may wrap it
         if float(state.epoch or 0).is_integer():
             schedule.validated(kwargs["metrics"]["eval_accuracy"])

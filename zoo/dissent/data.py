@@ -1,4 +1,4 @@
-"""Pairs of texts as ids: stored flat, padded only in batches."""
+"""Pairs of texts as token ids, padded only in batches, and the n-grams of pairs."""
 
 from __future__ import annotations
 
@@ -27,20 +27,21 @@ from zoo.labelled import Labelled
 from zoo.training.mapped import Part, Texts, bounds_of, joined, mapped, tokenized
 
 CHUNK = 10_000
+"""Pairs that are tokenised together."""
 VOCABULARY = "vocabulary.json"
 
-Row = tuple[list[np.ndarray], np.ndarray | None, int]
-"""The sequences of a pair, the segments of its tokens if any, and the label."""
+EncodedPair = tuple[list[np.ndarray], np.ndarray | None, int]
+"""The token sequences of a pair, the segment of each token if the model has any, and the label."""
 Sides = Literal[1, 2]
-"""The sequences of a pair: both texts as one, or each text separately."""
+"""The token sequences of a pair: 1 if both texts are one sequence, 2 if each is its own."""
 
 
 @dataclass
-class Pairs(Dataset[Row]):
-    """Row `i` has `sides` sequences of ids. `types` are the segments of the tokens.
+class EncodedPairs(Dataset[EncodedPair]):
+    """Pairs of texts as token ids: row `i` has `sides` sequences, one after another in `texts`.
 
-    `truncated` counts the sequences that were cut. `counted [vocabulary]` are the words that an
-    encoder of words does not leave out, where this is known.
+    `types` are the segments of the tokens, and `truncated` is the number of sequences that were
+    cut. `counted [vocabulary]`, if set, is true for the words that an encoder does not leave out.
     """
 
     texts: Texts
@@ -58,33 +59,34 @@ class Pairs(Dataset[Row]):
         tokenizer: PreTrainedTokenizerBase,
         sides: int,
         labels: np.ndarray | None,
-    ) -> Pairs:
-        """The pairs that `encode` made; without `labels` they have the label 0."""
-        texts, types = arrays["tokens"], arrays["types"] if len(arrays["types"]) else None
+    ) -> EncodedPairs:
+        """Return the pairs whose arrays `encode` returned; without `labels` each has label 0."""
+        texts = arrays["tokens"]
+        types = arrays["types"] if len(arrays["types"]) else None
         gold = np.zeros(len(texts) // sides, np.int64) if labels is None else labels
         return cls(texts, types, gold, tokenizer.pad_token_id, sides, int(arrays["cut"].sum()))
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, row: int) -> Row:
+    def __getitem__(self, row: int) -> EncodedPair:
         bounds = self.texts.bounds[row * self.sides : (row + 1) * self.sides + 1]
         types = None if self.types is None else self.types[bounds[0] : bounds[-1]]
         sequences = [self.texts.ids[a:b] for a, b in pairwise(bounds)]
         return sequences, types, int(self.labels[row])
 
     def lengths(self) -> np.ndarray:
-        """The tokens of the longest sequence of each row, for padding."""
+        """Return the number of tokens in the longest sequence of each row, `[rows]`."""
         return self.texts.lengths().reshape(-1, self.sides).max(axis=1)
 
-    def collate(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """`input_ids`, `attention_mask` (and `token_type_ids`), `padded` and `labels [batch]`.
+    def collate(self, rows: Sequence[EncodedPair]) -> dict[str, Any]:
+        """Return a batch of rows: the arguments of the model's `forward`, with `labels [batch]`.
 
-        Ids are `[batch, tokens]`, or `[batch, 2, tokens]` for separate texts. `packed [texts]` are
-        the words of each that count, if this is known. The rows may be of another split: only the
-        padding and the words that count are taken from this one.
+        `input_ids`, `attention_mask` and perhaps `token_type_ids` are `[batch, tokens]`, or
+        `[batch, 2, tokens]` for separate texts. `padded` is true if any padding was needed.
+        `packed [texts]` is the number of words of each text that count, if `counted` is set.
         """
-        sequences = [ids for own, *_ in rows for ids in own]
+        sequences = [ids for row_sequences, *_ in rows for ids in row_sequences]
         texts = Texts(np.concatenate(sequences), bounds_of([len(ids) for ids in sequences]))
         ids, real = texts.padded(self.pad_id)
         batch = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
@@ -92,56 +94,57 @@ class Pairs(Dataset[Row]):
             batch["token_type_ids"] = np.zeros_like(ids)
             batch["token_type_ids"][real] = np.concatenate([types for _, types, _ in rows])
         shape = (len(rows), self.sides, -1) if self.sides > 1 else (len(rows), -1)
-        shaped: dict[str, Any] = {
-            name: torch.from_numpy(v.reshape(shape)) for name, v in batch.items()
+        tensors: dict[str, Any] = {
+            name: torch.from_numpy(array.reshape(shape)) for name, array in batch.items()
         }
-        shaped |= {"padded": not real.all()}
+        tensors["padded"] = not real.all()
         if self.counted is not None:
-            shaped["packed"] = (self.counted[ids] & real).sum(1).clip(min=1)
-        return {**shaped, "labels": torch.tensor([label for *_, label in rows])}
+            tensors["packed"] = (self.counted[ids] & real).sum(1).clip(min=1)
+        return {**tensors, "labels": torch.tensor([label for *_, label in rows])}
 
 
 def encode(
     tokenizer: PreTrainedTokenizerBase, max_tokens: int, sides: Sides, rows: pa.RecordBatch
 ) -> Part:
-    """The ids of pairs in two columns of texts, at most `max_tokens` of each sequence.
+    """Tokenise pairs, two columns of texts, into sequences of at most `max_tokens` ids.
 
-    Of both texts as one, the longer loses its end.
+    If both texts are one sequence, the longer text is cut. Returns the arrays `tokens` (the
+    sequences), `types` (the segments) and `cut` (how many sequences were cut).
     """
-    one, two = (column.to_pylist() for column in rows.columns)
+    first, second = (column.to_pylist() for column in rows.columns)
     types: Iterable[Iterable[int]] = ()
     if sides == 2:
-        texts = list(chain.from_iterable(zip(one, two, strict=True)))
+        texts = list(chain.from_iterable(zip(first, second, strict=True)))
         whole = tokenizer(texts, verbose=False)["input_ids"]
         cut = sum(len(ids) > max_tokens for ids in whole)
         kept = [ids[:max_tokens] or [tokenizer.unk_token_id] for ids in whole]
     else:
-        made = tokenizer(one, two, truncation="longest_first", max_length=max_tokens)
-        cut = sum(bool(encoding.overflowing) for encoding in made.encodings)
-        kept, types = made["input_ids"], made.get("token_type_ids", ())
-        # Else what is saved of it would depend on the process that called it.
+        encoded = tokenizer(first, second, truncation="longest_first", max_length=max_tokens)
+        cut = sum(bool(encoding.overflowing) for encoding in encoded.encodings)
+        kept, types = encoded["input_ids"], encoded.get("token_type_ids", ())
+        # The tokenizer must not be saved with the truncation of this call.
         tokenizer.backend_tokenizer.no_truncation()
     segments = np.fromiter(chain.from_iterable(types), np.int8)
     return {"tokens": Texts.of(kept), "types": segments, "cut": np.array([cut])}
 
 
 def encode_pairs(
-    one: Sequence[str],
-    two: Sequence[str],
+    first: Sequence[str],
+    second: Sequence[str],
     tokenizer: PreTrainedTokenizerBase,
     max_tokens: int,
     labels: np.ndarray | None = None,
     *,
     sides: Sides = 1,
-) -> Pairs:
-    """Pairs in memory."""
-    if not len(one):
-        return Pairs(
+) -> EncodedPairs:
+    """Tokenise pairs of texts in memory; `labels [pairs]` are their labels."""
+    if not len(first):
+        return EncodedPairs(
             Texts.of([]), None, np.zeros(0, np.int64), tokenizer.pad_token_id, sides, truncated=0
         )
-    rows = pa.table({"one": list(one), "two": list(two)}).to_batches(CHUNK)
+    rows = pa.table({"first": list(first), "second": list(second)}).to_batches(CHUNK)
     parts = [encode(tokenizer, max_tokens, sides, part) for part in rows]
-    return Pairs.of(joined(parts), tokenizer, sides, labels)
+    return EncodedPairs.of(joined(parts), tokenizer, sides, labels)
 
 
 encode_texts = partial(encode_pairs, sides=2)
@@ -153,8 +156,8 @@ def mapped_pairs(
     tokenizer: PreTrainedTokenizerBase,
     max_tokens: int,
     sides: Sides,
-) -> dict[str, Pairs]:
-    """The pairs of each split, tokenised once in a run and mapped from the disk."""
+) -> dict[str, EncodedPairs]:
+    """Return the pairs of each split, tokenised once in a run and mapped from the disk."""
     chosen = recipe.model_dump(include={"classes", "validation_split", "test_split"})
     inputs = tokenizer.model_input_names
     folders = tokenized(
@@ -169,12 +172,12 @@ def mapped_pairs(
         rows=CHUNK,
     )
     return {
-        split: Pairs.of(mapped(folder), tokenizer, sides, data.gold(split))
+        split: EncodedPairs.of(mapped(folder), tokenizer, sides, data.gold(split))
         for split, folder in folders.items()
     }
 
 
-def _distinct(ngrams: tuple[str, ...]) -> tuple[str, ...]:
+def _check_distinct(ngrams: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(ngrams)) < len(ngrams):
         raise ValueError("one is there twice")
     return ngrams
@@ -182,16 +185,16 @@ def _distinct(ngrams: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class NgramVocabulary:
-    """The known n-grams of at most `longest` lower-case words and punctuation marks."""
+    """The n-grams that a model knows, of at most `longest` lower-case words and marks."""
 
     longest: Annotated[int, Field(ge=1, le=10)]
-    ngrams: Annotated[tuple[str, ...], AfterValidator(_distinct)]
+    ngrams: Annotated[tuple[str, ...], AfterValidator(_check_distinct)]
 
     @classmethod
     def fit(
         cls, texts: Iterable[str], longest: int, *, min_texts: int, limit: int
     ) -> NgramVocabulary:
-        """The `limit` most frequent n-grams that are in at least `min_texts` texts.
+        """Return the `limit` most frequent n-grams that are in at least `min_texts` texts.
 
         Raises `InputError` if there is none.
         """
@@ -205,13 +208,13 @@ class NgramVocabulary:
         return cls(longest, tuple(counter.get_feature_names_out().tolist()))
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write `vocabulary.json`."""
+        """Write the n-grams to `vocabulary.json` in a folder."""
         text = json.dumps(asdict(self), ensure_ascii=False)
         write_text(Path(folder) / VOCABULARY, text + "\n")
 
     @classmethod
     def from_pretrained(cls, folder: str | Path, config: Any = None) -> NgramVocabulary:
-        """Read it from a model folder or from the Hub, for the model of that `config`."""
+        """Read the n-grams of a model (folder or Hub id); they must fit its `config`, if given."""
         path = file_of(folder, VOCABULARY)
         if path is None:
             raise InputError(f"has no {VOCABULARY}", where=str(folder), hint="download it again")
@@ -223,24 +226,26 @@ class NgramVocabulary:
 
 
 def encode_ngrams(
-    one: Sequence[str],
-    two: Sequence[str],
+    first: Sequence[str],
+    second: Sequence[str],
     vocabulary: NgramVocabulary,
     max_tokens: int = 0,
     labels: np.ndarray | None = None,
-) -> Pairs:
-    """For each pair the distinct known n-grams of s1, then those of s2.
+) -> EncodedPairs:
+    """Return for each pair the known n-grams of its first text, then those of its second, as ids.
 
-    N-gram `i` is `i` in s1 and `len(ngrams) + i` in s2. `max_tokens` is ignored.
+    N-gram `i` has the id `i` in the first text and `len(ngrams) + i` in the second; each is listed
+    once. `max_tokens` is ignored.
     """
     counter = _counter(vocabulary.longest, vocabulary=vocabulary.ngrams)
-    features = hstack([counter.transform(one), counter.transform(two)], format="csr")
-    gold = np.zeros(len(one), np.int64) if labels is None else labels
+    features = hstack([counter.transform(first), counter.transform(second)], format="csr")
+    gold = np.zeros(len(first), np.int64) if labels is None else labels
     texts = Texts(features.indices, features.indptr)
-    return Pairs(texts, None, gold, pad_id=features.shape[1], sides=1, truncated=0)
+    return EncodedPairs(texts, None, gold, pad_id=features.shape[1], sides=1, truncated=0)
 
 
 def _counter(longest: int, **options: Any) -> Any:
+    """Return scikit-learn's counter of n-grams of words and punctuation marks."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     return CountVectorizer(ngram_range=(1, longest), token_pattern=r"\w+|[^\w\s]", **options)

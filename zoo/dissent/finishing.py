@@ -1,4 +1,4 @@
-"""The end of a training of a model that predicts the label of two texts."""
+"""The end of the training of a model that predicts the label of two texts."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def leave(
     batch_size: int = 256,
     splits: Sequence[str] = (),
 ) -> None:
-    """Evaluate the trained model; write it with its card and results.json.
+    """Evaluate the trained model, and write it with its card and results.json.
 
-    It is judged on the encoded rows of `splits`, the main one last. By default that is the test
-    split, or the validation split where the test split has no labels.
+    It is evaluated on the encoded rows of `splits`; the headline is that of the last. By default
+    this is the test split, or the validation split if the test split has no labels.
     """
     splits = splits or ["test" if "test" in rows else "validation"]
     metrics = {}
     for split in splits:
-        predicted = predict(model, rows[split], batch_size)
-        metrics[split] = report(rows[split].labels, predicted, data.labels, job.recipe.seed)
+        predictions = predict(model, rows[split], batch_size)
+        metrics[split] = report(rows[split].labels, predictions, data.labels, job.recipe.seed)
     main = splits[-1]
     figures = [f"{metrics[main][name]['value']:.3f}" for name in ("accuracy", "f1")]
     finish(

@@ -20,7 +20,7 @@ from zoo.modeling_discorpora import BackboneModel, BiLstmEncoder, SifEncoder, Wo
 
 
 class PairModel(ZooModel):
-    """A classifier of two sentences; subclasses differ in `logits`."""
+    """A classifier of two sentences; each subclass has its own `logits`."""
 
     main_input_name = "input_ids"
 
@@ -29,7 +29,7 @@ class PairModel(ZooModel):
         self.num_labels = label_count(config)
 
     def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
-        """The scores of the labels, `[batch, labels]`."""
+        """Return the scores of the labels for each pair, `[batch, labels]`."""
         raise NotImplementedError
 
     def forward(
@@ -39,10 +39,10 @@ class PairModel(ZooModel):
         labels: Tensor | None = None,
         **kwargs: Any,
     ) -> SequenceClassifierOutput:
-        """`logits [batch, labels]` of ids as the model's `encode_pairs` makes them.
+        """Return `logits [batch, labels]`, and with `labels [batch]` their mean cross-entropy.
 
-        With `labels [batch]`, also their mean cross-entropy. Batches say whether they are `padded`:
-        a GPU is waited for if a transformer is not told.
+        The ids are those that the model's `encode_pairs` returns. A batch may say whether it is
+        `padded`, so that a transformer need not wait for the GPU to know it.
         """
         logits = self.logits(input_ids, attention_mask, **kwargs)
         loss = None if labels is None else cross_entropy(logits.float(), labels)
@@ -50,21 +50,21 @@ class PairModel(ZooModel):
 
 
 def pair_features(s1: Tensor, s2: Tensor) -> Tensor:
-    """S of equation 2: `[batch, 5 * width]` from two `[batch, width]`."""
+    """Return S of equation 2, `[batch, 5 * width]`, for two sentence vectors `[batch, width]`."""
     return torch.cat([s1, s2, (s1 + s2) / 2, s1 - s2, s1 * s2], dim=1)
 
 
-def encoded_pairs(
+def encode_features(
     encoder: nn.Module, input_ids: Tensor, attention_mask: Tensor, **more: Any
 ) -> Tensor:
-    """S of the encoder's vectors of both sentences of `input_ids [batch, 2, tokens]`."""
+    """Encode the two sentences of `input_ids [batch, 2, tokens]`, and return S of equation 2."""
     vectors = encoder(input_ids.flatten(0, 1), attention_mask.flatten(0, 1), **more).pooler_output
     return pair_features(*vectors.unflatten(0, (-1, 2)).unbind(1))
 
 
 @strict
 class BiLstmConfig(PretrainedConfig):
-    """Sizes of the encoder and classifier. `hidden_size` is one direction's (2,048: 4,096)."""
+    """The sizes of the encoder and the classifier; `hidden_size` is that of one direction."""
 
     model_type = "discorpora-dissent-bilstm"
 
@@ -81,13 +81,13 @@ class BiLstmConfig(PretrainedConfig):
 
 
 class BiLstmModel(ZooModel, BiLstmEncoder):
-    """One sentence to one vector: word embeddings, BiLSTM, pooling over the real tokens."""
+    """Encodes a sentence as a vector: word embeddings, BiLSTM, pooling over the real tokens."""
 
     config_class = BiLstmConfig
 
 
 class BiLstmForMarkers(PairModel, WordModel):
-    """Two sentences to the marker that joined them (equations 1 and 2).
+    """Predicts the marker that joined two sentences (equations 1 and 2).
 
     S = [s1, s2, (s1 + s2) / 2, s1 - s2, s1 * s2]; logits = W2 (W1 S + b1) + b2. With three linear
     layers, the middle one has `projection_size`, as in the released code.
@@ -108,13 +108,13 @@ class BiLstmForMarkers(PairModel, WordModel):
 
     def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
         packed = kwargs.get("packed")
-        features = encoded_pairs(self.encoder, input_ids, attention_mask, packed=packed)
+        features = encode_features(self.encoder, input_ids, attention_mask, packed=packed)
         return self.classifier(self.middle(self.projection(features)))
 
 
 @strict
 class SifConfig(PretrainedConfig):
-    """Sizes of the table of word vectors."""
+    """The sizes of the table of word vectors."""
 
     model_type = "discorpora-dissent-sif"
 
@@ -124,13 +124,13 @@ class SifConfig(PretrainedConfig):
 
 
 class SifModel(ZooModel, SifEncoder):
-    """One sentence to one vector: the weighted mean of word vectors minus the common component."""
+    """Encodes a sentence as the weighted mean of its word vectors minus the common component."""
 
     config_class = SifConfig
 
 
 class SifForMarkers(PairModel):
-    """logits = W S + b, with S of equation 2 of the SIF vectors."""
+    """Computes logits = W S + b, where S is equation 2 for the SIF vectors of two sentences."""
 
     config_class = SifConfig
     base_model_prefix = "encoder"
@@ -144,12 +144,12 @@ class SifForMarkers(PairModel):
         self.post_init()
 
     def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
-        return self.classifier(encoded_pairs(self.encoder, input_ids, attention_mask))
+        return self.classifier(encode_features(self.encoder, input_ids, attention_mask))
 
 
 @strict
 class NgramConfig(PretrainedConfig):
-    """`features`: twice the number of n-grams; the id after the last one is padding."""
+    """`features` is twice the number of n-grams; the id after the last feature is padding."""
 
     model_type = "discorpora-dissent-ngram"
 
@@ -157,7 +157,7 @@ class NgramConfig(PretrainedConfig):
 
 
 class NgramForMarkers(PairModel):
-    """`logits = W x / |x| + b`, where x is 1 for each n-gram of the pair."""
+    """Computes `logits = W x / |x| + b`, where x is 1 for each n-gram of the pair, else 0."""
 
     config_class = NgramConfig
     encode_pairs = staticmethod(encode_ngrams)
@@ -174,6 +174,7 @@ class NgramForMarkers(PairModel):
             init.zeros_(parameter)
 
     def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
+        """Return the scores of the labels; `input_ids` are the ids of a pair's n-grams."""
         counts = attention_mask.sum(1, keepdim=True).clamp(min=1)
         shares = attention_mask.to(self.weight.dtype) / counts.sqrt()
         summed = embedding_bag(input_ids, self.weight, per_sample_weights=shares, mode="sum")
@@ -192,13 +193,13 @@ class PairTransformerConfig(BackboneConfig):
 
 
 class PairTransformerModel(ZooModel, BackboneModel):
-    """The encoder alone: what `AutoModel` loads from the folder of a fine-tuned model."""
+    """The encoder without the classifier, which `AutoModel` loads from a fine-tuned model."""
 
     config_class = PairTransformerConfig
 
 
 class PairTransformer(OverBackbone, PairModel):
-    """Two sentences, encoded together, to a label: `softmax(W dropout(h_first) + b)`.
+    """Predicts the label of two sentences encoded together: `softmax(W dropout(h_first) + b)`.
 
     The label is a marker, or, after fine-tuning on other data, an NLI label or a sense.
     """
@@ -216,8 +217,8 @@ class PairTransformer(OverBackbone, PairModel):
     def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
         types = {k: v for k, v in kwargs.items() if k == "token_type_ids" and v is not None}
         with padding_known(kwargs.get("padded")):
-            read = self.backbone(input_ids=input_ids, attention_mask=attention_mask, **types)
-        vectors = pooled(read.last_hidden_state, attention_mask, self.config.pooling)
+            outputs = self.backbone(input_ids=input_ids, attention_mask=attention_mask, **types)
+        vectors = pooled(outputs.last_hidden_state, attention_mask, self.config.pooling)
         return self.classifier(self.dropout(vectors))
 
 

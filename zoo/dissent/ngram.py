@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def train(recipe: Ngram, job: Job) -> None:
-    """Train into `job.folder`: data, model, objective (scikit-learn), evaluation, card."""
+    """Fit a regression on n-grams, and write the model, results and card to `job.folder`."""
     if not is_main_process():
         return
 

@@ -20,9 +20,9 @@ from zoo.texts import in_parts
 from zoo.training.job import RESULTS
 
 PRIORS = ("equal", "corpus")
-"""How frequent markers are before a pair is read: equally, or as in the training pairs."""
+"""The assumed frequencies of markers: all equal, or those of the training pairs."""
 SENTENCE_LIMIT = 100_000
-"""Most characters of a sentence: models read some hundred words of it."""
+"""The most characters of a sentence; models read only its first hundreds of words."""
 
 
 def predict(
@@ -31,7 +31,7 @@ def predict(
     batch_size: int = 64,
     prior: str = "equal",
 ) -> list[dict[str, float]]:
-    """The markers' probabilities of each pair `(s1, s2)`, the most probable marker first.
+    """Return for each pair `(s1, s2)` the probability of each marker, the most probable first.
 
     `model` is a folder, a Hub id, or a loaded `PairClassifier`. A model learns p(marker | pair)
     from a corpus, where some markers are much more frequent than others. The prior `equal` divides
@@ -49,33 +49,33 @@ def predictions(
     batch_size: int = 64,
     prior: str = "equal",
 ) -> Iterator[dict[str, float]]:
-    """As `predict`, in parts, for files that do not fit into memory."""
+    """Yield what `predict` returns, pair by pair, for files that do not fit into memory."""
     chosen("prior", prior, PRIORS)
-    loaded = model if isinstance(model, PairClassifier) else PairClassifier.load(model)
-    names = loaded.labels
-    weights = _weights(loaded) if prior == "equal" else np.ones(len(names))
+    classifier = model if isinstance(model, PairClassifier) else PairClassifier.load(model)
+    names = classifier.labels
+    weights = _prior_weights(classifier) if prior == "equal" else np.ones(len(names))
     for part in in_parts(pairs, lambda pair: len(pair[0]) + len(pair[1])):
-        weighted = loaded.probabilities(part, batch_size) * weights
+        weighted = classifier.probabilities(part, batch_size) * weights
         for row in weighted / weighted.sum(axis=1, keepdims=True):
             order = np.argsort(-row, kind="stable")
             yield {names[i]: float(row[i]) for i in order}
 
 
 class _Results(BaseModel):
-    """The training rows of each label, as the results of a training have them."""
+    """The number of training rows of each label, as a model's results.json has it."""
 
     train_labels: Mapping[str, Annotated[int, Field(ge=0)]] = Field(
         {}, validation_alias=AliasPath("data", "train_labels")
     )
 
 
-def _weights(classifier: PairClassifier) -> NDArray[np.float64]:
-    """1 / p(label) up to a factor, `[labels]`; 0 for a label without a training row."""
+def _prior_weights(classifier: PairClassifier) -> NDArray[np.float64]:
+    """Return weights `[labels]` in proportion to 1 / p(label); 0 for a label without rows."""
     results = file_of(classifier.folder, RESULTS)
-    known: Mapping[str, int] = {}
+    counts: Mapping[str, int] = {}
     if results:
-        known = read_record(_Results, results, "copy or download it again").train_labels
-    rows = np.array([known.get(name, -1) for name in classifier.labels], np.float64)
+        counts = read_record(_Results, results, "copy or download it again").train_labels
+    rows = np.array([counts.get(name, -1) for name in classifier.labels], np.float64)
     if (rows < 0).any() or not rows.any():
         raise InputError(
             f"no {RESULTS} says how many training pairs each marker had, which equal priors need",
@@ -87,11 +87,12 @@ def _weights(classifier: PairClassifier) -> NDArray[np.float64]:
 
 
 def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
-    """Pairs from a file: JSONL with `s1` and `s2`, or TSV with two columns (headers are left out).
+    """Yield the pairs of a file: JSONL with `s1` and `s2`, or TSV with two columns.
 
-    Raises `InputError` with the line of an invalid row, and for a file without a row.
+    A header of TSV is left out. Raises `InputError` with the line of an invalid row, and for a file
+    without a row.
     """
-    found = False
+    has_pairs = False
     is_json = path.name.lower().endswith((*JSON_LINES, ".json"))
     form = 'an object with "s1" and "s2"' if is_json else "two columns with a tab between"
     for where, row in json_rows(path) if is_json else _columns(path):
@@ -101,17 +102,17 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
         expected = form
         if [type(cell) for cell in cells] == [str, str]:
             if all(text.strip() and len(text) <= SENTENCE_LIMIT for text in cells):
-                found = True
+                has_pairs = True
                 yield cells[0], cells[1]
                 continue
             expected = f"two texts that are not empty, of {SENTENCE_LIMIT:,} characters at most"
         raise InputError("is not a pair of sentences", where=where, hint=f"expected {expected}")
-    if not found:
+    if not has_pairs:
         raise InputError("holds no pair", where=str(path), hint=f"expected {form} a line")
 
 
 def _columns(path: Path) -> Iterator[tuple[str, Any]]:
-    """The columns of each line that is neither blank nor a header, with its place."""
+    """Yield `FILE:LINE` and the columns of each line that is neither blank nor a header."""
     for number, line in enumerate(read_lines(path), 1):
         if isinstance(line, BadRecord):
             yield line.where, line

@@ -72,11 +72,12 @@ class Bilstm(StepRecipe, WordRecipe, ClassifierRecipe):
     """Leave out words without a vector in `vectors` (released code); else they get random ones."""
 
     @model_validator(mode="after")
-    def _embeddings_are_trained_or_given(self) -> Self:
+    def _check_embeddings(self) -> Self:
+        """Check that settings which need word vectors have them, and that no sentence is empty."""
         if not self.vectors and (self.drop_unknown or not self.train_embeddings):
-            asked = "drop_unknown = true" if self.train_embeddings else "train_embeddings = false"
+            setting = "drop_unknown = true" if self.train_embeddings else "train_embeddings = false"
             raise ConfigError(
-                f"{asked} needs word vectors",
+                f"{setting} needs word vectors",
                 hint="give --vectors glove.840B.300d.txt, or --train_embeddings true "
                 "--drop_unknown false",
             )
@@ -155,7 +156,7 @@ class Sif(LogisticRecipe, WordRecipe):
         train(self, job)
 
 
-def _none_or_two(classes: int) -> int:
+def _check_classes(classes: int) -> int:
     if classes != 0 and classes < 2:
         raise ValueError("give 0 for all, or at least 2 classes")
     return classes
@@ -197,7 +198,7 @@ class Transformer(BackboneRecipe, LabelledRecipe):
     """The split for validation while training."""
     test_split: str = "test"
     """The split for the final test."""
-    classes: Annotated[int, AfterValidator(_none_or_two)] = 0
+    classes: Annotated[int, AfterValidator(_check_classes)] = 0
     """Number of labels to keep, those with most training rows (0: all)."""
 
     def train(self, job: Job) -> None:

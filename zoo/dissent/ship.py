@@ -1,4 +1,4 @@
-"""The shipped marker predictor: its network, its folder in the package.
+"""Trains the marker predictor that is shipped in the package.
 
     python -m zoo.dissent.ship DATASET --backbone SCORER --output FOLDER
 
@@ -25,7 +25,7 @@ from torch.nn.functional import cross_entropy, dropout
 
 from zoo.backbones import load_backbone
 from zoo.commands import command, leave_shipped, log
-from zoo.compact import pack, pack_folder, unpacked
+from zoo.compact import pack, pack_folder, unpack
 from zoo.dissent.student import StudentConfig, StudentForMarkers
 from zoo.evaluate.classification import PairClassifier, batches_of, predict, report
 from zoo.labelled import load
@@ -33,20 +33,22 @@ from zoo.loading import load_tokenizer
 from zoo.modeling import save_model
 
 LAYERS = 2
+"""The layers of the encoder that are kept, from the lowest."""
 EPOCHS, BATCH, RATE, DECAY, DROPOUT = 10, 128, 5e-4, 1e-2, 0.5
 SEED = 27
 
 
 def train(model: StudentForMarkers, features: torch.Tensor, gold: torch.Tensor) -> None:
-    """Train the network on standardised features.
+    """Train the network on `features [rows, width]` and the labels `gold [rows]`.
 
-    By AdamW, with a learning rate that rises and falls once (Smith and Topin 2018).
+    The features are standardised. AdamW has a learning rate that rises and falls once (Smith and
+    Topin 2018).
     """
     model.mean.copy_(features.mean(0))
     model.spread.copy_(features.std(0).clamp(min=1e-3))
     features = (features - model.mean) / model.spread
-    learnt = [*model.projection.parameters(), *model.classifier.parameters()]
-    optimizer = torch.optim.AdamW(learnt, lr=RATE, weight_decay=DECAY)
+    parameters = [*model.projection.parameters(), *model.classifier.parameters()]
+    optimizer = torch.optim.AdamW(parameters, lr=RATE, weight_decay=DECAY)
     random = torch.Generator().manual_seed(SEED)
     steps = EPOCHS * -(-len(gold) // BATCH)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps)
@@ -65,13 +67,14 @@ def train(model: StudentForMarkers, features: torch.Tensor, gold: torch.Tensor) 
 
 
 def ship(options: argparse.Namespace) -> None:
+    """Train the predictor on a dataset, and write its folder with results and card."""
     data = load(str(options.dataset), options.config)
     tokenizer = load_tokenizer(options.backbone)
     # The lowest layers of the encoder and a new network
     backbone: Any = load_backbone(options.backbone, {})
     backbone.encoder.layer = backbone.encoder.layer[:LAYERS]
     backbone.config.num_hidden_layers = LAYERS
-    backbone.load_state_dict(unpacked(pack(backbone.state_dict())))  # as it will be stored
+    backbone.load_state_dict(unpack(pack(backbone.state_dict())))  # as it will be stored
     torch.manual_seed(SEED)
     model = StudentForMarkers(StudentConfig(backbone_config=backbone.config, **data.names))
     model.backbone = backbone
@@ -80,7 +83,7 @@ def ship(options: argparse.Namespace) -> None:
         split: model.encode_pairs(*data.texts(split), tokenizer, 512, labels=data.gold(split))
         for split in data.tables
     }
-    # The network's input `[rows, width]`, once; then the network alone is trained
+    # The network's input `[rows, width]` is computed once; then only the network is trained
     features = torch.empty(len(rows["train"]), model.projection.in_features)
     with torch.inference_mode():
         for numbers, batch in batches_of(rows["train"], BATCH, model.device):

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from corpora.rng import stream
-from zoo.dissent.data import Pairs, encode_texts
+from zoo.dissent.data import EncodedPairs, encode_texts
 from zoo.dissent.finishing import leave
 from zoo.dissent.modeling import SifConfig, SifForMarkers, SifModel, pair_features
 from zoo.labelled import load_for
@@ -29,11 +29,13 @@ BATCH = 1024
 WINDOW = 5
 """Size of the context window, in words on each side."""
 SMOOTHING = 0.75
+"""The exponent of the contexts' frequencies."""
 TOKENS_PER_PART = 2_000_000
+"""Tokens whose co-occurrences are counted at a time, which limits the memory."""
 
 
 def train(recipe: Sif, job: Job) -> None:
-    """Train into `job.folder`: data, model, objective (scikit-learn), evaluation, card."""
+    """Fit a regression on SIF vectors, and write the model, results and card to `job.folder`."""
     if not is_main_process():
         return
 
@@ -48,9 +50,9 @@ def train(recipe: Sif, job: Job) -> None:
     # Word vectors, `[vocabulary, size]`, zero for words without one
     words = len(tokenizer)
     if recipe.vectors:
-        ids, known = read_glove(Path(recipe.vectors), tokenizer.get_vocab())
-        vectors = np.zeros((words, known.shape[1]), np.float32)
-        vectors[ids] = known
+        ids, file_vectors = read_glove(Path(recipe.vectors), tokenizer.get_vocab())
+        vectors = np.zeros((words, file_vectors.shape[1]), np.float32)
+        vectors[ids] = file_vectors
         name = Path(recipe.vectors).name
         job.note(f"word vectors: {len(ids)} of {words} words are in {name}")
     else:
@@ -100,13 +102,13 @@ def train(recipe: Sif, job: Job) -> None:
 
 
 @torch.no_grad()
-def _vectors(encoder: SifModel, pairs: Pairs) -> Tensor:
-    """The vectors of both sentences of all rows, `[rows, 2, size]`."""
-    found = []
+def _vectors(encoder: SifModel, pairs: EncodedPairs) -> Tensor:
+    """Return the vectors of both sentences of all pairs, `[rows, 2, size]`."""
+    vectors = []
     for batch in DataLoader(pairs, BATCH, collate_fn=pairs.collate):
         ids, mask = batch["input_ids"].flatten(0, 1), batch["attention_mask"].flatten(0, 1)
-        found.append(encoder(ids, mask).pooler_output)
-    return torch.cat(found).unflatten(0, (-1, 2))
+        vectors.append(encoder(ids, mask).pooler_output)
+    return torch.cat(vectors).unflatten(0, (-1, 2))
 
 
 @torch.no_grad()
@@ -115,34 +117,35 @@ def _set(parameter: Tensor, values: np.ndarray) -> None:
 
 
 def pmi_vectors(texts: Texts, vocab_size: int, size: int, seed: int) -> np.ndarray:
-    """Vectors `[vocab_size, size]` of the words in sentences.
+    """Return vectors of the words in `texts`, `[vocab_size, size]`.
 
-    From positive PMI and a singular value decomposition (Levy, Goldberg and Dagan 2015, with their
-    smoothing of the contexts' distribution). A word without co-occurring words has a zero vector.
-    At most `vocab_size - 1` numbers are filled.
+    They come from positive PMI and a singular value decomposition (Levy, Goldberg and Dagan 2015,
+    with their smoothing of the contexts' distribution). A word without co-occurring words has a
+    zero vector. At most the first `vocab_size - 1` numbers of a vector are not zero.
     """
     # Counts of two words within `WINDOW` words of each other in a sentence; symmetric.
     tokens, sentence = texts.ids, np.repeat(np.arange(len(texts)), texts.lengths())
     shape = (vocab_size, vocab_size)
     total = csr_matrix(shape, dtype=np.float64)
     for start in range(0, len(tokens), TOKENS_PER_PART):
-        one = np.arange(start, min(start + TOKENS_PER_PART, len(tokens)))
+        places = np.arange(start, min(start + TOKENS_PER_PART, len(tokens)))
         for distance in range(1, WINDOW + 1):
-            one = one[one + distance < len(tokens)]
-            near = one[sentence[one] == sentence[one + distance]]
-            cells = tokens[near], tokens[near + distance]
-            total = total + csr_matrix((np.ones(len(near)), cells), shape=shape)
+            places = places[places + distance < len(tokens)]
+            same_sentence = sentence[places] == sentence[places + distance]
+            firsts = places[same_sentence]
+            cells = tokens[firsts], tokens[firsts + distance]
+            total = total + csr_matrix((np.ones(len(firsts)), cells), shape=shape)
     counts = total + total.T
 
-    # max(0, log p(w, c) / (p(w) p(c)^0.75)), the contexts' shares taken after smoothing.
+    # max(0, log p(w, c) / (p(w) p(c)^0.75)); the smoothed p(c)^0.75 are scaled to the sum 1.
     cells = counts.tocoo()
     words = np.asarray(counts.sum(1)).ravel()
     contexts = words**SMOOTHING
     contexts = contexts / max(contexts.sum(), 1e-12)
     pmi = np.log(cells.data / (words[cells.row] * contexts[cells.col]))
-    kept = pmi > 0
-    places = cells.row[kept], cells.col[kept]
-    weighted = csr_matrix((pmi[kept].astype(np.float32), places), shape=shape)
+    positive = pmi > 0
+    positive_cells = cells.row[positive], cells.col[positive]
+    weighted = csr_matrix((pmi[positive].astype(np.float32), positive_cells), shape=shape)
 
     rank = min(size, vocab_size - 1)
     random = int(stream(seed, "zoo.dissent.pmi").integers(2**31))

@@ -1,7 +1,7 @@
-"""A small predictor of markers: the lowest layers of an encoder, not trained, and a small network.
+"""A small predictor of markers: a small network on the lowest layers of an encoder, kept as it is.
 
-It reads what a sentence is about (the mean of its word pieces) and how it begins and ends, where
-pronouns, tenses and adverbs tell most of the relation. `zoo.dissent.ship` makes the shipped one.
+Its features are what a sentence is about (the mean of its word pieces), and how it begins and ends:
+there pronouns, tenses and adverbs tell most about the relation. `zoo.dissent.ship` trains it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from zoo.modeling import known_to_auto
 
 @strict
 class StudentConfig(BackboneConfig):
-    """The encoder's configuration, the word pieces read at either end, and the hidden units."""
+    """The encoder's configuration, the word pieces read at each end, and the hidden units."""
 
     model_type = "discorpora-dissent-student"
 
@@ -30,7 +30,9 @@ class StudentConfig(BackboneConfig):
 
 
 class StudentForMarkers(OverBackbone, PairModel):
-    """logits = W2 gelu(W1 (x - a) / s + b1) + b2, with x = [m1, m2, m1 - m2, m1 * m2, e1, e2].
+    """Predicts the marker between two sentences, by the vectors of their word pieces.
+
+        logits = W2 gelu(W1 (x - a) / s + b1) + b2, with x = [m1, m2, m1 - m2, m1 * m2, e1, e2]
 
     `m` is the mean of a sentence's word pieces, `e` its first and last ones (0 where it is short),
     `a` and `s` are means and standard deviations over the training pairs.
@@ -52,26 +54,26 @@ class StudentForMarkers(OverBackbone, PairModel):
         self.post_init()
 
     def features(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """x, `[batch, width]`, of `input_ids [batch, 2, tokens]`."""
+        """Return the features x, `[batch, width]`, of `input_ids [batch, 2, tokens]`."""
         ids, mask = input_ids.flatten(0, 1), attention_mask.flatten(0, 1)
         states = self.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
         words = states[:, 1:]  # without [CLS]; [SEP] and padding are left out below
         count = (mask.sum(1) - 2).clamp(min=1)[:, None]
         place = torch.arange(words.size(1), device=ids.device)
         mean = (words * (place < count)[..., None]).sum(1) / count
-        # The places of the first and the last words; those that a short sentence lacks give 0.
+        # The places of the first and the last word pieces; those that a sentence lacks are 0.
         first = torch.arange(self.config.first_words, device=ids.device).expand(len(ids), -1)
         last = count - 1 - torch.arange(self.config.last_words, device=ids.device)
         ends = torch.cat([first, last], dim=1)
-        there = (ends >= 0) & (ends < count)
+        inside = (ends >= 0) & (ends < count)
         ends = ends.clamp(0, words.size(1) - 1)[..., None].expand(-1, -1, words.size(2))
-        edges = (words.gather(1, ends) * there[..., None]).flatten(1)
-        (m1, m2), (e1, e2) = (each.unflatten(0, (-1, 2)).unbind(1) for each in (mean, edges))
+        edges = (words.gather(1, ends) * inside[..., None]).flatten(1)
+        (m1, m2), (e1, e2) = (part.unflatten(0, (-1, 2)).unbind(1) for part in (mean, edges))
         return torch.cat([m1, m2, m1 - m2, m1 * m2, e1, e2], dim=1)
 
     def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
-        read = (self.features(input_ids, attention_mask) - self.mean) / self.spread
-        return self.classifier(nn.functional.gelu(self.projection(read)))
+        features = (self.features(input_ids, attention_mask) - self.mean) / self.spread
+        return self.classifier(nn.functional.gelu(self.projection(features)))
 
 
 known_to_auto(StudentConfig, classifier=StudentForMarkers)

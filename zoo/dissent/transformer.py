@@ -1,7 +1,7 @@
 """Recipe: a pretrained encoder fine-tuned on pairs of texts (Nie et al. 2019, section 3.2).
 
-On DisSent's markers, on NLI as in the paper's comparison (table 7), or on the PDTB tasks of its
-section 6; the backbone may be a model of one of the others (base, DisSent, PDTB).
+The labels are DisSent's markers, NLI's as in the paper's comparison (table 7), or those of the PDTB
+tasks of its section 6. The backbone may be a model that was trained on one of the others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def train(recipe: Transformer, job: Job) -> None:
-    """Train into `job.folder`: data, model, objective and Trainer, evaluation, card."""
+    """Fine-tune an encoder, and write the model with its results and its card to `job.folder`."""
     # Data
     data = load_for(
         recipe,

@@ -27,21 +27,21 @@ from corpora.outside import parsed, record_of
 from corpora.store.atomic import replacing
 from zoo.backbones import load_backbone, max_positions, tokenizer_of
 
-SHAPES, SUFFIXES, FEATURE_WIDTH = 64, 4096, 32
-ARC, REL = 400, 128  # width of the vectors that score arcs, and labels
-MAX_PIECES = 512
-PIECES_A_WORD = 12
-NEVER = -1e4
-RECORD = "teacher"
-ROOTS = 3  # likeliest roots that are tried
-LEAST_HEADS = 8  # likeliest heads of a word that are tried; an eighth of a long sentence
+SHAPES, SUFFIXES, FEATURE_WIDTH = 64, 4096, 32  # numbers of classes, and the width of their vectors
+ARC, REL = 400, 128  # widths of the vectors that score arcs and labels
+MAX_PIECES = 512  # of a sentence
+PIECES_A_WORD = 12  # at most; the rest of a longer word is cut
+NEVER = -1e4  # the score of an arc from padding
+RECORD = "teacher"  # the key of the teacher's record in its file
+ROOTS = 3  # the most probable roots, which are tried
+LEAST_HEADS = 8  # the most probable heads of a word, which are tried; an eighth in a long sentence
 
 
 @dataclass(frozen=True)
 class Tree:
-    """The heads (-1 for the root), labels and XPOS of a sentence, and how sure the teacher is.
+    """A parsed sentence: the head of each word (-1 for the root), its label and its XPOS.
 
-    `confidence` is the geometric mean of the probabilities of the arcs and of their labels.
+    `confidence` is the geometric mean, over words, of the probability of the arc and its label.
     """
 
     heads: tuple[int, ...]
@@ -50,8 +50,8 @@ class Tree:
     confidence: float
 
 
-class Encoded(NamedTuple):
-    """A sentence: its pieces with the special ones, and of each word its first piece and form."""
+class EncodedSentence(NamedTuple):
+    """The ids of a sentence's pieces, and each word's first piece, shape and suffix."""
 
     ids: list[int]
     first: list[int]
@@ -60,7 +60,7 @@ class Encoded(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Padded tensors of some sentences; `first` is the place of each word's first piece."""
+    """Encoded sentences as padded tensors; `first` is the place of each word's first piece."""
 
     ids: Tensor  # [sentences, pieces]
     first: Tensor  # [sentences, words]
@@ -70,35 +70,35 @@ class Batch(NamedTuple):
 
     @property
     def words(self) -> Tensor:
-        """True at real words, `[sentences, words]`: before the first stands a special piece."""
+        """True at real words, `[sentences, words]`; padding has 0, the place of a special piece."""
         return self.first > 0
 
 
 class Scores(NamedTuple):
-    """What the model says of a batch; places count from the root, which is 0."""
+    """The model's scores of a batch. Place 0 is the root, place `i` the `i`-th word."""
 
     arcs: Tensor  # [sentences, words, places]
-    heads: Tensor  # [sentences, places, width]: a place as the head of a label
-    dependents: Tensor  # [sentences, words, width]
+    heads: Tensor  # [sentences, places, width]: vectors of heads, which score labels
+    dependents: Tensor  # [sentences, words, width]: vectors of dependents, which score labels
     tags: Tensor  # [sentences, words, tags]
 
 
 class Biaffine(nn.Module):
-    """x^T U y with a bias on both sides, for `classes` matrices U."""
+    """Scores vectors by x^T U y, with a bias on both sides, for each of `classes` matrices U."""
 
     def __init__(self, width: int, classes: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(classes, width + 1, width + 1))
 
     def forward(self, left: Tensor, right: Tensor, equation: str) -> Tensor:
-        """`equation` joins left [b, n, x], the weights [c, x, y] and right [b, m or n, y]."""
+        """Return scores of pairs of left `[b, n, x]` and right `[b, m, y]` by `torch.einsum`."""
         left = nn.functional.pad(left, (0, 1), value=1.0)
         right = nn.functional.pad(right, (0, 1), value=1.0)
         return torch.einsum(equation, left, self.weight.to(left.dtype), right).float()
 
 
 class Teacher(nn.Module):
-    """Scores of arcs, of labels and of tags for the words of a batch."""
+    """A parser that scores the arcs, labels and tags of the words of a batch."""
 
     def __init__(self, encoder: Any, deprels: Sequence[str], xpos: Sequence[str]) -> None:
         super().__init__()
@@ -122,6 +122,7 @@ class Teacher(nn.Module):
         self.dropout = nn.Dropout(0.2)
 
     def forward(self, batch: Batch) -> Scores:
+        """Return the scores of a batch; labels are scored later, by `label_scores`."""
         layers = self.encoder(
             input_ids=batch.ids, attention_mask=batch.mask, output_hidden_states=True
         ).hidden_states
@@ -134,32 +135,32 @@ class Teacher(nn.Module):
         places = torch.cat([root, words], dim=1)
         left, right = self.heads["arc_dep"](words), self.heads["arc_head"](places)
         arcs = self.arc(left, right, "bnx,cxy,bmy->bcnm")[:, 0]
-        seen = nn.functional.pad(batch.words, (1, 0), value=True).unsqueeze(1)
+        real = nn.functional.pad(batch.words, (1, 0), value=True).unsqueeze(1)
         return Scores(
-            arcs=arcs.masked_fill(~seen, NEVER),
+            arcs=arcs.masked_fill(~real, NEVER),
             heads=self.heads["rel_head"](places),
             dependents=self.heads["rel_dep"](words),
             tags=self.tag(words).float(),
         )
 
     def label_scores(self, scores: Scores, heads: Tensor) -> Tensor:
-        """Scores [sentences, words, labels] of each word's labels under `heads`, its places."""
+        """Return label scores `[sentences, words, labels]` if `heads` are the words' heads."""
         index = heads.unsqueeze(-1).expand(-1, -1, scores.heads.shape[-1])
-        chosen = scores.heads.gather(1, index)
-        return self.rel(scores.dependents, chosen, "bnx,cxy,bny->bnc")
+        head_vectors = scores.heads.gather(1, index)
+        return self.rel(scores.dependents, head_vectors, "bnx,cxy,bny->bnc")
 
 
 def shape_of(form: str) -> int:
-    """A class of how a form is written: case of its first and other letters, digits, marks."""
+    """Return the number of a form's shape: the case of its letters, and its digits and marks."""
     first, rest = form[:1], form[1:]
-    kind = 0 if first.islower() else 1 if first.isupper() else 2 if first.isdigit() else 3
-    other = 0 if not rest else 1 if rest.islower() else 2 if rest.isupper() else 3
+    first_class = 0 if first.islower() else 1 if first.isupper() else 2 if first.isdigit() else 3
+    rest_class = 0 if not rest else 1 if rest.islower() else 2 if rest.isupper() else 3
     digit, mark = any(c.isdigit() for c in rest), any(c in "-.'" for c in rest)
-    return kind * 16 + other * 4 + 2 * digit + mark
+    return first_class * 16 + rest_class * 4 + 2 * digit + mark
 
 
 def suffix_of(form: str) -> int:
-    """The last three letters, hashed (FNV-1a), the same in every process."""
+    """Return a hash (FNV-1a) of a form's last three letters, the same in every process."""
     value = 2166136261
     for code in form[-3:].encode():
         value = (value ^ code) * 16777619 & 0xFFFFFFFF
@@ -168,35 +169,37 @@ def suffix_of(form: str) -> int:
 
 @dataclass(frozen=True)
 class Encoding:
-    """Sentences as tensors, with the tokenizer of the encoder; `limit` is its longest input."""
+    """Encodes sentences as tensors by the encoder's tokenizer; `limit` is its longest input."""
 
     tokenizer: Any
     limit: int
 
-    def encode(self, sentences: Sequence[Sequence[str]]) -> dict[int, Encoded]:
-        """The sentences by number, without those that are empty or beyond the limit.
+    def encode(self, sentences: Sequence[Sequence[str]]) -> dict[int, EncodedSentence]:
+        """Return the encoded sentences by number, without those that are empty or too long.
 
-        An empty word becomes the unknown piece.
+        `sentences` are lists of word forms. A form without pieces becomes the unknown piece.
         """
         flat = [form for forms in sentences for form in forms]
         unknown = [self.tokenizer.unk_token_id]
         ids = self.tokenizer(flat, add_special_tokens=False)["input_ids"] if flat else []
         words = iter([row[:PIECES_A_WORD] or unknown for row in ids])
         start, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
-        made = {}
+        encoded_sentences = {}
         for number, forms in enumerate(sentences):
             pieces = list(islice(words, len(forms)))
-            encoded = Encoded(
+            encoded = EncodedSentence(
                 ids=[start, *chain.from_iterable(pieces), end],
                 first=list(accumulate(map(len, pieces[:-1]), initial=1)),
                 shapes=list(map(shape_of, forms)),
                 suffixes=list(map(suffix_of, forms)),
             )
             if forms and len(encoded.ids) <= self.limit:
-                made[number] = encoded
-        return made
+                encoded_sentences[number] = encoded
+        return encoded_sentences
 
-    def batch(self, sentences: Sequence[Encoded]) -> Batch:
+    def batch(self, sentences: Sequence[EncodedSentence]) -> Batch:
+        """Return encoded sentences as one batch of padded tensors."""
+
         def padded(rows: Iterable[Sequence[int]], value: int = 0) -> Tensor:
             return pad_sequence([torch.tensor(row) for row in rows], True, value)
 
@@ -211,9 +214,9 @@ class Encoding:
 
 
 def by_length(lengths: Mapping[int, int], most: int, order: Sequence[int] = ()) -> list[list[int]]:
-    """The keys of `lengths` in batches of at most `most` padded places; by length, or in `order`.
+    """Return the keys of `lengths` in batches of at most `most` tokens with padding.
 
-    An `order` must be nearly sorted by length, or the padding grows.
+    The keys are sorted by length, or in `order`, which should be nearly sorted to avoid padding.
     """
     batches: list[list[int]] = []
     longest = 0
@@ -234,44 +237,45 @@ def parse(
     places: int = 4000,
     bf16: bool = True,
 ) -> list[Tree | None]:
-    """A tree of each sentence's forms; None where it is longer than the encoder takes."""
+    """Return each sentence's tree, None if it is too long; batches have at most `places` pieces."""
     model.eval()
     is_root = np.array([name == "root" for name in model.deprels])
     trees: list[Tree | None] = [None] * len(sentences)
     encoded = encoding.encode(sentences)
-    for chosen in by_length({i: len(each.ids) - 2 for i, each in encoded.items()}, places):
-        batch = encoding.batch([encoded[i] for i in chosen])
+    lengths = {i: len(sentence.ids) - 2 for i, sentence in encoded.items()}
+    for numbers in by_length(lengths, places):
+        batch = encoding.batch([encoded[i] for i in numbers])
         with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
             scores = model(batch)
             arcs = scores.arcs.log_softmax(-1).numpy()
             heads = np.zeros(batch.words.shape, np.int64)
-            for row, i in enumerate(chosen):
+            for row, i in enumerate(numbers):
                 count = len(sentences[i])
                 heads[row, :count] = best_tree(arcs[row, :count, : count + 1])
             labels = model.label_scores(scores, torch.from_numpy(heads)).log_softmax(-1).numpy()
-        # The label `root` goes with the arc from the root, and with no other.
+        # Only an arc from the root has the label `root`.
         allowed = np.where((heads == 0)[..., None], is_root, ~is_root)
-        chosen_labels = np.where(allowed, labels, -np.inf).argmax(-1)
+        best_labels = np.where(allowed, labels, -np.inf).argmax(-1)
         tags = scores.tags.argmax(-1).numpy()
-        for row, i in enumerate(chosen):
+        for row, i in enumerate(numbers):
             words = np.arange(len(sentences[i]))
-            head, label = heads[row, words], chosen_labels[row, words]
-            sure = arcs[row, words, head] + labels[row, words, label]
+            head, label = heads[row, words], best_labels[row, words]
+            log_probabilities = arcs[row, words, head] + labels[row, words, label]
             trees[i] = Tree(
                 heads=tuple((head - 1).tolist()),
                 deprels=tuple(model.deprels[number] for number in label),
                 xpos=tuple(model.xpos[tag] for tag in tags[row, words]),
-                confidence=float(np.exp(sure.mean())),
+                confidence=float(np.exp(log_probabilities.mean())),
             )
     return trees
 
 
 def best_tree(scores: np.ndarray) -> np.ndarray:
-    """Heads (places, 0 the root) of the best tree with one root.
+    """Return the head of each word in the best tree with one root, `[words]`; 0 is the root.
 
-    `scores` are log-probabilities [words, words + 1], place 0 the root. Each word's best head where
-    these form such a tree, which is nearly always; else the best of the maximum spanning
-    arborescences under the likeliest roots.
+    `scores [words, words + 1]` are log-probabilities of heads. If each word's best head makes a
+    tree, as is nearly always so, that is the tree; else the best of the maximum spanning
+    arborescences under the most probable roots.
     """
     best = scores.argmax(1)
     if (best == 0).sum() == 1 and is_tree(best):
@@ -281,7 +285,7 @@ def best_tree(scores: np.ndarray) -> np.ndarray:
         graph = networkx.DiGraph()
         graph.add_nodes_from(range(1, count + 1))
         for word in (word for word in range(count) if word != root):
-            # The root heads every word if need be, so that there is always a tree.
+            # The root may be the head of every word, so that there is always a tree.
             likely = np.argsort(-scores[word, 1:])[: max(LEAST_HEADS, count // 8)]
             for head in {root, *likely.tolist()} - {word}:
                 graph.add_edge(head + 1, word + 1, weight=float(scores[word, head + 1]))
@@ -296,22 +300,22 @@ def best_tree(scores: np.ndarray) -> np.ndarray:
 
 
 def is_tree(heads: np.ndarray) -> bool:
-    """Whether every word reaches place 0."""
+    """Return True if every word reaches the root, place 0, by its heads."""
     ancestors = np.concatenate([[0], heads])
-    for _ in range(len(heads).bit_length()):
+    for _ in range(len(heads).bit_length()):  # each round doubles the distance
         ancestors = ancestors[ancestors]
     return not ancestors.any()
 
 
 def make(backbone: str, deprels: Sequence[str], xpos: Sequence[str]) -> tuple[Teacher, Encoding]:
-    """An untrained teacher of these labels; `ConfigError` if the encoder cannot be loaded."""
+    """Return an untrained teacher and its encoding; raises `ConfigError` for a bad encoder."""
     encoder = load_backbone(backbone, {})
     limit = min(max_positions(encoder.config) or MAX_PIECES, MAX_PIECES)
     return Teacher(encoder, deprels, xpos), Encoding(tokenizer_of(backbone), limit)
 
 
 class Record(BaseModel):
-    """What a teacher's file says of it."""
+    """The metadata of a teacher's file: its encoder and its labels."""
 
     backbone: str
     deprels: list[str]
@@ -319,7 +323,7 @@ class Record(BaseModel):
 
 
 def save(model: Teacher, backbone: str, output: Path) -> None:
-    """Weights, labels and the encoder's name as one safetensors file, by one rename."""
+    """Write a teacher's weights, labels and encoder's name to one safetensors file."""
     weights = {name: value.contiguous() for name, value in model.state_dict().items()}
     record = {"backbone": backbone, "deprels": model.deprels, "xpos": model.xpos}
     with replacing(output) as path:
@@ -327,9 +331,9 @@ def save(model: Teacher, backbone: str, output: Path) -> None:
 
 
 def load(file: Path) -> tuple[Teacher, Encoding]:
-    """What `save` wrote; the encoder is looked up under its name for its tokenizer and shape.
+    """Load the teacher that `save` wrote, with the tokenizer of the encoder that it names.
 
-    Raises `InputError` for a file that is none of it.
+    Raises `InputError` for a file of another kind.
     """
     hint = "make one: python -m zoo.parser.teacher"
     try:
@@ -338,6 +342,6 @@ def load(file: Path) -> tuple[Teacher, Encoding]:
         names = record_of(Record, record, str(file), hint)
         model, encoding = make(names.backbone, names.deprels, names.xpos)
         model.load_state_dict(load_file(file))
-    except (SafetensorError, KeyError, RuntimeError) as error:  # the last: of other weights
+    except (SafetensorError, KeyError, RuntimeError) as error:  # RuntimeError: other weights
         raise InputError("holds no teacher", where=str(file), hint=hint) from error
     return model, encoding

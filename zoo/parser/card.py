@@ -2,7 +2,7 @@
 
     python -m zoo.parser.card --pipeline OUTPUT --dev EWT.conllu --dev GUM_FOLDER [--loader M:F]
 
-`OUTPUT` is what `zoo.parser.train` left; `scores.json` and `CARD.md` are added to it.
+`OUTPUT` is the folder that `zoo.parser.train` wrote; `scores.json` and `CARD.md` are added to it.
 """
 
 import argparse
@@ -22,9 +22,9 @@ TEMPLATE = Path(__file__).with_name("card.md")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure scores, CPU seconds to load and bytes on disk; write them, and the card.
+    """Measure a pipeline's scores, CPU seconds to load and bytes on disk; write them and the card.
 
-    The sets are called `EWT dev` for `en_ewt-ud-dev.conllu`, `GUM dev` for the folder `en_gum`.
+    A set is named by its path: `EWT dev` for `en_ewt-ud-dev.conllu`, `GUM dev` for `en_gum`.
     """
     training = read_json(options.pipeline / "training.json")
     load, folder = loader(options.loader), options.pipeline / NAME
@@ -43,12 +43,12 @@ def run(options: argparse.Namespace) -> None:
     }
     write_json(options.pipeline / "scores.json", scores)
     sets = scores["sets"]
-    of_scores, of_labels = tables(sets)
+    score_table, label_table = tables(sets)
     values = {
         "note": "",
         **training,
-        "scores": of_scores,
-        "labels": of_labels,
+        "scores": score_table,
+        "labels": label_table,
         "megabytes": f"{scores['bytes'] / 1e6:.1f}",
         "load_seconds": scores["load_seconds"],
         "speed": ", ".join(f"{s['tokens_per_second']:,} ({name})" for name, s in sets.items()),

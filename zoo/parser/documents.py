@@ -16,7 +16,7 @@ CURLY = {"'": "’", '"': "“", "``": "“", "''": "”", "--": "—", "...": "
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """How sentences become documents: at most `sentences` and `words` each, a share varied."""
+    """The size of documents in sentences and words, and the share of them that is varied."""
 
     sentences: int = 3
     words: int = 80
@@ -26,7 +26,7 @@ class Grouping:
 def group(
     sentences: Sequence[Sentence], grouping: Grouping, rng: np.random.Generator
 ) -> Iterator[list[Sentence]]:
-    """Consecutive sentences of one document in groups whose wished size is drawn uniformly.
+    """Yield neighbouring sentences of a document in groups, whose size is drawn uniformly.
 
     Short groups train fast (the parser steps through a batch in lockstep); groups of more than one
     sentence teach it where sentences start.
@@ -51,15 +51,15 @@ def group(
 def to_doc(
     vocab: Vocab, sentences: Sequence[Sentence], *, trees: bool = True, starts: bool = True
 ) -> Doc:
-    """One `Doc` of the gold tokens, with their tags and trees and the sentence starts if asked."""
+    """Return a `Doc` of gold tokens, with tags and trees and with sentence starts if asked."""
     annotation: dict[str, Any] = {}
     if starts:
         annotation["sent_starts"] = [i == 0 for s in sentences for i in range(len(s))]
     if trees:
         heads: list[int] = []
         for sentence in sentences:
-            at = len(heads)
-            heads.extend(at + (i if head < 0 else head) for i, head in enumerate(sentence.heads))
+            start = len(heads)
+            heads.extend(start + (i if head < 0 else head) for i, head in enumerate(sentence.heads))
         annotation |= {
             "heads": heads,
             "tags": [tag for sentence in sentences for tag in sentence.xpos],
@@ -77,7 +77,7 @@ def to_doc(
 def examples(
     vocab: Vocab, sentences: Sequence[Sentence], grouping: Grouping, rng: np.random.Generator
 ) -> Iterator[Example]:
-    """One epoch's examples in treebank order, regrouped and a share of them varied by `rng`."""
+    """Yield the examples of an epoch in the treebank's order, grouped and varied by `rng`."""
     for members in group(sentences, grouping, rng):
         if rng.random() < grouping.augment:
             change = (lower_case, typographic, without_final_punctuation)[int(rng.integers(3))]
@@ -86,18 +86,18 @@ def examples(
 
 
 def batches(items: Sequence[Example], words: int, rng: np.random.Generator) -> list[list[Example]]:
-    """Batches of about `words` words, of documents of like length, in random order.
+    """Return batches of about `words` words, of documents of similar length, in random order.
 
-    Equal lengths keep the whole batch busy in the parser's lockstep until its end.
+    The parser steps through a batch in lockstep, so that equal lengths waste no time.
     """
     jitter = rng.random(len(items))
     order = sorted(range(len(items)), key=lambda i: (len(items[i].reference), jitter[i]))
-    filled: list[list[Example]] = [[]]
+    by_length: list[list[Example]] = [[]]
     for i in order:
-        if sum(len(item.reference) for item in filled[-1]) >= words:
-            filled.append([])
-        filled[-1].append(items[i])
-    return [filled[i] for i in rng.permutation(len(filled))]
+        if sum(len(item.reference) for item in by_length[-1]) >= words:
+            by_length.append([])
+        by_length[-1].append(items[i])
+    return [by_length[i] for i in rng.permutation(len(by_length))]
 
 
 def lower_case(sentence: Sentence) -> Sentence:
@@ -105,20 +105,20 @@ def lower_case(sentence: Sentence) -> Sentence:
 
 
 def typographic(sentence: Sentence) -> Sentence:
-    """Curly quotes and apostrophes, dashes and ellipses; quotes open and close in turn."""
+    """Return the sentence with curly quotes and apostrophes, dashes and ellipsis characters."""
     forms = []
-    opened = False
+    in_quotes = False
     for form in sentence.forms:
         if form == '"':
-            forms.append("”" if opened else "“")
-            opened = not opened
+            forms.append("”" if in_quotes else "“")
+            in_quotes = not in_quotes
         else:
             forms.append(CURLY.get(form, form.replace("'", "’")))
     return replace(sentence, forms=tuple(forms))
 
 
 def without_final_punctuation(sentence: Sentence) -> Sentence:
-    """The sentence less its last token if that is a punctuation mark that heads nothing."""
+    """Return the sentence without its last token if that is punctuation without dependents."""
     last = len(sentence) - 1
     if last < 1 or sentence.deprels[last] != "punct" or last in sentence.heads:
         return sentence

@@ -1,4 +1,4 @@
-"""Score a pipeline on treebank documents: gold tokens, own sentences, raw paragraphs, speed.
+"""Score a pipeline on treebank documents, from gold tokens and from raw text, and its speed.
 
 python -m zoo.parser.evaluate PIPELINE CONLLU... [--loader MODULE:FUNCTION] [--json OUT]
 """
@@ -32,11 +32,11 @@ WAYS = {
     "raw_paragraphs": "raw paragraph text (own tokens and sentences)",
 }
 Fact = tuple[Any, ...]
-"""A measure, and what must be equal for it: character spans, heads by their spans, labels."""
+"""A measure, and what must be equal in gold and prediction: character spans, heads, labels."""
 
 
 def facts_of(doc: Doc) -> set[Fact]:
-    """The facts of a document; the head of a root is None, and blanks are no words."""
+    """Return the facts of a document; a root has the head None, and blanks are no words."""
     facts: set[Fact] = {("sentences", sent.start_char, sent.end_char) for sent in doc.sents}
     spans = [(token.idx, token.idx + len(token)) for token in doc]
     for token, span in zip(doc, spans, strict=True):
@@ -50,15 +50,16 @@ def facts_of(doc: Doc) -> set[Fact]:
 
 
 def score(
-    nlp: Language, units: Sequence[Sequence[Sentence]], given: Iterable[Any]
+    nlp: Language, units: Sequence[Sequence[Sentence]], inputs: Iterable[Any]
 ) -> dict[str, Any]:
-    """F1 of each measure and of the arcs of each label, in percent with one decimal.
+    """Return the F1 of each measure and of the arcs of each label, in percent with one decimal.
 
-    Over units (documents or paragraphs) of sentences, `given` to `nlp` in some form.
+    `units` are the gold sentences of documents or paragraphs, `inputs` the texts or `Doc`s of the
+    same units, which `nlp` parses.
     """
-    counts: Counter[str] = Counter()  # of gold and predicted facts together
+    counts: Counter[str] = Counter()  # gold and predicted facts together
     shared: Counter[str] = Counter()
-    for sentences, doc in zip(units, nlp.pipe(given), strict=True):
+    for sentences, doc in zip(units, nlp.pipe(inputs), strict=True):
         gold, predicted = facts_of(to_doc(nlp.vocab, sentences)), facts_of(doc)
         counts.update(fact[0] for fact in [*gold, *predicted])
         shared.update(fact[0] for fact in gold & predicted)
@@ -70,20 +71,20 @@ def score(
 def score_gold(
     nlp: Language, sentences: Sequence[Sentence], *, own_sentences: bool
 ) -> dict[str, Any]:
-    """`score` on gold tokens of documents, the sentence starts gold or the pipeline's own."""
+    """Return the scores on gold tokens of documents, with gold sentences or predicted ones."""
     units = [list(unit) for _, unit in groupby(sentences, key=lambda s: s.document)]
     docs = [to_doc(nlp.vocab, unit, trees=False, starts=not own_sentences) for unit in units]
     return score(nlp, units, docs)
 
 
 def evaluate(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Any]:
-    """All scores of one set of documents, F1s in percent.
+    """Return all scores of one set of documents, F1s in percent, and the speed.
 
-    Raw paragraphs are parsed from their text, so with the pipeline's own tokens and sentences;
-    the speed is the best of three such runs, in tokens a second of CPU time.
+    Raw paragraphs are parsed from their text, with predicted tokens and sentences. The speed is the
+    best of three such runs, in tokens a second of CPU time.
     """
-    keyed = groupby(sentences, key=lambda s: (s.document, s.paragraph))
-    paragraphs = [list(unit) for _, unit in keyed]
+    by_paragraph = groupby(sentences, key=lambda s: (s.document, s.paragraph))
+    paragraphs = [list(unit) for _, unit in by_paragraph]
     texts = [to_doc(nlp.vocab, unit, trees=False).text for unit in paragraphs]
     scores = {
         "sentences": len(sentences),
@@ -101,10 +102,9 @@ def evaluate(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Any]:
 
 
 def baseline_las(train: Sequence[Sentence], dev: Sequence[Sentence]) -> float:
-    """LAS in percent on `dev` when the gold XPOS of a word decides its arc.
+    """Return the LAS in percent on `dev` of a baseline that a trained parser must clearly exceed.
 
-    Each word takes the commonest arc (distance to the head, label) of its XPOS in `train`: what
-    a trained parser has to beat clearly.
+    Each word gets the most frequent arc (distance to the head, label) of its gold XPOS in `train`.
     """
 
     def tagged_arcs(sentences: Sequence[Sentence]) -> Iterable[tuple[str, tuple[int, str]]]:
@@ -116,37 +116,37 @@ def baseline_las(train: Sequence[Sentence], dev: Sequence[Sentence]) -> float:
     votes: dict[str, Counter[tuple[int, str]]] = defaultdict(Counter)
     for tag, arc in tagged_arcs(train):
         votes[tag][arc] += 1
-    guess = {tag: counter.most_common(1)[0][0] for tag, counter in votes.items()}
-    hits = [guess.get(tag) == arc for tag, arc in tagged_arcs(dev)]
+    best_arcs = {tag: counter.most_common(1)[0][0] for tag, counter in votes.items()}
+    hits = [best_arcs.get(tag) == arc for tag, arc in tagged_arcs(dev)]
     return 100.0 * sum(hits) / len(hits)
 
 
 def loader(name: str) -> Callable[..., Language]:
-    """The function `MODULE:FUNCTION` that opens a pipeline folder."""
+    """Return the function `MODULE:FUNCTION`, which opens a pipeline's folder."""
     try:
-        found = resolve_name(name)
-        if callable(found):
-            return found
+        function = resolve_name(name)
+        if callable(function):
+            return function
         raise ValueError("it is not a function")
     except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(f"no loader {name!r}: give MODULE:FUNCTION ({error})") from error
 
 
 def tables(sets: Mapping[str, dict[str, Any]]) -> tuple[str, str]:
-    """Markdown tables of what `evaluate` returned for some sets: their scores, their labels."""
+    """Return two Markdown tables, of scores and of labels, for results of `evaluate` by set."""
     scores = [["documents", "input", "LAS", "UAS", "UPOS", "XPOS", "sentences", "words"]]
     labels = [["label", *(f"{name}, {way.partition('_')[0]}" for name in sets for way in WAYS)]]
-    for name, of_set in sets.items():
-        for way, words in WAYS.items():
-            scores.append([name, words, *(f"{of_set[way][key]:.1f}" for key in MEASURES)])
+    for name, result in sets.items():
+        for way, description in WAYS.items():
+            scores.append([name, description, *(f"{result[way][key]:.1f}" for key in MEASURES)])
     for label in LABELS:
-        cells = [of_set[way]["labels"][label] for of_set in sets.values() for way in WAYS]
+        cells = [result[way]["labels"][label] for result in sets.values() for way in WAYS]
         labels.append([f"`{label}`", *(f"{cell:.1f}" for cell in cells)])
     return "\n".join(markdown(scores)), "\n".join(markdown(labels))
 
 
-def named(paths: Sequence[Path]) -> dict[str, Path]:
-    """Each path by its stem, or by the whole of it where several share one."""
+def names_of(paths: Sequence[Path]) -> dict[str, Path]:
+    """Return the paths by their stems, or by the whole paths where several have the same stem."""
     stems = Counter(path.stem for path in paths)
     return {path.stem if stems[path.stem] == 1 else str(path): path for path in paths}
 
@@ -161,15 +161,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> None:
+    """Score the pipeline on each path, and print the tables."""
     set_current_ops(NumpyOps(use_blis=False))
     nlp = loader(options.loader)(options.pipeline)
-    paths = named(options.conllu)
+    paths = names_of(options.conllu)
     sets = {name: sentences_of(treebank_files([path], "dev")) for name, path in paths.items()}
     scores = {name: evaluate(nlp, sentences) for name, sentences in sets.items()}
     for table in tables(scores):
         sys.stdout.write(f"{table}\n\n")
-    for name, found in scores.items():
-        sys.stdout.write(f"{name}: {found['words']} words, {found['tokens_per_second']} tokens/s\n")
+    for name, result in scores.items():
+        speed = f"{result['words']} words, {result['tokens_per_second']} tokens/s"
+        sys.stdout.write(f"{name}: {speed}\n")
     if options.json:
         write_text(options.json, json.dumps(scores, indent=2) + "\n")
 

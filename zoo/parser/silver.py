@@ -2,9 +2,9 @@
 
     python -m zoo.parser.silver TEACHER --source SPEC WORDS [--source SPEC WORDS ...] --output FILE
 
-Each source (`corpora.readers`) gives about WORDS words (0: all) in blocks of neighbouring
-sentences spread evenly over it, each sentence once. Those that the teacher is least sure of are
-left out (`--keep`).
+About WORDS words (0: all) of each source (`corpora.readers`) are taken, in blocks of neighbouring
+sentences spread evenly over it, each sentence once. The sentences of which the teacher is least
+sure are left out (`--keep`).
 """
 
 import argparse
@@ -29,15 +29,15 @@ from zoo.parser.biaffine import Encoding, Teacher, load, parse
 from zoo.parser.evaluate import loader
 from zoo.parser.treebank import sentences_of, treebank_files
 
-SHORTEST, LONGEST = 3, 80  # words: headings and lists apart, and what a tree is worth learning from
+SHORTEST, LONGEST = 3, 80  # words of a sentence: shorter ones are headings and lists
 QUOTES = {"``": '"', "''": '"'}
-CHUNK, BLOCK = 512, 8  # blocks parsed at a time, sentences of a block
+CHUNK, BLOCK = 512, 8  # blocks that are parsed together, and sentences of a block
 
 
 def blocks_of(spec: str, words: int) -> list[list[str]]:
-    """The sentences of a source in blocks of neighbours, each sentence once; split by rule.
+    """Return the sentences of a source in blocks of neighbours, each sentence once.
 
-    About `words` blank-separated words, in blocks at even distances; all for 0.
+    If `words` is not 0, blocks at even distances are returned, of about so many words.
     """
     seen: set[str] = set()
     blocks: list[list[str]] = []
@@ -63,6 +63,7 @@ def blocks_of(spec: str, words: int) -> list[list[str]]:
 
 
 def key_of(forms: Sequence[str]) -> str:
+    """Return a sentence in lower case without blanks, to recognise it in another tokenisation."""
     return "".join(forms).lower()
 
 
@@ -73,10 +74,10 @@ def annotate(
     keep: float,
     excluded: set[str],
 ) -> Iterator[list[str]]:
-    """The CoNLL-U rows of each block, which is a document; a sentence ends with a blank one.
+    """Yield the CoNLL-U rows of each block, which is a document; a blank row ends a sentence.
 
-    Of every `CHUNK` blocks the share `keep` of sentences that the teacher is surest of, less those
-    `excluded`.
+    In every `CHUNK` blocks the share `keep` of sentences is kept of which the teacher is most
+    confident, without those whose `key_of` is in `excluded`.
     """
     for start in range(0, len(blocks), CHUNK):
         chunk = blocks[start : start + CHUNK]
@@ -86,8 +87,8 @@ def annotate(
             for text in block
         ]
         trees = parse(*teacher, forms)
-        sure = [tree.confidence for tree in trees if tree] or [0.0]
-        floor = float(np.quantile(sure, 1.0 - keep))
+        confidences = [tree.confidence for tree in trees if tree] or [0.0]
+        floor = float(np.quantile(confidences, 1.0 - keep))
         pairs = iter(zip(forms, trees, strict=True))
         for block in chunk:
             rows = []
@@ -102,8 +103,8 @@ def annotate(
 
 
 def run(options: argparse.Namespace) -> None:
-    """All sources, one after the other; `options.output` appears by one rename at the end."""
-    # A parser that learnt the silver trees of a dev treebank's sentences would have seen them.
+    """Parse all sources, and write their trees to `options.output` by one rename at the end."""
+    # A parser must not learn from sentences of the treebank on which it is scored.
     dev = sentences_of(treebank_files(options.exclude, "dev"))
     excluded = {key_of(sentence.forms) for sentence in dev}
     for spec, words in options.source:

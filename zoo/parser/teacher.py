@@ -3,8 +3,8 @@
     python -m zoo.parser.teacher --treebank DIR [--treebank DIR ...] --dev FILE \\
         --backbone PATH|ID --output FILE
 
-It is far too slow to ship; `zoo.parser.silver` lets it parse running text. With MiniLM: 25 minutes
-of two cores.
+It is too slow to ship; `zoo.parser.silver` parses running text with it. With MiniLM the training
+takes 25 minutes of two cores.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from zoo.training.data import evenly
 
 
 def loss_of(model: Teacher, batch: Batch, sentences: Sequence[Sentence]) -> Tensor:
-    """Cross entropies of arcs, of labels at the gold heads, and of tags, summed."""
-    relation = {name: i for i, name in enumerate(model.deprels)}
-    tags = {name: i for i, name in enumerate(model.xpos)}
+    """Return the loss: cross entropies of arcs, of labels at the gold heads, and half of tags'."""
+    label_number = {name: i for i, name in enumerate(model.deprels)}
+    tag_number = {name: i for i, name in enumerate(model.xpos)}
     heads, labels, xpos = (torch.full(batch.words.shape, -100) for _ in range(3))
     for i, sentence in enumerate(sentences):
         count = len(sentence)
         heads[i, :count] = torch.tensor(sentence.heads) + 1
-        labels[i, :count] = torch.tensor([relation[name] for name in sentence.deprels])
-        xpos[i, :count] = torch.tensor([tags[name] for name in sentence.xpos])
+        labels[i, :count] = torch.tensor([label_number[name] for name in sentence.deprels])
+        xpos[i, :count] = torch.tensor([tag_number[name] for name in sentence.xpos])
     scores = model(batch)
     label_scores = model.label_scores(scores, heads.clamp(min=0))
     entropy = nn.functional.cross_entropy
@@ -53,7 +53,7 @@ def loss_of(model: Teacher, batch: Batch, sentences: Sequence[Sentence]) -> Tens
 def attachment(
     model: Teacher, encoding: Encoding, sentences: Sequence[Sentence]
 ) -> tuple[float, float]:
-    """LAS and UAS in percent on gold tokens and sentences, punctuation included."""
+    """Return LAS and UAS in percent on gold tokens and sentences, with punctuation."""
     right = labelled = 0
     trees = parse(model, encoding, [sentence.forms for sentence in sentences])
     for sentence, tree in zip(sentences, trees, strict=True):
@@ -67,7 +67,7 @@ def attachment(
 
 
 def run(options: argparse.Namespace) -> None:
-    """The whole recipe; `options.output` appears by one rename at its end."""
+    """Train a teacher on treebanks, and write it to `options.output` at the end."""
     # Data and model
     torch.manual_seed(options.seed)
     sentences = sentences_of(treebank_files(options.treebank, "train"))
@@ -80,10 +80,10 @@ def run(options: argparse.Namespace) -> None:
     model, encoding = make(options.backbone, deprels, xpos)
     log.info("%d sentences, %d words", len(sentences), sum(map(len, sentences)))
 
-    # AdamW with two learning rates, a short warm-up and a linear way to 0
+    # AdamW with two learning rates, which warm up shortly and then fall linearly to 0
     rng = np.random.default_rng(options.seed)
     encoded = encoding.encode([sentence.forms for sentence in sentences])
-    lengths = {i: len(each.ids) - 2 for i, each in encoded.items()}
+    lengths = {i: len(sentence.ids) - 2 for i, sentence in encoded.items()}
     steps = options.epochs * len(by_length(lengths, options.batch_places))
     heads = [p for name, p in model.named_parameters() if not name.startswith("encoder.")]
     groups = [
@@ -91,11 +91,11 @@ def run(options: argparse.Namespace) -> None:
         {"params": heads, "lr": options.head_rate},
     ]
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01, betas=(0.9, 0.98))
-    warm = max(1, steps // 10)
+    warm_up = max(1, steps // 10)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
-        # Epochs differ by a few batches from the first, so the last steps may lie beyond `steps`.
-        lambda step: max(0.0, min((step + 1) / warm, (steps - step) / max(1, steps - warm))),
+        # Epochs differ by a few batches, so there may be more than `steps` steps.
+        lambda step: max(0.0, min((step + 1) / warm_up, (steps - step) / max(1, steps - warm_up))),
     )
     step, words, start = 0, 0, time.perf_counter()
     for epoch in range(options.epochs):

@@ -1,4 +1,4 @@
-"""Fits spaCy's English tokenizer to the words of a treebank: patterns, then cases it learns."""
+"""Adapts spaCy's English tokenizer to a treebank's words: by patterns, then by learnt cases."""
 
 import re
 from collections import Counter, defaultdict
@@ -13,6 +13,7 @@ from spacy.util import compile_infix_regex, compile_prefix_regex, compile_suffix
 from zoo.parser.treebank import Sentence
 
 Pieces = tuple[str, ...]
+"""The tokens into which a string between blanks is split."""
 
 # UD keeps a bound prefix and its word together (non-lexical) and splits other hyphenated words.
 BOUND = "anti co counter cross e ex inter mid mini multi non post pre pro re semi sub ultra"
@@ -51,13 +52,15 @@ WHOLE = [
 ]
 # special cases that harm more than they help
 SPOILERS = ["):", "(=", ");", "Id", "id", "Wed", "wed"]
+# `("Hello!")` without its outer quotes and brackets
 OUTER = re.compile(r"""^["'“‘(\[<]*(.*?)["'”’)\],;:!?>]*$""", re.DOTALL)
+# `wanna`, `and/or`, `Ft.`
 LETTERS = re.compile(r"[A-Za-z]+(?:[.'’/&-][A-Za-z]*)*")
 MIN_DOCUMENTS = 3
 
 
 def adapt_tokenizer(nlp: Language, train: Sequence[Sentence]) -> None:
-    """Change the tokenizer of `nlp` in place, after the gold tokens of `train`."""
+    """Change the tokenizer of `nlp` so that it splits text into the gold tokens of `train`."""
     tokenizer: Any = nlp.tokenizer
     defaults: Any = nlp.Defaults
     # spaCy's pattern for a hyphen between letters is the one that lists the dashes.
@@ -67,9 +70,9 @@ def adapt_tokenizer(nlp: Language, train: Sequence[Sentence]) -> None:
     tokenizer.infix_finditer = compile_infix_regex([*INFIXES, *infixes]).finditer
     tokenizer.token_match = re.compile("|".join(f"^{pattern}$" for pattern in WHOLE)).match
     rules, tokenizer.rules = tokenizer.rules, {}
-    # Without the special cases that the patterns give anyway: spaCy caches no string with one in
-    # it. Without NORM ("n't" to "not"), a feature of the parser: a form would have another norm in
-    # raw text than among the treebank's words.
+    # Special cases are left out if the patterns give the same tokens, since spaCy does not cache
+    # strings with special cases. NORM ("n't" to "not") is left out too: it is a feature of the
+    # parser, and a form would have another norm in raw text than in the treebank.
     tokenizer.rules = {
         text: [{ORTH: token[ORTH]} for token in tokens]
         for text, tokens in rules.items()
@@ -77,7 +80,7 @@ def adapt_tokenizer(nlp: Language, train: Sequence[Sentence]) -> None:
         and [token[ORTH] for token in tokens] != [token.text for token in tokenizer(text)]
     }
 
-    # Strings that most documents split otherwise than the tokenizer (and|/|or, Ft., wan|na)
+    # Strings that most documents split in another way than the tokenizer (and|/|or, Ft., wan|na)
     votes: dict[str, Counter[Pieces]] = defaultdict(Counter)
     for _, members in groupby(train, key=lambda sentence: sentence.document):
         for text, pieces in set(_chunks(members)):
@@ -85,15 +88,15 @@ def adapt_tokenizer(nlp: Language, train: Sequence[Sentence]) -> None:
     cases: dict[str, Pieces] = {}
     for text, counter in votes.items():
         pieces, count = counter.most_common(1)[0]
-        wanted = count >= MIN_DOCUMENTS and 2 * count > counter.total()
-        if wanted and pieces != tuple(token.text for token in tokenizer(text)):
+        is_usual = count >= MIN_DOCUMENTS and 2 * count > counter.total()
+        if is_usual and pieces != tuple(token.text for token in tokenizer(text)):
             cases[text] = pieces
     for text, pieces in sorted(cases.items()):
         tokenizer.add_special_case(text, [{ORTH: piece} for piece in pieces])
 
 
 def _chunks(sentences: Iterable[Sentence]) -> Iterator[tuple[str, Pieces]]:
-    """Each stretch between blanks less its outer quotes and brackets, with its gold tokens."""
+    """Yield each string between blanks, without outer quotes and brackets, with its gold tokens."""
     pieces: list[str] = []
     for sentence in sentences:
         for form, space in zip(sentence.forms, sentence.spaces, strict=True):

@@ -1,4 +1,4 @@
-"""Train the compact parser: data, model, optimizer, loop, selection, one folder at the end.
+"""Train the compact parser from treebanks, and write its folder at the end.
 
     python -m zoo.parser.train --treebank DIR [--treebank FILE ...] --output DIR [--quick]
 
@@ -33,17 +33,17 @@ from zoo.parser.treebank import Sentence, sentences_of, treebank_files
 
 CONFIG = Path(__file__).with_name("config.cfg")
 QUICK_WORDS, QUICK_STEPS = 100_000, 250
-QUICK_MARGIN = 15.0  # LAS points above the baseline: a broken recipe stays far below
+QUICK_MARGIN = 15.0  # LAS points above the baseline, which a broken recipe does not reach
 STAGES = ("training", "regularisation", "finishing")
 NAME = "en_ud_compact"
 META = {"name": "ud_compact", "version": "1.1.1", "license": "CC-BY-SA-4.0"}
-MIN_COUNT = 3
+MIN_COUNT = 3  # tokens of a key in the table of UPOS
 
 
 def run(options: argparse.Namespace) -> None:
-    """The whole recipe; `options.output` appears by one rename when all is in it.
+    """Train the pipeline, and write the folder `options.output` by one rename at the end.
 
-    That is `en_ud_compact/`, `documents.txt` and `training.json`.
+    It has the pipeline in `en_ud_compact/`, `documents.txt` and `training.json`.
     """
     logging.getLogger("spacy").setLevel(logging.WARNING)
     known = dict_to_dot(load_config(CONFIG))
@@ -56,8 +56,8 @@ def run(options: argparse.Namespace) -> None:
     train, silver = sentences_of(files), sentences_of(options.silver)
     # The first treebank in UD's layout is EWT: its dev split selects the checkpoint.
     layout = "*-ud-dev.conllu"
-    ud = [file for path in options.treebank for file in sorted(path.rglob(layout))]
-    dev = sentences_of(treebank_files(options.dev, "dev") if options.dev else ud[:1])
+    ud_dev = [file for path in options.treebank for file in sorted(path.rglob(layout))]
+    dev = sentences_of(treebank_files(options.dev, "dev") if options.dev else ud_dev[:1])
     if not dev:
         raise FileNotFoundError(f"no {layout} beneath --treebank: name the file with --dev")
     changes = dict(options.set)
@@ -88,17 +88,17 @@ def run(options: argparse.Namespace) -> None:
         settings = {**config["recipe"], **config[name]}
         optimizer = registry.resolve({"optimizer": settings["optimizer"]})["optimizer"]
         weights = nlp.to_bytes(exclude=["vocab"])
-        start, seen = time.perf_counter(), 0
+        start, words_seen = time.perf_counter(), 0
         steps = range(1, settings["max_steps"] + 1)
         for step, batch in zip(steps, stream(nlp, train, silver, settings, rng), strict=False):
             nlp.update(batch, sgd=optimizer, drop=settings["dropout"])
             optimizer.step_schedules()
-            seen += sum(map(len, batch))
+            words_seen += sum(map(len, batch))
             if step % settings["eval_frequency"] and step < settings["max_steps"]:
                 continue
-            found = score_gold(nlp, dev, own_sentences=False)
-            scores = {key: found[key] for key in ("uas", "las", "xpos")}
-            rate = seen / (time.perf_counter() - start)
+            dev_scores = score_gold(nlp, dev, own_sentences=False)
+            scores = {key: dev_scores[key] for key in ("uas", "las", "xpos")}
+            rate = words_seen / (time.perf_counter() - start)
             log.info("%s %d: %s, %.0f words/s", name, step, scores, rate)
             if scores["las"] > best["las"]:
                 best = {"stage": name, "step": step, **scores}
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> None:
     if options.quick and best["las"] < baseline + QUICK_MARGIN:
         raise DiscorporaError(f"LAS {best['las']} is not {QUICK_MARGIN} above {baseline:.1f}")
 
-    # The folder, with what made it
+    # The folder, with a record of the training
     hashed = [*files, *options.silver]
     record = {
         "seed": options.seed,
@@ -119,7 +119,7 @@ def run(options: argparse.Namespace) -> None:
         "words": words,
         "selected": best,
     }
-    # Beside the pipeline stands its UPOS table; of its strings only those that loading needs.
+    # The folder also has a table of UPOS, and of the strings only those that loading needs.
     upos = learn_upos(train)
     nlp.meta.update(META)
     labels = {label for name in ("tagger", "parser") for label in nlp.pipe_labels[name]}
@@ -130,7 +130,7 @@ def run(options: argparse.Namespace) -> None:
         folder = Path(temporary) / output.name
         folder.mkdir()
         nlp.to_disk(folder / NAME)
-        # Hashed embeddings need no word list; what the tokenizer needs it adds itself.
+        # Hashed embeddings need no word list, and the tokenizer adds the strings that it needs.
         write_json(folder / NAME / "vocab/strings.json", sorted(names | {"ROOT", "root", "dep"}))
         write_json(folder / NAME / "upos.json", upos)
         documents = dict.fromkeys(sentence.document for sentence in train)
@@ -146,10 +146,10 @@ def stream(
     settings: dict[str, Any],
     rng: np.random.Generator,
 ) -> Iterator[list[Example]]:
-    """Batches without end; their size in words grows with every batch up to its maximum.
+    """Yield batches without end; their size in words grows with every batch up to a maximum.
 
-    Each epoch has all of `train`, and `settings["silver"]` times as many words of `silver`: its
-    next part, so that every silver tree is seen before the first comes again.
+    Each epoch has all of `train`, and the next part of `silver`, of `settings["silver"]` times as
+    many words, so that every silver tree is used before the first is repeated.
     """
     grouping = Grouping(settings["group_sentences"], settings["group_words"], settings["augment"])
     parts = silver_parts(silver, settings["silver"] * sum(map(len, train)), rng)
@@ -165,9 +165,9 @@ def stream(
 def silver_parts(
     silver: Sequence[Sentence], words: float, rng: np.random.Generator
 ) -> Iterator[list[Sentence]]:
-    """Parts of `words` words in random order, without end; empty ones where there is nothing.
+    """Yield parts of `words` words without end, of documents in random order, or empty parts.
 
-    Documents stay whole: neighbours are what teaches where a sentence starts.
+    Documents stay whole, since their sentences teach where a sentence starts.
     """
     blocks = [list(members) for _, members in groupby(silver, key=lambda s: s.document)]
     part: list[Sentence] = []
@@ -183,10 +183,10 @@ def silver_parts(
 
 
 def learn_upos(sentences: Iterable[Sentence]) -> dict[str, str]:
-    """The majority UPOS of each key `xpos`, `xpos deprel`, `xpos deprel form`.
+    """Return the most frequent UPOS of each key `xpos`, `xpos deprel` or `xpos deprel form`.
 
-    The longest key that the table has decides, so a longer key is kept only where it changes the
-    answer of the shorter one, and only with at least `MIN_COUNT` tokens.
+    The longest key of a word that is in the table decides. So a longer key is kept only if its UPOS
+    differs from that of the shorter one, and only with at least `MIN_COUNT` tokens.
     """
     votes: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for sentence in sentences:
@@ -205,17 +205,17 @@ def learn_upos(sentences: Iterable[Sentence]) -> dict[str, str]:
 
 
 def first_words(sentences: Sequence[Sentence], words: int) -> list[Sentence]:
-    """Sentences of whole documents from the start until there are `words` words."""
-    chosen: list[Sentence] = []
+    """Return the sentences of the first documents, as many as are needed for `words` words."""
+    first: list[Sentence] = []
     for _, document in groupby(sentences, key=lambda s: s.document):
-        if sum(map(len, chosen)) >= words:
+        if sum(map(len, first)) >= words:
             break
-        chosen += document
-    return chosen
+        first += document
+    return first
 
 
-def change(text: str) -> tuple[str, float | int]:
-    """`section.key=number` as an override of the configuration."""
+def parse_change(text: str) -> tuple[str, float | int]:
+    """Return the key and the number of `section.key=number`, which changes the configuration."""
     key, _, value = text.partition("=")
     return key, int(value) if value.lstrip("-").isdigit() else float(value)
 
@@ -227,7 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--silver", type=Path, action="append", default=[], help="CoNLL-U of zoo.parser.silver")
     add("--dev", type=Path, action="append", help="documents that select the checkpoint")
     add("--output", type=Path, required=True, help="the new folder")
-    add("--set", type=change, action="append", default=[], metavar="SECTION.KEY=NUMBER")
+    add("--set", type=parse_change, action="append", default=[], metavar="SECTION.KEY=NUMBER")
     add("--quick", action="store_true", help="prove the recipe in a minute on a part of the data")
     add("--seed", type=int, default=0)
     return command(run, parser, arguments)

@@ -15,10 +15,11 @@ SPLITS = ("train", "dev", "test")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One tree as parallel columns over its syntactic words.
+    """A tree as parallel columns over its syntactic words.
 
-    `heads` are indices into the sentence, the root's is -1; `spaces` says whether a blank follows;
-    `paragraph` counts from 0 within `document`. A column that the file leaves out ("_") is "".
+    `heads` are indices into the sentence, -1 for the root. `spaces` is true if a blank follows the
+    word. `paragraph` is the paragraph's number in `document`, from 0. A value that the file leaves
+    out ("_") is "".
     """
 
     document: str
@@ -35,32 +36,33 @@ class Sentence:
 
 
 def treebank_files(paths: Sequence[Path], split: str) -> list[Path]:
-    """The CoNLL-U files of `split` (`train` or `dev`): each path itself, or those beneath it.
+    """Return the CoNLL-U files of a split (`train` or `dev`); a path may be a file or a folder.
 
-    Beneath a folder a file belongs to the split that its own folder is called, as in GUM
-    (`train/GUM_bio_holt.conllu`), or else to that in its name, as in UD (`en_ewt-ud-train.conllu`).
+    A file in `paths` is taken as it is. In a folder, a file belongs to the split that its parent
+    folder is named after, as in GUM (`train/GUM_bio_holt.conllu`), or else to the split in its own
+    name, as in UD (`en_ewt-ud-train.conllu`). Raises `FileNotFoundError` for a path without files.
     """
-    chosen: list[Path] = []
+    files: list[Path] = []
     for path in paths:
-        there = [path] if path.is_file() else sorted(path.rglob("*.conllu"))
-        of_split = [file for file in there if path.is_file() or _split_of(file) == split]
+        candidates = [path] if path.is_file() else sorted(path.rglob("*.conllu"))
+        of_split = [file for file in candidates if path.is_file() or _split_of(file) == split]
         if not of_split:
             raise FileNotFoundError(
-                f"no treebank at {path}: none of its {len(there)} .conllu files belongs to the "
-                f"split {split!r} (by its name or its folder's name); give the files themselves"
+                f"no treebank at {path}: none of its {len(candidates)} .conllu files belongs to "
+                f"the split {split!r} (by its name or its folder's name); give the files themselves"
             )
-        chosen += of_split
-    return chosen
+        files += of_split
+    return files
 
 
 def _split_of(file: Path) -> str:
-    """The split that a file's folder says, or else a part of its name; "" if neither says one."""
+    """Return the split in the name of a file's folder, else in its own name; "" if in neither."""
     names = (file.parent.name, *re.split(r"[-_.]", file.stem))
     return next((name for name in names if name in SPLITS), "")
 
 
 def sentences_of(files: Iterable[Path]) -> list[Sentence]:
-    """All sentences of `files`. Raises `InputError` for a bad row and for a file without a tree."""
+    """Return the sentences of CoNLL-U files. Raises `InputError` for a bad or a treeless file."""
     sentences = []
     for document in chain.from_iterable(open_source(f"conllu:{file}") for file in files):
         tokens = document.tokens or Tokens()

@@ -1,8 +1,8 @@
-"""Checkpoints that are whole or do not count.
+"""Checkpoints that count only if they are complete.
 
-The Trainer writes the files of a checkpoint one after another, under the final name. A run
-killed meanwhile leaves a folder that looks like a checkpoint; so each whole one is sealed by a
-last file that lists the others with their sizes.
+The Trainer writes the files of a checkpoint one after another, under the final name. A run killed
+meanwhile leaves a folder that looks like a checkpoint. So each complete one is sealed by a last
+file that lists the others with their sizes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SEAL = "sealed.json"
 
 
 def seal(folder: Path) -> None:
-    """Declare the checkpoint `folder` whole, once its files have reached the disk."""
+    """Flush the files of a checkpoint folder to the disk, then write the seal that lists them."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != SEAL)
     for path in files:
         with path.open("rb") as file:
@@ -35,26 +35,26 @@ def seal(folder: Path) -> None:
 
 
 def is_sealed(folder: Path) -> bool:
-    """Whether every file that the seal lists is there with the size that it lists."""
+    """Return True if the folder has a seal and every file in it with the size that it lists."""
     try:
-        listed = json.loads((folder / SEAL).read_text(encoding="utf-8"))
-        return all((folder / name).stat().st_size == size for name, size in listed.items())
+        sizes = json.loads((folder / SEAL).read_text(encoding="utf-8"))
+        return all((folder / name).stat().st_size == size for name, size in sizes.items())
     except (OSError, json.JSONDecodeError):
         return False
 
 
 def all_checkpoints(folder: Path) -> list[Path]:
-    """The checkpoint folders in `folder`, whole or not, oldest first."""
+    """Return the checkpoint folders in `folder`, sealed or not, oldest first."""
     return sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
 
 
 def newest(folder: Path) -> Path | None:
-    """The newest whole checkpoint in `folder`."""
+    """Return the newest sealed checkpoint in `folder`, or None."""
     return next((path for path in reversed(all_checkpoints(folder)) if is_sealed(path)), None)
 
 
 def clear_broken(folder: Path) -> None:
-    """Remove the checkpoints that are not whole, and say so."""
+    """Remove the checkpoints without a valid seal, with a warning for each."""
     for path in all_checkpoints(folder):
         if not is_sealed(path):
             log.warning("%s is not whole (the run was killed while it was written)", path.name)
@@ -62,7 +62,7 @@ def clear_broken(folder: Path) -> None:
 
 
 def rotate(folder: Path, keep: int, best: str | None) -> None:
-    """Keep the newest `keep` checkpoints and the best; the seal goes first when one is removed."""
+    """Remove all checkpoints but the newest `keep` and the `best`; of each the seal goes first."""
     for path in all_checkpoints(folder)[: -max(keep, 1)]:
         if best is None or path.name != Path(best).name:
             (path / SEAL).unlink(missing_ok=True)
@@ -70,9 +70,9 @@ def rotate(folder: Path, keep: int, best: str | None) -> None:
 
 
 def not_finite(job: Job, problem: str) -> DiscorporaError:
-    """The error that stops a run whose loss or weights are not finite."""
-    good = newest(job.checkpoints)
-    kept = f"the last good checkpoint is {good}" if good else "no checkpoint was made yet"
+    """Return the error that stops a run whose loss or weights are not finite."""
+    last = newest(job.checkpoints)
+    kept = f"the last good checkpoint is {last}" if last else "no checkpoint was made yet"
     clip = "lower max_grad_norm" if job.steps.max_grad_norm else "set max_grad_norm = 1"
     return DiscorporaError(
         problem,

@@ -24,7 +24,7 @@ from zoo.declared import TEXTS
 
 ROWS_PER_BATCH = 64
 UNBUILT = "without one it is no dataset folder, or its build did not finish: run the build again"
-"""What to do about a folder without a manifest."""
+"""The hint for a folder without a manifest."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ class Shards:
 
 
 def text_columns(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[str, str]:
-    """The names of the two columns of texts: those `wanted`, or the first of `zoo.declared.TEXTS`.
+    """Return the names of the two columns of texts: `wanted`, or a pair of `zoo.declared.TEXTS`.
 
-    Raises `ConfigError` if they are not there.
+    Raises `ConfigError`, which mentions the dataset `where`, if the table lacks them.
     """
     kinds = (pa.string(), pa.large_string())
     texts = [field.name for field in table.schema if field.type in kinds]
-    for one, two in (tuple(wanted),) if wanted else TEXTS:
-        if one in texts and two in texts:
-            return one, two
+    for first, second in (tuple(wanted),) if wanted else TEXTS:
+        if first in texts and second in texts:
+            return first, second
     missing = next((name for name in wanted if name not in texts), "")
     columns = ", ".join(f"{field.name} ({field.type})" for field in table.schema)
     raise ConfigError(
@@ -60,7 +60,7 @@ def text_columns(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[st
 def batches(
     split: Shards | pa.Table, columns: Sequence[str], rows: int = ROWS_PER_BATCH
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a split in order, `rows` at a time: memory holds one batch of `Shards`."""
+    """Yield the rows of a split in order, `rows` at a time; `Shards` are read batch by batch."""
     if isinstance(split, Shards):
         for path in split.files:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -73,10 +73,10 @@ def batches(
 
 @dataclass(frozen=True)
 class Dataset:
-    """One configuration of a dataset: its splits as tables, and what is known about it.
+    """One configuration of a dataset: its splits as tables, and its manifest if it was built here.
 
-    `revision` is the stage hash of a built folder, or the commit of a Hub dataset. `names` are
-    what its splits are called where not train, validation and test.
+    `revision` is the stage hash of a built folder, or the commit of a Hub dataset. `names` gives
+    the dataset's names of splits that it does not call train, validation or test.
     """
 
     name: str
@@ -87,16 +87,16 @@ class Dataset:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, split: str) -> pa.Table:
-        """Raises `ConfigError` for a name that is no split's, `InputError` for an empty split."""
+        """Return a split. Raises `ConfigError` for an unknown, `InputError` for an empty one."""
         split = next((key for key, name in self.names.items() if name == split), split)
-        named = self.names.get(split, split)
+        split_name = self.names.get(split, split)
         configs = self.manifest.get("configs", {})
-        there = configs.get(self.config, {}).get("splits", self.splits)
-        if split not in self.splits and named not in {*SPLITS, *there}:
-            raise no_split(named, there, self.where)
+        split_names = configs.get(self.config, {}).get("splits", self.splits)
+        if split not in self.splits and split_name not in {*SPLITS, *split_names}:
+            raise no_split(split_name, split_names, self.where)
         if split not in self.splits or not self.splits[split].num_rows:
             raise InputError(
-                f"the split {named!r} has no rows",
+                f"the split {split_name!r} has no rows",
                 where=self.where,
                 hint="the corpus is too small for it: add sources, and build again",
             )
@@ -107,7 +107,7 @@ class Dataset:
         return f"{self.name}@{self.config}"
 
     def judged_on(self, split: str) -> Dataset:
-        """This dataset with the split of that name as its test split."""
+        """Return this dataset with the split of that name in place of its test split."""
         if split == self.names.get("test", "test"):
             return self
         splits = {name: table for name, table in self.splits.items() if name != "test"}
@@ -116,9 +116,9 @@ class Dataset:
         return replace(self, splits=splits, names={**self.names, "test": split})
 
     def need(self, *columns: str) -> Dataset:
-        """This dataset, if its splits have these columns, a value in every row.
+        """Return this dataset if its splits have a value in every row of these columns.
 
-        Raises `InputError` that names the column that is missing, or the row.
+        Otherwise raises `InputError`, which names the missing column or the row.
         """
         for split, table in self.splits.items():
             check_columns(table.column_names, columns, self.where)
@@ -127,30 +127,30 @@ class Dataset:
         return self
 
     def labels(self, *, hidden: bool = False) -> list[str]:
-        """The names of the `ClassLabel` column `label`.
+        """Return the names of the labels in the column `label`, by their numbers.
 
-        Raises `InputError` if there is no such column, the splits disagree, or a row's label is
-        none of them. With `hidden` it may be -1, which says that there is none.
+        Raises `InputError` if there is no such column, the splits have other names, or a row has
+        another number. With `hidden` a row may have the number -1, which stands for no label.
         """
         self.need("label")
-        named = {s: label_names(table.schema, self.where) for s, table in self.splits.items()}
-        first, names = next(iter(named.items()))
-        for split, others in named.items():
-            check_labels(names, others, self.where, first, split)
+        label_sets = {s: label_names(table.schema, self.where) for s, table in self.splits.items()}
+        first, names = next(iter(label_sets.items()))
+        for split, split_names in label_sets.items():
+            check_labels(names, split_names, self.where, first, split)
         lowest = -1 if hidden else 0
         for split, table in self.splits.items():
-            found = table["label"]
-            inside = pc.and_(pc.greater_equal(found, lowest), pc.less(found, len(names)))
-            check_rows(inside, split, f"a label that is none of its {len(names)}", self.where)
+            numbers = table["label"]
+            valid = pc.and_(pc.greater_equal(numbers, lowest), pc.less(numbers, len(names)))
+            check_rows(valid, split, f"a label that is none of its {len(names)}", self.where)
         return names
 
     @property
     def quotes(self) -> Quotes:
-        """The setting `quotes` that it was built with; `keep` where nothing is known of it."""
+        """The setting `quotes` of its build; "keep" if it was not built here."""
         return quotes_of(self.manifest)
 
     def describe(self) -> dict[str, Any]:
-        """What results.json and a card say of the data: no path, nothing that varies."""
+        """Return what results.json and a card say of the data, without paths and times."""
         rows = {split: table.num_rows for split, table in self.splits.items()}
         licence = self.manifest.get("licence") or {}
         return {
@@ -164,11 +164,11 @@ class Dataset:
 
 
 def as_dataset(data: Any, name: str = "") -> Dataset:
-    """A dataset in hand: a `Dataset` as it is, or what `datasets.load_dataset` gives.
+    """Return an object of the library `datasets` as a `Dataset`; a `Dataset` is returned as it is.
 
-    A single split, a `datasets.Dataset`, is the test split. `name` is what results call it, by
-    default as its builder. Its revision is a digest of the rows. Raises `ConfigError` for
-    something else.
+    A single split, a `datasets.Dataset`, becomes the test split. Results call the dataset `name`,
+    by default the name of its builder. Its revision is a digest of the rows. Raises `ConfigError`
+    for an object of another kind.
     """
     if isinstance(data, Dataset):
         return data
@@ -192,30 +192,29 @@ def as_dataset(data: Any, name: str = "") -> Dataset:
 
 
 def as_datasets(data: Any) -> list[Dataset]:
-    """A dataset in hand, or a mapping of several, whose keys are their configurations."""
-    if several(data):
-        named = {config: as_dataset(each) for config, each in data.items()}
-        return [replace(each, config=str(config)) for config, each in named.items()]
-    return [as_dataset(data)]
+    """Return one loaded dataset, or each of a mapping whose keys are their configurations."""
+    if not several(data):
+        return [as_dataset(data)]
+    return [replace(as_dataset(part), config=str(config)) for config, part in data.items()]
 
 
 def several(data: Any) -> bool:
-    """Whether data in hand are a mapping of datasets."""
+    """Return True if `data` is a mapping of several datasets, not of the splits of one."""
     return isinstance(data, Mapping) and bool(data) and not is_splits(data)
 
 
 def is_splits(data: Any) -> bool:
-    """Whether it is a `datasets.DatasetDict`, or a mapping of such splits by their usual names."""
+    """Return True for a `datasets.DatasetDict`, or a mapping of the usual splits to their rows."""
     import datasets
 
     if not isinstance(data, Mapping) or not data:
         return False
-    usual = isinstance(data, datasets.DatasetDict) or {*data} <= {*SPLITS}
-    return usual and all(isinstance(rows, datasets.Dataset) for rows in data.values())
+    names_splits = isinstance(data, datasets.DatasetDict) or {*data} <= {*SPLITS}
+    return names_splits and all(isinstance(rows, datasets.Dataset) for rows in data.values())
 
 
 def rows_digest(tables: Mapping[str, pa.Table]) -> str:
-    """The same for splits of the same names with the same columns and rows."""
+    """Return a digest of the splits' names, columns and rows, which stands for a revision."""
     digest = hashlib.sha256()
     for split, table in sorted(tables.items()):
         digest.update(repr((split, table.column_names, table.num_rows)).encode())
@@ -231,10 +230,10 @@ def open_dataset(
     *,
     streamed: bool = False,
 ) -> Dataset:
-    """Open `FOLDER` or a Hub id `OWNER/NAME`, with `@CONFIG` or `config` for its configuration.
+    """Open a dataset: `FOLDER` or a Hub id `OWNER/NAME`, with `@CONFIG` or `config`.
 
-    `splits` says what its splits are called where not train, validation and test:
-    `{"validation": "validation_matched"}`. The `streamed` splits of a folder are `Shards`, read
+    `splits` gives the dataset's names of splits that it does not call train, validation or test:
+    `{"validation": "validation_matched"}`. If `streamed`, the splits of a folder are `Shards`, read
     batch by batch; a dataset of the Hub comes as tables, which its library maps into memory.
 
     Raises `InputError` for a folder that is absent, has no manifest or lacks files, and
@@ -247,9 +246,9 @@ def open_dataset(
     manifest = read_manifest(folder / MANIFEST, UNBUILT)
     configs = manifest.get("configs", {})
     if not config:
-        flagged = [name for name, entry in configs.items() if entry.get("default")]
-        only = configs if len(configs) == 1 else ()
-        config = next((name for name in (*flagged, *only, "default") if name in configs), "")
+        marked = [name for name, entry in configs.items() if entry.get("default")]
+        single = configs if len(configs) == 1 else ()
+        config = next((name for name in (*marked, *single, "default") if name in configs), "")
     if config not in configs:
         raise ConfigError(
             f"no configuration {config!r}" if config else "which configuration?",
@@ -257,59 +256,66 @@ def open_dataset(
             hint=f"{nearest(config, configs)}name one with @CONFIG: {', '.join(configs)}",
         )
     entries = configs[config].get("splits", {})
-    found: dict[str, Any] = {}
+    tables: dict[str, Any] = {}
     for split in SPLITS:
         shards = entries.get(names.get(split, split), {}).get("shards", ())
         files = tuple(folder / shard["file"] for shard in shards)
         try:
             if files and streamed:
-                read = [pq.read_metadata(file) for file in files]
-                groups = [each.row_group(i) for each in read for i in range(each.num_row_groups)]
-                size = sum(group.total_byte_size for group in groups)
-                found[split] = Shards(files, sum(each.num_rows for each in read), size)
+                tables[split] = _open_shards(files)
             elif files:
-                found[split] = pa.concat_tables(
+                tables[split] = pa.concat_tables(
                     [pq.read_table(file, page_checksum_verification=True) for file in files]
                 )
         except (pa.ArrowException, OSError) as error:
             hint = "the folder was damaged after it was built: remove it and build it again"
             raise unreadable(error, ", ".join(map(str, files)), hint) from error
     name, revision = manifest.get("name", folder.name), manifest.get("stage", {}).get("hash", "")
-    return Dataset(name, config, revision, found, manifest, names)
+    return Dataset(name, config, revision, tables, manifest, names)
+
+
+def _open_shards(files: tuple[Path, ...]) -> Shards:
+    """Return the Parquet files of a split with their number of rows and bytes."""
+    heads = [pq.read_metadata(file) for file in files]
+    groups = [head.row_group(i) for head in heads for i in range(head.num_row_groups)]
+    size = sum(group.total_byte_size for group in groups)
+    return Shards(files, sum(head.num_rows for head in heads), size)
 
 
 def _open_on_hub(name: str, config: str, names: Mapping[str, str]) -> Dataset:
+    """Open a configuration of a Hub dataset at its present commit."""
     revision = _hub_revision(name)
     import datasets
 
     try:
         loaded = datasets.load_dataset(name, config or None, revision=revision)
-    except Exception as error:  # the library raises whatever the Hub's answers come to
+    except Exception as error:  # the library raises errors of many kinds
         raise InputError(f"cannot load it from the Hub: {error}", where=name) from error
     return Dataset(name, config or "default", revision, tables_of(loaded, names), names=names)
 
 
-def no_split(split: str, there: Iterable[str], where: str) -> ConfigError:
-    """The error for a split that is not there, with the nearest one that is."""
+def no_split(split: str, splits: Iterable[str], where: str) -> ConfigError:
+    """Return the error for a split that is not among `splits`, with the most similar name."""
     return ConfigError(
         f"no split {split!r}",
         where=where,
-        hint=f"{nearest(split, there)}it has: {', '.join(there)}",
+        hint=f"{nearest(split, splits)}it has: {', '.join(splits)}",
     )
 
 
 def split_spec(spec: str, config: str = "") -> tuple[str, str]:
-    """`FOLDER@CONFIG` as folder and configuration; an explicit `config` wins."""
+    """Split `FOLDER@CONFIG` into folder and configuration; a `config` replaces the latter."""
     if not Path(spec).exists() and "@" in spec:
-        spec, _, named = spec.rpartition("@")
-        return spec, config or named
+        spec, _, suffix = spec.rpartition("@")
+        return spec, config or suffix
     return spec, config
 
 
 def open_configs(spec: str) -> tuple[str, list[Dataset]]:
-    """The configuration that `spec` names ("": none), and it or all that its folder has.
+    """Open the configuration that `spec` names; without one, all configurations of its folder.
 
-    Of a Hub id without one it is the default configuration.
+    Returns the name, "" if there is none, and the datasets. A Hub id without one opens its default
+    configuration.
     """
     folder, config = split_spec(spec)
     if config or not Path(folder).is_dir():
@@ -319,7 +325,7 @@ def open_configs(spec: str) -> tuple[str, list[Dataset]]:
 
 
 def revision_of(spec: str) -> str:
-    """The revision of a dataset folder (its stage hash) or of a Hub dataset (its commit)."""
+    """Return the revision of a dataset folder (its stage hash) or Hub dataset (its commit)."""
     spec, _ = split_spec(spec)
     if not Path(spec).is_dir():
         return _hub_revision(spec)
@@ -328,14 +334,16 @@ def revision_of(spec: str) -> str:
 
 
 def quotes_of(manifest: Mapping[str, Any]) -> Quotes:
+    """Return the setting `quotes` in a dataset's manifest; "keep" if it has none."""
     quotes = manifest.get("details", {}).get("settings", {}).get("quotes")
     return "balance" if quotes == "balance" else "keep"
 
 
 def facts_of(spec: str) -> dict[str, Any]:
-    """All that a model takes from a dataset folder, or says of it; its rows by their digest.
+    """Return the facts about a dataset folder that a model depends on or states on its card.
 
-    Empty for a dataset of the Hub, and for one without a digest, as earlier versions built it.
+    A digest stands for its rows. Empty for a dataset of the Hub, and for a folder without a digest,
+    which an earlier version built.
     """
     spec, _ = split_spec(spec)
     manifest = read_manifest(Path(spec, MANIFEST), UNBUILT) if Path(spec).is_dir() else {}
@@ -353,20 +361,20 @@ def facts_of(spec: str) -> dict[str, Any]:
     }
 
 
-def check_columns(there: Sequence[str], wanted: Sequence[str], where: str) -> None:
-    """Raise `InputError` if a dataset lacks a column: it is one of another task."""
-    missing = [name for name in wanted if name not in there]
+def check_columns(columns: Sequence[str], wanted: Sequence[str], where: str) -> None:
+    """Raise `InputError` if a `wanted` column is missing: the dataset is for another task."""
+    missing = [name for name in wanted if name not in columns]
     if missing:
         raise InputError(
-            f"it has no column {missing[0]!r}; its columns are {', '.join(there)}",
+            f"it has no column {missing[0]!r}; its columns are {', '.join(columns)}",
             where=where,
             hint=f"give a dataset with the columns {', '.join(wanted)}",
         )
 
 
-def check_rows(good: pa.ChunkedArray, split: str, problem: str, where: str) -> None:
-    """Raise `InputError` for the first row of a split that is not `good`."""
-    row = pc.index(pc.fill_null(good, False), False).as_py()
+def check_rows(valid: pa.ChunkedArray, split: str, problem: str, where: str) -> None:
+    """Raise `InputError` for the first row of a split where `valid`, `[rows]`, is false or null."""
+    row = pc.index(pc.fill_null(valid, False), False).as_py()
     if row >= 0:
         raise InputError(
             f"row {row} of the split {split!r} has {problem}",
@@ -376,7 +384,7 @@ def check_rows(good: pa.ChunkedArray, split: str, problem: str, where: str) -> N
 
 
 def label_names(schema: pa.Schema, where: str) -> list[str]:
-    """The names of the labels, from the metadata that the Hub's library writes too."""
+    """Return the names of the labels, which the library `datasets` too keeps in the metadata."""
     names = manifests.label_names(schema.metadata).get("label")
     if names is None:
         raise InputError(
@@ -388,37 +396,38 @@ def label_names(schema: pa.Schema, where: str) -> list[str]:
 
 
 def check_labels(
-    expected: list[str], found: list[str], where: str, one: str = "model", two: str = "dataset"
+    expected: list[str], labels: list[str], where: str, first: str = "model", other: str = "dataset"
 ) -> None:
-    """Raise `InputError` if two label sets differ in names or order."""
-    if expected == found:
+    """Raise `InputError` if the labels of `other` are not those expected by `first`, in order."""
+    if expected == labels:
         return
-    only_one = ", ".join(sorted(set(expected) - set(found))) or "-"
-    only_two = ", ".join(sorted(set(found) - set(expected))) or "-"
-    difference = f"only in the {one}: {only_one}; only in the {two}: {only_two}"
-    if set(expected) == set(found):
+    only_first = ", ".join(sorted(set(expected) - set(labels))) or "-"
+    only_other = ", ".join(sorted(set(labels) - set(expected))) or "-"
+    difference = f"only in the {first}: {only_first}; only in the {other}: {only_other}"
+    if set(expected) == set(labels):
         difference = "the names are the same, but their order differs"
     raise InputError(
-        f"the label sets of {one} and {two} differ",
+        f"the label sets of {first} and {other} differ",
         where=where,
         hint=f"{difference}; choose the dataset's configuration with @CONFIG",
     )
 
 
-def evenly(there: int, rows: int) -> np.ndarray:
-    """The numbers of `rows` things spread evenly over those `there` (0, or more: all of them).
+def evenly(total: int, rows: int) -> np.ndarray:
+    """Return `rows` of the numbers from 0 to `total - 1`, evenly spread; all of them for 0 rows.
 
-    Rows of one document stand together, so the first ones would be of few documents.
+    The first rows would come from few documents, since the rows of a document are neighbours.
     """
-    return np.linspace(0, there - 1, rows if 0 < rows < there else there).astype(np.int64)
+    return np.linspace(0, total - 1, rows if 0 < rows < total else total).astype(np.int64)
 
 
 def spread(table: pa.Table, rows: int) -> pa.Table:
-    """The rows of `table` that `evenly` numbers."""
+    """Return `rows` rows of a table, evenly spread over it; all of them for 0."""
     return table.take(evenly(table.num_rows, rows)) if 0 < rows < table.num_rows else table
 
 
 def _hub_revision(name: str) -> str:
+    """Return the commit of a Hub dataset. Raises `InputError` for a file, or an unknown dataset."""
     from huggingface_hub import HfApi
 
     if Path(name).is_file():
@@ -432,7 +441,7 @@ def _hub_revision(name: str) -> str:
         )
     try:
         return str(HfApi().dataset_info(name).sha)
-    except Exception as error:  # whatever the Hub's answer comes to
+    except Exception as error:  # the library raises errors of many kinds
         raise InputError(
             f"no such dataset folder, and not found on the Hub: {error}",
             where=name,
@@ -440,18 +449,14 @@ def _hub_revision(name: str) -> str:
         ) from error
 
 
-def tables_of(found: Any, names: Mapping[str, str] | None = None) -> dict[str, pa.Table]:
-    """The splits of a `datasets.DatasetDict` as tables, label names included."""
-    tables = {}
-    for split in SPLITS:
-        named = (names or {}).get(split, split)
-        if named in found:
-            tables[split] = table_of(found[named])
-    return tables
+def tables_of(splits: Any, names: Mapping[str, str] | None = None) -> dict[str, pa.Table]:
+    """Return the splits of a `datasets.DatasetDict` as tables; `names` are its names of splits."""
+    names = {split: (names or {}).get(split, split) for split in SPLITS}
+    return {split: table_of(splits[name]) for split, name in names.items() if name in splits}
 
 
 def table_of(rows: Any) -> pa.Table:
-    """A split, a `datasets.Dataset`, as a table with the names of its labels."""
+    """Return a split, a `datasets.Dataset`, as a table with the names of its labels."""
     features = {"info": {"features": rows.features.to_dict()}}
     metadata = {b"huggingface": json.dumps(features).encode()}
     return rows.with_format("arrow")[:].replace_schema_metadata(metadata)

@@ -1,4 +1,4 @@
-"""The end of a recipe: the model, its card (README.md, as the Hub reads it) and its results."""
+"""The end of a training: the model's files, its card (README.md) and its results.json."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ All figures with their intervals, the settings and the versions are in `results.
 {origins}
 """
 KINDS = ("accuracy", "f1", "nats_a_word")
-"""What figures are called on the Hub."""
+"""The Hub's metrics; a figure is one of them if its name contains the metric's."""
 
 
 def finish(
@@ -82,15 +82,17 @@ def finish(
 ) -> None:
     """Save the trained model, write its card, and results.json last: then the run is finished.
 
-    `headline` is the name and the text of the figure that stands first, `metrics` what was measured
-    by split; `results` say what became of the data (data) and of the steps (training).
+    `headline` is the name and the text of the most important figure, `metrics` are all figures by
+    split, and `results` further entries of results.json, such as `data` and `training`.
     """
     save_model(model, tokenizer, job.folder)
     about, described, name = job.about, dataset.describe(), model.config.model_type
     origins = origins_of(job.recipe, dataset)
-    combined = licences.combine(known for own in origins.values() for known in licences.known(own))
-    settings = {key: job.identity.get(key, own) for key, own in job.recipe.identity().items()}
-    base = str(settings.get("backbone", ""))
+    combined = licences.combine(
+        licence for names in origins.values() for licence in licences.known(names)
+    )
+    settings = {key: job.identity.get(key, value) for key, value in job.recipe.identity().items()}
+    backbone = str(settings.get("backbone", ""))
     family = family_of(model.config)
     figures = figures_of(metrics, dataset, family.task)
     metadata = ModelCardData(
@@ -99,7 +101,7 @@ def finish(
         license=combined.hub,
         license_name=combined.id.lower() if combined.hub == "other" else None,
         language=[code for code in dataset.manifest.get("languages", ()) if is_code(code)],
-        base_model=base or None,
+        base_model=backbone or None,
         datasets=[dataset.name],
         metrics=sorted({figure.metric_type for figure in figures}),
         tags=["discourse", "discorpora", name],
@@ -116,11 +118,11 @@ def finish(
         published=about.published or "-",
         verdict=combined,
         origins="\n".join(
-            f"| {markdown(origin)} | {markdown(', '.join(own))} |"
-            for origin, own in origins.items()
+            f"| {markdown(origin)} | {markdown(', '.join(names))} |"
+            for origin, names in origins.items()
         ),
         recipe=job.name,
-        backbone=f"| backbone | `{markdown(base)}`{folder} |\n" if base else "",
+        backbone=f"| backbone | `{markdown(backbone)}`{folder} |\n" if backbone else "",
         data=f"{markdown(dataset.name)}, configuration {markdown(dataset.config)}, revision "
         f"`{markdown(dataset.revision)}`",
         rows=", ".join(f"{split} {count:,}" for split, count in described["rows"].items()),
@@ -129,8 +131,8 @@ def finish(
         seed=job.recipe.seed,
         headline_name=headline[0],
         headline=headline[1],
-        differs=_listed("Different from the paper", (*job.recipe.differs, *about.differs)),
-        notes=_listed("Of the run", job.notes),
+        differs=_bullets("Different from the paper", (*job.recipe.differs, *about.differs)),
+        notes=_bullets("Of the run", job.notes),
         usage=usage(model.config),
     )
     write_text(job.folder / "README.md", text)
@@ -158,29 +160,28 @@ def finish(
 
 
 def ranking_headline(job: Job, metrics: Mapping[str, Any]) -> str:
-    """The test accuracy of a scorer with the pairs that it is of; those left out are noted too.
-
-    `metrics` are those of `zoo.evaluate.scores.Ranking`, by split.
-    """
-    lost = {split: part["identical"] for split, part in metrics.items()}
-    job.note_counts("pairs left out of the figures, whose two texts the cut made equal", lost)
+    """Return a scorer's test accuracy with its pairs and ties; `job` notes left-out pairs."""
+    identical_by_split = {split: part["identical"] for split, part in metrics.items()}
+    note = "pairs left out of the figures, whose two texts the cut made equal"
+    job.note_counts(note, identical_by_split)
     test = metrics["test"]
     accuracy, identical = test["accuracy"], test["identical"]
-    beside = [f"{amount(identical, 'pair')} identical after the cut left out"] if identical else []
+    remarks = [f"{amount(identical, 'pair')} identical after the cut left out"] if identical else []
     if accuracy["ties"]:
-        beside.append(f"{amount(accuracy['ties'], 'tie')} counted one half")
-    more = f" ({', '.join(beside)})" if beside else ""
-    return f"{accuracy['value']:.3f} over {amount(test['pairs'], 'pair')}{more}"
+        remarks.append(f"{amount(accuracy['ties'], 'tie')} counted one half")
+    in_brackets = f" ({', '.join(remarks)})" if remarks else ""
+    return f"{accuracy['value']:.3f} over {amount(test['pairs'], 'pair')}{in_brackets}"
 
 
-def _listed(what: str, lines: Sequence[str]) -> str:
-    listed = "".join(f"- {markdown(line)}\n" for line in lines)
-    return f"{what}:\n\n{listed}\n" if lines else ""
+def _bullets(title: str, lines: Sequence[str]) -> str:
+    """Return a Markdown list under a title; "" if there are no lines."""
+    bullets = "".join(f"- {markdown(line)}\n" for line in lines)
+    return f"{title}:\n\n{bullets}\n" if lines else ""
 
 
 def figures_of(metrics: Mapping[str, Any], dataset: Dataset, task: str | None) -> list[EvalResult]:
-    """The figures for the card's model-index: of the test, or of validation where it is judged."""
-    judged = [split for split in metrics if not split.startswith("validation")] or [*metrics]
+    """Return the figures for the card's model-index, of the test split if it was evaluated."""
+    splits = [split for split in metrics if not split.startswith("validation")] or [*metrics]
     return [
         EvalResult(
             task_type=task or "text-classification",
@@ -193,46 +194,47 @@ def figures_of(metrics: Mapping[str, Any], dataset: Dataset, task: str | None) -
             metric_name=f"{split} {name}",
             metric_value=round(figure["value"], 6),
         )
-        for split in judged
+        for split in splits
         for name, figure in every_figure(metrics[split])
         if (kind := next((kind for kind in KINDS if kind in name), "")) and "baselines" not in name
     ]
 
 
 def origins_of(recipe: Recipe, dataset: Dataset) -> dict[str, list[str]]:
-    """What the weights come from, each with its licences: the data, the backbone, word vectors.
+    """Return what the weights come from, with the licences of each: data, backbone, word vectors.
 
-    A backbone of this zoo stands for all that it comes from itself. The licence of another, and of
-    vectors, is what `license` in the metadata of the README.md beside it says, else unknown.
+    A backbone of this zoo is replaced by all that it comes from. The licence of another backbone
+    or of vectors is `license` in the metadata of the README.md beside them, or unknown.
     """
     manifest = dataset.manifest
-    own = manifest.get("licence") or {}
-    known = manifest.get("licences") or [own.get("id") or licences.UNKNOWN]
-    origins = {f"data {dataset.name}": sorted(known)}
+    licence = manifest.get("licence") or {}
+    data_licences = manifest.get("licences") or [licence.get("id") or licences.UNKNOWN]
+    origins = {f"data {dataset.name}": sorted(data_licences)}
     for setting in recipe.marked(Mark.PLACE):
         if name := str(getattr(recipe, setting, "")):
             path = Path(name)
-            place = str(path.parent) if path.is_file() else name
-            called = path.absolute().name if path.exists() else name
-            more = _of_results(place) or {f"{setting} {called}": [_of_card(place)]}
-            for origin, own in more.items():
-                origins[origin] = sorted({*origins.get(origin, ()), *own})
+            model = str(path.parent) if path.is_file() else name
+            label = f"{setting} {path.absolute().name if path.exists() else name}"
+            model_origins = _origins_in_results(model) or {label: [_licence_in_card(model)]}
+            for origin, names in model_origins.items():
+                origins[origin] = sorted({*origins.get(origin, ()), *names})
     return origins
 
 
-def _of_results(model: str) -> dict[str, list[str]]:
-    """What a model of this zoo comes from, as its training noted; nothing for another's."""
+def _origins_in_results(model: str) -> dict[str, list[str]]:
+    """Return what a model of this zoo comes from, by its results.json; empty for another model."""
     with suppress(InputError):  # it may be another project's file of that name
         if path := file_of(model, RESULTS):
-            found = read_record(Results, path).licences
-            return {origin: [*own] for origin, own in found.items()}
+            origins = read_record(Results, path).licences
+            return {origin: [*names] for origin, names in origins.items()}
     return {}
 
 
-def _of_card(model: str) -> str:
+def _licence_in_card(model: str) -> str:
+    """Return the licence that the card of a model (folder or Hub id) states, or unknown."""
     path = file_of(model, "README.md")
     try:
         metadata = RepoCard.load(path, ignore_metadata_errors=True).data if path else {}
-    except (yaml.YAMLError, ValueError):  # of another form than the Hub's
+    except (yaml.YAMLError, ValueError):  # not a card of the Hub's form
         metadata = {}
     return licences.of_card(metadata)

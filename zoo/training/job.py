@@ -1,4 +1,4 @@
-"""One training run as files: where it works, how it ends, what it leaves behind.
+"""One training run as files: its working folder, its end, and the folder of the model.
 
 The run works in `OUTPUT.partial/`: checkpoints in its private `checkpoints/`, tokens in
 `tokens-HASH/`, the finished model beside them. `OUTPUT` appears by one rename, when the manifest
@@ -42,7 +42,7 @@ log = logging.getLogger("zoo")
 RESULTS = "results.json"
 CLAIM = ".job.json"
 TOKENS = "tokens-"
-"""How the folders of `zoo.training.mapped` begin: in the working folder, while the run lasts."""
+"""The prefix of the folders that `zoo.training.mapped` keeps in the working folder."""
 LIBRARIES = ("discorpora", "torch", "transformers", "tokenizers", "accelerate", "numpy")
 
 
@@ -56,19 +56,19 @@ class Job:
     recipe: Recipe
     folder: Path
     identity: Mapping[str, Any] = field(default_factory=dict)
-    """All that the weights depend on, as its manifest says."""
+    """All that the weights depend on, as the manifest records it."""
     data: list[dict[str, Any]] = field(default_factory=list)
-    """The facts of its dataset, then of those of the model that it starts from, if known."""
+    """Facts about its dataset, then about those of the model that it starts from, if known."""
     notes: list[str] = field(default_factory=list)
-    """What the data made necessary (texts cut, classes empty): said, and kept in the results."""
+    """Remarks on the data, such as texts cut or empty classes; logged, and kept in the results."""
     trained_on: int = 0
-    """Examples that there are to train on after every limit: rows, or what a recipe draws from
-    them (CONPONO a paragraph each, the criteria a sentence)."""
+    """Number of training examples after every limit: rows, or what a recipe makes of them (CONPONO
+    paragraphs, the criteria sentences)."""
     checkpoints: Path = field(init=False)
     logs: Path = field(init=False)
-    """What `report_to` writes, beside the output."""
+    """The folder beside the output for the trackers of `report_to`."""
     run_file: Path = field(init=False)
-    """Seconds, memory and host: beside the output, never in it."""
+    """The file beside the output for what varies from run to run: seconds, memory, host."""
 
     def __post_init__(self) -> None:
         output = Path(self.recipe.output)
@@ -78,33 +78,34 @@ class Job:
 
     @property
     def steps(self) -> StepRecipe:
-        """The recipe of a run that takes optimizer steps."""
+        """The recipe, for a run that takes optimizer steps."""
         assert isinstance(self.recipe, StepRecipe)
         return self.recipe
 
     @property
     def finished(self) -> bool:
-        """Whether the model is written and only the folder's renaming is left."""
+        """True if the model is written, and only the folder must still be renamed."""
         return (self.folder / RESULTS).is_file()
 
     def note(self, text: str) -> None:
+        """Log a warning, and keep it for the card and the results."""
         log.warning("%s", text)
         self.notes.append(text)
 
-    def note_processes(self, start: Path, states: str, now: int) -> None:
-        """Note that other processes go on than began: a checkpoint has a random state of each."""
+    def note_processes(self, start: Path, states: str, processes: int) -> None:
+        """Note a change in the number of processes; each left a file `states` in `start`."""
         before = len([*start.glob(states)]) or 1
-        if before != now:
-            self.note(f"{before} processes began, {now} went on from {start.name}")
+        if before != processes:
+            self.note(f"{before} processes began, {processes} went on from {start.name}")
 
     def note_counts(self, what: str, counts: Mapping[str, int]) -> None:
-        """Note `what` with its count in each split, unless there is none in any."""
+        """Note the sentence `what` with the count of each split, unless all counts are 0."""
         if any(counts.values()):
             self.note(f"{what}: {', '.join(f'{split} {count}' for split, count in counts.items())}")
 
 
 def is_main_process() -> bool:
-    """Whether this process writes the files (rank 0 of those that `accelerate` started)."""
+    """Return True in the process that writes the files: rank 0 of those of `accelerate`."""
     return int(os.environ.get("RANK", "0")) == 0
 
 
@@ -113,16 +114,16 @@ class Finished(BaseModel):
 
     settings: dict[str, Any]
     version: int = 0
-    """The recipe's; 0 in models of earlier versions."""
+    """The recipe's version; 0 in older models."""
     code: str
     files: dict[Inside, str]
     data: list[dict[str, Any]] = []
     trained_by: str = ""
-    """The stage whose weights it has, where they were not trained for this one."""
+    """The stage of the build that trained the weights, if it is another one."""
 
 
 def planned(preset: Preset, recipe: Recipe) -> Job:
-    """The run of a recipe, not begun; its identity has the data's revision too."""
+    """Return the job of a recipe before it begins; its identity has the data's revision too."""
     identity = identity_of(preset, recipe)
     identity["dataset_revision"] = revision_of(recipe.dataset)
     about = recipe.described(preset.about, preset.settings)
@@ -131,20 +132,20 @@ def planned(preset: Preset, recipe: Recipe) -> Job:
 
 
 def identity_of(preset: Preset, recipe: Recipe) -> dict[str, Any]:
-    """The settings, and the contents of the files that they name, by the files' last names.
+    """Return all that a run depends on: settings, plug-ins, and checksums of files that they name.
 
-    So another folder changes nothing. The configuration of the data counts if it is named, not if
-    it is the recipe's own.
+    Files enter without their folders, so that a move changes nothing. The data's configuration
+    enters if the user names it, not if it is the recipe's default.
     """
     identity = {**recipe.identity(), "recipe": preset.name}
     _, config = split_spec(recipe.dataset, recipe.dataset_config)
     if config:
         identity["dataset_config"] = config
-    if needed := plugins_of(preset, recipe):
-        identity[PLUGINS] = [plugin.model_dump() for plugin in needed]
+    if plugins := plugins_of(preset, recipe):
+        identity[PLUGINS] = [plugin.model_dump() for plugin in plugins]
     for key in recipe.marked(Mark.PLACE):
         name = str(getattr(recipe, key, ""))
-        if name and (files := _contents(Path(name))):
+        if name and (files := _checksums(Path(name))):
             identity |= {key: Path(name).absolute().name, f"{key}_files": files}
         elif name and key == "vectors":
             hint = "give the path of a text file of word vectors"
@@ -153,33 +154,33 @@ def identity_of(preset: Preset, recipe: Recipe) -> dict[str, Any]:
 
 
 def data_of(recipe: Recipe) -> list[dict[str, Any]]:
-    """The facts of the dataset, then those of the data of the model that it starts from."""
-    facts, base = facts_of(recipe.dataset), str(getattr(recipe, "backbone", ""))
-    before: list[dict[str, Any]] = []
-    if base and is_complete(Path(base)):
+    """Return facts about the dataset, then about the data of the model that it starts from."""
+    facts, backbone = facts_of(recipe.dataset), str(getattr(recipe, "backbone", ""))
+    backbone_data: list[dict[str, Any]] = []
+    if backbone and is_complete(Path(backbone)):
         with suppress(InputError):  # it may be another project's file of that name
-            before = read_record(Finished, Path(base, MANIFEST)).data
-    return [facts, *before] if facts else []
+            backbone_data = read_record(Finished, Path(backbone, MANIFEST)).data
+    return [facts, *backbone_data] if facts else []
 
 
 def already_made(job: Job) -> bool:
-    """Whether the output is there, made by these settings from this data.
+    """Return True if the output exists and has the same identity.
 
-    Raises `ConfigError` if it is there but was made otherwise.
+    Raises `ConfigError` if it exists with another identity.
     """
     output = Path(job.recipe.output)
     if is_complete(output):
-        _same(read_json(output / MANIFEST).get("settings", {}), job.identity, output)
+        _check_identity(read_json(output / MANIFEST).get("settings", {}), job.identity, output)
     return is_complete(output)
 
 
 @contextmanager
 def working(job: Job) -> Iterator[None]:
-    """Work in the job's folder; at the end it becomes the output.
+    """Prepare the job's folder; at the end write its manifest and rename it to the output.
 
-    The caller trains unless `job.finished`: a run may be killed between the two.
+    Inside, the caller trains unless `job.finished`: a run may be killed before the renaming.
 
-    Raises `ConfigError` if a run with other settings was left unfinished at the same place.
+    Raises `ConfigError` if the folder has an unfinished run with another identity.
     """
     if not is_main_process():
         yield
@@ -187,41 +188,42 @@ def working(job: Job) -> Iterator[None]:
     with staged(Path(job.recipe.output)):
         # Not inside checkpoints/: that folder goes first when the run ends.
         claim = job.folder / CLAIM
-        # What another run left counts from its first whole checkpoint on.
+        # An unfinished run counts only if it has a complete checkpoint.
         if claim.is_file() and (job.finished or newest(job.checkpoints)):
-            _same(read_json(claim), job.identity, job.folder)
+            _check_identity(read_json(claim), job.identity, job.folder)
         else:
             if claim.is_file():
                 log.info("begun before, but no checkpoint is whole: starting at step 0")
             write_json(claim, job.identity)
         yield
-        # The model alone stays in the folder, and the manifest is written last.
+        # Only the model stays in the folder, and the manifest is written last.
         for private in (job.checkpoints, *job.folder.glob(f"{TOKENS}*")):
             shutil.rmtree(private, ignore_errors=True)
         claim.unlink(missing_ok=True)
         files = sorted(p for p in job.folder.rglob("*") if p.is_file() and p.name != MANIFEST)
         sums = {str(path.relative_to(job.folder)): sha256(path) for path in files}
         code = code_hash(type(job.recipe).__module__)
-        made = {"settings": job.identity, "version": job.recipe.version, "code": code}
-        write_json(job.folder / MANIFEST, {**made, "files": sums, "data": job.data})
+        manifest = {"settings": job.identity, "version": job.recipe.version, "code": code}
+        write_json(job.folder / MANIFEST, {**manifest, "files": sums, "data": job.data})
 
 
-def _contents(path: Path) -> dict[str, str]:
-    """The checksums of a file, or of what a model folder is loaded from."""
+def _checksums(path: Path) -> dict[str, str]:
+    """Return the checksums, by file name, of a file or of a model folder's weights and settings."""
     if path.is_dir():
         files = [p for kind in ("*.safetensors", "*.json") for p in path.glob(kind)]
         return {p.name: sha256(p) for p in sorted(files) if p.name not in (MANIFEST, RESULTS)}
     return {path.name: sha256(path)} if path.is_file() else {}
 
 
-def _same(there: Mapping[str, Any], wanted: Mapping[str, Any], where: Path) -> None:
-    plain = json.loads(json.dumps(wanted))
-    differ = sorted(key for key in {*there, *plain} if there.get(key) != plain.get(key))
-    if differ:
-        key = differ[0]
+def _check_identity(stored: Mapping[str, Any], identity: Mapping[str, Any], where: Path) -> None:
+    """Raise `ConfigError` if the run stored in the folder `where` has another identity."""
+    wanted = json.loads(json.dumps(identity))  # as JSON would store it
+    different = sorted(key for key in {*stored, *wanted} if stored.get(key) != wanted.get(key))
+    if different:
+        key = different[0]
         raise ConfigError(
-            f"a run with other settings is there ({key}: {there.get(key)!r}, "
-            f"now {plain.get(key)!r})",
+            f"a run with other settings is there ({key}: {stored.get(key)!r}, "
+            f"now {wanted.get(key)!r})",
             where=str(where),
             hint="choose another --output, or remove that folder to start anew",
         )

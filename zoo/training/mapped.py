@@ -1,4 +1,4 @@
-"""Texts tokenised once a run, by several processes, as arrays that its processes map."""
+"""Texts that several processes tokenise once a run, in files that a run maps into memory."""
 
 from __future__ import annotations
 
@@ -39,16 +39,17 @@ BYTES_A_WORKER = 1 << 25
 
 @dataclass(frozen=True)
 class Texts(Sequence[np.ndarray]):
-    """Texts as ids, end to end: text `i` is `ids[bounds[i]:bounds[i + 1]]`."""
+    """Texts as token ids in one array: text `i` is `ids[bounds[i]:bounds[i + 1]]`."""
 
     ids: np.ndarray
     bounds: np.ndarray
 
     @classmethod
     def of(cls, texts: Iterable[Any]) -> Texts:
-        listed = list(texts)
-        bounds = bounds_of([len(text) for text in listed])
-        return cls(np.fromiter(chain.from_iterable(listed), np.int32, int(bounds[-1])), bounds)
+        """Return `texts`, each a sequence of ids, in one array."""
+        sequences = list(texts)
+        bounds = bounds_of([len(ids) for ids in sequences])
+        return cls(np.fromiter(chain.from_iterable(sequences), np.int32, int(bounds[-1])), bounds)
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -57,88 +58,90 @@ class Texts(Sequence[np.ndarray]):
         return self.ids[self.bounds[number] : self.bounds[number + 1]]
 
     def lengths(self) -> np.ndarray:
-        """The number of ids of each text, `[texts]`."""
+        """Return the number of ids of each text, `[texts]`."""
         return np.diff(self.bounds)
 
     def padded(self, pad_id: int) -> tuple[np.ndarray, np.ndarray]:
-        """The ids with `pad_id` after them, and which are real: `[texts, longest]`, at least 1."""
+        """Return ids padded with `pad_id`, and a mask of the real ones, `[texts, longest or 1]`."""
         lengths = self.lengths()
-        real = np.arange(max(1, *lengths)) < lengths[:, None]
-        table = np.full(real.shape, pad_id, np.int64)
-        table[real] = self.ids
-        return table, real
+        mask = np.arange(max(1, *lengths)) < lengths[:, None]
+        padded_ids = np.full(mask.shape, pad_id, np.int64)
+        padded_ids[mask] = self.ids
+        return padded_ids, mask
 
 
 def bounds_of(lengths: Any) -> np.ndarray:
-    """Where things of these lengths begin and end, end to end, `[things + 1]`."""
+    """Return where items of these lengths start and end in one array, `[items + 1]`."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
 Part = Mapping[str, "np.ndarray | Texts"]
-"""Arrays that some rows of a split become; those of all rows follow one another."""
+"""The arrays, by name, into which some rows of a split are encoded."""
 Encode = Callable[[pa.RecordBatch], Part]
-"""Makes the part of some rows. It is sent to other processes, so it can be pickled."""
+"""Encodes some rows. It is sent to other processes, so it must be possible to pickle it."""
 
 
 def joined(parts: Sequence[Part]) -> dict[str, Any]:
-    """The arrays of parts in memory."""
+    """Return the arrays of several parts, concatenated in memory, by name."""
     arrays: dict[str, Any] = {}
     for name, first in parts[0].items():
-        found: list[Any] = [part[name] for part in parts]
+        pieces: list[Any] = [part[name] for part in parts]
         if isinstance(first, Texts):
-            lengths = np.concatenate([texts.lengths() for texts in found])
-            ids = np.concatenate([texts.ids for texts in found])
+            lengths = np.concatenate([texts.lengths() for texts in pieces])
+            ids = np.concatenate([texts.ids for texts in pieces])
             arrays[name] = Texts(ids, bounds_of(lengths))
         else:
-            arrays[name] = np.concatenate(found)
+            arrays[name] = np.concatenate(pieces)
     return arrays
 
 
 class Arrays(ExitStack):
-    """Arrays that grow at their ends, each in a file `NAME.bin` of a folder."""
+    """Writes arrays part by part, each into a file `NAME.bin` of a folder, with their types."""
 
     def __init__(self, folder: Path, tokenizer: PreTrainedTokenizerBase) -> None:
         super().__init__()
         self.folder = folder
         self.files: dict[str, IO[bytes]] = {}
-        self.kinds: dict[str, Any] = {}
+        self.types: dict[str, Any] = {}
         self.ends: Counter[str] = Counter()
-        self.id_kind = np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32
+        self.id_type = np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32
         folder.mkdir(exist_ok=True)
-        write_json(folder / INDEX, self.kinds)
+        write_json(folder / INDEX, self.types)
 
     def so_far(self) -> dict[str, Any]:
-        """The arrays as they are on the disk by now."""
+        """Return the arrays written so far, mapped from the disk."""
         for file in self.files.values():
             file.flush()
         return mapped(self.folder)
 
     def append(self, part: Part) -> None:
-        """Add a part. Texts become the arrays `NAME` and `NAME.bounds`."""
+        """Append a part to the files. Texts become the arrays `NAME` and `NAME.bounds`."""
         for name, values in part.items():
             arrays: dict[str, Any] = {name: values}
             if isinstance(values, Texts):
                 bounds = f"{name}.bounds"
-                arrays[name] = values.ids.astype(self.id_kind)
-                arrays[bounds] = values.bounds[bounds in self.files :] + self.ends[name]
+                is_later_part = bounds in self.files  # the file has its first bound already
+                arrays[name] = values.ids.astype(self.id_type)
+                arrays[bounds] = values.bounds[is_later_part:] + self.ends[name]
                 self.ends[name] += int(values.bounds[-1])
             for key, array in arrays.items():
                 if key not in self.files:
                     self.files[key] = self.enter_context((self.folder / f"{key}.bin").open("wb"))
-                    self.kinds[key] = [array.dtype.name, *array.shape[1:]]
-                    write_json(self.folder / INDEX, self.kinds)
+                    self.types[key] = [array.dtype.name, *array.shape[1:]]
+                    write_json(self.folder / INDEX, self.types)
                 self.files[key].write(array.tobytes())
 
 
 def mapped(folder: Path) -> dict[str, Any]:
-    """The arrays of a folder by name, as they lie on the disk; `Texts` where they are such."""
-    kinds = read_json(folder / INDEX)
+    """Return a folder's arrays by name, mapped from the disk; those with bounds are `Texts`."""
+    types = read_json(folder / INDEX)
     arrays: dict[str, Any] = {}
-    for name, (kind, *shape) in kinds.items():
+    for name, (dtype, *shape) in types.items():
         path = folder / f"{name}.bin"
         # As plain arrays: a slice of a memory map takes ten times as long.
-        flat = np.asarray(np.memmap(path, kind, "r")) if path.stat().st_size else np.zeros(0, kind)
-        arrays[name] = flat.reshape(-1, *shape)
+        is_empty = not path.stat().st_size
+        array = np.zeros(0, dtype) if is_empty else np.asarray(np.memmap(path, dtype, "r"))
+        arrays[name] = array.reshape(-1, *shape)
     for name in [name for name in arrays if f"{name}.bounds" in arrays]:
         arrays[name] = Texts(arrays[name], arrays.pop(f"{name}.bounds"))
     return arrays
@@ -157,14 +160,14 @@ def tokenized(
     workers: int = -1,
     rows: int = 64,
 ) -> dict[str, Path]:
-    """A folder for each split, whose arrays `encode` makes of `rows` rows of `columns` at a time.
+    """Encode each split into arrays on the disk, and return the folder of each.
 
-    They lie in `OUTPUT.partial/tokens-HASH` until the run ends, with a hash of the dataset's
-    revision, what is taken of each split, the tokenizer and `settings`: a run that was killed finds
-    them again. Of the processes of a run the main one makes them, the others wait.
+    `encode` gets `rows` rows of the `columns` at a time, in at most `workers` processes (-1: one a
+    core). `finish`, if set, gets the arrays of a whole split and returns further ones.
 
-    At most `workers` processes make it (-1: one a core), fewer of little text; their number changes
-    no byte. `finish` makes further arrays of those of the whole split.
+    The folders are in `OUTPUT.partial/tokens-HASH` until the run ends. The hash is of the dataset's
+    revision, the splits' numbers of rows, the tokenizer and `settings`, so that a resumed run finds
+    them. In a run of several processes the main one encodes, and the others wait.
     """
     sizes = {split: part.num_rows for split, part in splits.items()}
     parts = [VERSION, dataset.name, dataset.revision, dataset.config, sizes, *settings]
@@ -176,11 +179,11 @@ def tokenized(
     if not is_complete(folder):
         with staged(folder) as unfinished:
             for split, source in splits.items():
-                given = batches(source, columns, rows)
                 with Arrays(unfinished / split, tokenizer) as arrays:
-                    many = _process_count(workers, source.nbytes)
-                    jobs = ((batch,) for batch in given)
-                    for part in in_order(_encoded, jobs, many, partial(_hold, encode)):
+                    processes = _process_count(workers, source.nbytes)
+                    start = partial(_keep_encoder, encode)
+                    jobs = ((batch,) for batch in batches(source, columns, rows))
+                    for part in in_order(_encode_batch, jobs, processes, start):
                         arrays.append(part)
                     if finish:
                         arrays.append(finish(split, arrays.so_far()))
@@ -189,24 +192,24 @@ def tokenized(
 
 
 def _process_count(workers: int, size: int) -> int:
-    """Processes for `size` bytes of text: at most `workers` (-1: one a core), each with enough."""
-    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(workers if workers >= 0 else there or 1, size // BYTES_A_WORKER)
+    """Return the processes for `size` bytes of text: at most `workers` (-1: one a core)."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(workers if workers >= 0 else cores or 1, size // BYTES_A_WORKER)
 
 
-_held: list[Encode] = []
+_kept_encoder: list[Encode] = []
 
 
-def _hold(encode: Encode) -> None:
-    """Keep the encoder in this process: with each job the tokenizer would be sent again."""
-    _held[:] = [encode]
+def _keep_encoder(encode: Encode) -> None:
+    """Keep the encoder in a worker process, so that jobs need not send the tokenizer again."""
+    _kept_encoder[:] = [encode]
 
 
-def _encoded(batch: pa.RecordBatch) -> Part:
-    return _held[0](batch)
+def _encode_batch(batch: pa.RecordBatch) -> Part:
+    return _kept_encoder[0](batch)
 
 
 def rows_of(split: Shards | pa.Table, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a split in order, of these columns."""
+    """Yield the rows of a split in order, each with these columns."""
     for batch in batches(split, columns):
         yield from batch.to_pylist()

@@ -1,4 +1,4 @@
-"""What the results.json of a training says of the data that made the weights."""
+"""The datasets that a model was trained on, by the results.json of its training."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from zoo.training.job import RESULTS
 
 
 def trained_on(model: str) -> list[dict[str, str]]:
-    """Name, configuration and revision of the model's dataset, then of those it started from.
+    """Return the name, configuration and revision of the dataset that a model was trained on.
 
-    From the results.json that training leaves. A model of which nothing is known, such as a rule
-    or another project's, has none.
+    The datasets of the model that training started from follow. Empty for a model without our
+    results.json, such as a rule or another project's model.
     """
     path = file_of(model, RESULTS)
     if path is None:
@@ -24,6 +24,6 @@ def trained_on(model: str) -> list[dict[str, str]]:
     with suppress(InputError):  # it may be another project's file of that name
         results = read_record(Results, path)
         if results.recipe and isinstance(results.dataset, Mapping):
-            own = record_of(DatasetRecord, results.dataset, str(path))
-            return [about.model_dump() for about in (own, *results.started_from)]
+            dataset = record_of(DatasetRecord, results.dataset, str(path))
+            return [about.model_dump() for about in (dataset, *results.started_from)]
     return []

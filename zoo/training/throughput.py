@@ -1,6 +1,6 @@
-"""The speed of a training: examples and tokens a second, and the share of what a GPU can do.
+"""The speed of a training: examples and tokens a second, and the share of a GPU's peak.
 
-By hand: the Trainer's own count of tokens waits for the GPU at every step.
+We count tokens ourselves, since the Trainer's count waits for the GPU at every step.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from corpora.progress import time_left
 from corpora.store.atomic import write_json
 
 PEAK_TFLOPS = {
-    # The makers' data sheets, without sparsity; before Ampere float16, and float32: no TF32.
+    # From the makers' data sheets, without sparsity. GPUs before Ampere lack bfloat16 and TF32:
+    # their figures are for float16 and float32.
     "B200": (2250.0, 1100.0),
     "H200 NVL": (836.0, 418.0),
     "H200": (989.0, 494.0),
@@ -37,36 +38,36 @@ PEAK_TFLOPS = {
     "V100": (125.0, 15.7),
     "T4": (65.0, 8.1),
 }
-"""By words of the GPU's name: TFLOP/s in half precision, and in TF32, in which float32 trains."""
+"""By words of the GPU's name: TFLOP/s in half precision, and in TF32, used for float32."""
 
 
 def peak(gpu: str, half: bool) -> float | None:
-    """Operations a second of one GPU at most, or None for one that is not listed."""
+    """Return the most operations a second of a GPU by its name, or None if it is not listed."""
     words = set(re.split(r"[\s-]+", gpu.upper()))
-    known = [name for name in PEAK_TFLOPS if set(name.split()) <= words]
-    if not known:
+    matches = [name for name in PEAK_TFLOPS if set(name.split()) <= words]
+    if not matches:
         return None
-    return PEAK_TFLOPS[max(known, key=len)][0 if half else 1] * 1e12
+    return PEAK_TFLOPS[max(matches, key=len)][0 if half else 1] * 1e12
 
 
 def operations(model: nn.Module, examples: int, tokens: int) -> int:
-    """Operations of forward and backward passes: 6 for each weight that a token meets.
+    """Return the operations of forward and backward passes: 6 for each weight and token.
 
-    Kaplan et al. 2020, section 2.1. Tables of embeddings are looked up, not multiplied; modules
-    that the model names in `once_a_row` (its last layers) are counted once an example.
-    Attention's own products are left out: for short texts they are a few per cent.
+    The estimate is that of Kaplan et al. 2020, section 2.1, without tables of embeddings, and
+    without the products of attention, a few per cent for short texts. The modules that a model
+    names in `once_a_row`, its last layers, count once an example.
     """
     tables = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
     heads = [model.get_submodule(name) for name in getattr(model, "once_a_row", ())]
-    last = {id(p): p.numel() for head in heads for p in head.parameters()}
-    skipped = tables | set(last)
-    met = sum(p.numel() for p in model.parameters() if id(p) not in skipped)
-    return 6 * (met * tokens + sum(last.values()) * examples)
+    head_sizes = {id(p): p.numel() for head in heads for p in head.parameters()}
+    skipped = tables | set(head_sizes)
+    size = sum(p.numel() for p in model.parameters() if id(p) not in skipped)
+    return 6 * (size * tokens + sum(head_sizes.values()) * examples)
 
 
 @dataclass
 class Pace:
-    """How far a run is: `steps` in all, of `batch` examples each, `first` taken before it began."""
+    """The progress of a run: `steps` steps of `batch` examples, begun at step `first`."""
 
     steps: int
     batch: int
@@ -74,23 +75,23 @@ class Pace:
     start: float = field(default_factory=time.monotonic)
 
     def line(self, step: int) -> str:
-        """`step 50 of 150, 1.2 examples/s, 3 min left`; validations count as time, too."""
-        taken = step - self.first
+        """Return a line such as `step 50 of 150, 1.2 examples/s, 3 min left`."""
+        steps_taken = step - self.first
         line = f"step {step:,} of {self.steps:,}"
-        if taken <= 0:
+        if steps_taken <= 0:
             return line
-        each = (time.monotonic() - self.start) / taken
-        left = time_left((self.steps - step) * each)
-        return f"{line}, {self.batch / max(each, 1e-9):,.3g} examples/s, {left}"
+        step_seconds = (time.monotonic() - self.start) / steps_taken
+        left = time_left((self.steps - step) * step_seconds)
+        return f"{line}, {self.batch / max(step_seconds, 1e-9):,.3g} examples/s, {left}"
 
 
 class Throughput(TrainerCallback):
-    """Writes the speed of training (validation left out) to `path`.
+    """Measures the speed of training in this process, and writes it to `path` at the end.
 
-    Examples/s, real tokens/s, the seconds that training waited for data and, on a GPU, the share
-    of its peak operations, of this process. A token is real if its attention mask is 1; padding is
-    not counted. What changes from run to run (seconds, memory, host) stands in this file and
-    nowhere in the model folder.
+    The file has examples/s, real tokens/s, the seconds that training waited for data and, on a GPU,
+    the share of its peak operations. The time of validations is left out. A token is real if its
+    attention mask is 1. Figures that change from run to run (seconds, memory, host) are only in
+    this file, not in the model folder.
     """
 
     def __init__(self, path: Path, recipe: str) -> None:
@@ -101,9 +102,9 @@ class Throughput(TrainerCallback):
         self._since = time.perf_counter()
 
     def count(self, inputs: Mapping[str, torch.Tensor]) -> None:
-        """Count one training batch: its rows, and the ones of its attention masks.
+        """Count the rows of one training batch, and its real tokens by its attention masks.
 
-        The sum stays where the masks are: reading it would wait for a GPU at every step.
+        The sum of tokens stays on the GPU: to read it at every step, the CPU would have to wait.
         """
         self.examples += len(next(iter(inputs.values())))
         masks = (mask for name, mask in inputs.items() if name.endswith("attention_mask"))
@@ -112,7 +113,7 @@ class Throughput(TrainerCallback):
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._since = time.perf_counter()
 
-    # Validating and saving end with a new start of the clock: they are no part of training.
+    # The clock starts again after a validation and a checkpoint, which are no part of training.
     on_evaluate = on_save = on_epoch_begin
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -123,24 +124,25 @@ class Throughput(TrainerCallback):
         self._add_time(wait=True)
 
     def _add_time(self, wait: bool) -> None:
-        """Add the time since the last step; with `wait` until a GPU has done what it was given."""
+        """Add the time since the last step; with `wait`, wait until the GPU has finished it."""
         if wait and torch.accelerator.is_available():
             torch.accelerator.synchronize()
-        now = time.perf_counter()
-        self.seconds, self._since = self.seconds + now - self._since, now
+        clock = time.perf_counter()
+        self.seconds, self._since = self.seconds + clock - self._since, clock
 
     def more(self, state: Any) -> dict[str, Any]:
-        """What a family adds to the figures at the end of training."""
+        """Return further figures for the file; a subclass may add some."""
         return {}
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Write the figures of this process, if it is the main one."""
         if not state.is_world_process_zero:
             return
         seconds = max(self.seconds, 1e-9)
         tokens = int(self.tokens)
-        done = operations(kwargs["model"], self.examples, tokens)
+        flops = operations(kwargs["model"], self.examples, tokens) / seconds
         gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
-        most = peak(gpu, bool(args.bf16 or args.fp16))
+        peak_flops = peak(gpu, bool(args.bf16 or args.fp16))
         write_json(
             self.path,
             {
@@ -149,8 +151,8 @@ class Throughput(TrainerCallback):
                 "seconds": round(self.seconds, 3),
                 "examples_per_second": round(self.examples / seconds, 1),
                 "real_tokens_per_second": round(tokens / seconds, 1),
-                "tflops": round(done / seconds / 1e12, 4),
-                "share_of_peak_flops": round(done / seconds / most, 4) if most else None,
+                "tflops": round(flops / 1e12, 4),
+                "share_of_peak_flops": round(flops / peak_flops, 4) if peak_flops else None,
                 "seconds_waiting_for_data": round(self.waited, 3),
                 "processes": args.world_size,
                 "device": str(args.device),

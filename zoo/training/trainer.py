@@ -1,4 +1,4 @@
-"""The Hugging Face `Trainer` with our order of data, whole checkpoints, and our log lines.
+"""The Hugging Face `Trainer` with our order of data, sealed checkpoints, and our log lines.
 
 A resumed run sees the same examples in the same order as an undisturbed one.
 """
@@ -53,9 +53,9 @@ KEEP_BEST = {"metric_for_best_model": "accuracy", "load_best_model_at_end": True
 
 
 def training_arguments(job: Job, **more: Any) -> TrainingArguments:
-    """The Trainer's arguments from a recipe's settings; `more` overrides them."""
+    """Return the Trainer's arguments for a recipe's settings; `more` are further arguments."""
     recipe = job.steps
-    # Beside the output: what the Trainer writes into its own folder goes with the checkpoints.
+    # Beside the output: the Trainer's folder is removed with the checkpoints.
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(job.logs)
     same = {"seed", "learning_rate", "weight_decay", "max_grad_norm", "logging_steps"}
     share = recipe.share_of_batch(int(os.environ.get("WORLD_SIZE", "1")))
@@ -70,11 +70,11 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
         "bf16": uses_bf16(recipe.bf16),
         "use_cpu": not torch.accelerator.is_available(),
         "torch_compile": recipe.compile,
-        # Which parameters a step leaves out is found once: see `ignore_unused`.
+        # `ignore_unused` finds once which parameters a step does not use.
         "ddp_find_unused_parameters": False,
         "eval_strategy": "epoch",
         "save_strategy": "epoch",
-        # The count of validations without a new best one goes on after a resume.
+        # So early stopping goes on counting after a resume.
         "restore_callback_states_from_checkpoint": True,
         "report_to": list(recipe.report_to) or "none",
         "disable_tqdm": not sys.stderr.isatty(),
@@ -85,7 +85,7 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
         "average_tokens_across_devices": False,
         "remove_unused_columns": False,
         "label_names": ["labels"],
-        # A batch is sent while the GPU computes, which it must not wait for.
+        # A batch is sent to the GPU while the GPU computes.
         "dataloader_pin_memory": torch.cuda.is_available(),
         "accelerator_config": {"non_blocking": torch.cuda.is_available()},
     }
@@ -95,9 +95,9 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
 
 
 def take_one_gpu(arguments: TrainingArguments, others: str = "") -> None:
-    """Let a Trainer use one GPU of several; `others` says how to use them all.
+    """Make a Trainer in one process use one GPU; `others` ends the log line if there are more.
 
-    By itself it would wrap the model for all of them in one process, which cuts up batches.
+    By default it would use all of them by `DataParallel`, which cuts up batches.
     """
     if arguments.n_gpu > 1:
         log.info("one of %d GPUs is used%s", arguments.n_gpu, others)
@@ -105,10 +105,10 @@ def take_one_gpu(arguments: TrainingArguments, others: str = "") -> None:
 
 
 class ZooTrainer(Trainer):
-    """A `Trainer` that seals its checkpoints, and whose order of rows is `EpochSampler`'s.
+    """A `Trainer` that seals its checkpoints and takes rows in the order of `EpochSampler`.
 
-    `lengths` (one a training row) groups rows of like length into batches. `schedule` makes the
-    learning rate's schedule. Raises `DiscorporaError` on a loss or weight that is not finite.
+    Rows of similar `lengths` form batches. `schedule` returns the schedule of the learning rate.
+    Raises `DiscorporaError` if a loss or a weight is not finite.
     """
 
     # Every loss here is a mean over its batch.
@@ -129,20 +129,21 @@ class ZooTrainer(Trainer):
         self.throughput = self.measure(job.run_file, job.name)
         self.sampler = EpochSampler(lengths, job.steps.batch_size, job.recipe.seed)
         self.remove_callback(PrinterCallback)
-        # The throughput's clock needs to know what the first one asks for.
-        for callback in (_Frame(self.sampler, job.steps), self.throughput, LogLines()):
+        # The throughput's clock comes after the callback that asks for validations.
+        for callback in (_DueEvents(self.sampler, job.steps), self.throughput, LogLines()):
             self.add_callback(callback)
 
     def _get_train_sampler(self, train_dataset: Any = None) -> EpochSampler:
         return self.sampler
 
     def _get_eval_sampler(self, eval_dataset: Any) -> Any:
-        # Longest first: for a validation the order does not matter.
+        # Longest first, so that rows of similar length are together; the order has no effect.
         return np.argsort(-np.asarray(eval_dataset.lengths()), kind="stable").tolist()
 
     def create_scheduler(
         self, num_training_steps: int, optimizer: Optimizer | None = None
     ) -> LRScheduler:
+        """Return the `schedule` of the learning rate if there is one, else the Trainer's."""
         if num_training_steps == 1 and self.args.get_warmup_steps(1):
             self.job.note(
                 "the only step has a learning rate of 0, since it is the warm-up's first: nothing "
@@ -151,13 +152,14 @@ class ZooTrainer(Trainer):
         if self.schedule is None or self.lr_scheduler is not None:
             return super().create_scheduler(num_training_steps, optimizer)
         batches = len(self.get_train_dataloader())
-        steps = max(1, -(-batches // self.args.gradient_accumulation_steps))
-        made = self.schedule(optimizer or cast(Optimizer, self.optimizer), steps)
-        self.lr_scheduler = cast(Any, made)
+        epoch_steps = max(1, -(-batches // self.args.gradient_accumulation_steps))
+        scheduler = self.schedule(optimizer or cast(Optimizer, self.optimizer), epoch_steps)
+        self.lr_scheduler = cast(Any, scheduler)
         self._created_lr_scheduler = True
-        return made
+        return scheduler
 
     def get_batch_samples(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the next batches, and measure the time that training waits for them."""
         begin = time.perf_counter()
         samples = super().get_batch_samples(*args, **kwargs)
         self.throughput.waited += time.perf_counter() - begin
@@ -168,10 +170,11 @@ class ZooTrainer(Trainer):
         return super().training_step(model, inputs, *args, **kwargs)
 
     def floating_point_ops(self, inputs: Any) -> int:
-        return 0  # `Throughput` counts them once; the Trainer would go through all weights a step
+        return 0  # `Throughput` counts them at the end; the Trainer would do so at each step
 
     def log(self, logs: dict[str, Any], *args: Any, **kwargs: Any) -> None:
-        # Here, not at every step: reading a loss waits for the GPU.
+        """Log figures, unless the loss is not finite: then raise `DiscorporaError`."""
+        # The loss is not read at every step, since that waits for the GPU.
         loss = logs.get("loss", 0.0)
         if not math.isfinite(loss):
             problem = f"the loss is {loss} in the steps up to {self.state.global_step}"
@@ -179,6 +182,7 @@ class ZooTrainer(Trainer):
         super().log(logs, *args, **kwargs)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """Save and seal a checkpoint if all weights are finite, and remove older checkpoints."""
         if not all(torch.isfinite(p).all() for p in model.parameters()):
             raise checkpoints.not_finite(
                 self.job, f"a weight is not finite after step {self.state.global_step}"
@@ -201,10 +205,10 @@ def trainer_over(
     arguments: Mapping[str, Any] = KEEP_BEST,
     **more: Any,
 ) -> ZooTrainer:
-    """A Trainer of `model` on the splits `train` and `validation` of encoded `rows`.
+    """Return a Trainer of `model` on the splits `train` and `validation` of encoded `rows`.
 
-    Rows know their `lengths()` and how to `collate` a batch. `arguments` are the Trainer's
-    besides those of the settings, `more` is `ZooTrainer`'s own.
+    The rows of a split have `lengths()` and `collate` a batch. `arguments` are the Trainer's
+    arguments in addition to the settings, `more` those of `ZooTrainer`.
     """
     return ZooTrainer(
         model,
@@ -219,20 +223,20 @@ def trainer_over(
 
 
 def most_probable(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """The class of each row, `[rows]`, which is all that is kept of a validation's logits."""
+    """Return the class of each row, `[rows]`, which takes less memory than all logits."""
     return logits.argmax(-1)
 
 
 def class_accuracy(prediction: Any) -> dict[str, float]:
-    """The share of rows whose `most_probable` class is their label."""
+    """Return the share of rows whose predicted class is their label, as metrics of the Trainer."""
     return {"accuracy": float((prediction.predictions == prediction.label_ids).mean())}
 
 
 def ignore_unused(model: nn.Module, loss: Callable[[], torch.Tensor]) -> None:
-    """Tell several processes which weights a step leaves without a gradient (such as a pooler).
+    """Make DDP ignore the weights that get no gradient, such as those of an unused pooler.
 
-    Found by one step, so that nobody has to look for them at each. DDP raises an error if a
-    later step leaves out others.
+    One backward pass of `loss` finds them, so that DDP need not search for them at each step. It
+    raises an error if a later step leaves out others.
     """
     device = next(model.parameters()).device  # the generators of other GPUs stay untouched
     with torch.random.fork_rng([] if device.type == "cpu" else [device], device_type=device.type):
@@ -243,7 +247,7 @@ def ignore_unused(model: nn.Module, loss: Callable[[], torch.Tensor]) -> None:
 
 
 def _first_loss(trainer: ZooTrainer) -> torch.Tensor:
-    """The loss of the first rows."""
+    """Return the training loss of a batch of the first and the last row."""
     rows: Any = trainer.train_dataset
     inputs = trainer._prepare_inputs(trainer.data_collator([rows[0], rows[len(rows) - 1]]))
     labels = inputs["labels"]
@@ -255,13 +259,13 @@ def _first_loss(trainer: ZooTrainer) -> torch.Tensor:
 
 
 def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
-    """Train, or go on from the newest whole checkpoint; the best weights end in the model.
+    """Train, from the newest sealed checkpoint if there is one, and return the Trainer's state.
 
     From a checkpoint `Trainer.train` restores weights, optimizer, schedule and random state, and
     skips the batches already seen (`accelerate.skip_first_batches`); `EpochSampler` gives each
-    epoch's order. Mixed precision is for training: at the end the model computes in float32 again.
-    `patience` validations without a new best accuracy stop it (0: never). Returns the Trainer's
-    state: steps, the log of losses and validation metrics.
+    epoch's order. At the end the model has the best weights and computes in float32 again.
+    `patience` validations without a new best accuracy stop it (0: never). The state has the steps
+    and the log of losses and validation metrics.
     """
     job = trainer.job
     if trainer.args.should_save:
@@ -275,8 +279,8 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
         state = TrainerState.load_from_json(str(start / "trainer_state.json"))
         control = state.stateful_callbacks.get("TrainerControl", {})
         if control.get("args", {}).get("should_training_stop"):
-            # It had ended, or stopped early, before it was killed: nothing is left to train. The
-            # Trainer would take one more step.
+            # Training had ended, or stopped early, before the run was killed; the Trainer would
+            # take one more step.
             best = job.checkpoints / f"checkpoint-{state.best_global_step or state.global_step}"
             trainer.state, state.best_model_checkpoint = state, str(best)
             trainer._load_best_model()
@@ -300,7 +304,7 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
 
 
 def history(state: TrainerState) -> dict[str, Any]:
-    """The steps of a run, its training losses and validations: what results.json keeps of them."""
+    """Return what results.json keeps of a training: its steps, losses and validations."""
     return {
         "steps": state.global_step,
         "best_step": state.best_global_step,
@@ -311,31 +315,31 @@ def history(state: TrainerState) -> dict[str, Any]:
 
 
 def validations(state: TrainerState, names: str) -> list[dict[str, Any]]:
-    """The steps of the validations, with those figures whose names match the pattern `names`."""
-    wanted = re.compile(f"eval_({names})")
+    """Return each validation's step and its metrics whose names match the pattern `names`."""
+    pattern = re.compile(f"eval_({names})")
     return [
         {"step": entry["step"]}
-        | {key.removeprefix("eval_"): entry[key] for key in entry if wanted.fullmatch(key)}
+        | {key.removeprefix("eval_"): entry[key] for key in entry if pattern.fullmatch(key)}
         for entry in state.log_history
         if "eval_loss" in entry
     ]
 
 
 def thinned(losses: Sequence[tuple[int, float]], most: int = 200) -> list[list[float]]:
-    """A curve of mean training losses by step, at most `most` points, each a mean of neighbours."""
+    """Return a curve of losses, `(step, loss)`, with at most `most` points: means of neighbours."""
     size = max(1, -(-len(losses) // most))
     parts = (losses[first : first + size] for first in range(0, len(losses), size))
     return [[part[-1][0], sum(loss for _, loss in part) / len(part)] for part in parts]
 
 
 class EpochSampler(Sampler[int]):
-    """Row numbers such that each batch holds rows of like length.
+    """Yields row numbers in an order in which each batch has rows of similar length.
 
-    The rows are shuffled, cut into windows of 50 batches, sorted by length inside a window, and
-    the batches shuffled (as `LengthGroupedSampler` of transformers does, whose order comes from
-    the global generator, so that a run resumed in a later epoch sees another order). The order
-    depends on the batch of all processes alone; the rows of an epoch that fill no batch, others
-    in each epoch, are left out, so that each step of any number of processes sees the same rows.
+    The rows are shuffled, cut into windows of 50 batches, and sorted by length inside a window;
+    then the batches are shuffled. (`LengthGroupedSampler` of transformers does so too, but with the
+    global generator: a run resumed in a later epoch sees another order.) The order does not depend
+    on the number of processes. The last rows of an epoch that fill no batch are left out, so that
+    each step sees the same rows with any number of processes; they are others in each epoch.
     """
 
     def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
@@ -346,7 +350,7 @@ class EpochSampler(Sampler[int]):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        """Rows of an epoch: whole batches, or all rows where these fill none."""
+        """Return the rows of an epoch: those of full batches, or all if they fill none."""
         rows = len(self.lengths)
         return rows // self.batch_size * self.batch_size or rows
 
@@ -354,23 +358,24 @@ class EpochSampler(Sampler[int]):
         return iter(self.order(self.epoch).tolist())
 
     def order(self, epoch: int) -> np.ndarray:
-        """The order of `epoch`, `[len(self)]`: each row once at most."""
+        """Return the row numbers of `epoch` in order, `[len(self)]`, each row at most once."""
         random = stream(self.seed, "zoo.batches", epoch=epoch)
         rows = random.permutation(len(self.lengths))[: len(self)]
         size = self.batch_size * WINDOW
         for start in range(0, len(rows), size):
             window = rows[start : start + size]
             rows[start : start + size] = window[np.argsort(-self.lengths[window], kind="stable")]
-        return random.permutation(rows.reshape(-1, min(self.batch_size, len(rows)))).ravel()
+        batches = rows.reshape(-1, min(self.batch_size, len(rows)))
+        return random.permutation(batches).ravel()
 
 
-class _Frame(TrainerCallback):
-    """Tells the sampler which epoch begins, and asks for what is due inside an epoch.
+class _DueEvents(TrainerCallback):
+    """Tells the sampler the epoch, and asks for the validations and checkpoints inside an epoch.
 
-    The Trainer tells the epoch too, but not of several processes that resume in the middle of
-    one. At the last step of an epoch or of the run nothing is asked for: there the validation comes
-    by itself, and before the checkpoint, since it may change the learning rate. A checkpoint does
-    not hold the losses since the last log, so each is logged first.
+    The Trainer tells the epoch too, but not if several processes resume in the middle of one. At
+    the last step of an epoch or of the run nothing is asked for: there the Trainer validates by
+    itself, before the checkpoint, since a validation may change the learning rate. A checkpoint
+    does not have the losses since the last log, so they are logged before it.
     """
 
     def __init__(self, sampler: EpochSampler, recipe: StepRecipe) -> None:
@@ -380,12 +385,13 @@ class _Frame(TrainerCallback):
         self.sampler.set_epoch(int(state.epoch or 0))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Ask for the validation or the checkpoint that is due after this step, if any."""
         if float(state.epoch or 0).is_integer() or state.global_step >= state.max_steps:
             return
-        every, step = self.recipe, state.global_step
-        if every.eval_steps and step % every.eval_steps == 0:
+        recipe, step = self.recipe, state.global_step
+        if recipe.eval_steps and step % recipe.eval_steps == 0:
             control.should_evaluate = control.should_save = True
-        if every.save_steps and step % every.save_steps == 0:
+        if recipe.save_steps and step % recipe.save_steps == 0:
             control.should_save = True
         control.should_log = control.should_log or control.should_save
 
@@ -394,7 +400,7 @@ class _Frame(TrainerCallback):
 
 
 class LogLines(TrainerCallback):
-    """One log line for what the Trainer reports, in place of its printed dictionaries."""
+    """Logs the Trainer's reports as one line each, in place of printed dictionaries."""
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         batch = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
@@ -404,9 +410,9 @@ class LogLines(TrainerCallback):
         if not state.is_world_process_zero or not logs or "train_runtime" in logs:
             return
         skipped = ("_runtime", "_per_second", "total_flos", "epoch")
-        shown = (
+        figures = (
             f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
             for key, value in logs.items()
             if not key.endswith(skipped)
         )
-        log.info("%s: %s", self.pace.line(state.global_step), ", ".join(shown))
+        log.info("%s: %s", self.pace.line(state.global_step), ", ".join(figures))
