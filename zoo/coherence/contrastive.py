@@ -164,10 +164,7 @@ def note_cuts(job: Job, prepared: Prepared) -> None:
 
 
 def evaluate_and_save(job: Job, prepared: Prepared, training: Mapping[str, Any]) -> None:
-    """Evaluate the trained model; write it with its card, results.json and its reference.
-
-    `training` is the history of the training, for results.json.
-    """
+    """Evaluate the trained model; write it with its card, `training` history and reference."""
     seed = job.recipe.seed
     metrics = {split: prepared.ranking(split).metrics(seed) for split in prepared.pairs}
     # Percentiles are relative to the validation documents in their original order.

@@ -33,9 +33,8 @@ def convert(
 ) -> list[str]:
     """Write the model folder `output` from the state dict in `checkpoint`.
 
-    `backbone` (a folder or Hub id) gives configuration and tokenizer. Returns the parts of the
-    checkpoint that were left out. Raises `InputError` for a file that is not a plain state dict, or
-    has other weights.
+    `backbone` (a folder or Hub id) gives configuration and tokenizer. Returns the names of what was
+    left out. Raises `InputError` for a file that is not a plain state dict, or has other weights.
     """
     state = read_state(checkpoint)
     weights: dict[str, Tensor] = {}
@@ -74,10 +73,7 @@ def convert(
 
 
 def read_state(checkpoint: Path) -> dict[str, Tensor]:
-    """Return the tensors of a `.pt` file by their names.
-
-    Nothing but tensors and plain containers is unpickled. Raises `InputError` for other content.
-    """
+    """Return the tensors of a `.pt` file; nothing but tensors and plain containers is unpickled."""
     try:
         state = torch.load(checkpoint, map_location="cpu", weights_only=True)
     except Exception as error:  # bytes that are not a pickle raise many kinds of errors

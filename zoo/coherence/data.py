@@ -77,10 +77,7 @@ class Documents:
         return [assemble([sentences[index] for index in order]) for order in (original, *orders)]
 
     def kept(self, document: str, order: Sequence[int]) -> list[int]:
-        """`order` without the sentences that were cut.
-
-        An intruder (-1) stays if the sentence that it replaces was kept.
-        """
+        """Return `order` without cut sentences; an intruder (-1) stays in a kept one's place."""
         size = self.size(document)
         return [i for place, i in enumerate(order) if i < size and (i >= 0 or place < size)]
 
@@ -153,10 +150,7 @@ def check_sentences(table: pa.Table) -> None:
 
 
 def encoded_rows(encoder: TextEncoder, quotes: Quotes, rows: pa.RecordBatch | pa.Table) -> Part:
-    """Tokenise the sentences of documents, and leave out those beyond the encoder's limit.
-
-    Returns the `tokens` of the kept sentences, the `sizes` of the documents in sentences, and how
-    many documents were `cut`.
+    """Return the kept sentences of documents (`tokens`, `sizes`) and how many documents are `cut`.
 
     A table with the column `intruder` (`intrusion_tables`) gives each document its intruder. The
     same sentences are kept in both texts: those that fit with the intruder in the place of the
@@ -323,10 +317,9 @@ def usable_rows(
     distinct: bool = False,
     split: str = "train",
 ) -> list[Row]:
-    """Return each row's negatives among its first `negatives` that differ from the document.
+    """Return the rows with those of their first `negatives` that differ from the document.
 
-    Rows without any are left out; with `distinct`, equal negatives count once. Raises `InputError`,
-    which names the `split`, if no row is left.
+    Rows without any are left out. Raises `InputError`, which names the `split`, if no row is left.
     """
     rows: list[Row] = []
     columns = table["document"].to_pylist(), table["orders"].to_pylist()
@@ -345,10 +338,7 @@ def usable_rows(
 
 
 def pad(texts: Sequence[Any], pad_id: int) -> tuple[Tensor, Tensor]:
-    """Return token ids of texts as `input_ids` and `attention_mask` `[texts, tokens]`.
-
-    Shorter texts are padded on the right.
-    """
+    """Return token ids as `input_ids` and `attention_mask` `[texts, tokens]`, padded at the end."""
     rows = [torch.as_tensor(text, dtype=torch.long) for text in texts]
     ids = pad_sequence(rows, batch_first=True, padding_value=pad_id)
     return ids, pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)

@@ -136,20 +136,14 @@ class LinkScorer(OverBackbone):
         return ranker
 
     def ids(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each sentence with special tokens, at most `max_tokens`.
-
-        A longer sentence loses tokens before its last special one, and `cut` counts it.
-        """
+        """Return the token ids of each sentence, at most `max_tokens`; `cut` counts longer ones."""
         ids = self.tokenizer(list(sentences), verbose=False)["input_ids"]
         limit = self.config.max_tokens
         self.cut += sum(len(sentence) > limit for sentence in ids)
         return [[*row[: limit - 1], row[-1]] if len(row) > limit else row for row in ids]
 
     def encode_ids(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        """Return the vectors `[sentences, size]` of token ids, in their order.
-
-        Sentences of similar length are encoded together.
-        """
+        """Return the vectors `[sentences, size]` of token ids; each batch has similar lengths."""
         order, parts = [], []
         for rows in batches_by_length([len(sentence) for sentence in ids], BATCH_TOKENS):
             words, mask = pad([ids[row] for row in rows], self.backbone.config.pad_token_id or 0)
@@ -169,10 +163,7 @@ class LinkScorer(OverBackbone):
         return [score for score, _ in self.score_windows(sentences)]
 
     def score_windows(self, texts: Sequence[Sequence[str]]) -> list[tuple[float, int]]:
-        """Return each text's score, and the number of windows in which `ranker` read the text.
-
-        A text is a list of sentences.
-        """
+        """Return each text's score, and the number of windows in which `ranker` read the text."""
         scores, counts = self.similarities(texts), [1] * len(texts)
         if self.config.years:
             scores += self.config.years * np.array([years_ascend(text) for text in texts])
@@ -211,10 +202,7 @@ def changeable_weights(backbone: nn.Module) -> Iterator[tuple[str, nn.Parameter]
 def change_shapes(
     shapes: Mapping[str, tuple[int, ...]], rank: int
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield the names and shapes of the tensors that store changes of weights.
-
-    A matrix with both sides above `rank` has two factors of that rank, other weights one tensor.
-    """
+    """Yield names and shapes of the stored changes: two factors for a matrix larger than `rank`."""
     for name, shape in shapes.items():
         if len(shape) == 2 and min(shape) > rank:
             yield f"{name}-up", (shape[0], rank)

@@ -271,10 +271,7 @@ class FullTraining:
                 self._save_checkpoint()
 
     def score_ids(self, texts: Sequence[Any], batch_tokens: int) -> list[float]:
-        """Score texts as `CoherenceScorer.score_ids` does, divided among the processes.
-
-        Every process gets all scores, in the order of the texts.
-        """
+        """Score texts as the model does; the processes divide them, and each gets all scores."""
         process, processes = self.accelerator.process_index, self.processes
         by_process = gather_object(self.model.score_ids(texts[process::processes], batch_tokens))
         scores = np.empty(len(texts))
@@ -330,8 +327,7 @@ class FullTraining:
     def _check_losses(self) -> float:
         """Log the mean loss since the last check; return the last loss.
 
-        Raises `DiscorporaError` if one of them is not finite. It is not called at each step, since
-        reading a loss waits for the device.
+        Raises `DiscorporaError` if one is not finite. Not called at each step, for it waits.
         """
         if not self.losses:
             return math.nan
@@ -348,8 +344,7 @@ class FullTraining:
     def loss(self, batch: list[Row]) -> Tensor:
         """Equation 5 for a batch: (1 - weight) * contrastive + weight * momentum.
 
-        Several processes divide the batch and compute the loss of their share; if it cannot be
-        divided, each computes that of the whole batch.
+        Each of several processes computes it for its share, or for a batch that cannot be divided.
         """
         first = 0  # the place of this process's first row in the batch
         shared = self.processes > 1 and len(batch) % self.processes == 0
@@ -383,10 +378,7 @@ class FullTraining:
         return (1 - weight) * loss + weight * momentum_loss
 
     def _padded(self, texts: list[Any]) -> tuple[Tensor, Tensor, bool]:
-        """Return token ids and mask `[texts, tokens]` on the device, and whether a text is padded.
-
-        Adds the tokens to `progress.tokens`.
-        """
+        """Return ids and mask `[texts, tokens]` on the device, and whether a text is padded."""
         ids, mask = pad(texts, self.prepared.model.config.pad_token_id or 0)
         tokens = int(mask.sum())
         self.progress.tokens += tokens
@@ -395,10 +387,7 @@ class FullTraining:
 
 
 def random_negatives(row: Row, keep: int, seed: int, number: int) -> Row:
-    """Return the row with `keep` of its negatives, sampled with the seed and the row's `number`.
-
-    A row with fewer negatives has some repeatedly.
-    """
+    """Return the row with `keep` of its negatives, sampled by the seed and the row's `number`."""
     document, orders = row
     random = stream(seed, "zoo.coherence.negatives", str(number))
     sample = random.choice(len(orders), keep, replace=len(orders) < keep)
@@ -415,10 +404,9 @@ def hardest_negatives(
 ) -> list[Row]:
     """Return each row with its `keep` hardest negatives, the hardest first (algorithm 1).
 
-    The hardest negatives have the highest scores of the current model; with equal scores, the
-    earlier one is harder. A row with fewer than `keep` has them repeatedly. Scoring takes no
-    gradients, and all orders of a document have the same number of tokens, so batches have almost
-    no padding.
+    Those are the negatives with the highest scores of the current model; the earlier of equal ones
+    is harder. Fewer than `keep` are repeated. Scoring takes no gradients, and all orders of a
+    document have the same number of tokens, so batches have almost no padding.
     """
     if not rows:  # one of several processes may get none
         return []

@@ -164,8 +164,7 @@ class CoherenceScorer(OverBackbone):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Score pairs of texts (lists of sentences) that are cut as in training.
 
-        Returns three arrays `[pairs]`: the scores of the coherent texts, those of the others, and
-        whether the cut made the two texts equal.
+        Returns arrays `[pairs]`: both texts' scores, and whether the cut made the two texts equal.
         """
         check_texts([*coherent, *other])
         pairs = cut_pairs(self.encoder, self.config.quotes, coherent, other)
@@ -176,10 +175,7 @@ class CoherenceScorer(OverBackbone):
         return table[:, 0], table[:, 1], np.array([first == second for first, second in keys])
 
     def rank_orders(self, documents: pa.Table, orders: pa.Table) -> Ranking:
-        """Score the documents of a table (`id`, `sentences`) and their permutations (`orders`).
-
-        A permutation keeps the same sentences as its document.
-        """
+        """Score the documents of a table (`id`, `sentences`) and their permutations, cut alike."""
         texts = encode_documents(documents, self.encoder, self.config.quotes)
         return score_orders(self, texts, orders)
 
@@ -189,9 +185,8 @@ class CoherenceScorer(OverBackbone):
     ) -> list[float]:
         """Score texts that are token ids with special tokens; return one score for each text.
 
-        Batches have texts of similar length, at most `batch_tokens` together (fewer on a CPU, which
-        is faster there). `bf16` overrides the model's setting. Raises `InputError` for a score that
-        is not finite.
+        Batches have texts of similar length, at most `batch_tokens` (fewer on a CPU, which is
+        faster there). `bf16` overrides the model's setting. Raises `InputError` for a NaN score.
         """
         self.eval()
         bf16 = self.bf16 if bf16 is None else bf16

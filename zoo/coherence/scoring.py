@@ -117,10 +117,7 @@ def quotes_of(model: Scorer) -> Quotes:
 
 
 def window_scores(model: Model, parts: Sequence[Sequence[Any]]) -> list[float]:
-    """Return the score of each part of a text, read as one window.
-
-    A part is a list of sentences: strings for a `LinkScorer`, token ids for a `CoherenceScorer`.
-    """
+    """Return each part's score; sentences are strings for a `LinkScorer`, token ids otherwise."""
     if isinstance(model, LinkScorer):
         return [score for score, _ in model.score_windows(parts)]
     return model.score_ids([model.encoder.assemble(sentences) for sentences in parts])
@@ -183,8 +180,7 @@ class Break:
 def find_break(effects: Sequence[SentenceEffect], measured: Breaks | None) -> Break | None:
     """Return the sentence whose removal increases the score most; None if its margin is too small.
 
-    `measured` is the result of `load_breaks`. The first sentence is never marked, nor any sentence
-    of a text of fewer than four.
+    `measured`: see `load_breaks`. Never the first sentence, nor any of a text of fewer than four.
     """
     numbered = enumerate(effects[1:], 2)
     gain_of = {
@@ -207,10 +203,7 @@ UNMEASURED = 1.0
 
 
 def largest_gain(gains: np.ndarray) -> tuple[int, float]:
-    """Return the index of the largest of `gains`, and its margin.
-
-    The margin is the difference from the second largest, in standard deviations of `gains`.
-    """
+    """Return the index of the largest gain, and its margin over the next in standard deviations."""
     place = int(gains.argmax())
     deviation = float(gains.std())
     margin = float(gains[place] - np.delete(gains, place).max())
@@ -240,10 +233,7 @@ def address_of(model: Any) -> str:
 
 
 def load_breaks(model: Any) -> Breaks | None:
-    """Read how good the marks of a model are; None if it was not measured.
-
-    `model` is a loaded model, a folder or a Hub id.
-    """
+    """Read how good the marks of a model (or a folder or Hub id) are; None if not measured."""
     file = file_of(address_of(model), BREAKS)
     return None if file is None else read_record(Breaks, file, DAMAGED)
 
@@ -274,10 +264,7 @@ def warn_of_chance(model: str | Path) -> None:
 
 
 def rank(model: Scorer, prompt: Text, alternatives: Sequence[Text]) -> list[tuple[int, float]]:
-    """Return `(number, score)` of each alternative, the best first.
-
-    The score is that of the prompt followed by the alternative; numbers count from 0.
-    """
+    """Return `(number, score)` of each alternative after the prompt, best first; numbers from 0."""
     check_texts(alternatives)
     quotes = quotes_of(model)
     before = as_sentences(prompt, quotes) if prompt else []
@@ -299,10 +286,7 @@ def percentile(score: float, quantiles: Sequence[float]) -> float:
 
 
 def load_reference(model: Any) -> Reference | None:
-    """Read the reference of a model; logs a warning and returns None if it has none.
-
-    `model` is a loaded model, a folder or a Hub id.
-    """
+    """Read the reference of a model (or a folder or Hub id); a warning and None without one."""
     file = file_of(address_of(model), REFERENCE)
     if file is None:
         log.warning("%s: no reference set, so no percentiles: give --reference", address_of(model))

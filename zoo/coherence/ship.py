@@ -319,11 +319,7 @@ def ship(options: argparse.Namespace) -> None:
 
 
 def add_ranker(folder: Path, ranker: Path, rank: int) -> None:
-    """Add the model of order to the packed model in `folder`.
-
-    Its weights are stored as the changes, of rank `rank`, that turn the packed encoder into the
-    encoder of the model `ranker`.
-    """
+    """Add the model of order to the packed model in `folder`, as changes of its encoder."""
     trained = CoherenceScorer.from_pretrained(ranker)
     changes = changes_between(LinkScorer.from_pretrained(folder).backbone, trained.backbone, rank)
     named = {f"changes.{name}": change.contiguous() for name, change in changes.items()}
@@ -375,10 +371,7 @@ def fitted_weights(cues: Sequence[Cue], pairs: Sequence[TextPair]) -> list[float
 
 
 def pair_accuracy(model: Scorer, pairs: Sequence[TextPair]) -> dict[str, Any]:
-    """Return the share of pairs whose coherent text scores higher, with its interval.
-
-    `accuracy` is that of all pairs; further keys are kinds, and kinds with sources.
-    """
+    """Return the share of pairs whose coherent text scores higher: of all, by kind and source."""
     pairs = [pair for group in sample_by_kind(pairs, JUDGED) for pair in group]
     texts = [tuple(pair[key]) for key in ("pos", "neg") for pair in pairs]
     coherent, incoherent = scores_of(model, texts).reshape(2, -1)
@@ -423,10 +416,9 @@ def mark_intruders(model: Any, pairs: Sequence[TextPair]) -> Marks:
 
 
 def measure_breaks(validation: Marks, tests: Sequence[Marks]) -> Breaks:
-    """Return how good the marks of a model are.
+    """Return how good the marks of a model are, by the shares of texts of the `tests`.
 
-    A fifth of the coherent texts of `validation` reach the minimum margin; the shares of texts are
-    those of the `tests`.
+    A fifth of the coherent texts of `validation` reach the minimum margin.
     """
     least = max(float(np.quantile(validation.coherent, 0.8)), 1e-6)
     margins, right, coherent = map(np.concatenate, zip(*tests, strict=True))

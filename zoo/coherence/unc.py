@@ -32,17 +32,12 @@ class PermutedDocuments(TorchDataset[tuple[list[list[int]], list[int]]]):
     """Rows of a document and one permutation; each sentence of a batch is encoded once."""
 
     def __init__(
-        self,
-        documents: pa.Table,
-        orders: pa.Table,
-        tokenizer: PreTrainedTokenizerBase,
-        max_words: int,
+        self, documents: pa.Table, orders: pa.Table, tokenizer: PreTrainedTokenizerBase, limit: int
     ) -> None:
-        """At most `max_words` words of a sentence are used."""
+        """At most `limit` words of a sentence are used."""
         self.pad_id = tokenizer.pad_token_id
         sentences = {
-            row["id"]: word_ids(tokenizer, row["sentences"], max_words)
-            for row in documents.to_pylist()
+            row["id"]: word_ids(tokenizer, row["sentences"], limit) for row in documents.to_pylist()
         }
         rows = [(sentences[row["document"]], row["orders"][0]) for row in orders.to_pylist()]
         self.rows = [(text, order) for text, order in rows if [text[i] for i in order] != text]
@@ -51,7 +46,7 @@ class PermutedDocuments(TorchDataset[tuple[list[list[int]], list[int]]]):
         if not self.rows:
             raise InputError(
                 "no document differs from its permutation in its words",
-                hint=f"raise max_words (now {max_words}), or train on other documents",
+                hint=f"raise max_words (now {limit}), or train on other documents",
                 field="max_words",
             )
 

@@ -56,9 +56,8 @@ class UncConfig(PretrainedConfig):
 class UncOutput(ModelOutput):
     """`scores [batch, texts]`, their parts and, in training, `language_loss`.
 
-    `local [batch, texts, positions]` are the scores of neighbouring sentences; `counted`, of the
-    same shape, is 1 for existing positions and 0 for padding. A text's score is the mean of its
-    existing local scores.
+    `local [batch, texts, positions]` are scores of neighbours, `counted` is 1 where there are two.
+    A text's score is the mean of its existing local scores.
     """
 
     scores: Tensor | None = None
@@ -85,10 +84,7 @@ class LightweightConv(nn.Module):
         nn.init.xavier_uniform_(self.weight)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Convolve `states [texts, sentences, width]` under `mask [texts, sentences]`.
-
-        Returns states of the same shape.
-        """
+        """Convolve `states [texts, sentences, width]`; `mask [texts, sentences]`. Same shape."""
         gated = glu(self.gate(states), dim=-1) * mask.unsqueeze(-1)
         _, sentences, width = gated.shape
         kernels = self.weight.softmax(-1).repeat_interleave(width // self.heads, 0)
@@ -144,11 +140,10 @@ class UncModel(ZooModel):
     def encode(
         self, input_ids: Tensor, attention_mask: Tensor, packed: Any = None
     ) -> tuple[Tensor, Tensor]:
-        """Encode the words `input_ids [sentences, words]`.
+        """Return the states of words, and the sentences' vectors `[sentences, 2 * hidden]`.
 
-        Returns their states `[sentences, words, 2 * hidden]`, and the sentences' vectors
-        `[sentences, 2 * hidden]`, the last states of both directions. `packed` is an array of the
-        sentences' lengths: without it the process waits for the GPU to count them.
+        The vectors are the last states of both directions. `packed` is an array of the sentences'
+        lengths: without it the process waits for the GPU to count them.
         """
         lengths = attention_mask.sum(1) if packed is None else torch.tensor(packed)
         # On a GPU in float32, see `zoo.modeling_discorpora.run_packed`.
@@ -260,10 +255,7 @@ class UncModel(ZooModel):
 def word_ids(
     tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str], limit: int
 ) -> list[list[int]]:
-    """Return the ids of the first `limit` words of each sentence.
-
-    A sentence without words gets one unknown word.
-    """
+    """Return the ids of the first `limit` words of each sentence; the unknown word's if none."""
     ids = tokenizer(list(sentences), add_special_tokens=False, verbose=False)["input_ids"]
     return [sentence[:limit] or [tokenizer.unk_token_id] for sentence in ids]
 

@@ -32,37 +32,30 @@ def hits(scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray
     if scores.ndim == 2:
         right = ((scores > 0) == (labels > 0)).sum(1, keepdims=True)
         return right, np.full_like(right, labels.shape[1])
-    asked = labels != KEPT
-    targets = np.where(asked, labels, 0)[..., None]
+    questions = labels != KEPT
+    targets = np.where(questions, labels, 0)[..., None]
     target_scores = np.take_along_axis(scores, targets, 2)
     is_best = (scores >= target_scores).sum(2) == 1
-    return (is_best & asked).astype(np.int64), asked.astype(np.int64)
+    return (is_best & questions).astype(np.int64), questions.astype(np.int64)
 
 
 def by_distance(
-    right: np.ndarray, asked: np.ndarray, distances: Sequence[int]
+    right: np.ndarray, questions: np.ndarray, distances: Sequence[int]
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return each example's numbers of correct answers and of questions, both `[examples]`.
-
-    `accuracy` has them in all, `accuracy_k+1` at the distance k = 1. `right` and `asked` are those
-    of `hits`.
-    """
-    columns = {"accuracy": (right.sum(1), asked.sum(1))}
+    """Return each example's numbers of right answers and of questions: in all, at each distance."""
+    columns = {"accuracy": (right.sum(1), questions.sum(1))}
     if right.shape[1] == len(distances):
-        each = zip(distances, right.T, asked.T, strict=True)
+        each = zip(distances, right.T, questions.T, strict=True)
         columns |= {f"accuracy_k{k:+d}": (won, count) for k, won, count in each}
     return columns
 
 
 def accuracies(
-    right: np.ndarray, asked: np.ndarray, distances: Sequence[int], seed: int, name: str
+    right: np.ndarray, questions: np.ndarray, distances: Sequence[int], seed: int, name: str
 ) -> dict[str, Any]:
-    """Return the accuracy over all questions and at each distance, with bootstrap intervals.
-
-    The intervals resample examples; `name` is that of their random numbers.
-    """
+    """Return the accuracy over all questions and at each distance, with intervals over examples."""
     figures: dict[str, Any] = {}
-    for key, (won, count) in by_distance(right, asked, distances).items():
+    for key, (won, count) in by_distance(right, questions, distances).items():
         won, count = won[count > 0], count[count > 0]
         figures[key] = {"value": None, "n": 0}
         if len(count):
@@ -93,8 +86,7 @@ def held_out(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the `hits` of a model on `examples`, as they are sampled in epoch 0.
 
-    `bf16` computes scores in bfloat16. Several processes divide the examples, and each gets the
-    hits of all.
+    With `bf16` in bfloat16. Several processes divide the examples, and each gets the hits of all.
     """
     model.eval()
     state = PartialState()
@@ -109,8 +101,8 @@ def held_out(
         counts.append(hits(scores.float().cpu().numpy(), inputs["labels"]))
     order = np.argsort(np.argsort(numbers % state.num_processes, kind="stable"))
     by_process = gather_object(counts)
-    right, asked = (np.concatenate(part)[order] for part in zip(*by_process, strict=True))
-    return right, asked
+    right, questions = (np.concatenate(part)[order] for part in zip(*by_process, strict=True))
+    return right, questions
 
 
 def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:

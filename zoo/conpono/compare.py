@@ -47,11 +47,10 @@ def compare(
     limit: int = 0,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Evaluate two models (folders or Hub ids) on BSO in a domain (the paper: wiki), and `analyse`.
+    """Compare two models (folders or Hub ids) by `analyse` on BSO in a domain (the paper: wiki).
 
     It takes `limit` rows of each split (0: all). Without a test split the validation split is used.
-    Returns the result of `analyse`, and each model's accuracy. Raises `InputError` if the data has
-    no such domain.
+    Raises `InputError` if the data has no such domain.
     """
     domains = {task.domain: task for task in read(data, ("BSO",), limit=limit).tasks}
     if domain not in domains:

@@ -125,8 +125,7 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
 def to_model(reader: Any, config: BertConfig, encoder: str, where: str) -> ConponoModel:
     """Return the model with the weights of a checkpoint that TensorFlow's `reader` has opened.
 
-    `where` names the checkpoint in messages. Raises `InputError` for a variable that is missing,
-    unknown, or of another shape.
+    Raises `InputError` for a variable that is missing, unknown, or of another shape.
     """
     weights: dict[str, torch.Tensor] = {}
     names = [name for name in reader.get_variable_to_shape_map() if not LEFT_OUT.search(name)]

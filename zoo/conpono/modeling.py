@@ -218,12 +218,9 @@ class ConponoModel(OverBackbone):
     def _encode(self, slots: Tensor, words: Tensor, plan: np.ndarray) -> tuple[Tensor, Tensor]:
         """Return the vectors `[sequences, width]` of blocks, and their summed masked-word loss.
 
-        `slots [3, places]` are token ids, types, and marks of real tokens; `words` and `plan` are
-        those of `Collator`.
-
-        Words are looked up once for all blocks, since the gradient of a look-up is a matrix of the
-        vocabulary's size. Masked words of several blocks share runs of the head for the same
-        reason.
+        `slots [3, places]` are token ids, types, and marks of real tokens. Words are looked up once
+        for all blocks, since the gradient of a look-up is a matrix of the vocabulary's size. Masked
+        words of several blocks share runs of the head for the same reason.
         """
         table = self.backbone.get_input_embeddings()
         sizes = (plan[:, 0] * plan[:, 1]).tolist()
@@ -264,10 +261,9 @@ class ConponoModel(OverBackbone):
         return torch.cat(vectors), loss
 
     def pool(self, states: Tensor) -> Tensor:
-        """Return the vectors of texts, `[sequences, width]`, from the states at [CLS].
+        """Return the vectors of texts from their states at [CLS], both `[sequences, width]`.
 
-        They are the output of the backbone's pooler (the paper's "pooled representation"), or the
-        states themselves, if it has none.
+        Those are the output of the pooler (the paper's "pooled representation"), if there is one.
         """
         pooler = getattr(self.backbone, "pooler", None)
         if pooler is None:
@@ -290,10 +286,7 @@ def takes_vectors(backbone: PreTrainedModel) -> bool:
 
 
 def load_heads(model: ConponoModel, backbone: str) -> Iterator[str]:
-    """Copy the heads stored with `backbone` (a folder or Hub id) to `model`.
-
-    Yields notes for the card: which heads were copied, and why others were not.
-    """
+    """Copy the heads stored with `backbone` to `model`; yields notes on them for the card."""
     kind, mlm = model_type(backbone), model.config.mlm
     if kind == model.config.model_type:  # trained here or converted
         source = ConponoModel.from_pretrained(backbone)

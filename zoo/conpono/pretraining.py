@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 WORKERS = 4
 """Default number of processes that sample examples while a GPU computes."""
-MODEL_SETTINGS = {
-    *("objective", "encoder", "k", "anchor_sentences", "target_sentences", "mlm", "vector"),
-}
+MODEL_KEYS = {"objective", "encoder", "k", "anchor_sentences", "target_sentences", "mlm", "vector"}
 """The settings that are also in the model's configuration."""
 VALIDATED = "|".join(("accuracy_k.*", *PARTS))
 """A regular expression for the figures of a validation that go into results.json."""
@@ -59,7 +57,7 @@ def train(recipe: Conpono, job: Job) -> None:
         backbone,
         recipe.max_tokens,
         tokenizer.pad_token_id,
-        **recipe.model_dump(include=MODEL_SETTINGS),
+        **recipe.model_dump(include=MODEL_KEYS),
     )
     for note in load_heads(model, recipe.backbone) if recipe.backbone else ():
         job.note(note)
@@ -150,10 +148,7 @@ def train(recipe: Conpono, job: Job) -> None:
 def make_examples(
     recipe: Conpono, job: Job, split: str, stores: Mapping[str, TokenStore], **parts: Any
 ) -> Examples:
-    """Make the examples of one split; a small split takes random segments from the training split.
-
-    `parts` are further fields of `Examples`. Raises `ConfigError` if the training split is small.
-    """
+    """Make the examples of one split; if it is small, its random segments are from `train`."""
     store = stores[split]
     shared = {"candidates": recipe.candidates, "seed": recipe.seed, "split": split, **parts}
     if recipe.objective == "bso":
@@ -177,10 +172,7 @@ def make_examples(
 
 
 def worker_count(setting: int) -> int:
-    """Return the number of processes that sample examples.
-
-    A setting of -1 means `WORKERS` with a GPU, and none without.
-    """
+    """Return the number of processes that sample examples; -1: `WORKERS` with a GPU, else none."""
     if setting >= 0:
         return setting
     return WORKERS if torch.accelerator.is_available() else 0

@@ -51,10 +51,7 @@ class Geometry:
         return [k for k, start in starts.items() if 0 <= start <= last_start]
 
     def anchors(self, sentences: int) -> np.ndarray:
-        """Return the first sentences of anchors with a target at k = 1 or k = -1.
-
-        The paragraph has `sentences` sentences.
-        """
+        """Return the first sentences of anchors with a target at k = 1 or k = -1 in a paragraph."""
         starts = np.arange(max(sentences - self.anchor + 1, 0))
         return starts[(starts + self.window <= sentences) | (starts >= self.target)]
 
@@ -157,10 +154,7 @@ class Masking:
     def draw(
         self, ids: np.ndarray, maskable: np.ndarray, random: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Mask words of `ids [tokens]`; return the masked ids, and labels of the same shape.
-
-        `maskable [tokens]` is False at special tokens.
-        """
+        """Return `ids [tokens]` with masked words, and labels; all words are `maskable`."""
         labels = np.full(ids.shape, KEPT, np.int64)
         if not self.rate:
             return ids, labels

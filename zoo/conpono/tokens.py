@@ -46,10 +46,7 @@ class TokenStore:
         return self.tokens[self.sentences[first] : self.sentences[first + count]]
 
     def starting(self, counts: np.ndarray, number: int) -> int:
-        """Return the first sentence of the segment or window with the given number.
-
-        `counts` is `segments` or `windows`.
-        """
+        """Return the first sentence of the segment or window `number`, as `counts` numbers them."""
         paragraph = int(np.searchsorted(counts, number, side="right")) - 1
         return int(self.paragraphs[paragraph, 0]) + number - int(counts[paragraph])
 
@@ -82,10 +79,7 @@ def token_stores(
 
 
 def _encode_documents(encoder: TextEncoder, rows: pa.RecordBatch) -> Part:
-    """Return the arrays of documents: sentences' `tokens`, and the `sizes` of paragraphs.
-
-    `read_keys` and `counts` are each document's key and its number of paragraphs.
-    """
+    """Return the sentences as tokens, the sizes of paragraphs, and keys and counts of documents."""
     sentences: list[str] = []
     sizes: list[int] = []
     documents = []

@@ -123,10 +123,9 @@ def evaluate(
     seed: int,
     batch_size: int = 256,
 ) -> dict[str, Any]:
-    """Return the nats per word of each text to predict, and the accuracy of the classes.
+    """Return nats per word of each text, with those of a `frequency` baseline; accuracy of classes.
 
-    The former have bootstrap intervals over documents, and those of a baseline beside them, which
-    knows only the `frequency [words]` of words in the training sentences.
+    The nats have bootstrap intervals over documents.
     """
     config = model.eval().config
     losses = np.zeros((len(contexts), len(config.bags) + len(config.classes)), np.float32)

@@ -71,10 +71,7 @@ class SentenceContexts(TorchDataset[Any]):
         return self, row
 
     def bags_of(self, name: str, sentences: np.ndarray) -> Texts:
-        """Return the words to predict for each sentence, from the text `name` of `BAGS`.
-
-        There are none if the sentence has no such text.
-        """
+        """Return the words to predict for each sentence from its text `name`; none without one."""
         if name in ("previous", "next"):
             neighbours = sentences + (1 if name == "next" else -1)
             later = np.maximum(sentences, neighbours)
@@ -143,10 +140,7 @@ def open_contexts(
 
 
 def _encode_documents(tokenizer: PreTrainedTokenizerBase, rows: pa.RecordBatch) -> Part:
-    """Return the sentences of documents with their classes, and their headings, as arrays.
-
-    `heading_numbers [sentences, 2]` count within a document; `counts` are its headings.
-    """
+    """Return sentences with their classes, and headings; `heading_numbers` count in a document."""
     sentences: list[str] = []
     headings: list[str] = []
     first: list[bool] = []

@@ -27,8 +27,7 @@ CLASSES = {"nl": ("level",), "spp": ("sentence_bin", "paragraph_bin")}
 class CriteriaConfig(PretrainedConfig):
     """The sizes of the model, and its criteria beside NSP.
 
-    `hidden_size` is that of one direction; `levels` and `bins` are the numbers of classes of NL and
-    SPP.
+    `hidden_size` is one direction's; `levels` and `bins` are numbers of classes of NL and SPP.
     """
 
     model_type = "discorpora-criteria"
@@ -141,9 +140,8 @@ def bag_loss(
 ) -> tuple[Tensor, Tensor]:
     """Return -log p of each text's bag of words, in nats per word, and which texts have words.
 
-    Both are `[batch]`; the loss of a text without words is NaN. `scores [batch, vocabulary]` are
-    one distribution over words for each sentence; `words [batch, words]`; `no_words` are ids to
-    ignore.
+    Both are `[batch]`; the loss of a text without words is NaN. `scores [batch, vocabulary]`: one
+    distribution for each sentence; `words [batch, words]`; `no_words` are ids to ignore.
     """
     real = torch.ones_like(words, dtype=torch.bool)
     for word in no_words:
