@@ -45,7 +45,7 @@ class Executor(SlurmPipelineExecutor):
                 file.write(",".join(self.jobs))
 
     def launch_merge_stats(self) -> None:
-        """Submit no job that merges statistics: the build removes its folder before it starts."""
+        """Submit no job that merges statistics: the build removes its folder before it runs."""
 
     def get_launch_file_contents(self, sbatch_args: dict[str, Any], run_script: str) -> str:
         """Return the script of a job; it checks the folder before it loads a pickle from there."""

@@ -184,6 +184,7 @@ def _token() -> Finding:
 
 
 def _show(findings: list[Finding]) -> None:
+    """Print the findings as a table."""
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))

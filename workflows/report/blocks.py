@@ -106,6 +106,7 @@ def markdown(title: str, sections: Sequence[Section]) -> str:
 
 
 def _as_markdown(block: Block) -> str:
+    """Write a block as Markdown."""
     match block:
         case Heading():
             return f"{'#' * block.level} {escape.markdown(block.text)}"

@@ -146,7 +146,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _with_text_numbers(rows: Iterable[Sequence[Line]], roles: set[int]) -> dict[str, list[Any]]:
-    """Return the list of all texts, and the rows with indices into it; adds roles to `roles`."""
+    """Return all texts, and the rows with indices in place of texts; add the roles to `roles`."""
     texts: dict[str, int] = {}
     numbered: list[list[Line]] = []
     for lines in rows:

@@ -116,6 +116,6 @@ def _write_page(
 
 
 def _filled(template: Path, **values: str) -> Html:
-    """Fill markup into a template, joined to one line: a page shows spaces between elements."""
+    """Fill markup into a template; its lines are joined, since pages show spaces between tags."""
     lines = template.read_text(encoding="utf-8").splitlines()
     return Html(Template("".join(map(str.strip, lines))).substitute(values))

@@ -279,6 +279,7 @@ class FullTraining:
         return scores.tolist()
 
     def _save_checkpoint(self) -> None:
+        """Save a checkpoint, and remove old ones. Raises `DiscorporaError` for a weight of NaN."""
         folder = self.checkpoint(self.progress.step)
         if not all(torch.isfinite(p).all() for p in self.model.parameters()):
             problem = f"a weight is not finite after step {self.progress.step}"
@@ -327,7 +328,7 @@ class FullTraining:
     def _check_losses(self) -> float:
         """Log the mean loss since the last check; return the last loss.
 
-        Raises `DiscorporaError` if one is not finite. Not called at each step, for it waits.
+        Raises `DiscorporaError` if one is not finite. Not called at each step: reading one waits.
         """
         if not self.losses:
             return math.nan
@@ -344,7 +345,7 @@ class FullTraining:
     def loss(self, batch: list[Row]) -> Tensor:
         """Equation 5 for a batch: (1 - weight) * contrastive + weight * momentum.
 
-        Each of several processes computes it for its share, or for a batch that cannot be divided.
+        Several processes divide the batch; each computes the whole of one that cannot be divided.
         """
         first = 0  # the place of this process's first row in the batch
         shared = self.processes > 1 and len(batch) % self.processes == 0

@@ -470,6 +470,7 @@ def card_tables(metrics: dict[str, Any]) -> tuple[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the step that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
     parsers = {run: commands.add_parser(run.__name__) for run in (texts, orders, scorer, ship)}

@@ -71,7 +71,7 @@ class SentenceContexts(TorchDataset[Any]):
         return self, row
 
     def bags_of(self, name: str, sentences: np.ndarray) -> Texts:
-        """Return the words to predict for each sentence from its text `name`; none without one."""
+        """Return the words of each sentence's text `name`, such as "next"; none if it has none."""
         if name in ("previous", "next"):
             neighbours = sentences + (1 if name == "next" else -1)
             later = np.maximum(sentences, neighbours)
