@@ -6,5 +6,5 @@ needs when it runs. docs/explanation/one-document.md follows a document to a row
 
 import sys
 
-if "luigi" in sys.modules:  # it finds only tasks that exist once `--module` is imported
+if "luigi" in sys.modules:  # it knows only tasks that `--module` has imported
     import workflows.tasks  # noqa: F401

@@ -1,4 +1,4 @@
-"""Log lines and errors as a person wants to see them: short, and no traceback unless asked."""
+"""Short log lines and errors for the terminal; tracebacks are shown with `--debug` only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEBUG_VARIABLE = "DISCORPORA_DEBUG"
 
 
 class PlainFormatter(logging.Formatter):
-    """`12:00:01 message`; an expected error shows as its message alone."""
+    """Formats a record as `12:00:01 message`, and an expected error as its message alone."""
 
     def format(self, record: logging.LogRecord) -> str:
         error = record.exc_info[1] if record.exc_info else None
@@ -30,7 +30,7 @@ class PlainFormatter(logging.Formatter):
 
 
 def configure(*, debug: bool = False) -> None:
-    """Send the log to standard error, once a process: of luigi's own what a user can act on."""
+    """Send the log to standard error, once in a process; of luigi's messages only warnings."""
     collect_rarely()
     if debug:
         os.environ[DEBUG_VARIABLE] = "1"
@@ -50,7 +50,7 @@ def configure(*, debug: bool = False) -> None:
 
 
 def show_everything() -> None:
-    """What the encoding of the output lacks is shown as `\\xe9`, as on standard error."""
+    """Print characters that the encoding of standard output lacks as `\\xe9`, as on stderr."""
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -70,17 +70,17 @@ os.set_blocking(_write_end, False)
 
 
 def remember_failure(stage: str, error: BaseException) -> None:
-    """Say at the end of the build which stages failed, below all that came after."""
-    said = str(error).splitlines()[0] if str(error) else repr(error)
-    with suppress(BlockingIOError):  # some hundred failures are remembered
-        os.write(_write_end, f"failed: {stage}: {said}\n".encode())
+    """Have the failure of a stage printed once more at the end of the build, below the log."""
+    message = str(error).splitlines()[0] if str(error) else repr(error)
+    with suppress(BlockingIOError):  # the pipe holds some hundred failures
+        os.write(_write_end, f"failed: {stage}: {message}\n".encode())
 
 
 @atexit.register
-def _repeat_failures() -> None:
+def _print_failures() -> None:
     with suppress(BlockingIOError):
-        said = os.read(_read_end, 1 << 20).decode(errors="replace")
-        sys.stderr.write(f"\n{said}the same command continues from here\n")
+        failures = os.read(_read_end, 1 << 20).decode(errors="replace")
+        sys.stderr.write(f"\n{failures}the same command continues from here\n")
 
 
 def debugging() -> bool:
@@ -89,15 +89,15 @@ def debugging() -> bool:
 
 @contextmanager
 def explained(place: Path) -> Iterator[None]:
-    """Say an operating system's error in a sentence: a full disk, a missing permission and such."""
+    """Raise `DiscorporaError` for an error of the operating system, such as a full disk."""
     try:
         yield
     except OSError as error:
-        where, said, hint = str(error.filename or place), error.strerror or str(error), ""
+        where, problem, hint = str(error.filename or place), error.strerror or str(error), ""
         if error.errno == errno.ENOSPC:
-            said, hint = "no space is left on the device", "free some space and run it again"
+            problem, hint = "no space is left on the device", "free some space and run it again"
         elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            said, hint = "no permission to write here", "choose another output folder"
+            problem, hint = "no permission to write here", "choose another output folder"
             if Path(where).exists() and not os.access(where, os.R_OK):
-                said, hint = "no permission to read it", "change the file's permissions"
-        raise DiscorporaError(said, where=where, hint=hint) from error
+                problem, hint = "no permission to read it", "change the file's permissions"
+        raise DiscorporaError(problem, where=where, hint=hint) from error

@@ -17,8 +17,8 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 POLL_SECONDS = 0.2
 
 
-def there() -> tuple[str, ...]:
-    """The GPUs that this process may use: each of `CUDA_VISIBLE_DEVICES` once, else all."""
+def available_gpus() -> tuple[str, ...]:
+    """Return the names of the GPUs in `CUDA_VISIBLE_DEVICES`, each once; without it, all GPUs."""
     visible = os.environ.get(VISIBLE)
     if visible is None:
         return tuple(map(str, range(len([*Path("/dev").glob("nvidia[0-9]*")]))))
@@ -28,11 +28,11 @@ def there() -> tuple[str, ...]:
 
 
 def processes(recipe: Recipe, wanted: int) -> int:
-    """How many of `wanted` devices a training takes: as many as are there and its batch allows.
+    """Return the number of devices for a training: at most `wanted`, and as its batch allows.
 
-    The examples of a step are the same whatever the number, so it does not change the model.
+    The examples of a step are the same for every number, so it does not change the model.
     """
-    for number in range(min(wanted, len(there())), 1, -1):
+    for number in range(min(wanted, len(available_gpus())), 1, -1):
         with suppress(ConfigError):
             if isinstance(recipe, StepRecipe) and recipe.share_of_batch(number):
                 return number
@@ -41,22 +41,23 @@ def processes(recipe: Recipe, wanted: int) -> int:
 
 @contextmanager
 def held(number: int) -> Iterator[dict[str, str]]:
-    """The environment of a process that has `number` of the GPUs to itself, once they are free.
+    """Wait for `number` free GPUs and lock them; yields the variables of a process that uses them.
 
-    Other builds of this user keep off them too; a killed process gives them back.
+    The locks exclude other builds of this user; they end with the process.
     """
-    names = there()
+    names = available_gpus()
     if not names:
         yield {}
         return
+    number = min(number, len(names))
     folder = Path(tempfile.gettempdir()) / f"discorpora-devices-{os.getuid()}"
     folder.mkdir(exist_ok=True)
     with ExitStack() as locks:
         taken: list[str] = []
-        # One at a time collects: two that hold a half each would wait for ever.
+        # One process collects at a time: two that hold half of the GPUs each would wait for ever.
         with (folder / "gate").open("w") as gate:
             fcntl.flock(gate, fcntl.LOCK_EX)
-            while len(taken) < min(number, len(names)):
+            while len(taken) < number:
                 for name in names:
                     if name in taken or len(taken) == number:
                         continue
@@ -68,6 +69,6 @@ def held(number: int) -> Iterator[dict[str, str]]:
                         continue
                     locks.enter_context(lock)
                     taken.append(name)
-                if len(taken) < min(number, len(names)):
+                if len(taken) < number:
                     time.sleep(POLL_SECONDS)
         yield {VISIBLE: ",".join(taken)}

@@ -1,8 +1,8 @@
 """Sharing a stage's shards out to the workers of a machine, or of a cluster by datatrove.
 
-A worker makes the shards of its part in the stage's partial folder, which every machine must
-see; then the stage itself runs as always, finds them there, and counts. So no output depends on
-the engine. If a worker fails the stage does, and its next run makes what is missing.
+A worker makes its share of the shards in the stage's partial folder, which every machine must see;
+then the stage itself runs as always, finds the shards, and counts. So no output depends on the
+engine. If a worker fails, the stage fails, and its next run makes the missing shards.
 """
 
 from __future__ import annotations
@@ -34,32 +34,33 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("discorpora")
 
-OURS = frozenset({"pipeline", "tasks", "workers", "logging_dir", "skip_completed", "depends"})
-"""The arguments of an executor that are not the user's to choose."""
+RESERVED = frozenset({"pipeline", "tasks", "workers", "logging_dir", "skip_completed", "depends"})
+"""The arguments of an executor that a build file cannot set."""
 LIBRARIES = {"here": (), "local": (), "slurm": ("datatrove",), "ray": ("datatrove", "ray")}
+"""The libraries that each kind of engine needs."""
 
 
 class Share(Protocol):
-    """A stage's work as a worker of an executor gets it; it can be pickled."""
+    """The work of a stage, divided among workers of an executor; it can be pickled."""
 
     def __call__(self, data: Any, rank: int = 0, world_size: int = 1) -> None:
         """Make the shards of worker `rank`."""
 
 
 def share_out(task: StageTask, folder: Path) -> None:
-    """Let the build's engine make the shards of `task` in `folder`; returns when they are there.
+    """Let the build's engine make the shards of `task` in `folder`; returns when all are made.
 
     Raises `ConfigError` for an engine that is not installed or an option that it does not have,
-    and `DiscorporaError` if workers failed: what they made is kept.
+    and `DiscorporaError` if workers failed: finished shards are kept.
     """
     engine = task.build.engine
     check(engine, task.build.path)
     logs = task.folder.with_suffix(".engine")
     if engine.kind == "slurm":
-        _refuse_two(logs)
-    _prepare(logs, engine, folder)
+        _check_no_job(logs)
+    _prepare_logs(logs, engine, folder)
     share = task.share(folder)
-    tasks = len(_left(logs, engine))
+    tasks = len(_unfinished(logs, engine))
     log.info("%s: %d tasks on %s, logs in %s", task.title, tasks, engine.kind, logs)
     problem = ""
     try:
@@ -71,20 +72,22 @@ def share_out(task: StageTask, folder: Path) -> None:
         raise
     except Exception as error:  # whatever a worker raised comes through the executor
         problem = f": {error}".splitlines()[0]
-    missing = _left(logs, engine)
-    if missing or problem:
+    unfinished = _unfinished(logs, engine)
+    if unfinished or problem:
         raise DiscorporaError(
-            f"{len(missing)} of {engine.tasks} tasks did not end well{problem}",
+            f"{len(unfinished)} of {engine.tasks} tasks did not end well{problem}",
             where=task.title,
-            hint=f"read {logs}/logs/task_{(missing or [0])[0]:05d}.log; shards that are finished "
-            "are kept: run the same command again",
+            hint=f"read {logs}/logs/task_{(unfinished or [0])[0]:05d}.log; shards that are "
+            "finished are kept: run the same command again",
         )
     shutil.rmtree(logs)
 
 
 def check(engine: Engine, where: str) -> None:
-    """Raise `ConfigError` if this machine has not what an `[engine]` table of the file `where` asks
-    for: libraries, executors with its options, variables, Slurm."""
+    """Raise `ConfigError` if the `[engine]` table of the file `where` cannot be used here.
+
+    Checked are libraries, the executor's options, variables to export, and Slurm's `sbatch`.
+    """
     for name in LIBRARIES[engine.kind]:
         if find_spec(name) is None:
             raise ConfigError(
@@ -93,7 +96,7 @@ def check(engine: Engine, where: str) -> None:
                 hint=f'pip install "discorpora[{engine.kind}]"',
             )
     if LIBRARIES[engine.kind]:
-        valid = {*signature(_executor(engine.kind)).parameters} - OURS
+        valid = {*signature(_executor_class(engine.kind)).parameters} - RESERVED
         valid |= {"address"} if engine.kind == "ray" else set()
         for key in (key for key in engine.options if key not in valid):
             raise ConfigError(
@@ -120,63 +123,63 @@ def check(engine: Engine, where: str) -> None:
 
 
 def _run_processes(engine: Engine, share: Share, logs: Path) -> None:
-    """The tasks in processes of this machine: a killed one is noticed."""
+    """Run the unfinished tasks in processes of this machine."""
     workers = engine.workers
     if workers == -1:
         cores = (os.cpu_count() or 1) // max(1, core().workers)
         workers = max(1, min(engine.tasks, cores))
-    jobs = ((share, rank, engine.tasks, logs) for rank in _left(logs, engine))
-    for _ in in_order(_task, jobs, workers):
+    jobs = ((share, rank, engine.tasks, logs) for rank in _unfinished(logs, engine))
+    for _ in in_order(_run_task, jobs, workers):
         pass
 
 
-def _task(share: Share, rank: int, of: int, logs: Path) -> None:
-    """One task, with its log and its mark as datatrove keeps them."""
-    with _aside(logs / "logs" / f"task_{rank:05d}.log"):
+def _run_task(share: Share, rank: int, of: int, logs: Path) -> None:
+    """Run one task; its log and the mark of its end are where datatrove has them."""
+    with _redirected_output(logs / "logs" / f"task_{rank:05d}.log"):
         share(None, rank, of)
     _mark(logs, rank).touch()
 
 
 def _mark(logs: Path, rank: int) -> Path:
-    """datatrove leaves an empty file for a task that ended well."""
+    """The empty file that datatrove writes when a task has ended well."""
     return logs / "completions" / f"{rank:05d}"
 
 
-def _left(logs: Path, engine: Engine) -> list[int]:
-    """The tasks that have not ended well."""
+def _unfinished(logs: Path, engine: Engine) -> list[int]:
+    """The ranks of the tasks that have not ended well."""
     return [rank for rank in range(engine.tasks) if not _mark(logs, rank).exists()]
 
 
-def _prepare(logs: Path, engine: Engine, folder: Path) -> None:
-    """Make the folder of logs anew, closed to others: jobs run what lies there.
+def _prepare_logs(logs: Path, engine: Engine, folder: Path) -> None:
+    """Make an empty folder of logs that others cannot write: jobs run the files in it.
 
-    The marks of an earlier run stay if it had as many tasks, and what they made is in `folder`.
+    The marks of an earlier run stay if it had as many tasks, and its shards are in `folder`.
     """
     marks, number = _mark(logs, 0).parent, logs / "tasks"
-    kept: list[str] = []
+    finished: list[str] = []
     if number.is_file() and number.read_text() == str(engine.tasks) and any(folder.iterdir()):
-        kept = [mark.name for mark in marks.glob("*")]
+        finished = [mark.name for mark in marks.glob("*")]
     shutil.rmtree(logs, ignore_errors=True)
     try:
         logs.mkdir(mode=0o700, parents=True)
-        logs.chmod(0o700)  # also where the folder above hands its group on
+        logs.chmod(0o700)  # a folder inherits the setgid bit of the folder above
     except OSError as error:
         raise DiscorporaError(f"cannot be made: {error.strerror}", where=str(logs)) from error
-    found = logs.stat()
-    if found.st_uid != os.geteuid() or found.st_mode & 0o7777 != 0o700:
+    state = logs.stat()
+    if state.st_uid != os.geteuid() or state.st_mode & 0o7777 != 0o700:
         raise DiscorporaError(
-            f"has mode {found.st_mode & 0o7777:o}, expected 700: others could change what jobs run",
+            f"has mode {state.st_mode & 0o7777:o}, expected 700: others could change what jobs run",
             where=str(logs),
             hint="build into a file system that keeps the modes of folders",
         )
     number.write_text(str(engine.tasks))
     marks.mkdir()
-    for name in kept:
+    for name in finished:
         (marks / name).touch()
 
 
-def _executor(kind: str) -> type[PipelineExecutor]:
-    """The executor's class; only the one that is asked for is imported."""
+def _executor_class(kind: str) -> type[PipelineExecutor]:
+    """Import and return the class of datatrove's executor of this kind, ours for Slurm."""
     if kind == "slurm":
         from workflows.slurm import Executor
 
@@ -185,11 +188,11 @@ def _executor(kind: str) -> type[PipelineExecutor]:
 
 
 def _run_executor(engine: Engine, share: Share, logs: Path, title: str) -> None:
-    """The tasks by datatrove's executor, until every one is done or no job of ours is known."""
+    """Run the tasks by datatrove's executor; on Slurm wait until all are done or no job is left."""
     options = {key: value for key, value in engine.options.items() if key != "address"}
     if engine.kind == "slurm":
         options.setdefault("job_name", title.replace(" ", "-").replace("/", "-"))
-    executor: Any = _executor(engine.kind)(
+    executor: Any = _executor_class(engine.kind)(
         pipeline=[share],
         tasks=engine.tasks,
         workers=engine.workers,
@@ -197,7 +200,7 @@ def _run_executor(engine: Engine, share: Share, logs: Path, title: str) -> None:
         skip_completed=True,
         **options,
     )
-    with _aside(logs / "console.log"):
+    with _redirected_output(logs / "console.log"):
         if engine.kind == "ray":
             import ray
 
@@ -209,21 +212,18 @@ def _run_executor(engine: Engine, share: Share, logs: Path, title: str) -> None:
         with reduced_environment(engine.export):
             executor.run()
         queued = True
-        while queued and _left(logs, engine):
-            queued = _queued(",".join(executor.jobs))
-            # A file written on another machine may show a little later.
+        while queued and _unfinished(logs, engine):
+            queued = _is_queued(",".join(executor.jobs))
+            # A file written on another machine may be visible a little later.
             time.sleep(engine.poll_seconds)
 
 
-def _refuse_two(logs: Path) -> None:
-    """Raise `DiscorporaError` while Slurm still has jobs of a run that was killed.
-
-    Its tasks write the very files that ours would.
-    """
+def _check_no_job(logs: Path) -> None:
+    """Raise `DiscorporaError` if Slurm has jobs of an earlier run, which write the same files."""
     from workflows.slurm import JOB
 
     job = (logs / JOB).read_text(encoding="utf-8") if (logs / JOB).is_file() else ""
-    if job and _queued(job):
+    if job and _is_queued(job):
         raise DiscorporaError(
             f"Slurm still has job {job} of an earlier run of this stage",
             where=str(logs),
@@ -231,9 +231,9 @@ def _refuse_two(logs: Path) -> None:
         )
 
 
-def _queued(job: str) -> bool:
-    """Whether Slurm still has one of the jobs (`1,2`). A question that fails is asked again."""
-    command = ["squeue", "--noheader", "--jobs", job]
+def _is_queued(jobs: str) -> bool:
+    """Tell whether Slurm still has one of the jobs (`1,2`); also true if `squeue` itself fails."""
+    command = ["squeue", "--noheader", "--jobs", jobs]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode:
         return "nvalid job id" not in answer.stderr
@@ -241,18 +241,18 @@ def _queued(job: str) -> bool:
 
 
 @contextmanager
-def _aside(path: Path) -> Iterator[None]:
-    """Let what workers (and datatrove) print go to a file, not between the build's own lines."""
+def _redirected_output(path: Path) -> Iterator[None]:
+    """Append the output of workers (and datatrove) to a file, not to the build's log."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    kept = {stream: os.dup(stream.fileno()) for stream in (sys.stdout, sys.stderr)}
+    copies = {stream: os.dup(stream.fileno()) for stream in (sys.stdout, sys.stderr)}
     with path.open("ab") as file:
-        for stream in kept:
+        for stream in copies:
             stream.flush()
             os.dup2(file.fileno(), stream.fileno())
     try:
         yield
     finally:
-        for stream, number in kept.items():
+        for stream, copy in copies.items():
             stream.flush()
-            os.dup2(number, stream.fileno())
-            os.close(number)
+            os.dup2(copy, stream.fileno())
+            os.close(copy)

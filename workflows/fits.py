@@ -1,8 +1,7 @@
-"""Whether models, suites and datasets of a build file fit together: known before anything runs.
+"""Checks that models, suites and datasets of a build file fit together, before anything runs.
 
-What a builder gives, what a recipe or suite reads, and what a model can do is part of their
-declarations, which are compared here. Every function raises `ConfigError` for the first thing
-that does not fit.
+They compare declarations: the columns that a builder gives, those that a recipe or suite reads, and
+what a model can do. Every `check_...` raises `ConfigError` for the first thing that does not fit.
 """
 
 from __future__ import annotations
@@ -17,11 +16,12 @@ from zoo.declared import GOES_ON, Form, Recipe, Suite
 from zoo.evaluate import SUITES
 
 Keys = tuple[str, ...]
+"""The keys that lead to a value of the build file: `("models", "NAME", "dataset")`."""
 
 
 @dataclass(frozen=True)
-class Data:
-    """A dataset of the build as its table declares it: nothing of it need be built."""
+class DeclaredDataset:
+    """A dataset as the build file declares it; it need not be built."""
 
     name: str
     build: BuildFile
@@ -31,26 +31,27 @@ class Data:
         return self.build.builder(self.name)
 
     def schema(self, config: str) -> set[str]:
-        """The columns of a configuration; empty for one that it does not have."""
-        gives = self.builder.gives
-        return {*gives[config].names} if config in gives else set()
+        """The names of the columns of a configuration; empty if the dataset does not have it."""
+        schemas = self.builder.gives
+        return {*schemas[config].names} if config in schemas else set()
 
     def has(self, config: str, form: Form) -> bool:
-        """Whether a configuration has the columns of a form, and those read beside it."""
-        wanted = {**form.beside, config: (*form.columns, *form.beside.get(config, ()))}
-        return all({*columns} <= self.schema(name) for name, columns in wanted.items())
+        """Tell whether a configuration, and those read beside it, have the columns of a form."""
+        columns_of = {**form.beside, config: (*form.columns, *form.beside.get(config, ()))}
+        return all({*columns} <= self.schema(name) for name, columns in columns_of.items())
 
     def fitting(self, forms: Sequence[Form]) -> list[str]:
-        """Its configurations that have one of the forms."""
+        """The names of the configurations that have the columns of one of the forms."""
         names = self.builder.configurations()
         return [name for name in names if any(self.has(name, form) for form in forms)]
 
     def default(self) -> str:
-        """The configuration that loads without being named."""
+        """The name of the configuration that is read if none is named."""
         names = self.builder.configurations()
         return self.builder.default if self.builder.default in names else names[0]
 
     def check_configuration(self, config: str, keys: Keys) -> None:
+        """Check that the dataset has the configuration; `keys` name it in the build file."""
         names = self.builder.configurations()
         if config and config not in names:
             raise ConfigError(
@@ -60,7 +61,7 @@ class Data:
             )
 
     def check_splits(self, splits: Sequence[str], what: str, keys: Keys) -> None:
-        """Check that the settings leave none of these splits without rows."""
+        """Check that no share of a split is 0; `what` begins the message: "the suite X reads"."""
         if self.builder.reads == "sources" or hasattr(self.builder, "table"):
             return  # the data may prescribe the splits
         shares = self.build.splits
@@ -77,26 +78,26 @@ class Data:
                 )
 
     def unfit(self, config: str, forms: Sequence[Form], what: str, *, at: bool) -> ConfigError:
-        """The columns of the configuration, and which configurations `what` could read.
+        """The error that `what` cannot read the configuration; names those that it can read.
 
-        With `at` a configuration is named behind its dataset, else by a key of its own.
+        With `at` a configuration is named as `DATASET@CONFIG`, else by the key `config`.
         """
         config = config if self.schema(config) else self.default()
         key = f'dataset = "{self.name}@' if at else 'config = "'
-        ways = " or ".join(f'{key}{name}"' for name in self.fitting(forms))
-        wanted = " or ".join(", ".join(form.columns) for form in forms)
+        fitting = " or ".join(f'{key}{name}"' for name in self.fitting(forms))
+        columns = " or ".join(", ".join(form.columns) for form in forms)
         spec = self.name if config == "default" else f"{self.name}@{config}"
         return ConfigError(
             f"{what} cannot read {spec!r}, whose columns are "
             f"{', '.join(sorted(self.schema(config)))}",
-            hint=f"set {ways}" if ways else f"it reads {wanted}",
+            hint=f"set {fitting}" if fitting else f"it reads {columns}",
         )
 
 
 def check_training(build: BuildFile, name: str, recipe: Recipe) -> None:
     """Check that the recipe of the model `name` can read its dataset."""
     model = build.models[name]
-    data = Data(model.dataset, build)
+    data = DeclaredDataset(model.dataset, build)
     keys, what = ("models", name), f"the recipe {model.recipe}"
     data.check_configuration(model.config, (*keys, "config"))
     forms, config = recipe.forms(), model.config or recipe.configuration() or data.default()
@@ -157,11 +158,11 @@ def check_data(build: BuildFile, suite: Suite, plan: Evaluation, keys: Keys) -> 
                 hint='name one: dataset = "NAME@CONFIG"',
             )
         for name, config in plan.configurations:
-            data = Data(name, build)
+            data = DeclaredDataset(name, build)
             data.check_configuration(config, keys)
             chosen = config or suite.config or data.default()
-            wanted = data.fitting(suite.reads) if suite.all_configs and not config else [chosen]
-            if not any(data.has(each, form) for each in wanted for form in suite.reads):
+            configs = data.fitting(suite.reads) if suite.all_configs and not config else [chosen]
+            if not any(data.has(read, form) for read in configs for form in suite.reads):
                 raise data.unfit(chosen, suite.reads, f"the suite {suite.name}", at=True)
             builder = data.builder.name
             if suite.builders and builder not in suite.builders:

@@ -1,4 +1,4 @@
-"""The results of a build under `OUTPUT/NAME/`: folders of their own, and which stage each is of."""
+"""The results of a build under `OUTPUT/NAME/`: folders with short names, each with its stage."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ from corpora.store.manifest import Inside
 log = logging.getLogger("discorpora")
 
 RECORD = ".results.json"
-"""In `OUTPUT/NAME/`: the results there, each with the folder of its stage."""
+"""The file in `OUTPUT/NAME/` that names the results there, each with the folder of its stage."""
 
 
-class Recorded(BaseModel):
+class ResultsRecord(BaseModel):
+    """The content of `RECORD`: paths of results, and of stages, below and from its folder."""
+
     results: Mapping[Inside, str]
 
 
 def results_at(place: Path) -> dict[Path, Path]:
-    """The results that a build has put under `place`, each with the folder of its stage.
+    """Return the results that a build has put under `place`, each with the folder of its stage.
 
-    Where there is no record: the symbolic links to stages that builds wrote earlier.
+    Without a record they are the symbolic links to stages, which earlier versions wrote.
     """
     record = place / RECORD
     if record.is_file():
-        results = read_record(Recorded, record, "remove it and run the build again").results
+        results = read_record(ResultsRecord, record, "remove it and run the build again").results
         return {
             place / name: Path(os.path.normpath(place / stage)) for name, stage in results.items()
         }
@@ -42,7 +44,7 @@ def results_at(place: Path) -> dict[Path, Path]:
 
 
 def stage_folder(path: Path) -> Path:
-    """The folder of the stage whose output is in `path`, which may be a result; else `path`."""
+    """Return the folder of the stage that the result `path` is of; `path` itself if it is none."""
     path = path.resolve()
     for place in path.parents:
         if (place / RECORD).is_file():
@@ -52,27 +54,26 @@ def stage_folder(path: Path) -> Path:
 
 
 def put_results(place: Path, results: Mapping[Path, Path]) -> None:
-    """Let exactly these results stand under `place`, each with the folder of its stage.
+    """Put exactly these results under `place`; each is a copy (hard links) of its stage's folder.
 
-    What is there as it should be is not written again. A folder that somebody has edited is kept
-    under another name.
-    Raises `DiscorporaError` if something stands there that no build has put there.
+    A result that is up to date stays. A folder that somebody has edited gets another name. Raises
+    `DiscorporaError` if a folder of another origin has the name of a result.
     """
     before = results_at(place)
     remove_results(place, before.keys() - results.keys())
-    wanted = {folder: stage for folder, stage in results.items() if not is_linked(stage, folder)}
-    for folder in wanted.keys() - before.keys():
+    outdated = {folder: stage for folder, stage in results.items() if not is_linked(stage, folder)}
+    for folder in outdated.keys() - before.keys():
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise DiscorporaError(
                 "is in the way of a result: no build has put it there",
                 where=str(folder),
                 hint="move it away and run again",
             )
-    _record(place, results)  # before they are there: what a killed build leaves is a build's
-    for folder, stage in wanted.items():
+    _write_record(place, results)  # first, so that the folders of a killed build are known
+    for folder, stage in outdated.items():
         with locked(beside(stage, "lock"), "another process makes this folder"):
             mend(folder)
-            _keep_edited(folder)
+            _rename_edited(folder)
             replace_by_link(stage, folder)
 
 
@@ -82,12 +83,13 @@ def remove_results(place: Path, folders: Collection[Path]) -> None:
         return
     for folder in folders:
         mend(folder)
-        _keep_edited(folder)
+        _rename_edited(folder)
         remove_folder(folder)
-    _record(place, {f: stage for f, stage in results_at(place).items() if f not in folders})
+    _write_record(place, {f: stage for f, stage in results_at(place).items() if f not in folders})
 
 
-def _keep_edited(folder: Path) -> None:
+def _rename_edited(folder: Path) -> None:
+    """Rename a result's folder to `NAME.edited`, with a warning, if somebody has edited it."""
     if folder.is_symlink() or not folder.is_dir() or not (names := edits(folder)):
         return
     others = (folder.with_name(f"{folder.name}.edited{number or ''}") for number in count())
@@ -95,13 +97,13 @@ def _keep_edited(folder: Path) -> None:
     log.warning("%s: was edited (%s): kept as %s", folder, ", ".join(names), kept.name)
 
 
-def _record(place: Path, results: Mapping[Path, Path]) -> None:
-    """Write which results stand under `place`."""
+def _write_record(place: Path, results: Mapping[Path, Path]) -> None:
+    """Write the record of the results under `place`; remove it if there are none."""
     names = {
         folder.relative_to(place).as_posix(): os.path.relpath(stage, place)
         for folder, stage in results.items()
     }
     if names:
-        write_json(place / RECORD, Recorded(results=names).model_dump())
+        write_json(place / RECORD, ResultsRecord(results=names).model_dump())
     else:
         (place / RECORD).unlink(missing_ok=True)

@@ -1,8 +1,8 @@
-"""Nothing is trained or evaluated twice: a stage takes over what a finished one holds.
+"""Nothing is trained or evaluated twice: a stage reuses the files of an equal, finished stage.
 
-The hash of a dataset follows from its settings and its code, before anything runs: it may change
-while all rows stay. A model and an evaluation record what they were made from, by the digests of
-rows, so that a later one can be found to be the same.
+The hash of a dataset follows from its settings and its code before anything runs, so it may change
+while all rows stay the same. A model and an evaluation record the digests of the rows that they
+were made from, so that a later stage can be recognised as equal.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from corpora.store.copies import COPIED, link_folder
 REVISION = "revision"
 
 Facts = Sequence[Mapping[str, Any]]
-"""What is known of the datasets that a stage has read, each with its hash as `revision`."""
+"""Facts of the datasets that a stage has read, each with the dataset's hash as `revision`."""
 
 
 def finished(kind: type[M], folders: Iterable[Path]) -> Iterator[tuple[Path, M]]:
-    """The folders that are finished and not set aside, each with its manifest."""
+    """Yield the folders that are finished and not set aside, each with its manifest."""
     for folder in sorted(folders):
         if "." not in folder.name:
             try:
@@ -35,30 +35,30 @@ def finished(kind: type[M], folders: Iterable[Path]) -> Iterator[tuple[Path, M]]
 
 
 def agree(one: Mapping[str, Any], other: Mapping[str, Any], keys: Iterable[str]) -> bool:
-    """Whether the values of `keys` are the same, as JSON has them."""
+    """Tell whether two tables have equal values under all `keys`, as JSON writes them."""
     values = ({key: table.get(key) for key in keys} for table in (one, other))
-    return len({json.dumps(each, sort_keys=True, default=str) for each in values}) == 1
+    return len({json.dumps(value, sort_keys=True, default=str) for value in values}) == 1
 
 
 def same_rows(one: Facts, other: Facts) -> bool:
-    """Whether all facts agree but for the hashes, of at least one dataset."""
-    return bool(one) and _numbered(one) == _numbered(other)
+    """Tell whether the facts of one or more datasets are equal, except for the hashes."""
+    return bool(one) and _without_hashes(one) == _without_hashes(other)
 
 
-def _numbered(facts: Facts) -> list[dict[str, Any]]:
-    """The facts with numbers in place of the hashes: equal hashes have equal numbers."""
+def _without_hashes(facts: Facts) -> list[dict[str, Any]]:
+    """Return the facts with numbers in place of the hashes: equal hashes have equal numbers."""
     hashes = [about[REVISION] for about in facts]
     return [{**about, REVISION: hashes.index(about[REVISION])} for about in facts]
 
 
 def revisions(old: Facts, new: Facts) -> dict[str, str]:
-    """The new hash for each old one, of facts that agree."""
+    """Return the new hash for each old hash; the facts are those of the same datasets."""
     pairs = zip(old, new, strict=True)
-    return {str(one[REVISION]): str(other[REVISION]) for one, other in pairs}
+    return {str(before[REVISION]): str(after[REVISION]) for before, after in pairs}
 
 
 def take_over(folder: Path, partial: Path, hashes: Mapping[str, str]) -> None:
-    """Fill `partial` with the files of the finished `folder`; texts get the new `hashes`."""
+    """Fill `partial` with hard links to the files of `folder`; copied texts get new `hashes`."""
     cleared(partial)
     link_folder(folder, partial)
     changed = {old: new for old, new in hashes.items() if old and old != new}

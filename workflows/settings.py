@@ -1,6 +1,6 @@
-"""Settings of a run: the section `[discorpora]` of `luigi.cfg`, and Luigi's own where none is set.
+"""Settings of a run: the section `[discorpora]` of `luigi.cfg`, and defaults for Luigi's settings.
 
-Every stage reads them: which build file, where to build, whether the graph is only looked at.
+Every stage reads them: the build file, the output folder, whether stages are planned only.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ DEFAULTS = {
 }
 
 CENTRAL = ("scheduler_host", "scheduler_port", "scheduler_url")
-"""Who names one of these, as an option or (`default_...`) in `[core]`, has a central scheduler."""
+"""Options that name a central scheduler; in `[core]` also as `default_...`."""
 
 
 def set_defaults() -> None:
-    """Set what no `luigi.cfg` has set; the `luigi` command reads it after it has loaded us."""
+    """Set defaults of Luigi's settings: the `luigi` command reads them after it has imported us."""
     settings, defaults = luigi.configuration.get_config(), dict(DEFAULTS)
-    given = {word.partition("=")[0].lstrip("-").replace("-", "_") for word in sys.argv[1:]}
-    named = [name for key in CENTRAL for name in (key, f"default_{key}")]
-    if not any(name in given or settings.has_option("core", name) for name in named):
+    given_options = {word.partition("=")[0].lstrip("-").replace("-", "_") for word in sys.argv[1:]}
+    central = [name for key in CENTRAL for name in (key, f"default_{key}")]
+    if not any(name in given_options or settings.has_option("core", name) for name in central):
         # Luigi's default is one at localhost:8082, which few have: a minute's wait and a traceback.
         defaults["core", "local_scheduler"] = "true"
-    defaults["resources", "training"] = _gpus()
+    defaults["resources", "training"] = _training_slots()
     for (section, key), value in defaults.items():
         if not settings.has_option(section, key):
             settings.set(section, key, value)
@@ -74,13 +74,13 @@ def options(
     retrain: bool = False,
     looking: bool = False,
 ) -> Iterator[None]:
-    """Set what `luigi.cfg` and its options set for the `luigi` command: every stage reads it.
+    """Set the settings of a run while the context lasts, as `luigi.cfg` sets them for `luigi`.
 
-    Luigi gives back a task that it has made with the same parameters. With `fresh` it makes all
-    tasks again: earlier ones may have read other settings or files.
+    Luigi returns the same task object for the same parameters. With `fresh` it makes new ones,
+    since earlier ones may have read other settings or files.
     """
     settings = luigi.configuration.get_config()
-    wanted = {
+    changes = {
         ("discorpora", "config"): config,
         ("discorpora", "output"): output,
         ("discorpora", "rehash"): str(rehash),
@@ -88,13 +88,13 @@ def options(
         ("discorpora", "looking"): str(looking),
         ("core", "workers"): str(workers),
         ("core", "local_scheduler"): "true",
-        ("resources", "training"): _gpus(),
+        ("resources", "training"): _training_slots(),
     }
-    before = {place: settings.get(*place, None) for place in wanted}
+    before = {option: settings.get(*option, None) for option in changes}
     if fresh:
         luigi.task_register.Register.clear_instance_cache()
-    for place, value in wanted.items():
-        settings.set(*place, value)
+    for option, value in changes.items():
+        settings.set(*option, value)
     try:
         yield
     finally:
@@ -105,6 +105,6 @@ def options(
                 settings.set(section, key, value)
 
 
-def _gpus() -> str:
-    """What trainings share: the GPUs, or the machine, for one of them at a time."""
-    return str(max(1, len(devices.there())))
+def _training_slots() -> str:
+    """The amount of Luigi's resource `training`: the number of GPUs; 1 without a GPU."""
+    return str(max(1, len(devices.available_gpus())))

@@ -1,7 +1,7 @@
-"""Slurm's job arrays by datatrove, without what a cluster shared with others cannot have.
+"""Slurm's job arrays by datatrove, made safe for a cluster that is shared with others.
 
-A job runs only what lies in a folder of ours that is closed to others, gets the variables that it
-needs and no more, and every array that was submitted is known.
+A job runs only files of a folder that others cannot write, gets only the variables that it needs,
+and the numbers of all submitted arrays are recorded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from datatrove.executor.slurm import SlurmPipelineExecutor
 
 JOB = "job"
-"""The file beside the logs with the numbers of the arrays that Slurm was given."""
+"""The file beside the logs with the numbers of the submitted arrays."""
 NEEDED = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TMPDIR", "XDG_*"),
     *("VIRTUAL_ENV", "CONDA_*", "PYTHON*", "LD_LIBRARY_PATH", "*_NUM_THREADS", "STANZA_*"),
@@ -27,10 +27,10 @@ NEEDED = (
 
 
 class Executor(SlurmPipelineExecutor):
-    """datatrove's executor, started by a build that waits for it."""
+    """datatrove's executor for Slurm, started by a build that waits for it."""
 
     jobs: tuple[str, ...] = ()
-    """The numbers of the arrays: more than one for more tasks than an array may have."""
+    """The numbers of the arrays: several if there are more tasks than an array may have."""
 
     @property
     def job_id(self) -> str | None:
@@ -45,25 +45,25 @@ class Executor(SlurmPipelineExecutor):
                 file.write(",".join(self.jobs))
 
     def launch_merge_stats(self) -> None:
-        """Submit nothing: a job that waits for the others would find its folder gone."""
+        """Submit no job that merges statistics: the build removes its folder before it runs."""
 
     def get_launch_file_contents(self, sbatch_args: dict[str, Any], run_script: str) -> str:
-        """The script of a job, which looks at the folder before it loads anything from there."""
+        """Return the script of a job; it checks the folder before it loads a pickle from there."""
         folder = self.logging_dir.path
         quoted = shlex.quote(folder)
-        safe = f'test -O {quoted} && test "$(stat -c %a {quoted})" = 700'
-        refused = f"{{ echo {quoted} must be yours and of mode 700 >&2; exit 1; }}"
+        is_safe = f'test -O {quoted} && test "$(stat -c %a {quoted})" = 700'
+        stop = f"{{ echo {quoted} must be yours and of mode 700 >&2; exit 1; }}"
         run = run_script.replace(f"{folder}/executor.pik", f"{quoted}/executor.pik")
-        return str(super().get_launch_file_contents(sbatch_args, f"{safe} || {refused}; {run}"))
+        return str(super().get_launch_file_contents(sbatch_args, f"{is_safe} || {stop}; {run}"))
 
 
 @contextmanager
 def reduced_environment(more: Iterable[str]) -> Iterator[None]:
-    """Leave only what a job needs, and `more` by name: sbatch hands the environment on."""
-    kept = (*NEEDED, *more)
+    """Remove all variables but `NEEDED` and `more` for a while: sbatch passes them on to jobs."""
+    patterns = (*NEEDED, *more)
     before = dict(os.environ)
     for name in before:
-        if not any(fnmatchcase(name, pattern) for pattern in kept):
+        if not any(fnmatchcase(name, pattern) for pattern in patterns):
             del os.environ[name]
     try:
         yield

@@ -1,4 +1,4 @@
-"""Sources as stages see them: what they are, and the fingerprint of their bytes."""
+"""The sources of stages: their descriptions for manifests, and fingerprints of their files."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ FROM_NETWORK = "from the network"
 """The problem of a source that is not on this machine, and need not be."""
 COMMIT = re.compile(r"[0-9a-f]{40}")
 NOT_UTF_8 = re.compile("[\udc80-\udcff]")
-"""What stands in a path for bytes that are not UTF-8."""
+"""Characters that stand in a path for bytes that are not UTF-8."""
 SETTLED = 2.0
-"""Seconds after its last change from which on a file's times tell of every further one."""
+"""Seconds after which a further change of a file is certain to change its times."""
 
 State = tuple[int, ...]
-"""What changes with a file: device, inode, size, and the times of its bytes and of the inode."""
+"""The state of a file: device, inode, size, and the times of its bytes and of the inode."""
 
 
 @dataclass
@@ -44,13 +44,13 @@ class SourceRecord:
     spec: str
     licence: str = ""
     revision: str = ""
-    """Of a dataset of the Hub: the build file's branch or commit; once looked at, the commit."""
+    """For a dataset of the Hub, the build file's branch or commit; after `look` the commit."""
     get: str = ""
     options: dict[str, Any] = field(default_factory=dict)
-    """What its reader gets, the source's name, licence and language included; once looked at, the
-    commit of a dataset of the Hub."""
+    """The options of its reader, with the source's name, licence and language; after `look` also
+    the commit of a dataset of the Hub."""
     about: Mapping[str, Any] = field(default_factory=dict)
-    """What only cards say: title, url, authors, description, how to obtain it."""
+    """Facts that only cards show: title, url, authors, description, how to obtain it."""
     fingerprint: str = MISSING
     """sha256 over the source's kind and files; for the Hub, id and commit."""
     problem: str = ""
@@ -59,8 +59,8 @@ class SourceRecord:
 
     @classmethod
     def of(cls, entry: Source) -> SourceRecord:
-        """A source of the build file; without a licence there it has its reader's own, if any."""
-        said = entry.model_dump(include={"title", "url", "authors", "description", "get"})
+        """Make the record of a source of the build file; its licence may be its reader's."""
+        facts = entry.model_dump(include={"title", "url", "authors", "description", "get"})
         return cls(
             entry.name,
             entry.spec,
@@ -68,19 +68,20 @@ class SourceRecord:
             revision=str(entry.options.get("revision", "")),
             get=entry.get,
             options={"name": entry.name, **entry.reader_options()},
-            about={key: value for key, value in said.items() if value},
+            about={key: value for key, value in facts.items() if value},
         )
 
     @property
     def remote(self) -> bool:
+        """Whether it is read from the Hub."""
         kind, _, place = self.spec.partition(":")
         return kind == "hub" and not expanded(place).is_dir()
 
     def look(self, root: Path) -> None:
-        """Set `fingerprint` and `problem`.
+        """Find the source's files; set `fingerprint` and `problem`.
 
-        Of a file count its path below the source's folder, which documents are named after, and its
-        bytes.
+        The fingerprint depends on the bytes of each file, and on its path below the source's
+        folder, after which documents are named.
         """
         if self.remote:
             self.revision = commit_of(self.spec.partition(":")[2], self.revision, root)
@@ -97,14 +98,14 @@ class SourceRecord:
         if odd := [str(path) for path in files if NOT_UTF_8.search(str(path))]:
             self.problem = f"the file name {odd[0]!r} is not UTF-8: rename it"
             return
-        whole = hashlib.sha256(f"{reader.name}\n".encode())
+        digest = hashlib.sha256(f"{reader.name}\n".encode())
         self.files = seen(files, root)
-        for path, one in self.files.items():
-            whole.update(f"{path_below(target, path)}\0{one.sha256}\n".encode())
-        self.fingerprint = whole.hexdigest()
+        for path, file in self.files.items():
+            digest.update(f"{path_below(target, path)}\0{file.sha256}\n".encode())
+        self.fingerprint = digest.hexdigest()
 
     def check(self) -> None:
-        """Raise `InputError` if a file is another one than when it was hashed."""
+        """Raise `InputError` if a file has changed since it was hashed, or has no known commit."""
         if self.remote and not COMMIT.fullmatch(self.revision):
             raise InputError(
                 "its commit on the Hub is not known, so nobody can say later what was read",
@@ -116,7 +117,7 @@ class SourceRecord:
             check_unchanged(self.files, reader.find(target))
 
     def portable_spec(self) -> str:
-        """The spec with `{data}` or `{sample}` for what depends on the machine."""
+        """The spec with `{data}` or `{sample}` in place of folders of this machine."""
         kind, place = split_spec(self.spec)
         if self.remote or kind == "sample":
             return self.spec
@@ -126,12 +127,12 @@ class SourceRecord:
         return f"{portable(kind)}:{{data}}/{self.describe()['place']}"
 
     def describe(self, documents: Path | None = None) -> dict[str, Any]:
-        """The source as a manifest names it: nothing that depends on where it lies.
+        """Describe the source for a manifest, without anything that depends on its folder.
 
-        Once it is read into `documents` its licences are those that these turned out to have.
+        Its licences are those of the documents, if the stage `documents` is finished.
         """
         kind, place = split_spec(self.spec)
-        if not self.remote:  # a folder's name is the user's to choose; a file's says what it is
+        if not self.remote:  # users name folders as they like; a file's name tells what it is
             inside = place.partition("/./")[2]
             place = inside or (self.name if expanded(place).is_dir() else Path(place).name)
         licence = self.licence
@@ -149,17 +150,17 @@ class SourceRecord:
 
 
 def commit_of(dataset: str, revision: str, root: Path) -> str:
-    """The commit that a branch of a dataset of the Hub (`main`) is at; `revision` if it is one.
+    """Return the commit of a branch (`revision`; "": `main`) of a dataset of the Hub.
 
-    Without the network it is the one of the last build, which is said; `revision` if there is none.
+    Without the network it is the commit of the last build, with a warning, or else `revision`.
     """
     if COMMIT.fullmatch(revision):
         return revision
-    note = _note(root, f"hub:{dataset}@{revision}")
+    note = _note_path(root, f"hub:{dataset}@{revision}")
     try:
         commit = _commit_on_hub(dataset, revision)
-    except Exception as error:  # the library raises whatever lies below: network, server, JSON
-        known = _noted(note)
+    except Exception as error:  # the library raises errors of network, server and JSON as they are
+        known = _read_note(note)
         if known:
             log.warning(
                 "hub:%s: cannot be asked (%s): taken as of the last build, %s",
@@ -180,97 +181,99 @@ def _commit_on_hub(dataset: str, revision: str) -> str:
 
 
 def files_hash(place: Path, root: Path) -> str:
-    """sha256 of a file, or over all files of a folder, their names and bytes."""
+    """Return the sha256 of a file, or a hash over all files of a folder, names and bytes."""
     files = seen(files_in(place), root)
     if place in files:
         return files[place].sha256
-    whole = hashlib.sha256()
-    for path, one in files.items():
-        whole.update(f"{path.relative_to(place)}\0{one.sha256}\n".encode())
-    return whole.hexdigest()
+    digest = hashlib.sha256()
+    for path, file in files.items():
+        digest.update(f"{path.relative_to(place)}\0{file.sha256}\n".encode())
+    return digest.hexdigest()
 
 
 def files_in(place: Path) -> list[Path]:
-    """A file, or all files of a folder but for bytecode, which Python writes when it imports."""
-    found = place.rglob("*") if place.is_dir() else [place]
-    return sorted(path for path in found if path.is_file() and path.suffix != ".pyc")
+    """Return all files of a folder but bytecode, which Python writes when it imports; or a file."""
+    paths = place.rglob("*") if place.is_dir() else [place]
+    return sorted(path for path in paths if path.is_file() and path.suffix != ".pyc")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A file when it was hashed: sha256, and state; None where that may not tell of a change."""
+    """A file's sha256, and its state then; None if a later change might not change the state."""
 
     sha256: str
     state: State | None
 
 
 def seen(files: Iterable[Path], root: Path) -> dict[Path, Seen]:
-    """The files with their sha256.
+    """Return the files with their sha256, which the folder `root` stores for later builds.
 
-    A file is read again if its state has changed, or may not tell of a change; with the setting
-    `rehash` in any case. A file that another one replaces has another inode, and a change whose
-    time was set back another time of its inode.
+    A file is read again if its state has changed, if its last change was just now, or with the
+    setting `rehash`. The inode shows that a file was replaced; the time of the inode shows a change
+    whose own time was set back.
     """
     rehash, now = discorpora().rehash, time.time()
-    found = {}
+    hashed = {}
     for path in files:
         state = _state_of(path)
         if now - max(state[3:]) / 1e9 < SETTLED:
-            found[path] = Seen(sha256(path), None)
+            hashed[path] = Seen(sha256(path), None)
         else:
-            found[path] = Seen(_known_hash(path.absolute(), state, root, rehash), state)
-    return found
+            hashed[path] = Seen(_known_hash(path.absolute(), state, root, rehash), state)
+    return hashed
 
 
-def check_unchanged(files: Mapping[Path, Seen], now: Iterable[Path]) -> None:
-    """Raise `InputError` if a file of `files` has changed since, or `now` are other ones."""
-    there = set(now)
-    other = sorted(files.keys() ^ there)
-    for path in sorted(files.keys() & there):
+def check_unchanged(files: Mapping[Path, Seen], current: Iterable[Path]) -> None:
+    """Raise `InputError` if a file has changed since it was hashed; `current` are the paths now."""
+    paths = set(current)
+    changed = sorted(files.keys() ^ paths)
+    for path in sorted(files.keys() & paths):
         if _state_of(path) != files[path].state and sha256(path) != files[path].sha256:
-            other.append(path)
-    if other:
+            changed.append(path)
+    if changed:
         raise InputError(
             "was changed while it was read: nothing of it is kept",
-            where=str(other[0]),
+            where=str(changed[0]),
             hint="run it again when nothing writes there",
         )
 
 
 def _state_of(path: Path) -> State:
-    about = path.stat()
-    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+    stat = path.stat()
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 @cache
 def _known_hash(path: Path, state: State, root: Path, rehash: bool) -> str:
-    note = _note(root, f"{path}\0{state}")
-    digest = "" if rehash else _noted(note)
+    """Return the sha256 of a file from its note, or read the file and write the note."""
+    note = _note_path(root, f"{path}\0{state}")
+    digest = "" if rehash else _read_note(note)
     if not digest:
         digest = sha256(path)
         _write_note(note, str(path), digest)
     return digest
 
 
-def _note(root: Path, about: str) -> Path:
-    key = hashlib.sha256(about.encode("utf-8", "surrogateescape")).hexdigest()
+def _note_path(root: Path, subject: str) -> Path:
+    """The file below `root` that stores the hash of `subject`, a path with a state, or a branch."""
+    key = hashlib.sha256(subject.encode("utf-8", "surrogateescape")).hexdigest()
     return root / "fingerprints" / key[:2] / key
 
 
-def _noted(note: Path) -> str:
-    """The hash in a note; "" if there is none, or it is damaged."""
+def _read_note(note: Path) -> str:
+    """Return the hash in a note; "" if there is no note, or it is damaged."""
     with suppress(OSError, InputError, KeyError, TypeError):
-        found = read_json(note)
-        if found["check"] == _check(note, found["sha256"]):
-            return str(found["sha256"])
+        content = read_json(note)
+        if content["check"] == _check_sum(note, content["sha256"]):
+            return str(content["sha256"])
     return ""
 
 
-def _write_note(note: Path, about: str, digest: str) -> None:
-    if not discorpora().looking:  # what only looks at a build leaves no trace of it
-        with suppress(OSError, DiscorporaError):  # it will be read again
-            write_json(note, {"of": about, "sha256": digest, "check": _check(note, digest)})
+def _write_note(note: Path, subject: str, digest: str) -> None:
+    if not discorpora().looking:  # commands that only plan a build write nothing
+        with suppress(OSError, DiscorporaError):  # the file will be read again
+            write_json(note, {"of": subject, "sha256": digest, "check": _check_sum(note, digest)})
 
 
-def _check(note: Path, digest: str) -> str:
+def _check_sum(note: Path, digest: str) -> str:
     return hashlib.sha256(f"{note.name}{digest}".encode()).hexdigest()[:16]

@@ -47,14 +47,14 @@ log = logging.getLogger("discorpora")
 FORMAT = 2
 """Raised when the files of all stages change, but no row that a model learns from."""
 INPUTS = ".inputs.json"
-"""In an unfinished folder: the sources as they were when it was begun."""
+"""The file in an unfinished folder with the states of the sources when it was begun."""
 EXTRACTION = {
     "mode": "mode",
     "subjects": "subjects",
     "minimum confidence": "min_confidence",
     "pattern table": "patterns",
 }
-"""What a manifest says of the extraction of its pairs, and the settings of `pairs` that say it."""
+"""Facts of the extraction in the manifest of a dataset, and the settings of `pairs` they are."""
 
 
 class StageTask(luigi.Task):
@@ -69,13 +69,13 @@ class StageTask(luigi.Task):
     stage: ClassVar[str]
     version: ClassVar[int] = 1
     shared: ClassVar[bool] = False
-    """Whether the build's engine can run its parts on several workers; it then has `part`."""
+    """Whether the build's engine can divide the work among workers, which call `part`."""
     by_code: ClassVar[bool] = True
     """Whether the hash, and so the folder, depends on the code of this stage and those upstream."""
     hands_on: ClassVar[bool] = True
     """Whether stages downstream contain the texts of its sources, and so need their licences."""
     also_reads: ClassVar[tuple[str, ...]] = ()
-    """The stages whose files it reads beside those directly upstream."""
+    """The names of stages further upstream whose files it reads too."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -83,18 +83,20 @@ class StageTask(luigi.Task):
         console.configure(debug=run.debug)
         self.root = Path(run.output).absolute()
         self.build = load_build(self.config or run.config)
-        # To make what it requires is to make every stage upstream, each with its hash.
+        # The tasks that it requires are constructed here, each with its hash, and so on upstream.
         required = luigi.task.flatten(self.requires())
-        self.upstream = [each for each in required if isinstance(each, StageTask)]
-        above = [stage for each in self.upstream for stage in each.lineage]
-        self.lineage: list[StageTask] = list(dict.fromkeys([*above, self]))
+        self.upstream = [task for task in required if isinstance(task, StageTask)]
+        ancestors = [ancestor for stage in self.upstream for ancestor in stage.lineage]
+        self.lineage: list[StageTask] = list(dict.fromkeys([*ancestors, self]))
         """All stages upstream and this one, each once, upstream first."""
         self.chosen_settings = self.settings()
         self.own_sources = self.sources()
         for source in self.own_sources:
             source.look(self.root)
-        handed = [each for stage in self.upstream if stage.hands_on for each in stage.all_sources]
-        by_name = {source.name: source for source in (*self.own_sources, *handed)}
+        inherited = [
+            source for stage in self.upstream if stage.hands_on for source in stage.all_sources
+        ]
+        by_name = {source.name: source for source in (*self.own_sources, *inherited)}
         self.all_sources: list[SourceRecord] = [by_name[name] for name in sorted(by_name)]
         """The sources of this stage and of all upstream, each once, sorted by name."""
         self.identity: str = digest_of(
@@ -103,7 +105,7 @@ class StageTask(luigi.Task):
                 "key": self.key,
                 "version": self.version,
                 "settings": self.chosen_settings,
-                "upstream": sorted(each.identity for each in self.upstream),
+                "upstream": sorted(stage.identity for stage in self.upstream),
                 "sources": [[source.name, source.fingerprint] for source in self.own_sources],
             }
         )
@@ -112,11 +114,11 @@ class StageTask(luigi.Task):
         """The hash of the identity and, `by_code`, of the code, here and upstream."""
         if self.by_code:
             code = {module: code_hash(module) for module in self.code}
-            hashes = sorted(each.hash for each in self.upstream)
-            made = {"identity": self.identity, "upstream": hashes, "code": code, "format": FORMAT}
-            if said := self.said():
-                made["said"] = said
-            self.hash = digest_of(made)
+            hashes = sorted(stage.hash for stage in self.upstream)
+            parts = {"identity": self.identity, "upstream": hashes, "code": code, "format": FORMAT}
+            if facts := self.card_facts():
+                parts["said"] = facts
+            self.hash = digest_of(parts)
 
     # What a stage declares
 
@@ -138,13 +140,13 @@ class StageTask(luigi.Task):
         """The modules whose code makes the output; their hash is part of the stage's hash."""
         return ()
 
-    def said(self) -> dict[str, Any]:
-        """What its card says about sources: a change of it makes a new folder, but no new model."""
+    def card_facts(self) -> dict[str, Any]:
+        """Facts that only its card shows: a change makes a new folder, but no new model."""
         return {}
 
     @property
     def loads(self) -> Sequence[str]:
-        """The libraries that its work imports, which take long to load."""
+        """The libraries that its work imports and that take long to load."""
         return ()
 
     def work(self, folder: Path) -> dict[str, Any]:
@@ -152,7 +154,7 @@ class StageTask(luigi.Task):
         return self.part(folder, 0, 1)
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
-        """Make the shards of worker `rank` out of `of` workers; `work` then finds them."""
+        """Make the shards of worker `rank` out of `of` workers; `work` then counts them."""
         raise NotImplementedError
 
     def share(self, folder: Path) -> Share:
@@ -170,10 +172,10 @@ class StageTask(luigi.Task):
     # What follows from it
 
     def deps(self) -> list[luigi.Task]:
-        """The stages before one that is to run.
+        """Return the tasks that Luigi runs before this one.
 
-        Luigi asks in the process that it forks for each task of several workers: what the stage
-        loads is loaded here, once for all.
+        Luigi calls it in the process that later forks for each task of several workers, so the
+        libraries of the stage are imported here, once for all.
         """
         for name in self.loads:
             import_module(name)
@@ -190,35 +192,35 @@ class StageTask(luigi.Task):
 
     @property
     def reads(self) -> list[StageTask]:
-        """The stages whose files the stage reads: they are checked before."""
-        also = (task for task in self.lineage[:-1] if task.stage in self.also_reads)
-        return list(dict.fromkeys([*self.upstream, *also]))
+        """The stages whose files the stage reads: they are checked before it runs."""
+        further = (task for task in self.lineage[:-1] if task.stage in self.also_reads)
+        return list(dict.fromkeys([*self.upstream, *further]))
 
     @property
     def title(self) -> str:
         return f"{self.stage} {self.key}".strip()
 
     def complete(self) -> bool:
-        """Whether the folder exists with its manifest; it appears by one rename."""
+        """Tell whether the folder exists with its manifest; it appears by one rename."""
         return is_complete(self.folder)
 
     def manifest(self) -> dict[str, Any]:
         return read_json(self.folder / MANIFEST)
 
-    def made(self) -> list[Made]:
-        """The stage and everything upstream, by their folders."""
-        return [Made(each.stage, each.key, each.folder) for each in self.lineage]
+    def stages(self) -> list[Made]:
+        """The stage and all upstream, upstream first, as the report reads them."""
+        return [Made(task.stage, task.key, task.folder) for task in self.lineage]
 
     def record(self) -> Stage:
-        """The stage as its manifest shows it; `command` repeats it in the build file's folder.
+        """Return the stage as its manifest shows it; `command` runs it in the build file's folder.
 
-        The licences of sources are those of the documents that were read.
+        The licences of sources are those of their documents, if these are ingested.
         """
-        read = {task.key: task.folder for task in self.lineage if task.stage == "documents"}
+        documents = {task.key: task.folder for task in self.lineage if task.stage == "documents"}
         pairs = [task.chosen_settings for task in self.upstream if task.stage == "pairs"]
-        given = self.to_str_params(only_significant=True)
-        given.pop("config")
-        options = "".join(f" --{key} {value}" for key, value in given.items() if value)
+        parameters = self.to_str_params(only_significant=True)
+        parameters.pop("config")
+        options = "".join(f" --{key} {value}" for key, value in parameters.items() if value)
         module = "workflows" if self.__module__.startswith("workflows.") else self.__module__
         task = f"{self.task_family} --config {self.build.name}.toml{options}"
         return Stage(
@@ -227,9 +229,9 @@ class StageTask(luigi.Task):
             hash=self.hash,
             settings=self.chosen_settings,
             upstream={task.title: task.hash for task in self.upstream},
-            sources=[source.describe(read.get(source.name)) for source in self.all_sources],
+            sources=[source.describe(documents.get(source.name)) for source in self.all_sources],
             parser=self.build.parse.parser,
-            extraction={n: pairs[0][key] for n, key in EXTRACTION.items()} if pairs else {},
+            extraction={fact: pairs[0][key] for fact, key in EXTRACTION.items()} if pairs else {},
             command=f"luigi --module {module} {task}",
         )
 
@@ -241,8 +243,8 @@ class StageTask(luigi.Task):
         if is_complete(self.folder):
             return
         stages = _planned or [self]
-        place = 1 + sum(is_complete(stage.folder) for stage in stages if stage is not self)
-        log.info("stage %d of %d: %s", place, len(stages), self.title)
+        number = 1 + sum(is_complete(stage.folder) for stage in stages if stage is not self)
+        log.info("stage %d of %d: %s", number, len(stages), self.title)
         meter = usage.Meter()
         check_reads(self)
         try:
@@ -253,9 +255,9 @@ class StageTask(luigi.Task):
                 raise
             log.info("%s: another process has made it in the meantime", self.title)
             return
-        numbers = meter.read()
-        write_json(self.run_file, numbers)
-        log.info("%s: %.1f s, %.0f MiB", self.title, numbers["seconds"], numbers["peak_memory_mib"])
+        cost = meter.read()
+        write_json(self.run_file, cost)
+        log.info("%s: %.1f s, %.0f MiB", self.title, cost["seconds"], cost["peak_memory_mib"])
 
     def produce(self) -> None:
         """Make the complete folder appear by one rename."""
@@ -267,14 +269,14 @@ class StageTask(luigi.Task):
                 write_json(partial / MANIFEST, {**self.record().to_dict(), "counts": counts})
 
     def on_failure(self, exception: BaseException) -> str:
-        """Luigi continues with other stages: the failure is repeated at the end of the log."""
+        """Have the failure printed again at the end of the log: Luigi goes on with other stages."""
         console.remember_failure(self.title, exception)
         return str(super().on_failure(exception))
 
 
 @dataclass(frozen=True)
 class Share:
-    """One stage as a worker of an engine gets it, pickled: its class and its parameters."""
+    """A stage that a worker of an engine can construct again: its class and its parameters."""
 
     kind: type[StageTask]
     parameters: dict[str, str]
@@ -283,43 +285,43 @@ class Share:
     folder: str
     data: str = ""
     place: str = "."
-    """The build's current folder: relative paths in a build file start there."""
+    """The current folder of the build, where relative paths of a build file start."""
 
     def __call__(self, data: Any, rank: int = 0, world_size: int = 1) -> None:
         """Make the shards of worker `rank`."""
         os.chdir(self.place)
         if self.data:
             os.environ[DATA_VARIABLE] = self.data
-        # A fork of the build has the stage already, with its hash.
+        # A fork of the build has the task already, with its hash.
         with options(self.config, self.output, fresh=False):
             task = self.kind.from_str_params(self.parameters)
             task.part(Path(self.folder), rank, world_size)
 
 
 _planned: list[StageTask] = []
-"""All stages of the build that runs."""
+"""All stages of the current build."""
 
 
 @StageTask.event_handler(luigi.Event.DEPENDENCY_DISCOVERED)
-def _remember(task: StageTask, _: StageTask) -> None:
-    """Keep the stages of a build; Luigi looks at its last stage first."""
+def _remember_stages(task: StageTask, _: StageTask) -> None:
+    """Store the stages of a build in `_planned`; Luigi discovers its last stage first."""
     if task not in _planned:
         _planned[:] = task.lineage
 
 
 @contextmanager
 def reading(task: StageTask, folder: Path) -> Iterator[None]:
-    """Make a stage in `folder` from sources that stay as they were when they were hashed.
+    """Check that the sources of a stage do not change while it is made in `folder`.
 
-    What a broken run left there is removed if it read other files, or the same ones before they
-    changed. Raises `InputError` for a file that changes meanwhile, and keeps nothing.
+    First empties the folder if an interrupted run has read other files, or earlier states of them.
+    Raises `InputError` for a file that has changed since it was hashed, and empties the folder.
     """
     sources, inputs = task.own_sources, folder / INPUTS
-    files = {path: one for source in sources for path, one in source.files.items()}
-    now = {str(path): [one.sha256, *(one.state or ())] for path, one in files.items()}
-    if files and (read_json(inputs) if inputs.is_file() else {}) != now:
+    files = {path: file for source in sources for path, file in source.files.items()}
+    states = {str(path): [file.sha256, *(file.state or ())] for path, file in files.items()}
+    if files and (read_json(inputs) if inputs.is_file() else {}) != states:
         cleared(folder)
-        write_json(inputs, now)
+        write_json(inputs, states)
     for source in sources:
         source.check()
     yield
@@ -333,27 +335,28 @@ def reading(task: StageTask, folder: Path) -> Iterator[None]:
 
 
 _began = [time.time()]
-"""When this build began."""
+"""The time at which the current build began."""
 _sound: set[Path] = set()
-"""The folders whose checksums it has checked; a fork of the process has them too."""
+"""The folders whose checksums the build has checked; a fork of the process knows them too."""
 
 
 def begin_checks() -> None:
-    """Check anew what was checked for an earlier build of this process."""
+    """Begin a build: forget which folders an earlier build of this process has checked."""
     _began[0] = time.time()
     _sound.clear()
 
 
 def check_reads(task: StageTask) -> None:
-    """Raise `DiscorporaError` if a stage that `task` reads is damaged; it is set aside."""
-    if said := [message for each in task.reads if (message := damage_of(each))]:
-        raise DiscorporaError(said[0], where=task.title, hint="run it again, to make that again")
+    """Check the stages that `task` reads; set damaged ones aside, and raise `DiscorporaError`."""
+    if messages := [message for stage in task.reads if (message := damage_of(stage))]:
+        hint = "run it again, to make that again"
+        raise DiscorporaError(messages[0], where=task.title, hint=hint)
 
 
 def damage_of(task: StageTask, *, sums: bool = True) -> str:
-    """What is damaged in a stage's folder, which is then set aside; "" if it is as it was made.
+    """Check the folder of a stage; if it is damaged, set it aside and return a message, else "".
 
-    Sizes are checked every time; checksums once a build, and not in a folder that it has made.
+    Sizes are checked every time; checksums once in a build, and not in a folder that it has made.
     """
     folder = task.folder
     if not folder.is_dir() or not any(folder.iterdir()):
@@ -366,21 +369,21 @@ def damage_of(task: StageTask, *, sums: bool = True) -> str:
         if sums:
             _sound.add(folder)
         return ""
-    aside = set_aside(folder)
-    said = f"{task.title} is damaged: {damage}; the folder is set aside as {aside.name}"
-    log.warning("%s", said)
-    return said
+    message = f"{task.title} is damaged: {damage}; the folder is set aside as "
+    message += set_aside(folder).name
+    log.warning("%s", message)
+    return message
 
 
 def set_aside(folder: Path) -> Path:
-    """Rename a folder that nothing may read any more, so that it is made again."""
+    """Rename a stage's folder, so that the stage is made again; returns the new path."""
     with locked(folder.with_name(f".{folder.name}.lock"), "another process makes this folder"):
         names = (f"{folder.name}.damaged{number or ''}" for number in count())
-        aside = next(path for name in names if not (path := folder.with_name(name)).exists())
-        return folder.replace(aside)
+        new_path = next(path for name in names if not (path := folder.with_name(name)).exists())
+        return folder.replace(new_path)
 
 
 def digest_of(values: Mapping[str, Any]) -> str:
-    """16 hexadecimal digits for values that JSON can hold, or that have a text."""
+    """Return a hash of 16 hexadecimal digits; values that JSON lacks count as their texts."""
     text = json.dumps(values, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]

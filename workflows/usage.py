@@ -1,4 +1,4 @@
-"""What a stage cost: seconds, memory, host. It goes beside the results, never into them."""
+"""The cost of a stage: seconds, memory, host. It is stored beside the results, never in them."""
 
 from __future__ import annotations
 
@@ -15,42 +15,43 @@ from typing import Any
 STATUS = Path("/proc/self/status")
 CLEAR_REFS = Path("/proc/self/clear_refs")
 RESET_PEAK = "5"
+"""Written to `CLEAR_REFS`, it resets the peak memory of the process (proc(5))."""
 
-_forked_kib = [0]
-"""The largest of the programs whose own peak was told."""
-# As with the kernel's own count of children, a fork of this process starts again.
-os.register_at_fork(after_in_child=lambda: _forked_kib.__setitem__(0, 0))
+_program_kib = [0]
+"""The largest peak memory given to `note_child`."""
+# As with the kernel's count of children, a fork of this process starts at 0.
+os.register_at_fork(after_in_child=lambda: _program_kib.__setitem__(0, 0))
 
 
 def note_child(peak_kib: int) -> None:
-    """Count a program by its own peak memory, as the process that waited for it was told."""
-    _forked_kib[0] = max(_forked_kib[0], peak_kib)
+    """Record the peak memory of a program that a child process ran, in KiB."""
+    _program_kib[0] = max(_program_kib[0], peak_kib)
 
 
 class Meter:
-    """Seconds and peak memory from here on.
+    """Measures seconds and peak memory from its construction on.
 
-    The kernel keeps a process's peak over its whole life; Linux can reset it. Elsewhere the
-    stages before count too. The peak of children that were not told by `note_child` is known only
-    where it is above that of all children before.
+    The kernel keeps the peak of a process over its whole life; Linux can reset it, elsewhere
+    earlier stages count too. The peak of a child that `note_child` does not record is known only if
+    it is above that of all earlier children.
     """
 
     def __init__(self) -> None:
         self.began, self._start = datetime.now(UTC), time.perf_counter()
         self._children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        _forked_kib[0] = 0
+        _program_kib[0] = 0
         with suppress(OSError):
             CLEAR_REFS.write_text(RESET_PEAK)
 
     def read(self) -> dict[str, Any]:
-        """What it was, in seconds and MiB: of this process, or of its largest child if larger."""
-        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        """Return seconds, peak memory in MiB (of the largest process), and facts of the machine."""
+        process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         # `getrusage` keeps a peak that was reset, and that of the program before an `exec`.
         with suppress(OSError):
             if peak := re.search(r"^VmHWM:\s+(\d+) kB", STATUS.read_text(), re.M):
-                own = int(peak[1])
+                process = int(peak[1])
         children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        kib = max(own, children if children > self._children else 0, *_forked_kib)
+        kib = max(process, children if children > self._children else 0, *_program_kib)
         return {
             "seconds": round(time.perf_counter() - self._start, 3),
             "began": self.began.isoformat(timespec="seconds"),

@@ -23,7 +23,7 @@ from corpora.audit.data import Configuration
 from corpora.schemas import DISSENT, MARKERS_ALL
 from corpora.store.rows import write_parquet
 from tests.chromium import chromium
-from workflows.report.browser import Shown
+from workflows.report.browser import BrowsedDataset
 from workflows.report.page import write_browser
 
 WORDS = 8_000
@@ -92,7 +92,7 @@ def synthetic(rows: int, folder: Path, **texts: str) -> pa.Table:
     file = folder.with_suffix(".parquet")
     write_parquet(file, table.to_batches(), DISSENT)
     pairs = Configuration({"train": pads.dataset(file)})
-    write_browser(Shown("synthetic", {"default": pairs}), folder)
+    write_browser(BrowsedDataset("synthetic", {"default": pairs}), folder)
     return table
 
 

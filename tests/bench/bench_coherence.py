@@ -28,7 +28,7 @@ from transformers import AutoModel, BertConfig, BertModel
 
 from zoo.backbones import training_attention
 from zoo.coherence.data import Documents, pad
-from zoo.coherence.loop import mined, slice_of
+from zoo.coherence.loop import document_slice, hardest_negatives
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.objectives import (
     ContrastiveMargin,
@@ -93,7 +93,7 @@ class Ours:
         return self.model.score_ids(texts, bf16=self.bf16)
 
     def mine(self, rows: list[Any]) -> list[Any]:
-        return mined(self.model, self.documents, rows, NEGATIVES, bf16=self.bf16)
+        return hardest_negatives(self.model, self.documents, rows, NEGATIVES, bf16=self.bf16)
 
     def train(self, rows: list[Any]) -> None:
         self.model.train()
@@ -118,7 +118,7 @@ class Ours:
                 encoder = self.momentum.encoder
                 self.queue.push(self.model.vectors(ids[negative], mask[negative], encoder))
                 slices = self._padded(
-                    [slice_of(documents, name, self.settings, 0) for name, _ in batch]
+                    [document_slice(documents, name, self.settings, 0) for name, _ in batch]
                 )
                 followed = self.model.vectors(*slices, encoder)
             own = vectors.view(len(batch), -1, vectors.size(-1))[:, 0]

@@ -40,7 +40,7 @@ from corpora.rng import stream
 from tests.bench.bench_conpono import LEXICON, documents
 from zoo.coherence import loop
 from zoo.coherence.data import pad
-from zoo.coherence.loop import FullTraining, slice_of
+from zoo.coherence.loop import FullTraining, document_slice
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.texts import batches_by_length
 from zoo.train import train
@@ -168,7 +168,7 @@ def simulate(folder: Path, name: str, options: Any) -> str:
     def padded(self: FullTraining, batch: list[Any]) -> None:
         self._padded([text for row in batch for text in self.documents.row_texts(row)])
         seen = self.progress.seen
-        self._padded([slice_of(self.documents, name, self.recipe, seen) for name, _ in batch])
+        self._padded([document_slice(self.documents, name, self.recipe, seen) for name, _ in batch])
 
     def loss(self: FullTraining, batch: list[Any]) -> torch.Tensor:
         timed("batches", padded, self, batch)
@@ -180,14 +180,14 @@ def simulate(folder: Path, name: str, options: Any) -> str:
             pad([texts[row] for row in rows], 0)
         return [0.0] * len(texts)
 
-    batches, mine = ZooTrainer.get_batch_samples, loop.mined
+    batches, mine = ZooTrainer.get_batch_samples, loop.hardest_negatives
     score = scored if name == "coherence/full" else CoherenceScorer.score_ids
     with (
         replaced(ZooTrainer, "training_step", pause),
         replaced(
             ZooTrainer, "get_batch_samples", lambda *a, **k: timed("batches", batches, *a, **k)
         ),
-        replaced(loop, "mined", lambda *a: timed("mining", mine, *a)),
+        replaced(loop, "hardest_negatives", lambda *a: timed("mining", mine, *a)),
         replaced(FullTraining, "loss", loss),
         replaced(CoherenceScorer, "score_ids", score),
     ):

@@ -48,7 +48,7 @@ PLAIN = {
     "dissent/bilstm": "zoo.dissent.bilstm",
     "coherence/contrastive": "zoo.coherence.contrastive",
     "coherence/unc": "zoo.coherence.unc",
-    "conpono/full": "zoo.conpono.conpono",
+    "conpono/full": "zoo.conpono.pretraining",
     "criteria/bigru": "zoo.criteria.bigru",
 }
 AIMS = {FULL: 20, "conpono/full": 3, "coherence/contrastive on BERT": 1.3}

@@ -53,11 +53,11 @@ def written(folder: Path, wanted: dict[str, int]) -> str:
 
 
 def test_devices_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(devices.there()) == 8
+    assert len(devices.available_gpus()) == 8
     named = {"3,5": ("3", "5"), "": (), "-1": (), "0,-1,2": ("0",), "1,1": ("1",)}
     for visible, found in named.items():
         monkeypatch.setenv(devices.VISIBLE, visible)
-        assert devices.there() == found
+        assert devices.available_gpus() == found
 
 
 def test_a_training_takes_what_divides_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:

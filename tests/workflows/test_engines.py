@@ -21,7 +21,7 @@ from extract.stages import Part, extract, parse
 from tests.workflows.conftest import living, luigi_command, luigi_environment, until
 from workflows.cli.show import plan as show_plan
 from workflows.config import load_build
-from workflows.engines import _refuse_two, check
+from workflows.engines import _check_no_job, check
 from workflows.slurm import JOB
 from workflows.stage import Share
 from workflows.tables import Engine
@@ -268,13 +268,13 @@ def test_a_job_of_a_killed_build_is_not_joined(
 ) -> None:
     monkeypatch.setenv("PATH", os.pathsep.join([str(slurm), os.environ["PATH"]]))
     logs = tmp_path / "abc.engine"
-    _refuse_two(logs)
+    _check_no_job(logs)
     logs.mkdir()
     (logs / JOB).write_text("7")
-    _refuse_two(logs)
+    _check_no_job(logs)
     (slurm / "pids").write_text(str(os.getpid()))
     with pytest.raises(DiscorporaError, match="still has job 7") as error:
-        _refuse_two(logs)
+        _check_no_job(logs)
     assert "scancel 7" in error.value.hint
 
 

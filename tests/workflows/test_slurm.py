@@ -17,7 +17,7 @@ import pytest
 
 from corpora.errors import ConfigError, DiscorporaError
 from tests.workflows.conftest import ROOT, luigi_environment
-from workflows.engines import _left, _prepare, check
+from workflows.engines import _prepare_logs, _unfinished, check
 from workflows.tables import Engine
 
 pytest.importorskip("datatrove")
@@ -217,26 +217,26 @@ def test_export_names_what_there_is(engine: dict[str, Any], message: str) -> Non
 def test_logs_are_closed_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o2775)  # a project's folder: new ones below get its group, and its mark
     logs, engine = tmp_path / "abc.engine", Engine(kind="local", tasks=3)
-    _prepare(logs, engine, tmp_path)
+    _prepare_logs(logs, engine, tmp_path)
     assert logs.stat().st_mode & 0o7777 == 0o700
     monkeypatch.setattr(Path, "chmod", lambda *_: None)
     monkeypatch.setattr(Path, "mkdir", lambda path, **_: os.mkdir(path, 0o755))  # noqa: PTH102
     with pytest.raises(DiscorporaError, match="expected 700"):
-        _prepare(logs, engine, tmp_path)
+        _prepare_logs(logs, engine, tmp_path)
 
 
 def test_tasks_that_ended_well_are_not_given_out_again(tmp_path: Path) -> None:
     logs, folder, engine = tmp_path / "abc.engine", tmp_path / "partial", Engine(tasks=3)
     folder.mkdir()
-    _prepare(logs, engine, folder)
-    assert _left(logs, engine) == [0, 1, 2]
+    _prepare_logs(logs, engine, folder)
+    assert _unfinished(logs, engine) == [0, 1, 2]
     (logs / "completions" / "00001").touch()
-    _prepare(logs, engine, folder)  # nothing of what it made is there
-    assert _left(logs, engine) == [0, 1, 2]
+    _prepare_logs(logs, engine, folder)  # nothing of what it made is there
+    assert _unfinished(logs, engine) == [0, 1, 2]
     (logs / "completions" / "00001").touch()
     (folder / "shard").touch()
-    _prepare(logs, engine, folder)
-    assert _left(logs, engine) == [0, 2]
-    assert _left(logs, Engine(tasks=4)) == [0, 2, 3]
-    _prepare(logs, Engine(tasks=4), folder)
-    assert _left(logs, Engine(tasks=4)) == [0, 1, 2, 3]
+    _prepare_logs(logs, engine, folder)
+    assert _unfinished(logs, engine) == [0, 2]
+    assert _unfinished(logs, Engine(tasks=4)) == [0, 2, 3]
+    _prepare_logs(logs, Engine(tasks=4), folder)
+    assert _unfinished(logs, Engine(tasks=4)) == [0, 1, 2, 3]

@@ -23,8 +23,8 @@ from tests.zoo.conftest import orders_of, story_documents, write_dataset
 from tests.zoo.test_resume import kill_at, killed, train_together
 from zoo.coherence import CoherenceScorer
 from zoo.coherence.contrastive import prepare
-from zoo.coherence.data import Documents, candidates
-from zoo.coherence.loop import FullTraining, drawn, mined, slice_of
+from zoo.coherence.data import Documents, candidate_rows
+from zoo.coherence.loop import FullTraining, document_slice, hardest_negatives, random_negatives
 from zoo.coherence.modeling import ScoreOutput
 from zoo.coherence.objectives import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.recipes import Full
@@ -179,7 +179,7 @@ def test_the_mined_negatives_are_the_hardest() -> None:
     orders = [random.permutation(5).tolist() for _ in range(50)]
     orders = [list(order) for order in dict.fromkeys(map(tuple, orders))]
     scored: Any = Scored({tuple(order): float(random.normal()) for order in orders})
-    [(_, chosen)] = mined(scored, scored, [("d", orders)], keep=5)
+    [(_, chosen)] = hardest_negatives(scored, scored, [("d", orders)], keep=5)
     best = sorted(orders, key=lambda order: -scored.scores[tuple(order)])[:5]
     assert chosen == best
     assert scored.batches == 1
@@ -187,12 +187,14 @@ def test_the_mined_negatives_are_the_hardest() -> None:
 
 def test_equal_scores_and_few_negatives() -> None:
     scored: Any = Scored({(1,): 0.0, (2,): 0.0})
-    assert mined(scored, scored, [("d", [[1], [2]])], keep=3) == [("d", [[1], [2], [1]])]
+    assert hardest_negatives(scored, scored, [("d", [[1], [2]])], keep=3) == [
+        ("d", [[1], [2], [1]])
+    ]
 
 
 def test_the_first_round_draws_at_random_and_the_same_for_the_same_seed() -> None:
     row = ("d", [[i] for i in range(50)])
-    first, again = ([drawn(row, 5, 1, number) for number in range(3)] for _ in range(2))
+    first, again = ([random_negatives(row, 5, 1, number) for number in range(3)] for _ in range(2))
     assert first == again
     assert first[0] != first[1]
     assert all(len({tuple(order) for order in chosen}) == 5 for _, chosen in first)
@@ -209,7 +211,9 @@ def numbered(names: str, size: int, first: int = 0) -> Documents:
 @pytest.mark.parametrize("slices", ["contiguous", "prefix"])
 def test_slices_are_contiguous_and_of_four_sentences_at_least(slices: str) -> None:
     recipe = Full.of({"dataset": "d", "output": "o", "slices": slices})
-    found = {tuple(slice_of(numbered("d", 9), "d", recipe, step).tolist()) for step in range(400)}
+    found = {
+        tuple(document_slice(numbered("d", 9), "d", recipe, step).tolist()) for step in range(400)
+    }
     assert all(part == tuple(range(part[0], part[0] + len(part))) for part in found)
     assert {len(part) for part in found} == set(range(4, 10))
     assert {part[0] for part in found} == ({0} if slices == "prefix" else set(range(6)))
@@ -217,7 +221,7 @@ def test_slices_are_contiguous_and_of_four_sentences_at_least(slices: str) -> No
 
 def test_a_short_document_is_its_own_slice() -> None:
     recipe = Full(dataset="d", output="o")
-    assert slice_of(numbered("d", 2), "d", recipe, 0).tolist() == [0, 1]
+    assert document_slice(numbered("d", 2), "d", recipe, 0).tolist() == [0, 1]
 
 
 # The loop
@@ -233,7 +237,9 @@ def training(ranked_folder: Path, tmp_path: Path) -> Callable[..., FullTraining]
         s = preset.recipe(given)
         assert isinstance(s, Full)
         prepared = prepare(s)
-        rows, _, _ = candidates(prepared.documents["train"], prepared.rows["train"], s.candidates)
+        rows, _, _ = candidate_rows(
+            prepared.documents["train"], prepared.rows["train"], s.candidates
+        )
         job = Job(preset.name, preset.about, s, tmp_path / "model")
         return FullTraining(s, job, prepared, rows)
 
@@ -305,7 +311,7 @@ def test_the_loss_of_two_documents_by_hand(training: Callable[..., FullTraining]
     negatives, slices = plain.followed
     assert negatives == [[2, 1, 3], [3, 1, 2], [5, 4, 6], [6, 5, 4]]
     assert slices == [
-        slice_of(loop.documents, name, loop.recipe, i).tolist() for i, name in enumerate("ab")
+        document_slice(loop.documents, name, loop.recipe, i).tolist() for i, name in enumerate("ab")
     ]
     for text, whole in zip(slices, ([1, 2, 3], [4, 5, 6]), strict=True):
         assert text in (whole[:2], whole[1:], whole)
@@ -331,7 +337,9 @@ def test_the_momentum_encoder_follows_the_weights_before_the_step(
     assert loop.momentum is not None and loop.momentum.encoder.training
     weights = [[p.detach().clone() for p in loop.model.backbone.parameters()]]
     for step in range(2):
-        loop._step([(name, orders[:5]) for name, orders in loop.rows[4 * step : 4 * step + 4]])
+        loop._train_step(
+            [(name, orders[:5]) for name, orders in loop.rows[4 * step : 4 * step + 4]]
+        )
         weights.append([p.detach().clone() for p in loop.model.backbone.parameters()])
     changed = zip(weights[0], weights[1], strict=True)
     assert sum(not torch.equal(start, first) for start, first in changed) > 10
@@ -348,7 +356,7 @@ def test_an_epoch_of_rounds_sees_each_row_once(
     def noting(_: Any, batch: Any) -> None:
         seen.extend(name for name, _ in batch)
 
-    monkeypatch.setattr(FullTraining, "_step", noting)
+    monkeypatch.setattr(FullTraining, "_train_step", noting)
     loop = training(mine_every="16", epochs="2", save_steps="100", eval_steps="100")
     loop.run()
     names = sorted(name for name, _ in loop.rows)
@@ -388,7 +396,8 @@ def test_save_steps_spares_checkpoints(
 ) -> None:
     """Rounds end after 4, 8, 12 and 13 steps; validations after the first and at the end."""
     saved: list[int] = []
-    monkeypatch.setattr(FullTraining, "_save", lambda self: saved.append(self.progress.step))
+    save = lambda self: saved.append(self.progress.step)  # noqa: E731
+    monkeypatch.setattr(FullTraining, "_save_checkpoint", save)
     data = ["--eval_steps", "100", "--dataset", str(ranked_folder)]
     train([*FULL, *data, "--output", str(tmp_path / "all")])
     train([*FULL, *data, "--save_steps", "6", "--output", str(tmp_path / "some")])
@@ -402,7 +411,9 @@ def test_out_of_memory_says_what_to_lower(
     def full(*_: Any, **__: Any) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    target = {"mining": "drawn", "training": "FullTraining._step"}.get(part, "Prepared.ranking")
+    target = {"mining": "random_negatives", "training": "FullTraining._train_step"}.get(
+        part, "Prepared.ranking"
+    )
     monkeypatch.setattr(f"zoo.coherence.loop.{target}", full)
     code, message = train_cli(*FULL, "--dataset", ranked_folder, "--output", tmp_path / "m")
     setting = {"mining": "mining_tokens", "training": "batch_size"}.get(part, "eval_batch_size")
@@ -472,7 +483,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(
     run("whole")
 
     def killed_run() -> None:
-        kill_at(monkeypatch, FullTraining, "_step", 10)
+        kill_at(monkeypatch, FullTraining, "_train_step", 10)
         run("killed")
 
     killed(killed_run)

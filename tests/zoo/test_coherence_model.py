@@ -17,7 +17,7 @@ from corpora.errors import InputError
 from zoo.backbones import config_from, load_backbone, max_positions
 from zoo.coherence import CoherenceConfig, CoherenceScorer
 from zoo.coherence.data import (
-    candidates,
+    candidate_rows,
     cut_pairs,
     encode_documents,
     instances,
@@ -303,11 +303,11 @@ def test_each_row_keeps_its_own_candidates(tokenizer: Any) -> None:
             {"document": "short", "orders": [[0, 1, 2]]},
         ]
     )
-    found, fewer, dropped = candidates(documents, rows, 50)
+    found, fewer, dropped = candidate_rows(documents, rows, 50)
     assert found == [("short", few), ("long", many[:50])]
     assert (fewer, dropped) == (1, 1)
     with pytest.raises(InputError, match=r"'train': no text differs.*= 200\n.*raise max_tokens"):
-        candidates(documents, rows[2:], 50)
+        candidate_rows(documents, rows[2:], 50)
 
 
 def test_texts_of_one_sentence_and_of_ten_thousand_tokens(tokenizer: Any) -> None:

@@ -18,7 +18,7 @@ from corpora.schemas import CRITERIA
 from tests.zoo.conftest import write_dataset
 from tests.zoo.test_resume import assert_alike, kill_at, killed, trained
 from zoo.criteria import CriteriaConfig, CriteriaEncoder, CriteriaModel
-from zoo.criteria.data import Places, open_places
+from zoo.criteria.data import SentenceContexts, open_contexts
 from zoo.criteria.modeling import bag_loss
 from zoo.criteria.recipes import Bigru
 from zoo.evaluate.encoders import load_encoder
@@ -80,11 +80,11 @@ def made(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
-def places_of(data: Path, beside: Path, max_tokens: int = 32) -> tuple[Places, Any]:
+def places_of(data: Path, beside: Path, max_tokens: int = 32) -> tuple[SentenceContexts, Any]:
     tokenizer = train_words((s for n in range(40) for s in document(n)["sentences"]), 500)
     config = CriteriaConfig(criteria=["nl", "spp", "sdt"])
     recipe = Bigru(dataset=str(data), output=str(beside), max_tokens=max_tokens)
-    places = open_places(recipe, open_dataset(str(data), streamed=True), tokenizer, config)
+    places = open_contexts(recipe, open_dataset(str(data), streamed=True), tokenizer, config)
     return places["train"], tokenizer
 
 

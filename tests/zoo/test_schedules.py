@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.optim.swa_utils import SWALR
 
-from zoo.coherence.contrastive import annealed
+from zoo.coherence.contrastive import annealing_schedule
 from zoo.coherence.recipes import Contrastive, Full
 from zoo.dissent.bilstm import AccuracySchedule
 from zoo.training.trainer import EpochSampler
@@ -51,7 +51,7 @@ def test_annealing_is_swalr_called_at_each_stair() -> None:
     """Two instances a step, a stair each six: SWALR is called after every third step."""
     settings = {"anneal_calls": 4, "anneal_every": 6, "batch_size": 2}
     sgd, theirs = optimizer(5e-6), optimizer(5e-6)
-    schedule = annealed(Full(dataset="d", output="o", **settings), sgd)
+    schedule = annealing_schedule(Full(dataset="d", output="o", **settings), sgd)
     swalr = SWALR(theirs, swa_lr=1e-6, anneal_epochs=4, anneal_strategy="linear")
     for step in range(1, 19):
         assert rate(sgd) == pytest.approx(rate(theirs))
@@ -67,7 +67,7 @@ def test_the_papers_rows_end_where_the_papers_schedule_does() -> None:
     """46,522 instances (table 5): 46 of 50 calls of the full model, 9 of 10 of the others."""
     for kind, calls in ((Full, 46 / 50), (Contrastive, 9 / 10)):
         sgd = optimizer(5e-6)
-        schedule = annealed(kind(dataset="d", output="o"), sgd)
+        schedule = annealing_schedule(kind(dataset="d", output="o"), sgd)
         (factor,) = schedule.lr_lambdas
         assert 5e-6 * factor(46_522) == pytest.approx(5e-6 - 4e-6 * calls)
 

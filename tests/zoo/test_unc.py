@@ -15,7 +15,7 @@ from torch.nn.functional import log_softmax
 from corpora.errors import InputError
 from tests.zoo.opened import evaluate
 from zoo.coherence.data import pad
-from zoo.coherence.unc import Ranked, margin_at_positions
+from zoo.coherence.unc import PermutedDocuments, margin_at_positions
 from zoo.coherence.unc_modeling import LightweightConv, UncConfig, UncModel, UncOutput, pad_rows
 from zoo.evaluate.permuted import rank_texts
 from zoo.evaluate.scorers import cut_of
@@ -143,10 +143,10 @@ def test_texts_whose_words_are_equal_as_read_are_left_out() -> None:
     assert found.same.tolist() == [True, False]
     metrics = found.metrics(0)
     assert (metrics["pairs"], metrics["identical"], metrics["accuracy"]["ties"]) == (1, 1, 0)
-    rows = Ranked(documents, orders, tokenizer, 5)
+    rows = PermutedDocuments(documents, orders, tokenizer, 5)
     assert (len(rows), rows.dropped) == (1, 1)
     with pytest.raises(InputError, match="no document differs from its permutation"):
-        Ranked(documents, orders.slice(0, 1), tokenizer, 5)
+        PermutedDocuments(documents, orders.slice(0, 1), tokenizer, 5)
 
 
 @pytest.mark.slow

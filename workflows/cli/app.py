@@ -58,7 +58,7 @@ INTERRUPTED = 130
 
 
 def kinds_of_sources() -> list[str]:
-    """What shells complete: the kinds of sources, with the colon after them."""
+    """Return the kinds of sources, each with a colon, for completion in a shell."""
     from corpora.readers import READERS
 
     return [f"{kind}:" for kind in READERS]
@@ -168,8 +168,8 @@ def extract(
         patterns=tuple(map(str, patterns or ())),
         workers=workers,
     )
-    read = amount(counts.documents, "document")
-    typer.echo(f"{amount(counts.pairs, 'pair')} from {read} -> {output}")
+    documents = amount(counts.documents, "document")
+    typer.echo(f"{amount(counts.pairs, 'pair')} from {documents} -> {output}")
     _echo_counts(counts.markers)
     rejected = sum(counts.rejects.values())
     typer.echo(f"{amount(rejected, 'candidate')} rejected")
@@ -181,6 +181,7 @@ def extract(
 
 
 def _echo_counts(counts: Mapping[str, int], meanings: Mapping[str, str] | None = None) -> None:
+    """Print counts by name, the largest first, with the meanings of the names."""
     for name in sorted(counts, key=lambda name: -counts[name]):
         typer.echo(f"  {name:<17}{counts[name]:>6,}  {(meanings or {}).get(name, '')}".rstrip())
 
@@ -238,9 +239,9 @@ def fetch(
     folder: Annotated[Path, typer.Option(help="The folder for its files.")] = Path("data"),
 ) -> None:
     """Download an openly licensed source at a pinned revision, with checksums."""
-    from corpora.fetch import fetch as bring
+    from corpora.fetch import fetch as fetch_source
 
-    typer.echo(bring(name, folder))
+    typer.echo(fetch_source(name, folder))
 
 
 def build(
@@ -276,10 +277,10 @@ def publish(
     from corpora.publish import publish as publish_folder
 
     kind: Literal["dataset", "model"] = "model" if model else "dataset"
-    done = publish_folder(folder, repo, kind=kind, private=private, dry_run=dry_run)
-    typer.echo("\n".join(done.lines()))
+    publication = publish_folder(folder, repo, kind=kind, private=private, dry_run=dry_run)
+    typer.echo("\n".join(publication.lines()))
     if dry_run:
-        done.plan.require_licence()
+        publication.plan.require_licence()
 
 
 def export(
@@ -310,9 +311,9 @@ def audit(
     from corpora.audit.opening import opened
 
     with TemporaryDirectory() as spill:
-        found = audited(opened(dataset, config, kind), Path(spill))
-    if not give_json(to_json(found), json_file):
-        typer.echo(rendered(found))
+        result = audited(opened(dataset, config, kind), Path(spill))
+    if not give_json(to_json(result), json_file):
+        typer.echo(rendered(result))
 
 
 COMMANDS = (

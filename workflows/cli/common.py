@@ -1,4 +1,4 @@
-"""What the commands share: options, JSON. Importing it loads no large library."""
+"""Options and JSON output that the commands share. Importing it loads no large library."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ if TYPE_CHECKING:
 
 
 def complete_markers(incomplete: str) -> list[str]:
-    """The sets of markers and the markers of English; of a list the last one is completed.
+    """Return all sets of markers and markers of English, after the finished part of a list.
 
-    Typer keeps of what completes a word those that begin with what is written.
+    Typer shows those that begin with `incomplete`.
     """
     from extract.patterns import load_patterns
 
     table = load_patterns("en")
-    done, comma, _ = incomplete.rpartition(",")
-    return [f"{done}{comma}{name}" for name in (*table.sets, *table.markers)]
+    finished, comma, _ = incomplete.rpartition(",")
+    return [f"{finished}{comma}{name}" for name in (*table.sets, *table.markers)]
 
 
 DEFAULT = Path("build.toml")
 
 
 class UsageError(typer.BadParameter):
-    """A wrong use of a command, in words of its own; the exit code is 2."""
+    """A wrong use of a command; only its message is printed, and the exit code is 2."""
 
     def format_message(self) -> str:
         return str(self.message)
 
 
 def build_file(config: str, argument: str = "") -> str:
-    """The build file that a command's option or argument names, else `build.toml` in this folder.
+    """Return the build file that an option or argument names, else `build.toml` in this folder.
 
-    Raises `UsageError` if both are given, or if none is there.
+    Raises `UsageError` if both are given, or if neither is and there is no `build.toml`.
     """
     if config and argument:
         raise UsageError(f"both {argument} and --config {config} are given: give one of them")
@@ -95,13 +95,13 @@ class Command(TyperCommand):
             return super().parse_args(ctx, args)
         except Exception as error:
             if hasattr(error, "possibilities"):  # typer's class for this error has no public name
-                flags = [flag for each in self.get_params(ctx) for flag in each.opts]
+                flags = [flag for parameter in self.get_params(ctx) for flag in parameter.opts]
                 error.possibilities = [flag for flag in flags if flag.startswith("--")]
             raise
 
 
 def planned(config: str, output: str = "build") -> BuildAll:
-    """The stages of a build file, planned and not run. Nothing is written."""
+    """Plan a build file, without running or writing anything; returns its last stage."""
     from workflows.settings import options
     from workflows.tasks import BuildAll
 
@@ -121,12 +121,12 @@ def print_json_lines(rows: Iterable[Any]) -> None:
 
 
 def _lacks_characters() -> bool:
-    """Whether the encoding of the output has not every character, which JSON then escapes."""
+    """Tell whether the output's encoding lacks characters, which JSON then has to escape."""
     return not (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def give_json(value: Any, file: str) -> bool:
-    """Write `value` to the file that `--json` names; True if it was printed instead (`-`)."""
+    """Write `value` to the file that `--json` names, or print it for `-`; True if printed."""
     from corpora.store.atomic import write_json
 
     if file == "-":
@@ -137,13 +137,13 @@ def give_json(value: Any, file: str) -> bool:
 
 
 def refuse_existing(path: Path | None, *, force: bool) -> None:
-    """Raise `ConfigError` for an output that exists, without `force`."""
+    """Raise `ConfigError` for an output file that exists, unless `force` is set."""
     if path is not None and path.is_file() and not force:
         raise ConfigError(f"{path} exists already", hint="--force overwrites it")
 
 
 def reader_options(pairs: Sequence[str] | None, language: str) -> dict[str, Any]:
-    """The options of a reader, from `--option key=value`."""
+    """Return a reader's options from `--option key=value`, and the language."""
     options: dict[str, Any] = {"language": language}
     for pair in pairs or []:
         key, equals, value = pair.partition("=")

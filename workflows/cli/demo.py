@@ -1,4 +1,4 @@
-"""`discorpora demo`: what extraction sees in a text: trees, patterns, pairs, confidences."""
+"""`discorpora demo`: the steps of extraction on a text: trees, patterns, pairs, confidences."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ def demo(
     from extract.patterns import load_patterns
 
     try:
-        written, paragraphs = joined(paragraphs_of(_standard_input() if text == "-" else text))
+        text, paragraphs = joined(paragraphs_of(_read_standard_input() if text == "-" else text))
     except Refused as refusal:
         raise InputError(str(refusal), hint="give the text in UTF-8") from None
-    if not written:
+    if not text:
         raise InputError("the text is empty", hint='give a text: discorpora demo "It rained."')
     # Without the filter the parser also takes sentences that have no marker.
-    given: dict[str, Any] = {} if parser == "gold" else {"prefilter": None}
+    options: dict[str, Any] = {} if parser == "gold" else {"prefilter": None}
     rejects: list[Reject] = []
-    given |= {"on_reject": rejects.append, "patterns": patterns or ()}
-    extractor = Extractor(parser, markers, mode, language, **given)
-    document = Document("text", written, language=language, paragraphs=paragraphs)
+    options |= {"on_reject": rejects.append, "patterns": patterns or ()}
+    extractor = Extractor(parser, markers, mode, language, **options)
+    document = Document("text", text, language=language, paragraphs=paragraphs)
     (columns,) = extractor.columns([document])
     pairs = list(columns.pairs())
     sentences = _sentences(columns.batch.documents[0], columns.batch.parses[0])
     if as_json:
-        found = {"pairs": [asdict(p) for p in pairs], "rejects": [asdict(r) for r in rejects]}
-        print_json({"sentences": sentences, **found})
+        results = {"pairs": [asdict(p) for p in pairs], "rejects": [asdict(r) for r in rejects]}
+        print_json({"sentences": sentences, **results})
         return
     from rich.console import Console
     from rich.text import Text
@@ -69,11 +69,13 @@ def demo(
         out.print(_tree(sentence, pairs))
     for number, pair in enumerate(pairs, 1):
         row = rows.get(pair.pattern)
-        sure = "none for this language" if pair.confidence is None else f"{pair.confidence:.2f}"
+        confidence = "none for this language"
+        if pair.confidence is not None:
+            confidence = f"{pair.confidence:.2f}"
         out.print(Text.assemble(f"\npair {number}: ", (pair.marker, STYLES["marker"])))
         out.print(Text.assemble("  ", ("S1", STYLES["S1"]), f"          {pair.s1}"))
         out.print(Text.assemble("  ", ("S2", STYLES["S2"]), f"          {pair.s2}"))
-        out.print(plain(f"  confidence  {sure}"))
+        out.print(plain(f"  confidence  {confidence}"))
         out.print(plain(f"  pattern     {pair.pattern}" + (f": {row.comment}" if row else "")))
         if row:
             out.print(plain(f"  example     {row.example}"))
@@ -85,7 +87,8 @@ def demo(
         out.print(plain(f"\nno pair: the text has none of {', '.join(extractor.markers)}"))
 
 
-def _standard_input() -> str:
+def _read_standard_input() -> str:
+    """Read a text from standard input. Raises `InputError` if it is not UTF-8."""
     data = sys.stdin.buffer.read()
     try:
         return data.decode("utf-8-sig")
@@ -96,7 +99,7 @@ def _standard_input() -> str:
 
 
 def _sentences(document: Document, parsed: ParsedDocument) -> list[dict[str, Any]]:
-    """Each sentence with its tokens; `head` counts in the sentence, -1 for the root."""
+    """Return each parsed sentence with its tokens; `head` counts within the sentence, root: -1."""
     spans, strings = document.sentences, parsed.strings.strings
     assert spans is not None
     sentences = []
@@ -119,31 +122,31 @@ def _sentences(document: Document, parsed: ParsedDocument) -> list[dict[str, Any
 
 
 def _tree(sentence: dict[str, Any], pairs: Sequence[Pair]) -> Tree:
-    """The dependency tree; each word with its label, part of speech, and place in the pairs."""
+    """Draw the dependency tree: each word with its label, part of speech, and roles in pairs."""
     from rich.text import Text
     from rich.tree import Tree
 
     tokens = sentence["tokens"]
-    whole = Tree(plain(sentence["text"]))
-    waiting = [(whole, -1)]
+    tree = Tree(plain(sentence["text"]))
+    waiting = [(tree, -1)]
     while waiting:
         branch, head = waiting.pop()
         for number, token in enumerate(tokens):
             if token["head"] == head:
                 roles = _roles(token, pairs)
                 word = token["form"], STYLES[roles[0][0]] if roles else ""
-                said = "".join(f" [{role}{f' of {n}' * (len(pairs) > 1)}]" for role, n in roles)
-                label = Text.assemble(word, f"  {token['deprel']} {token['upos']}{said}")
+                notes = "".join(f" [{role}{f' of {n}' * (len(pairs) > 1)}]" for role, n in roles)
+                label = Text.assemble(word, f"  {token['deprel']} {token['upos']}{notes}")
                 waiting.append((branch.add(label), number))
-    return whole
+    return tree
 
 
 def _roles(token: dict[str, Any], pairs: Sequence[Pair]) -> list[tuple[str, int]]:
-    """What a token is part of, with the number of the pair: the marker, S1 or S2."""
-    found = []
+    """Return the roles of a token (marker, S1 or S2), each with the number of the pair."""
+    roles = []
     for number, pair in enumerate(pairs, 1):
         sides = {"marker": pair.marker_spans, "S1": pair.s1_spans, "S2": pair.s2_spans}
         for role, spans in sides.items():
             if any(start <= token["start"] and token["end"] <= end for start, end in spans):
-                found.append((role, number))
-    return found
+                roles.append((role, number))
+    return roles

@@ -1,4 +1,4 @@
-"""The commands for what is on the disk: `verify` names damaged files, `prune` unneeded stages."""
+"""The commands for built folders: `verify` names damaged files, `prune` unneeded stages."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from corpora.store.damage import checksums, damages
 from workflows.cli.common import Config, Output, build_file, planned
 
 HASH = re.compile(r"([0-9a-f]{16})(\.(?:partial|engine|(?:run|train)\.json|logs|damaged\d*))?")
-"""A stage's folder; what a broken run left; workers' logs; time and memory of the stage, and of a
-model's training; what its `report_to` wrote; what was damaged."""
+"""The names of a stage's paths: its folder `0123456789abcdef`, and with suffixes that of an
+interrupted run, workers' logs, the costs of the stage and of a training, logs of a training, and
+damaged folders."""
 UNFINISHED = re.compile(r"\..*|.*\.(partial|edited\d*)|[0-9a-f]{16}\..*")
-"""The name of a folder that a run has not finished, or that was set aside."""
+"""The name of a folder that a run has not finished, or that was set aside: `NAME.partial`."""
 
 
-class Stage(NamedTuple):
-    """One stage on disk: its folder, all its paths, and the results of builds that are of it."""
+class StoredStage(NamedTuple):
+    """A stage on the disk: its folder, all paths of its hash, and the results that link to it."""
 
     folder: Path
     paths: list[Path]
@@ -48,16 +49,16 @@ def prune(
     if remove:
         hold(root)
     try:
-        needed, unneeded = _divided(root, _needed(configs, output))
+        needed, unneeded = _stored_stages(root, _needed_folders(configs, output))
         counted = set[tuple[int, int]]()
         for stage in needed:
-            _size(stage, counted)
+            _count_size(stage, counted)
         total = 0
         for stage in unneeded:
-            total += (size := _size(stage, counted))
+            total += (size := _count_size(stage, counted))
             results = [str(path.relative_to(root)) for path in stage.results]
-            also = f"  (and {', '.join(results)})" if results else ""
-            typer.echo(f"{_mib(size)}  {stage.folder.relative_to(root)}{also}")
+            further = f"  (and {', '.join(results)})" if results else ""
+            typer.echo(f"{_mib(size)}  {stage.folder.relative_to(root)}{further}")
         typer.echo(f"{_mib(total)}  in all; not needed by {', '.join(configs)}: {len(unneeded)}")
         removed = [_remove(stage, root) for stage in unneeded] if remove else []
         if busy := removed.count(False):
@@ -70,64 +71,65 @@ def prune(
         release(root)
 
 
-def _needed(configs: list[str], output: str) -> set[Path]:
-    """The folders of all stages of the build files.
+def _needed_folders(configs: list[str], output: str) -> set[Path]:
+    """Return the folders of all stages of the build files.
 
-    Raises `InputError` for an input that is absent: the folders that it leads to are not known.
+    Raises `InputError` for a missing input, since the hashes of stages depend on it.
     """
     from workflows.tasks.build import missing_inputs
 
     needed = set()
     for config in configs:
         task = planned(config, output)
-        for each in (missing for stage in task.lineage for missing in missing_inputs(stage)):
-            if each.stops:
+        for missing in (entry for stage in task.lineage for entry in missing_inputs(stage)):
+            if missing.stops:
                 raise InputError(
-                    f"{each.name}: {each.problem}",
-                    where=each.where,
+                    f"{missing.name}: {missing.problem}",
+                    where=missing.where,
                     hint="the stages that a build file needs follow from its inputs: "
-                    f"{each.get or 'bring it back, or correct the build file'}",
+                    f"{missing.get or 'bring it back, or correct the build file'}",
                 )
         needed |= {stage.folder for stage in task.lineage}
     return needed
 
 
-def _divided(root: Path, needed: set[Path]) -> tuple[list[Stage], list[Stage]]:
-    """The stages that discorpora made there: those that are needed, and those that are not."""
+def _stored_stages(root: Path, needed: set[Path]) -> tuple[list[StoredStage], list[StoredStage]]:
+    """Return the stages in an output folder: the needed ones, and the others."""
     from workflows.results import results_at
     from workflows.tables import NO_BUILDS
 
-    found: dict[Path, list[Path]] = {}
+    paths_of: dict[Path, list[Path]] = {}
     for path in sorted((root / "stages").rglob("*")):
         match = HASH.fullmatch(path.name)
         inside = any(HASH.fullmatch(parent.name) for parent in path.relative_to(root).parents)
         if match and not inside and not path.is_symlink() and _is_ours(path):
-            damaged = (match[2] or "").startswith(".damaged")  # of a stage that may be needed
-            found.setdefault(path if damaged else path.with_name(match[1]), []).append(path)
+            # A damaged folder is listed by itself, since its stage may be needed.
+            is_damaged = (match[2] or "").startswith(".damaged")
+            paths_of.setdefault(path if is_damaged else path.with_name(match[1]), []).append(path)
     results: dict[Path, list[Path]] = {}
     for place in sorted(root.iterdir()):
         if place.is_dir() and place.name not in NO_BUILDS:
             for path, folder in results_at(place).items():
                 results.setdefault(folder, []).append(path)
-    stages = [Stage(folder, paths, results.get(folder, [])) for folder, paths in found.items()]
+    stages = [StoredStage(folder, ps, results.get(folder, [])) for folder, ps in paths_of.items()]
     return [s for s in stages if s.folder in needed], [s for s in stages if s.folder not in needed]
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether discorpora made it: a finished stage says so in its manifest."""
+    """Tell whether discorpora made a path: a finished stage has its hash in the manifest."""
     if "." in path.name:
-        return True  # no other program names a file so, with 16 digits of a hash
+        return True  # no other program names files with 16 digits of a hash and these suffixes
     try:
         manifest: Any = read_json(path / MANIFEST)
-    except InputError:  # there is none, or it is damaged, which `verify` says
+    except InputError:  # a missing or damaged manifest, which `verify` reports
         return False
     hashes = (manifest.get("hash"), manifest.get("stage", {}).get("hash"))
     return path.name in hashes or {"code", "files", "settings"} <= manifest.keys()  # a model
 
 
-def _remove(stage: Stage, root: Path) -> bool:
-    """Remove a stage and its results, unless a process makes it; broken off, it leaves a partial
-    folder.
+def _remove(stage: StoredStage, root: Path) -> bool:
+    """Remove a stage and its results, or return False if it is being made; interrupted, it leaves a
+    partial folder.
     """
     from workflows.results import remove_results
 
@@ -147,15 +149,15 @@ def _remove(stage: Stage, root: Path) -> bool:
     return True
 
 
-def _size(stage: Stage, counted: set[tuple[int, int]]) -> int:
-    """The bytes of a stage's files, and of its results, that are not `counted` yet."""
+def _count_size(stage: StoredStage, counted: set[tuple[int, int]]) -> int:
+    """Return the bytes of a stage's files and results that are not in `counted`; add them to it."""
     size = 0
     for path in (*stage.paths, *stage.results):
         for file in (path, *path.rglob("*")):
-            about = file.lstat() if file.is_file() else None
-            if about and (key := (about.st_dev, about.st_ino)) not in counted:
+            stat = file.lstat() if file.is_file() else None
+            if stat and (key := (stat.st_dev, stat.st_ino)) not in counted:
                 counted.add(key)
-                size += about.st_size
+                size += stat.st_size
     return size
 
 
@@ -176,7 +178,7 @@ def verify(
     if is_complete(place):
         folders = [place]
     elif place.is_dir():
-        folders = _built(place)
+        folders = _finished_folders(place)
     else:
         stages = planned(what, output).lineage
         folders = [stage.folder for stage in stages if stage.folder.is_dir()]
@@ -189,11 +191,11 @@ def verify(
             typer.echo(f"damaged: {damage}")
             damaged += 1
         try:
-            written = checksums(folder / MANIFEST) or {}
+            entries = checksums(folder / MANIFEST) or {}
         except InputError:  # it was named above
             continue
-        files += len(written) + 1
-        size += sum(each.bytes for each in written.values())
+        files += len(entries) + 1
+        size += sum(entry.bytes for entry in entries.values())
     seconds = time.perf_counter() - start
     typer.echo(
         f"{amount(len(folders), 'folder')}, {amount(files, 'file')}, {size / 2**20:,.1f} MiB in "
@@ -204,16 +206,16 @@ def verify(
         raise typer.Exit(1)
 
 
-def _built(place: Path) -> list[Path]:
-    """The finished folders below `place`, and those that links there lead to, each once.
+def _finished_folders(place: Path) -> list[Path]:
+    """Return the finished folders below `place`, and the targets of links there, each once.
 
-    A stage that lost its manifest is one too; what is unfinished, or was set aside, is not.
+    A stage that lost its manifest counts; unfinished folders, and those set aside, do not.
     """
-    found: dict[Path, Path] = {}
-    there = filter(Path.is_dir, place.rglob("*"))
-    for path in sorted(there, key=Path.is_symlink):  # what a link leads to may be there too
-        real = path.resolve()
-        built = is_complete(real) or HASH.fullmatch(real.name)
-        if built and not any(map(UNFINISHED.fullmatch, path.relative_to(place).parts)):
-            found.setdefault(real, path)
-    return list(found.values())
+    folders: dict[Path, Path] = {}
+    paths = filter(Path.is_dir, place.rglob("*"))
+    for path in sorted(paths, key=Path.is_symlink):  # links last: their targets may be here too
+        target = path.resolve()
+        is_finished = is_complete(target) or HASH.fullmatch(target.name)
+        if is_finished and not any(map(UNFINISHED.fullmatch, path.relative_to(place).parts)):
+            folders.setdefault(target, path)
+    return list(folders.values())

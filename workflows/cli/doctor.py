@@ -1,4 +1,4 @@
-"""`discorpora doctor`: whether this machine has what discorpora needs, and what may be added."""
+"""`discorpora doctor`: a check of this machine, for what discorpora needs and for its extras."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ FOR = {
     "docs": "building the documentation",
     "dev": "developing discorpora",
 }
-"""What each extra of the package is for."""
+"""The purpose of each extra of the package."""
 LITTLE_SPACE = 5 << 30
-"""Bytes; a build of novels with a model of 100 million weights takes about as much."""
+"""Free bytes below which there is a warning: a build of novels with a model takes about as much."""
 NO_SPACE = 100 << 20
+"""Free bytes below which nothing can be built."""
 STYLES = {"ok": "green", "absent": "dim", "warning": "yellow", "broken": "bold red"}
 
 
-class Found(NamedTuple):
-    """One finding; `state` is ok, absent (optional, not there), warning or broken."""
+class Finding(NamedTuple):
+    """The result of a check: `state` is ok, absent (optional), warning or broken; `said` why."""
 
     state: str
     what: str
@@ -52,13 +53,13 @@ class Found(NamedTuple):
 
 def doctor(output: Output = "build", as_json: Json = False) -> None:
     """Check this machine: versions, extras, parser, GPU, disk, token, data; 1 if one is broken."""
-    found = [*_packages(), _parser(), _gpu(), *_places(output), _token()]
-    states = {each.what: each.state for each in found}
+    findings = [*_packages(), _parser(), _gpu(), *_folders(output), _token()]
+    states = {finding.what: finding.state for finding in findings}
     broken = [what for what, state in states.items() if state == "broken"]
     if as_json:
-        print_json([each._asdict() for each in found])
+        print_json([finding._asdict() for finding in findings])
     else:
-        _show(found)
+        _show(findings)
         if broken:
             typer.echo(f"not ready: mend {', '.join(broken)}")
         else:
@@ -70,122 +71,126 @@ def doctor(output: Output = "build", as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-def _packages() -> Iterator[Found]:
-    """Python, the packages that discorpora needs, and those of its extras."""
+def _packages() -> Iterator[Finding]:
+    """Check Python, the packages that discorpora needs, and those of its extras."""
     from packaging.requirements import Requirement
     from packaging.specifiers import SpecifierSet
 
-    about = metadata.metadata("discorpora")
-    if not about["Requires-Python"]:
-        said = "installed without its metadata, so nothing can be compared: install it again"
-        yield Found("broken", "discorpora", said)
+    package = metadata.metadata("discorpora")
+    if not package["Requires-Python"]:
+        message = "installed without its metadata, so nothing can be compared: install it again"
+        yield Finding("broken", "discorpora", message)
         return
-    supported = SpecifierSet(about["Requires-Python"])
+    supported = SpecifierSet(package["Requires-Python"])
     python = platform.python_version()
     state = "ok" if supported.contains(python, prereleases=True) else "broken"
-    yield Found(state, "Python", f"{python} ({sys.prefix}); supported: {supported}")
-    needed = [Requirement(line) for line in metadata.requires("discorpora") or ()]
-    base = [each for each in needed if _is_for(each, "")]
-    if lacking := ", ".join(filter(None, map(_lacking, base))):
-        yield Found("broken", "packages", f"{lacking}; pip install -U discorpora")
+    yield Finding(state, "Python", f"{python} ({sys.prefix}); supported: {supported}")
+    requirements = [Requirement(line) for line in metadata.requires("discorpora") or ()]
+    base = [requirement for requirement in requirements if _is_for(requirement, "")]
+    if problems := ", ".join(filter(None, map(_problem_of, base))):
+        yield Finding("broken", "packages", f"{problems}; pip install -U discorpora")
     else:
-        yield Found("ok", "packages", f"{len(base)} installed, versions supported")
-    for extra in about.get_all("Provides-Extra") or ():
-        own = [each for each in needed if each not in base and _is_for(each, extra)]
-        lacking = ", ".join(filter(None, map(_lacking, own)))
-        how = f" ({lacking}): pip install 'discorpora[{extra}]'" if lacking else ""
-        yield Found("absent" if lacking else "ok", f"extra {extra}", FOR.get(extra, "") + how)
+        yield Finding("ok", "packages", f"{len(base)} installed, versions supported")
+    for extra in package.get_all("Provides-Extra") or ():
+        further = [r for r in requirements if r not in base and _is_for(r, extra)]
+        problems = ", ".join(filter(None, map(_problem_of, further)))
+        install = f" ({problems}): pip install 'discorpora[{extra}]'" if problems else ""
+        state = "absent" if problems else "ok"
+        yield Finding(state, f"extra {extra}", FOR.get(extra, "") + install)
 
 
 def _is_for(requirement: Any, extra: str) -> bool:
+    """Whether a requirement belongs to an extra, or ("") to the package itself."""
     return requirement.marker is None or bool(requirement.marker.evaluate({"extra": extra}))
 
 
-def _lacking(requirement: Any) -> str:
-    """What of a requirement is not met, in words."""
+def _problem_of(requirement: Any) -> str:
+    """Return why a requirement is not met; "" if it is met."""
     try:
         version = metadata.version(requirement.name)
     except metadata.PackageNotFoundError:
         return f"no {requirement.name}"
-    met = requirement.specifier.contains(version, prereleases=True)
-    return "" if met else f"{requirement.name} is {version}, supported: {requirement.specifier}"
+    is_met = requirement.specifier.contains(version, prereleases=True)
+    return "" if is_met else f"{requirement.name} is {version}, supported: {requirement.specifier}"
 
 
-def _parser() -> Found:
-    """Whether the embedded parser and the pattern table give a pair."""
+def _parser() -> Finding:
+    """Check that the embedded parser and the pattern table extract a pair."""
     from extract import Extractor
 
     try:
         pairs = Extractor().pairs_in("We stayed inside because it rained.")
-    except Exception as error:  # whatever a damaged installation raises
-        return Found("broken", "parser", f"{type(error).__name__}: {error}; install it again")
+    except Exception as error:  # a damaged installation may raise any kind of error
+        return Finding("broken", "parser", f"{type(error).__name__}: {error}; install it again")
     if [pair.marker for pair in pairs] != ["because"]:
-        return Found("broken", "parser", "the embedded parser finds no pair; install it again")
-    return Found("ok", "parser", "the embedded parser and the pattern table work")
+        return Finding("broken", "parser", "the embedded parser finds no pair; install it again")
+    return Finding("ok", "parser", "the embedded parser and the pattern table work")
 
 
-def _gpu() -> Found:
-    from workflows.devices import VISIBLE, there
+def _gpu() -> Finding:
+    """Check that torch can use the GPUs of this machine."""
+    from workflows.devices import VISIBLE, available_gpus
 
-    names = there()
+    names = available_gpus()
     if not names:
-        why = f" ({VISIBLE} is {os.environ[VISIBLE]!r})" if VISIBLE in os.environ else ""
-        return Found("absent", "GPU", f"none{why}: models train on the CPU")
+        reason = f" ({VISIBLE} is {os.environ[VISIBLE]!r})" if VISIBLE in os.environ else ""
+        return Finding("absent", "GPU", f"none{reason}: models train on the CPU")
     if lacking():
-        return Found("absent", "GPU", f"{len(names)}, used by models only: see the extra zoo")
+        return Finding("absent", "GPU", f"{len(names)}, used by models only: see the extra zoo")
     import torch
 
     if not torch.cuda.is_available():
-        said = f"{len(names)}, but torch {torch.__version__} cannot use them: install a CUDA build"
-        return Found("warning", "GPU", said)
+        problem = f"but torch {torch.__version__} cannot use them: install a CUDA build"
+        return Finding("warning", "GPU", f"{len(names)}, {problem}")
     devices = range(torch.cuda.device_count())
-    return Found("ok", "GPU", ", ".join(torch.cuda.get_device_name(n) for n in devices))
+    return Finding("ok", "GPU", ", ".join(torch.cuda.get_device_name(n) for n in devices))
 
 
-def _places(output: str) -> Iterator[Found]:
-    """The output folder, the cache of Hugging Face, and the data folder."""
+def _folders(output: str) -> Iterator[Finding]:
+    """Check the output folder, the cache of Hugging Face, and the data folder."""
     from huggingface_hub.constants import HF_HOME
 
     from workflows.config import DATA_VARIABLE
 
     for what, name in (("output", output), ("cache", HF_HOME)):
-        place = Path(name).absolute()
-        there = next(path for path in (place, *place.parents) if path.exists())
-        if not there.is_dir():
-            yield Found("broken", what, f"{there} is a file, not a folder")
+        folder = Path(name).absolute()
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+        if not existing.is_dir():
+            yield Finding("broken", what, f"{existing} is a file, not a folder")
             continue
-        free = shutil.disk_usage(there).free
+        free = shutil.disk_usage(existing).free
         state = "ok" if free >= LITTLE_SPACE else "warning" if free >= NO_SPACE else "broken"
-        said = f"{place}: {free / 2**30:,.1f} GiB free"
-        if not os.access(there, os.W_OK):
-            state, said = "broken", f"{there}: no permission to write"
-        yield Found(state, what, said)
+        message = f"{folder}: {free / 2**30:,.1f} GiB free"
+        if not os.access(existing, os.W_OK):
+            state, message = "broken", f"{existing}: no permission to write"
+        yield Finding(state, what, message)
     data = os.environ.get(DATA_VARIABLE)
     if not data:
-        said = f"{DATA_VARIABLE} is not set; build files with {{data}} in a spec need it"
-        yield Found("absent", "data", said)
+        message = f"{DATA_VARIABLE} is not set; build files with {{data}} in a spec need it"
+        yield Finding("absent", "data", message)
     elif not Path(data).expanduser().is_dir():
-        yield Found("broken", "data", f"{DATA_VARIABLE} = {data!r} is not a folder")
+        yield Finding("broken", "data", f"{DATA_VARIABLE} = {data!r} is not a folder")
     else:
-        yield Found("ok", "data", f"{DATA_VARIABLE} = {data}")
+        yield Finding("ok", "data", f"{DATA_VARIABLE} = {data}")
 
 
-def _token() -> Found:
-    """Whether there is a token of the Hub; it is not shown, and the Hub is not asked."""
+def _token() -> Finding:
+    """Check that there is a token of the Hub, without showing or using it."""
     from huggingface_hub import get_token
 
     if get_token():
-        return Found("ok", "token", "there is one for the Hugging Face Hub")
-    return Found("absent", "token", "none: needed to publish, and for closed data of the Hub")
+        return Finding("ok", "token", "there is one for the Hugging Face Hub")
+    return Finding("absent", "token", "none: needed to publish, and for closed data of the Hub")
 
 
-def _show(found: list[Found]) -> None:
+def _show(findings: list[Finding]) -> None:
+    """Print the findings as a table."""
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for state, what, said in found:
-        table.add_row(plain(state, STYLES[state]), what, plain(said))
+    for state, what, message in findings:
+        table.add_row(plain(state, STYLES[state]), what, plain(message))
     wide_console().print(table)

@@ -1,4 +1,4 @@
-"""Texts in another language than a model's: `score` and `predict-marker` name them."""
+"""Warnings of `score` and `predict-marker` for texts in another language than the model's."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from corpora.errors import amount
 from corpora.languages import name_of, other_language
 
 NAMED = 5
-"""The texts that a warning names."""
+"""Maximum number of texts that a warning names."""
 
 
 class ForeignTexts:
-    """Counts the texts that are not in a language of `model` (folder or Hub id).
+    """Counts the texts that are in none of the languages of `model` (a folder or Hub id).
 
-    The languages are those of the model's card; of a card without one, no text is foreign.
+    The languages are those on the model's card; if it names none, no text is foreign.
     """
 
     def __init__(self, model: str) -> None:
@@ -25,7 +25,7 @@ class ForeignTexts:
         self.names: list[str] = []
 
     def check(self, name: str, text: str) -> str:
-        """The language of a text that is not in one of the model's ("another language"), or ""."""
+        """Return the language of a foreign text ("another language" if unknown), else ""."""
         others = [other_language(text, language) for language in self.languages]
         if not others or not all(others):
             return ""
@@ -34,14 +34,14 @@ class ForeignTexts:
             self.names.append(f"{name} ({others[0]})")
         return others[0]
 
-    def warn(self, what: str, so: str) -> None:
-        """Name what was foreign (`what`: "text"), and what follows; nothing if nothing was."""
+    def warn(self, what: str, consequence: str) -> None:
+        """Print a warning of foreign texts, if any: their noun is `what`, its end `consequence`."""
         if self.count:
             more = [f"{self.count - NAMED:,} more"] if self.count > NAMED else []
             verb = "is" if self.count == 1 else "are"
             typer.echo(
                 f"warning: {amount(self.count, what)} {verb} not in "
                 f"{' or '.join(map(name_of, self.languages))}, which the model is for: "
-                f"{', '.join([*self.names, *more])}; {so}",
+                f"{', '.join([*self.names, *more])}; {consequence}",
                 err=True,
             )

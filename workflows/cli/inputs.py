@@ -25,39 +25,41 @@ STDIN = "standard input"
 RECORD = 'expected {"prompt": "...", "alternatives": ["...", "..."]}'
 
 TEXT_LIMIT = 4 << 20
-"""Longest text scored, in characters: "War and Peace" has 3.2 million."""
+"""Maximum characters of a text: "War and Peace" has 3.2 million."""
 STDIN_LIMIT = 1 << 30
-"""Most bytes of standard input, which is kept on the disk."""
+"""Maximum bytes of standard input, which is copied to a temporary file."""
 
-Read = TypeVar("Read")
+Item = TypeVar("Item")
 
 
 class Choice(NamedTuple):
-    """A prompt with its name, and the alternatives that may go on from it with theirs."""
+    """A prompt and the alternatives that may follow it."""
 
     name: str
     prompt: str | list[str]
     """A text, or its sentences."""
     names: list[str]
+    """The names of the alternatives."""
     texts: list[str]
+    """The texts of the alternatives."""
 
 
 def read_parts(texts: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Named texts in parts of bounded size, so that memory does not grow with their number.
+    """Group pairs of a name and a text in parts of bounded size, so that memory stays bounded.
 
-    The first part is read at once: its errors come before a model is loaded.
+    The first part is read at once, so that its errors are raised before a model is loaded.
     """
     parts = in_parts(texts, lambda named: len(named[1]))
     return chain(list(islice(parts, 1)), parts)
 
 
 def read_each(
-    files: Sequence[str], records: Callable[[Path], Iterable[Read]]
-) -> Iterator[tuple[str, str] | Read]:
-    """Name and text of each text file, and the `records` of each JSON Lines file.
+    files: Sequence[str], records: Callable[[Path], Iterable[Item]]
+) -> Iterator[tuple[str, str] | Item]:
+    """Yield name and text of each text file, and the `records` of each JSON Lines file.
 
     `-` is standard input, read as JSON Lines if its first line is a JSON object. Raises
-    `InputError` for a file that is not there before the first one is read.
+    `InputError` for a missing file before it reads the first one.
     """
     for name in files:
         if name != "-" and not Path(name).is_fifo():
@@ -67,16 +69,18 @@ def read_each(
             if path.name.lower().endswith(JSON_LINES):
                 yield from records(path)
             else:
-                yield name, _text(path)
+                yield name, _read_text(path)
 
 
 def read_documents(path: Path) -> Iterator[tuple[str, str]]:
-    # A score needs no licence, so that it may have any name.
+    """Yield id and text of each document of a JSON Lines file."""
+    # Texts to score need no licence, so an unknown name of one is no error.
     for document in open_source(f"jsonl:{path}", {"replace_licences": True}):
-        yield document.id, _bounded(document.text, f"{path}: {document.id}")
+        yield document.id, _checked_length(document.text, f"{path}: {document.id}")
 
 
-def _bounded(text: str, where: str) -> str:
+def _checked_length(text: str, where: str) -> str:
+    """Return the text. Raises `InputError` if it is longer than `TEXT_LIMIT`."""
     if len(text) > TEXT_LIMIT:
         raise InputError(
             f"too long: more than {TEXT_LIMIT:,} characters",
@@ -87,15 +91,16 @@ def _bounded(text: str, where: str) -> str:
 
 
 def read_choices(files: list[str], prompt: str) -> list[Choice]:
-    """What is ranked: text files are alternatives of one prompt, a record of a JSON Lines file
-    holds its own."""
-    before = ""
+    """Read what is to be ranked: all text files are alternatives after the text of `prompt`, and
+    each record of a JSON Lines file has its prompt and alternatives.
+    """
+    prompt_text = ""
     if prompt:
         with _as_file(prompt) as path:
-            before = _text(path, empty=True)
-    read = [*read_each(files, read_records)]
-    records = [each for each in read if isinstance(each, Choice)]
-    plain = [each for each in read if not isinstance(each, Choice)]
+            prompt_text = _read_text(path, empty=True)
+    items = [*read_each(files, read_records)]
+    records = [item for item in items if isinstance(item, Choice)]
+    plain = [item for item in items if not isinstance(item, Choice)]
     if prompt and not plain:
         raise ConfigError(
             "--prompt is for text files: each record of JSON Lines has its prompt",
@@ -104,7 +109,7 @@ def read_choices(files: list[str], prompt: str) -> list[Choice]:
     if not plain:
         return records
     names, texts = map(list, zip(*plain, strict=True))
-    return [Choice(prompt or "(none)", before, names, texts), *records]
+    return [Choice(prompt or "(none)", prompt_text, names, texts), *records]
 
 
 class _Record(Fields):
@@ -114,22 +119,22 @@ class _Record(Fields):
 
 
 def read_records(path: Path) -> list[Choice]:
-    """The records of a file to rank; one without an `id` is named by its line."""
+    """Read the records of a file; without an `id` one is named by its line. Raises `InputError`."""
     choices, size = [], 0
-    for where, record in json_rows(path):
+    for where, row in json_rows(path):
         try:
-            good = good_record(record)
-            of = _Record.of(good)
-            expect(all(map(str.strip, of.alternatives)), "no text: an alternative is blank")
-            size += sum(map(len, (*of.prompt, *of.alternatives)))
-            within = size <= TEXT_LIMIT
-            expect(within, f"too long: more than {TEXT_LIMIT:,} characters in one file")
+            fields = good_record(row)
+            record = _Record.of(fields)
+            expect(all(map(str.strip, record.alternatives)), "no text: an alternative is blank")
+            size += sum(map(len, (*record.prompt, *record.alternatives)))
+            expect(size <= TEXT_LIMIT, f"too long: more than {TEXT_LIMIT:,} characters in one file")
         except Refused as refusal:
             raise InputError(str(refusal), where=where, hint=RECORD) from None
-        numbers = [str(number) for number, _ in enumerate(of.alternatives, 1)]
-        name = of.id or where.rpartition(":")[2]
-        before = good["prompt"] if isinstance(good.get("prompt"), str) else list(of.prompt)
-        choices.append(Choice(name, before, numbers, of.alternatives))
+        numbers = [str(number) for number, _ in enumerate(record.alternatives, 1)]
+        name = record.id or where.rpartition(":")[2]
+        is_text = isinstance(fields.get("prompt"), str)
+        prompt = fields["prompt"] if is_text else list(record.prompt)
+        choices.append(Choice(name, prompt, numbers, record.alternatives))
     if not choices:
         raise InputError("has no record to rank", where=str(path), hint=RECORD)
     return choices
@@ -137,22 +142,22 @@ def read_records(path: Path) -> list[Choice]:
 
 @contextmanager
 def _as_file(name: str) -> Iterator[Path]:
-    """The file `name`; standard input (`-`) or a pipe as one: its suffix tells what it holds."""
+    """Yield the path of a file; standard input or a pipe is copied to `.jsonl` or `.txt`."""
     if name != "-" and not Path(name).is_fifo():
         yield _existing(name)
         return
-    shown = STDIN if name == "-" else name
+    title = STDIN if name == "-" else name
     with TemporaryDirectory() as folder:
         path = Path(folder) / "stdin.txt"
         with (
-            path.open("wb") as kept,  # standard input stays open
+            path.open("wb") as copy,  # standard input stays open
             nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as pipe,
         ):
             while chunk := pipe.read(1 << 20):
-                kept.write(chunk)
-                if kept.tell() > STDIN_LIMIT:
+                copy.write(chunk)
+                if copy.tell() > STDIN_LIMIT:
                     problem = f"longer than {STDIN_LIMIT >> 20} MiB"
-                    raise InputError(problem, where=shown, hint="save it in a file")
+                    raise InputError(problem, where=title, hint="save it in a file")
         # JSON Lines begin with a JSON object in the first line that is not blank.
         with suppress(ValueError, RecursionError):
             first = next((line for line in read_lines(path) if str(line).strip()), "")
@@ -161,11 +166,12 @@ def _as_file(name: str) -> Iterator[Path]:
         try:
             yield path
         except DiscorporaError as error:
-            where = error.where.replace(str(path), shown)
+            where = error.where.replace(str(path), title)
             raise type(error)(error.message, where=where, hint=error.hint) from None
 
 
 def _existing(name: str) -> Path:
+    """Return the path of a file. Raises `InputError` if there is no such file."""
     path = Path(name)
     if not path.is_file():
         problem = "is a folder, expected a file" if path.is_dir() else "no such file"
@@ -173,10 +179,10 @@ def _existing(name: str) -> Path:
     return path
 
 
-def _text(path: Path, *, empty: bool = False) -> str:
-    """The text of a file (also `.gz`, `.bz2`); `empty` says whether it may hold none."""
+def _read_text(path: Path, *, empty: bool = False) -> str:
+    """Read the text of a file (also `.gz`, `.bz2`), which may be blank only if `empty` is set."""
     try:
-        text = _bounded(read_whole(path), str(path))
+        text = _checked_length(read_whole(path), str(path))
     except Refused as refusal:
         where = refusal.where or str(path)
         raise InputError(str(refusal), where=where, hint="give UTF-8 texts") from None

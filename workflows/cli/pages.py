@@ -37,20 +37,20 @@ def report(
     build = build_file(config, build)
     folder, skipped = Path(build), []
     stages = made_in(folder) if folder.is_dir() else []
-    current = (folder / "report" / PAGE).is_file()
+    has_report = (folder / "report" / PAGE).is_file()
     name = folder.resolve().name
     if not stages:
         task = planned(build, output)
-        stages, current = task.made(), task.complete()
+        stages, has_report = task.stages(), task.complete()
         folder, name = task.place, task.build.name
         skipped = task.build.skipped
-    if not current or to is not None:
+    if not has_report or to is not None:
         if not ordered(stages):
             hint = f"discorpora build --config {build} --output {output}"
             raise InputError(f"nothing of {name!r} is built", where=str(folder), hint=hint)
         to = to or folder / "report-by-now"
-        _write(to, lambda partial: write_report(name, stages, skipped, partial)["examples"])
-    _say((to or folder / "report") / PAGE, open_page)
+        _replace_page(to, lambda partial: write_report(name, stages, skipped, partial)["examples"])
+    _show((to or folder / "report") / PAGE, open_page)
 
 
 def browse(
@@ -66,14 +66,14 @@ def browse(
     from corpora.audit.opening import opened
     from workflows.report.page import dataset_at, write_browser
 
-    shown = dataset_at(dataset, opened(dataset, config, kind))
-    to = to or Path("build", "browse", shown.name.replace("/", "--"))
-    _write(to, lambda partial: write_browser(shown, partial))
-    _say(to / PAGE, open_page)
+    browsed = dataset_at(dataset, opened(dataset, config, kind))
+    to = to or Path("build", "browse", browsed.name.replace("/", "--"))
+    _replace_page(to, lambda partial: write_browser(browsed, partial))
+    _show(to / PAGE, open_page)
 
 
-def _write(folder: Path, write: Callable[[Path], int]) -> None:
-    """Replace the folder of a page. Raises `DiscorporaError` if it holds other files."""
+def _replace_page(folder: Path, write: Callable[[Path], int]) -> None:
+    """Replace the folder of a page by what `write` writes; raise if it has other files."""
     from corpora.store.atomic import MANIFEST, cleared, is_complete, staged, write_json
     from corpora.store.copies import mend, replace_folder
 
@@ -84,22 +84,23 @@ def _write(folder: Path, write: Callable[[Path], int]) -> None:
             where=str(folder),
             hint="name another folder with --to",
         )
-    ours = is_complete(folder) and (folder / PAGE).is_file()
-    if folder.exists() and any(folder.iterdir()) and not ours:
+    is_page = is_complete(folder) and (folder / PAGE).is_file()
+    if folder.exists() and any(folder.iterdir()) and not is_page:
         raise DiscorporaError(
             "exists and was not created by discorpora report or browse",
             where=str(folder),
             hint="name another folder with --to",
         )
     fresh = folder.with_name(f".{folder.name}.fresh")
-    shutil.rmtree(fresh, ignore_errors=True)  # of a run that was stopped before the last lines
+    shutil.rmtree(fresh, ignore_errors=True)  # left by a run that was stopped at the last line
     with staged(fresh) as partial:
-        cleared(partial)  # of what an interrupted run left
+        cleared(partial)  # removes what an interrupted run left
         write_json(partial / MANIFEST, {"counts": {"examples": write(partial)}})
     replace_folder(folder, fresh)
 
 
-def _say(page: Path, open_page: bool) -> None:
+def _show(page: Path, open_page: bool) -> None:
+    """Print the path of a page, and open it in the web browser if asked."""
     typer.echo(str(page))
     if open_page:
         webbrowser.open(page.absolute().as_uri())

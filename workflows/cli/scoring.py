@@ -21,14 +21,14 @@ ON_CPU = (
     "end other programs, or if it is a GPU's memory, run it on the CPU: put CUDA_VISIBLE_DEVICES= "
     "before the command"
 )
-
+"""The hint when memory runs out."""
 TABLE_ROWS = 100_000
-
+"""Maximum texts of a table."""
 MEANS = {
     "equal": "as if all markers were equally frequent; --prior corpus: as in the training pairs",
     "corpus": "markers are as frequent as in the training pairs",
 }
-"""What a prior of markers means."""
+"""The explanation of each prior of markers."""
 
 TrustCode = Annotated[
     bool, typer.Option("--trust-remote-code", help="Run the code that comes with the model.")
@@ -66,8 +66,8 @@ def score(
 
     if trust_remote_code:
         trust_code()
-    for given, name in ((explain, "--explain"), (reference, "--reference")):
-        if rank and given:
+    for value, name in ((explain, "--explain"), (reference, "--reference")):
+        if rank and value:
             raise ConfigError(
                 f"{name} cannot be combined with --rank, which prints only ranks and scores",
                 hint=f"omit {name} or --rank",
@@ -91,55 +91,58 @@ def _score(
     from workflows.cli.inputs import read_documents, read_each, read_parts
     from zoo.coherence import scoring
 
-    parts, coherent = (read_parts(read_each(each, read_documents)) for each in (files, reference))
+    parts, reference_parts = (
+        read_parts(read_each(names, read_documents)) for names in (files, reference)
+    )
     scorer, folder = _load_scorer(model, bf16=bf16)
-    foreign, of_reference = ForeignTexts(folder), ForeignTexts(folder)
-    scores = []
-    for part in coherent:
-        scores += scorer.score([text for _, text in part])
+    foreign, foreign_reference = ForeignTexts(folder), ForeignTexts(folder)
+    reference_scores = []
+    for part in reference_parts:
+        reference_scores += scorer.score([text for _, text in part])
         for name, text in part:
-            of_reference.check(name, text)
-    of_reference.warn("text of --reference", "percentiles say little")
-    known = scoring.load_reference(folder) if not reference else None
-    if reference:
-        known = scoring.Reference.among(", ".join(reference), scores)
-    measured = scoring.load_breaks(folder) if explain else None
+            foreign_reference.check(name, text)
+    foreign_reference.warn("text of --reference", "percentiles say little")
+    if not reference:
+        compared = scoring.load_reference(folder)
+    else:
+        compared = scoring.Reference.among(", ".join(reference), reference_scores)
+    quantiles = compared.quantiles if compared else None
+    breaks = scoring.load_breaks(folder) if explain else None
     rows: list[dict[str, Any]] = []
     for part in parts:
-        scored = scoring.score_texts(
-            scorer, [text for _, text in part], reference=known.quantiles if known else None
-        )
-        new = [{"text": name, **asdict(s)} for (name, _), s in zip(part, scored, strict=True)]
-        for row, (name, text) in zip(new, part, strict=True):
+        scored = scoring.score_texts(scorer, [text for _, text in part], reference=quantiles)
+        part_rows = [{"text": name, **asdict(s)} for (name, _), s in zip(part, scored, strict=True)]
+        for row, (name, text) in zip(part_rows, part, strict=True):
             if language := foreign.check(name, text):
                 row |= {"percentile": None, "foreign": language}
-            if known and row["percentile"] is not None:
-                row["reference"] = {"of": known.of, "texts": known.texts}
+            if compared and row["percentile"] is not None:
+                row["reference"] = {"of": compared.of, "texts": compared.texts}
             if explain:
                 effects = scoring.explain(scorer, text)
-                found = scoring.find_break(effects, measured)
+                mark = scoring.find_break(effects, breaks)
                 row["effects"] = [asdict(effect) for effect in effects]
-                row["break"] = asdict(found) if found else None
+                row["break"] = asdict(mark) if mark else None
         if as_json:
-            print_json_lines(new)
+            print_json_lines(part_rows)
             continue
-        rows += new
+        rows += part_rows
         if len(rows) > TABLE_ROWS:
             raise InputError(
                 f"more than {TABLE_ROWS:,} texts for one table",
                 hint="use --json: it prints each text once it is scored",
             )
     if not as_json:
-        _print_scores(rows, known, measured)
+        _print_scores(rows, compared, breaks)
     foreign.warn("text", "such a score says nothing, and it gets no percentile")
 
 
-def _print_scores(rows: Sequence[dict[str, Any]], known: Any, measured: Any) -> None:
+def _print_scores(rows: Sequence[dict[str, Any]], reference: Any, breaks: Any) -> None:
+    """Print a table of scores, then for each text a table of its sentences' effects, if any."""
     caption, lines = "", []
     for row in rows:
         percentile = "" if row["percentile"] is None else f"{row['percentile']:.0f}"
         if percentile:
-            caption = f"percentile: among {known.texts:,} texts ({known.of})"
+            caption = f"percentile: among {reference.texts:,} texts ({reference.of})"
         counts = str(row["sentences"]), str(row["windows"])
         lines.append([row["text"], f"{row['score']:.4f}", percentile, *counts])
     right = ("score", "percentile", "sentences", "windows")
@@ -154,22 +157,21 @@ def _print_scores(rows: Sequence[dict[str, Any]], known: Any, measured: Any) -> 
             mark = ">" if row["break"] and row["break"]["sentence"] == number else ""
             lines.append([mark, effect["sentence"], *cells])
         columns = ("", "sentence", "left out", "swapped with next")
-        caption = (
-            f"change of the score; +: the text scores higher so\n{_said_of(row['break'], measured)}"
-        )
+        caption = "change of the score; +: the text scores higher so\n"
+        caption += _describe_mark(row["break"], breaks)
         print_table(columns, lines, title=row["text"], caption=caption, right=columns[2:])
 
 
-def _said_of(found: dict[str, Any] | None, measured: Any) -> str:
-    """The sentence where a text breaks, and the accuracy of such a mark."""
-    if found is None:
+def _describe_mark(mark: dict[str, Any] | None, breaks: Any) -> str:
+    """Describe where a text breaks, and how often such marks are right (`breaks`, or None)."""
+    if mark is None:
         return "no sentence stands out"
-    said = f"sentence {found['sentence']} fits least"
-    if measured is None:
-        return f"{said}; the accuracy of such marks was not measured for this model"
-    right, wrong = 100 * found["right"], 100 * measured.marked_coherent
+    place = f"sentence {mark['sentence']} fits least"
+    if breaks is None:
+        return f"{place}; the accuracy of such marks was not measured for this model"
+    right, wrong = 100 * mark["right"], 100 * breaks.marked_coherent
     return (
-        f"{said}. Of such marks in {measured.texts} texts with an intruder ({measured.of}), "
+        f"{place}. Of such marks in {breaks.texts} texts with an intruder ({breaks.of}), "
         f"{right:.0f} % were on the intruder; {wrong:.0f} % of coherent texts have a mark too"
     )
 
@@ -183,9 +185,9 @@ def _rank(model: str, files: list[str], prompt: str, *, as_json: bool, bf16: boo
     scorer, folder = _load_scorer(model, bf16=bf16)
     foreign = ForeignTexts(folder)
     for choice in choices:
-        before = choice.prompt if isinstance(choice.prompt, str) else " ".join(choice.prompt)
+        prompt_text = choice.prompt if isinstance(choice.prompt, str) else " ".join(choice.prompt)
         for name, text in zip(choice.names, choice.texts, strict=True):
-            foreign.check(f"{choice.name}: {name}", f"{before} {text}")
+            foreign.check(f"{choice.name}: {name}", f"{prompt_text} {text}")
     rows: list[dict[str, Any]] = [
         {"prompt": choice.name, "rank": place, "alternative": choice.names[i], "score": score}
         for choice in choices
@@ -262,9 +264,9 @@ def predict_marker(
 
 
 def _load_scorer(model: str, *, bf16: bool) -> tuple[Any, str]:
-    """A coherence scorer by folder or Hub id, on the accelerator if there is one; its folder.
+    """Load a coherence scorer, on the accelerator if there is one; also return its folder.
 
-    Without a name it is the shipped one.
+    `model` is a folder or Hub id; "" means the shipped scorer.
     """
     from transformers.utils import logging
 

@@ -1,4 +1,4 @@
-"""What the command line prints of builds and pattern tables: plan, status, markers."""
+"""The commands that print facts of builds and pattern tables: plan, status, markers."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
     states: dict[StageTask, str] = {}
     to_do = task.to_do()
     for stage in task.lineage[:-1]:
-        lacks = missing_inputs(stage)
-        missing |= {each.name: each for each in lacks}
+        stage_missing = missing_inputs(stage)
+        missing |= {entry.name: entry for entry in stage_missing}
         if stage.complete():
             states[stage] = "done"
-        elif stage not in to_do:  # what was made from it is all there
+        elif stage not in to_do:  # all stages made from it are done
             states[stage] = "not needed"
-        elif any(each.stops for each in lacks):
+        elif any(entry.stops for entry in stage_missing):
             states[stage] = "input missing"
         else:
-            waits = any(states[each].endswith("missing") for each in stage.upstream)
+            waits = any(states[upstream].endswith("missing") for upstream in stage.upstream)
             states[stage] = "waits for missing" if waits else "to do"
         stages.append(
             {
@@ -60,7 +60,7 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
                 "state": states[stage],
                 "hash": stage.hash,
                 "sources": [source.spec for source in stage.own_sources],
-                "reads": [each.title for each in stage.upstream],
+                "reads": [upstream.title for upstream in stage.upstream],
             }
         )
         if states[stage] == "to do" and isinstance(stage, Train | Evaluate) and stage.reusable:
@@ -69,41 +69,42 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
             stages[-1]["built_by_other_code"] = other
     if as_json:
         inputs = [{"input": m.name, "problem": str(m), "get": m.get} for m in missing.values()]
-        about = {"name": task.build.name, "file": task.build.path, "stages": stages}
-        print_json({**about, "skipped": task.build.skipped, "missing": inputs})
+        build = {"name": task.build.name, "file": task.build.path, "stages": stages}
+        print_json({**build, "skipped": task.build.skipped, "missing": inputs})
     else:
         typer.echo(f"{task.build.name}: {task.build.path}\n")
         _print_plan(stages)
-        for what in task.build.skipped:
-            typer.echo(f"skipped: no source for {what}")
-        named = {source.name for source in task.all_sources if source.licence != UNKNOWN}
-        unnamed = [s.name for s in task.build.sources if s.datasets and s.name not in named]
-        if unnamed:
+        for title in task.build.skipped:
+            typer.echo(f"skipped: no source for {title}")
+        licensed = {source.name for source in task.all_sources if source.licence != UNKNOWN}
+        unlicensed = [s.name for s in task.build.sources if s.datasets and s.name not in licensed]
+        if unlicensed:
             typer.echo(
-                f"\nno licence in the build file: {', '.join(unnamed)} (its datasets cannot be "
+                f"\nno licence in the build file: {', '.join(unlicensed)} (its datasets cannot be "
                 "published, unless the documents name a licence)"
             )
         typer.echo("\ninputs that are not on this machine:" if missing else "\nevery input is here")
-        for each in missing.values():
-            typer.echo(f"  {each.name}: {each}")
-            if each.get:
-                typer.echo(f"    get it: {each.get}")
-    if any(each.stops for each in missing.values()):
+        for entry in missing.values():
+            typer.echo(f"  {entry.name}: {entry}")
+            if entry.get:
+                typer.echo(f"    get it: {entry.get}")
+    if any(entry.stops for entry in missing.values()):
         raise typer.Exit(1)
 
 
 def _print_plan(stages: Sequence[Mapping[str, Any]]) -> None:
-    width = max(len(each["stage"]) for each in stages)
-    for each in stages:
-        typer.echo(f"{each['stage']:<{width}}  {each['state']:<16}  {each['hash']}")
-        if other := each.get("built_by_other_code"):
+    """Print a line for each stage with its state and hash, then the sources and stages it reads."""
+    width = max(len(stage["stage"]) for stage in stages)
+    for stage in stages:
+        typer.echo(f"{stage['stage']:<{width}}  {stage['state']:<16}  {stage['hash']}")
+        if other := stage.get("built_by_other_code"):
             typer.echo(f"    built by other code ({', '.join(other)}): discorpora build --retrain")
-        if each.get("reused_if_rows_are_equal"):
+        if stage.get("reused_if_rows_are_equal"):
             typer.echo("    reused if the rows are equal")
-        reads = each["reads"]
+        reads = stage["reads"]
         if len(reads) > 5:
             reads = [*reads[:4], f"{len(reads) - 4} more stages"]
-        for name in [*each["sources"], *reads]:
+        for name in [*stage["sources"], *reads]:
             typer.echo(f"    reads {name}")
 
 
@@ -120,28 +121,29 @@ def status(
 
     config = build_file(config)
     task = planned(config, output)
-    to_do, complete = {(each.stage, each.key) for each in task.to_do()}, task.complete()
+    to_do, complete = {(stage.stage, stage.key) for stage in task.to_do()}, task.complete()
     rows = [
-        replace(row, needed=row.done or (row.stage, row.key) in to_do) for row in table(task.made())
+        replace(row, needed=row.done or (row.stage, row.key) in to_do)
+        for row in table(task.stages())
     ]
     # A path relative to the current folder, if it is below it.
-    here, place = Path.cwd(), task.place
-    place = place.relative_to(here) if place.is_relative_to(here) else place
+    current, place = Path.cwd(), task.place
+    place = place.relative_to(current) if place.is_relative_to(current) else place
     if as_json:
         stages = [asdict(row) for row in rows]
-        found = {"name": task.build.name, "file": task.build.path, "complete": complete}
-        print_json({**found, "folder": str(place), "stages": stages, "skipped": task.build.skipped})
+        build = {"name": task.build.name, "file": task.build.path, "complete": complete}
+        print_json({**build, "folder": str(place), "stages": stages, "skipped": task.build.skipped})
         return
     lines = []
     for row in rows if every else collapsed(rows):
         unit = row.unit if row.done else "not built" if row.needed else "not needed"
-        numbers = [shown(each, 1) for each in (row.rejects, row.seconds, row.memory)]
+        numbers = [shown(number, 1) for number in (row.rejects, row.seconds, row.memory)]
         lines.append([row.stage, row.key, shown(row.rows, 1), unit, *numbers])
     right = ("rows", "rejects", "seconds", "peak MiB")
     columns = ("stage", "over", "rows", "", *right[1:])
     print_table(columns, lines, title=f"build {task.build.name}", right=right)
-    for what in task.build.skipped:
-        typer.echo(f"skipped: no source for {what}")
+    for title in task.build.skipped:
+        typer.echo(f"skipped: no source for {title}")
     if not complete:
         typer.echo(f"not complete: run  discorpora build --config {config} --output {output}")
         return
@@ -157,13 +159,13 @@ def markers(language: Language = "en", patterns: Patterns = None) -> None:
     """List the markers, their sets and their patterns."""
     from extract.patterns import load_patterns
 
-    known = load_patterns(language, files=patterns or [])
+    table = load_patterns(language, files=patterns or [])
     rows = []
-    for row in known.patterns:
-        sets = [name for name, members in known.sets.items() if row.marker in members]
-        rows.append((row.marker, " ".join(sets), row.id, row.example))
+    for pattern in table.patterns:
+        sets = [name for name, members in table.sets.items() if pattern.marker in members]
+        rows.append((pattern.marker, " ".join(sets), pattern.id, pattern.example))
     print_table(("marker", "sets", "pattern", "example"), rows)
-    names = ", ".join(word.name for word in known.multiwords)
+    names = ", ".join(word.name for word in table.multiwords)
     console = wide_console()
     console.print("connectives of several words, each a label of its own or left out:")
     console.print(names, highlight=False)

@@ -16,15 +16,15 @@ from workflows.cli.common import DEFAULT, planned, refuse_existing
 
 SAMPLE = "sample:stories"
 PROSE = ("dissent", "sp", "bso", "permuted")
-"""The datasets that any running text gives."""
-OWN = {
+"""The datasets that are made from any running text."""
+OF_KIND = {
     "pdtb": ("pdtb_explicit", "pdtb_implicit", "pdtb_marked"),
     "rst": ("rst",),
     "irc": ("dissent", "dc_chat"),
 }
-"""Other datasets, by the kind of source."""
+"""The datasets of certain kinds of sources."""
 LOOKED_AT = 20
-"""Documents that are read to see what a source holds."""
+"""Number of documents that are read to recognise licence and language of a source."""
 
 NO_LICENCE = (
     '# licence = "CC0-1.0"  # or CC-BY-4.0, public-domain-us, PDM-1.0 (public domain everywhere), '
@@ -34,9 +34,9 @@ TEMPLATE = Path(__file__).parent.with_name("templates") / "build.toml"
 
 
 class Guess(NamedTuple):
-    """What a source holds: its spec, licence and language ("" if unknown), number of documents.
+    """The facts guessed from a source's first documents: licence and language ("" if unknown).
 
-    `documents` is `LOOKED_AT` for that many and more.
+    `documents` is their number; `LOOKED_AT` also stands for more.
     """
 
     spec: str
@@ -66,21 +66,21 @@ def init(
         raise ConfigError(f"two build files are named: {files[0]} and {files[1]}")
     path = files[0] if files else DEFAULT
     refuse_existing(path, force=force)
-    guesses = [_look(spec) for spec in specs or [SAMPLE]]
-    known = [guess for guess in guesses if guess.language]
-    if len({guess.language for guess in known}) > 1:
+    guesses = [_guess(spec) for spec in specs or [SAMPLE]]
+    recognised = [guess for guess in guesses if guess.language]
+    if len({guess.language for guess in recognised}) > 1:
         raise ConfigError(
             "the sources are in several languages: "
-            f"{', '.join(f'{guess.spec} ({guess.language})' for guess in known)}",
+            f"{', '.join(f'{guess.spec} ({guess.language})' for guess in recognised)}",
             hint="write a build file for each language: a build has one parser",
         )
-    language = known[0].language if known else "en"
-    _write(path, guesses, language)
+    language = recognised[0].language if recognised else "en"
+    _write_build_file(path, guesses, language)
     for guess in guesses:
-        many = amount(guess.documents, "document")
+        documents = amount(guess.documents, "document")
         if guess.documents == LOOKED_AT:
-            many = f"{LOOKED_AT} or more documents"
-        typer.echo(f"{guess.spec}: {many}, language {guess.language or 'not recognised'}")
+            documents = f"{LOOKED_AT} or more documents"
+        typer.echo(f"{guess.spec}: {documents}, language {guess.language or 'not recognised'}")
         if not guess.language:
             typer.echo(f'  the file says language = "{language}": correct it if that is wrong')
         if bad := guess.refused:
@@ -97,10 +97,10 @@ def init(
     typer.echo(f"wrote {path}; next: discorpora plan{config}")
 
 
-def _look(spec: str) -> Guess:
-    """Read the first documents of a source; a bare folder's kind is that of most of its files.
+def _guess(spec: str) -> Guess:
+    """Read the first documents of a source, and guess its licence and language.
 
-    Raises `InputError` for a source that cannot be read.
+    A folder without `KIND:` is of the kind of most files. Raises `InputError` if it is unreadable.
     """
     from corpora.languages import recognised
     from corpora.licences import UNKNOWN
@@ -121,6 +121,7 @@ def _look(spec: str) -> Guess:
 
 
 def _datasets(spec: str) -> tuple[str, ...]:
+    """The datasets that can be made from a source; a released task has builders for its kind."""
     from corpora.readers import parse_spec
     from corpora.tasks import BUILDERS
 
@@ -128,11 +129,11 @@ def _datasets(spec: str) -> tuple[str, ...]:
     released = [
         name for name in BUILDERS.built_in if kind in getattr(BUILDERS.find(name), "kinds", ())
     ]
-    return tuple(released) or OWN.get(kind, PROSE)
+    return tuple(released) or OF_KIND.get(kind, PROSE)
 
 
-def _write(path: Path, guesses: list[Guess], language: str) -> None:
-    """Write the file, and plan it before it takes its name."""
+def _write_build_file(path: Path, guesses: list[Guess], language: str) -> None:
+    """Write the build file under another name, plan it, then rename it to `path`."""
     from corpora.readers import split_spec
     from corpora.store.atomic import replacing
     from corpora.tasks import BUILDERS
@@ -152,16 +153,16 @@ def _write(path: Path, guesses: list[Guess], language: str) -> None:
     text = top.substitute(file=path, name=name)
     has_table = language in table_languages()
     datasets: dict[str, str] = {}  # each with its builder
-    for own_name, guess in zip(names, guesses, strict=True):
-        own = tuple(name for name in _datasets(guess.spec) if has_table or name != "dissent")
-        datasets |= {name: "dc" if name == "dc_chat" else name for name in own}
+    for source_name, guess in zip(names, guesses, strict=True):
+        possible = tuple(name for name in _datasets(guess.spec) if has_table or name != "dissent")
+        datasets |= {name: "dc" if name == "dc_chat" else name for name in possible}
         text += source.substitute(
             file=path,
-            name=toml_value(own_name),
+            name=toml_value(source_name),
             spec=toml_value(guess.spec),
             licence=f"licence = {toml_value(guess.licence)}" if guess.licence else NO_LICENCE,
             language=language,
-            datasets=toml_value(own),
+            datasets=toml_value(possible),
         )
     english = language == "en"
     parser, markers = ("embedded", "all15") if english else (f"stanza:{language}", "all")
@@ -188,11 +189,11 @@ def _write(path: Path, guesses: list[Guess], language: str) -> None:
 
 
 def _unused(name: str, used: Sequence[str]) -> str:
-    """`name`, with a number where it is used already."""
+    """Return `name`, or the first of `NAME-1`, `NAME-2`, ... that is not used."""
     numbered = (f"{name}-{number}" for number in count(1))
-    return next(each for each in chain([name], numbered) if each not in used)
+    return next(candidate for candidate in chain([name], numbered) if candidate not in used)
 
 
-def _slug(words: str) -> str:
-    """A name that is also a folder's: small letters, digits, dots and dashes."""
-    return re.sub(r"[^a-z0-9._-]+", "-", words.lower()).strip("-._") or "texts"
+def _slug(name: str) -> str:
+    """Return a name that a folder can have: small letters, digits, dots, dashes, underscores."""
+    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._") or "texts"

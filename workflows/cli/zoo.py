@@ -23,18 +23,18 @@ PASSED_ON = {
     "ignore_unknown_options": True,
     "help_option_names": [],
 }
-"""Settings of a command whose words the zoo reads, `--help` included."""
+"""Settings of a command whose arguments the zoo reads, `--help` included."""
 
 
 def recipes() -> list[str]:
-    """What shells complete: the shipped recipes."""
+    """Return the names of the shipped recipes, for completion in a shell."""
     from zoo.presets import shipped
 
     return [*shipped()]
 
 
 def suites() -> list[str]:
-    """What shells complete: the suites of evaluation."""
+    """Return the names of the suites, for completion in a shell."""
     from zoo.evaluate import SUITES
 
     return [*SUITES]
@@ -83,8 +83,8 @@ def compare(
     from corpora.store.atomic import write_text
     from zoo.evaluate.compare import compare as compare_results
 
-    found = compare_results(paths, published=published, seeds=seeds)
-    text = found.render("json" if as_json else layout)
+    comparison = compare_results(paths, published=published, seeds=seeds)
+    text = comparison.render("json" if as_json else layout)
     if output is None:
         typer.echo(text)
     else:
@@ -121,8 +121,8 @@ def zoo(
     columns = ("name", "paper", "objective", "dataset", "published", "measured")
     rows = []
     for entry in catalogue(results):
-        about = entry.about.model_dump()
-        rows.append([entry.name, *(about[key] for key in columns[1:-1]), entry.measured])
+        facts = entry.about.model_dump()
+        rows.append([entry.name, *(facts[key] for key in columns[1:-1]), entry.measured])
     print_table(columns, rows, whole=("name",))
 
 

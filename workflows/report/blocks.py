@@ -1,4 +1,4 @@
-"""What a report is made of: headings, texts, tables and figures, as Markdown and as HTML."""
+"""The blocks of a report (headings, texts, tables, figures), written as Markdown and as HTML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Cell: TypeAlias = str | int | float | None
 
 NOTHING = Html("")
 SHADES = 10
-"""Of the cells of a confusion matrix, from none to all of a row."""
+"""Number of shades of a confusion matrix: a cell's shade is its share of its row."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Fold:
-    """Blocks under a heading that the page opens on a click; none of them is a figure."""
+    """A heading with blocks, which the page shows after a click; none of them is a figure."""
 
     text: str
     blocks: Sequence[Block]
@@ -41,9 +41,9 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a header. `caption` says what they are; the page draws a bar in each cell of the
-    column `bar`, and shades the numbers of a `heat` table. `links` are the addresses of cells,
-    `digits` the decimals of numbers that are not whole.
+    """A table; the page draws bars in the column `bar`, and shades the numbers of a `heat` table.
+
+    `links` are web addresses by the text of a cell; `digits` are the decimals of fractions.
     """
 
     caption: str
@@ -57,9 +57,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing: `name` is that of its file, `caption` what it shows, `svg` its markup.
+    """A drawing with a caption: `svg` is its markup, `name` the name of its file.
 
-    `file` is a drawing that is there already, in place of `svg`.
+    `file` is an existing drawing, in place of `svg`.
     """
 
     name: str
@@ -81,23 +81,24 @@ class Section:
 
 
 def shown(value: Cell, digits: int) -> str:
-    """A cell as a reader sees it."""
+    """Format the value of a cell for readers: `1,234`, `0.500`; None is empty."""
     if isinstance(value, str) or value is None:
         return value or ""
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
 
 
 NUMBER = re.compile(r"[-+]?(\d[\d,]*)?\.?\d+\*?( .*)?")
+"""A number, which an interval or a unit may follow: `-0.12`, `81.5 [79.0, 84.1]`."""
 
 
 def numeric(rows: Sequence[Sequence[Cell]], column: int) -> bool:
-    """Whether a column holds numbers, maybe with intervals: they are aligned to the right."""
+    """Tell whether a column holds numbers, which are aligned to the right."""
     cells = [row[column] for row in rows if row[column] not in (None, "")]
     return bool(cells) and all(not isinstance(c, str) or NUMBER.fullmatch(c) for c in cells)
 
 
 def markdown(title: str, sections: Sequence[Section]) -> str:
-    """The report as Markdown; its figures are in `figures/`."""
+    """Write the report as Markdown, with links to the figures in `figures/`."""
     parts = [f"# {escape.markdown(title)}"]
     for section in sections:
         parts += [f"## {escape.markdown(section.title)}", *map(_as_markdown, section.blocks)]
@@ -105,6 +106,7 @@ def markdown(title: str, sections: Sequence[Section]) -> str:
 
 
 def _as_markdown(block: Block) -> str:
+    """Write a block as Markdown."""
     match block:
         case Heading():
             return f"{'#' * block.level} {escape.markdown(block.text)}"
@@ -126,24 +128,24 @@ def _as_markdown(block: Block) -> str:
 
 
 def html(blocks: Iterable[Block], counters: Mapping[type, Iterator[int]]) -> Html:
-    """The blocks as HTML, with the figures that stand together in one row.
+    """Write blocks as HTML; adjacent figures share one row.
 
-    `counters` number tables and figures; without one they have no number.
+    `counters` number tables and figures, by class; if it is empty, tables have no number.
     """
     rows = []
     for are_figures, group in groupby(blocks, lambda block: isinstance(block, Figure)):
-        drawn = [_as_html(block, counters) for block in group]
-        rows.append(tag("div", *drawn, class_="figures") if are_figures else joined(*drawn))
+        elements = [_as_html(block, counters) for block in group]
+        rows.append(tag("div", *elements, class_="figures") if are_figures else joined(*elements))
     return joined(*rows)
 
 
 def _as_html(block: Block, counters: Mapping[type, Iterator[int]]) -> Html:
-    """A block; tables and figures are numbered, but for those that are folded."""
+    """Write a block as HTML; the tables of a `Fold` are not numbered."""
     match block:
         case Heading():
             return tag(f"h{block.level}", block.text)
         case Text():
-            text = _coded(block.text)
+            text = _with_code(block.text)
             return tag("p", tag("strong", text) if block.strong else text)
         case Table():
             return _table(block, f"Table {next(counters[Table])}. " if counters else "")
@@ -153,51 +155,53 @@ def _as_html(block: Block, counters: Mapping[type, Iterator[int]]) -> Html:
         case Figure():
             number, file = next(counters[Figure]), f"figures/{block.name}.svg"
             image = tag("img", src=file, alt=block.caption) if block.file else block.svg
-            said = tag("figcaption", tag("b", f"Figure {number}. "), f"{block.caption}. ")
+            caption = tag("figcaption", tag("b", f"Figure {number}. "), f"{block.caption}. ")
             address = tag("a", "SVG", href=file, aria_label=f"Figure {number} as SVG")
-            return tag("figure", image, said, address)
+            return tag("figure", image, caption, address)
 
 
 def _table(table: Table, number: str) -> Html:
+    """Write a table as HTML; `number` is "Table 1. ", or empty."""
     classes = ["number" if numeric(table.rows, i) else "" for i in range(len(table.header))]
     heads = (
         tag("th", name, scope="col", class_=kind or None)
         for name, kind in zip(table.header, classes, strict=True)
     )
     bar = table.header.index(table.bar) if table.bar else -1
-    most = max((float(row[bar] or 0) for row in table.rows), default=0) if bar >= 0 else 0
+    longest = max((float(row[bar] or 0) for row in table.rows), default=0) if bar >= 0 else 0
     rows = []
     for row in table.rows:
-        sums = sum(cell for cell in row if isinstance(cell, int)) or 1
+        total = sum(cell for cell in row if isinstance(cell, int)) or 1
         cells = []
         for i, (cell, kind) in enumerate(zip(row, classes, strict=True)):
             if table.heat and isinstance(cell, int):
-                kind += f" heat h{cell * (SHADES - 1) // sums}"
+                kind += f" heat h{cell * (SHADES - 1) // total}"
             kind += " bar" if i == bar else ""
-            inside = _cell(cell, table, most if i == bar else 0)
-            own = {} if i else {"scope": "row"}
-            cells.append(tag("td" if i else "th", inside, class_=kind or None, **own))
+            content = _cell(cell, table, longest if i == bar else 0)
+            scope = {} if i else {"scope": "row"}
+            cells.append(tag("td" if i else "th", content, class_=kind or None, **scope))
         rows.append(tag("tr", *cells))
-    said = tag("span", tag("b", number), f"{table.caption}.")
-    parts = tag("caption", said), tag("thead", tag("tr", *heads)), tag("tbody", *rows)
-    about = {"role": "group", "tabindex": 0, "aria_label": f"{number}{table.caption}"}
+    caption = tag("span", tag("b", number), f"{table.caption}.")
+    parts = tag("caption", caption), tag("thead", tag("tr", *heads)), tag("tbody", *rows)
+    attributes = {"role": "group", "tabindex": 0, "aria_label": f"{number}{table.caption}"}
     size = "table narrow" if len(table.header) < 3 else "table"
-    return tag("div", tag("table", *parts), class_=size, **about)
+    return tag("div", tag("table", *parts), class_=size, **attributes)
 
 
-def _cell(cell: Cell, table: Table, most: float) -> Html:
+def _cell(cell: Cell, table: Table, longest: float) -> Html:
+    """Write the content of a cell, with a bar if `longest`, the value of a full bar, is not 0."""
     text = shown(cell, table.digits)
     if text in table.links:
         return link(text, table.links[text])
-    if not most or not isinstance(cell, int | float):
-        return _coded(text)
-    share = tag("rect", width=f"{100 * cell / most:.1f}%", height="100%")
-    return joined(text, tag("svg", share, aria_hidden="true"))
+    if not longest or not isinstance(cell, int | float):
+        return _with_code(text)
+    bar = tag("rect", width=f"{100 * cell / longest:.1f}%", height="100%")
+    return joined(text, tag("svg", bar, aria_hidden="true"))
 
 
-def _coded(text: str) -> Html:
-    """A text whose parts between backticks are code, as in Markdown."""
+def _with_code(text: str) -> Html:
+    """Write a text as HTML; parts between backticks are code, as in Markdown."""
     parts = text.split("`")
     if not len(parts) % 2:
         return escaped(text)
-    return joined(*(tag("code", part) if n % 2 else part for n, part in enumerate(parts)))
+    return joined(*(tag("code", part) if i % 2 else part for i, part in enumerate(parts)))

@@ -1,8 +1,9 @@
-"""The example browser's data: rows of datasets as scripts, which a page on a disk can load.
+"""The data of the example browser: rows of datasets as scripts, which a page can load from disk.
 
-`data/index.js` says what there is; `data/NUMBER-00000.js` and on hold the rows of one
-configuration in columns. A row is a list of lines `[title, role, text, role, text, ...]`, where a
-text is a number in the list of the script's texts: a sentence that many rows share is there once.
+`data/index.js` lists the configurations; `data/NUMBER-00000.js`, `data/NUMBER-00001.js`, ... hold
+the rows of one configuration in columns. A row is a list of lines `[title, role, text, role, text,
+...]`, where a text is an index into the script's list of texts: a sentence that many rows share is
+written once.
 """
 
 from __future__ import annotations
@@ -22,16 +23,17 @@ from workflows.report.markup import script_json
 from workflows.report.stages import Made
 
 ROWS = 100_000
-"""The most rows of a configuration that are shown: those of a longer one are spread over it."""
+"""Maximum rows shown of a configuration; of a longer one they are a sample, evenly spread."""
 BYTES = 48_000_000
-"""About the most bytes of a configuration's rows."""
+"""Maximum bytes of a configuration's rows (about)."""
 READ = 500
+"""Rows that are read at a time."""
 CHUNK, BYTES_A_CHUNK = 5_000, 8_000_000
-"""Rows that are read at a time; the rows of a script, and about the most bytes of them."""
+"""Maximum rows of a script, and their maximum bytes (about)."""
 AROUND = 120
 """Characters of a passage that are shown before and after a pair."""
 ORDERS = 2
-"""The number of orders shown of a permuted text."""
+"""Maximum orders shown of a permuted text."""
 
 ROLES = ("text", "s1", "marker", "s2", "changed")
 SIDES = {
@@ -41,26 +43,28 @@ SIDES = {
 }
 """The roles of the columns that are a side of a pair or its marker."""
 FACETS = ("marker", "connective", "sense", "relation", "position", "order", "source", "question")
-"""Columns of text that a filter offers, beside the split and the labels."""
+"""Columns of text that have a filter, beside the split and the labels."""
 MOST_VALUES = 300
+"""Maximum number of values of a filter."""
 ABOUT = {
     *("doc", "document", "id", "group", "donor", "licence", "section", "found_by"),
     "title",
     "url",
 }
-"""Columns of text that say where a row is from: they are small print."""
+"""Columns of text that name the origin of a row; the page shows them in small print."""
 
 Line = list[Any]
-"""A title, then roles and texts in turn: parts of one text if the title is None."""
+"""A title, then roles and texts in turn; if the title is None, the texts are parts of one text."""
 Key = tuple[str, ...]
+"""The values of `KEY`."""
 KEY = ("doc", "marker", "s1", "s2")
-"""What a row of a dataset and one of the pairs that it was made of have in common."""
+"""Columns that identify a pair, both in a dataset and in the stage `pairs`."""
 SPANS = ("marker_spans", "s1_spans", "s2_spans")
 
 
-class Shown(NamedTuple):
-    """A dataset to be browsed: its configurations, and the stages `pairs` and `documents` that it
-    was made of, if known.
+class BrowsedDataset(NamedTuple):
+    """A dataset for the browser: its configurations, and the stages `pairs` and `documents` that it
+    was made from, if they are known.
     """
 
     name: str
@@ -68,8 +72,8 @@ class Shown(NamedTuple):
     lineage: Sequence[Made] = ()
 
 
-def write_data(datasets: Sequence[Shown], folder: Path) -> int:
-    """Write the rows of `datasets` to `folder/data`; returns how many there are."""
+def write_data(datasets: Sequence[BrowsedDataset], folder: Path) -> int:
+    """Write the rows of `datasets` to `folder/data`; returns the number of rows."""
     data = folder / "data"
     data.mkdir()
     index: list[dict[str, Any]] = []
@@ -77,8 +81,8 @@ def write_data(datasets: Sequence[Shown], folder: Path) -> int:
         passages = Passages(dataset.lineage)
         for config, configuration in dataset.configurations.items():
             name = dataset.name if config == "default" else f"{dataset.name}, {config}"
-            about = _write_rows(configuration, passages, len(index), data)
-            index.append({"name": name, **about})
+            entry = _write_rows(configuration, passages, len(index), data)
+            index.append({"name": name, **entry})
     text = f"discorpora.index({script_json({'roles': ROLES, 'sets': index})});\n"
     (data / "index.js").write_text(text, encoding="utf-8", newline="\n")
     return sum(entry["shown"] for entry in index)
@@ -87,22 +91,22 @@ def write_data(datasets: Sequence[Shown], folder: Path) -> int:
 def _write_rows(
     configuration: Configuration, passages: Passages, number: int, data: Path
 ) -> dict[str, Any]:
-    """Write the scripts of the configuration `number`; returns what the index says of it."""
+    """Write the scripts of the configuration `number`; returns its entry in the index."""
     schema, names = configuration.schema, configuration.schema.names
-    choices = _choices(configuration)
-    small = [n for n in names if n not in choices and n != "confidence"]
+    facets = _facet_values(configuration)
+    small = [n for n in names if n not in facets and n != "confidence"]
     small = [n for n in small if n in ABOUT or pa.types.is_primitive(schema.field(n).type)]
-    lines = _Lines(configuration, {*small, *choices} - {*SIDES}, passages)
+    lines = _Lines(configuration, {*small, *facets} - {*SIDES}, passages)
     if any(passages.files.values()) and {"doc", "label"} <= {*names} and lines.has_pairs():
-        passages.look(map(lines.key, chain.from_iterable(_batches(configuration))))
+        passages.read(map(lines.key, chain.from_iterable(_batches(configuration))))
     roles: set[int] = set()
     shown = files = 0
     for batch in _batches(configuration):
         chunk = {
-            "facets": [[_place(row[name], of) for row in batch] for name, of in choices.items()],
-            "confidence": [_short(row["confidence"]) for row in batch if "confidence" in names],
-            "about": [[_short(row[name]) for row in batch] for name in small],
-            **_numbered(lines.of(batch), roles),
+            "facets": [[_number(row[c], of) for row in batch] for c, of in facets.items()],
+            "confidence": [_rounded(row["confidence"]) for row in batch if "confidence" in names],
+            "about": [[_rounded(row[name]) for row in batch] for name in small],
+            **_with_text_numbers(lines.of(batch), roles),
         }
         path = data / f"{number}-{files:05d}.js"
         call = f"discorpora.add({number},{files},{script_json(chunk)});\n"
@@ -110,7 +114,7 @@ def _write_rows(
         files, shown = files + 1, shown + len(batch)
     titles = {"label": "marker"} if {"s1", "s2"} <= {*names} and "marker" not in names else {}
     return {
-        "facets": [[titles.get(column, column), [*of]] for column, of in choices.items()],
+        "facets": [[titles.get(column, column), [*numbers]] for column, numbers in facets.items()],
         "about": small,
         "roles": sorted(roles),
         "confidence": "confidence" in names,
@@ -120,29 +124,29 @@ def _write_rows(
     }
 
 
-def _choices(configuration: Configuration) -> dict[str, dict[str, int]]:
-    """The columns that filters offer, and the numbers of their values; labels keep their own."""
-    found = {"split": [*configuration.splits], **configuration.classes}
+def _facet_values(configuration: Configuration) -> dict[str, dict[str, int]]:
+    """Return the columns that have a filter, each with its values and their numbers."""
+    values_of = {"split": [*configuration.splits], **configuration.classes}
     for field in configuration.schema:
         if field.name in FACETS and pa.types.is_string(field.type):
             parts = (p.to_table([field.name])[0] for p in configuration.splits.values())
             values = {value for part in parts for value in pc.unique(part).to_pylist() if value}
             if 1 < len(values) <= MOST_VALUES:
-                found[field.name] = sorted(values)
-    return {column: {v: i for i, v in enumerate(values)} for column, values in found.items()}
+                values_of[field.name] = sorted(values)
+    return {column: {v: i for i, v in enumerate(values)} for column, values in values_of.items()}
 
 
-def _place(value: Any, numbers: Mapping[str, int]) -> int:
-    """The number of a value, or of a label, which is one already; -1 where there is none."""
+def _number(value: Any, numbers: Mapping[str, int]) -> int:
+    """Return the number of a value; a label is a number already; -1 for an unknown value."""
     return value if isinstance(value, int) else numbers.get(value, -1)
 
 
-def _short(value: Any) -> Any:
+def _rounded(value: Any) -> Any:
     return round(value, 3) if isinstance(value, float) else value
 
 
-def _numbered(rows: Iterable[Sequence[Line]], roles: set[int]) -> dict[str, list[Any]]:
-    """Rows whose texts are numbers in a list; the roles that occur are added to `roles`."""
+def _with_text_numbers(rows: Iterable[Sequence[Line]], roles: set[int]) -> dict[str, list[Any]]:
+    """Return all texts, and the rows with indices in place of texts; add the roles to `roles`."""
     texts: dict[str, int] = {}
     numbered: list[list[Line]] = []
     for lines in rows:
@@ -156,14 +160,14 @@ def _numbered(rows: Iterable[Sequence[Line]], roles: set[int]) -> dict[str, list
 
 
 def _batches(configuration: Configuration) -> Iterator[list[dict[str, Any]]]:
-    """The rows in lists for a script each; of too many as many as are shown, evenly spread."""
+    """Yield the rows in lists, one for each script; too many rows are sampled evenly."""
     parts = configuration.splits.values()
     first = next(iter(parts)).head(READ)
     rows = sum(part.count_rows() for part in parts)
     size = rows * first.nbytes / max(first.num_rows, 1)
     share = min(1.0, ROWS / max(rows, 1), BYTES / max(size, 1))
     waiting: list[dict[str, Any]] = []
-    held = 0
+    bytes_waiting = 0
     for split, part in configuration.splits.items():
         start = 0
         for batch in part.to_batches(batch_size=READ):
@@ -171,16 +175,16 @@ def _batches(configuration: Configuration) -> Iterator[list[dict[str, Any]]]:
             kept = batch.take(pa.array(np.flatnonzero(np.diff(places))))
             start += len(batch)
             waiting += [{**row, "split": split} for row in kept.to_pylist()]
-            held += kept.nbytes
-            if len(waiting) >= CHUNK or held > BYTES_A_CHUNK:
+            bytes_waiting += kept.nbytes
+            if len(waiting) >= CHUNK or bytes_waiting > BYTES_A_CHUNK:
                 yield waiting
-                waiting, held = [], 0
+                waiting, bytes_waiting = [], 0
     if waiting:
         yield waiting
 
 
 class _Lines:
-    """Makes the lines of rows, by the columns that their configuration has."""
+    """Makes the lines of rows; the columns of their configuration decide how."""
 
     def __init__(
         self, configuration: Configuration, left_out: set[str], passages: Passages
@@ -189,34 +193,35 @@ class _Lines:
         self.names = configuration.schema.names
         self.left_out = left_out
         self.labels = dict(enumerate(configuration.classes.get("label", ())))
-        ways = (
+        methods = (
             *[(("s1", "s2"), self.pair)] * self.has_pairs(),
-            (("sentences", "position"), self.changed),
-            (("pos", "neg"), self.two),
+            (("sentences", "position"), self.intruded),
+            (("pos", "neg"), self.text_pair),
             (("sentences", "bounds"), self.paragraphs),
             (("sentences", "headings", "section"), self.headings),
             (("tokens", "tags"), self.tokens),
         )
-        fitting = (way for columns, way in ways if {*columns} <= {*self.names})
-        self.way = next(fitting, self.texts)
+        fitting = (method for columns, method in methods if {*columns} <= {*self.names})
+        self.lines_of_row = next(fitting, self.texts)
 
     def has_pairs(self) -> bool:
-        """Whether S1 and S2 are texts: a dataset of others may have lists of tokens."""
+        """Whether S1 and S2 are texts: a foreign dataset may have lists of tokens there."""
         schema = self.configuration.schema
         sides = [schema.field(name).type for name in ("s1", "s2") if name in self.names]
         return len(sides) == 2 and all(map(pa.types.is_string, sides))
 
     def of(self, batch: list[dict[str, Any]]) -> Iterator[list[Line]]:
+        """Yield the lines of each row."""
         if {"document", "orders"} <= {*self.names}:
             yield from self.orders(batch)
         else:
-            yield from map(self.way, batch)
+            yield from map(self.lines_of_row, batch)
 
     def texts(self, row: dict[str, Any]) -> list[Line]:
-        """The columns of text as they are, the sides of a pair and its marker on one line."""
+        """A line for the sides of a pair with its marker, and one for each list of texts."""
         sides: Line = [""]
-        named = (name for name in SIDES if name in self.names)
-        for name in sorted(named, key=lambda name: ROLES.index(SIDES[name])):
+        columns = (name for name in SIDES if name in self.names)
+        for name in sorted(columns, key=lambda name: ROLES.index(SIDES[name])):
             text = row[name]
             sides += [ROLES.index(SIDES[name]), " ".join(text) if isinstance(text, list) else text]
         lines = [sides] if len(sides) > 1 else []
@@ -229,34 +234,40 @@ class _Lines:
         return lines
 
     def pair(self, row: dict[str, Any]) -> list[Line]:
+        """The passage of a pair or, if it is unknown, its sides and its marker."""
         key = self.key(row)
         return [self.passages.lines.get(key, ["", 1, row["s1"], 2, key[1], 3, row["s2"]])]
 
     def key(self, row: dict[str, Any]) -> Key:
+        """The values of `KEY`; the marker may be the label."""
         marker = row["marker"] if "marker" in row else self.label(row)
         return str(row.get("doc")), marker, row["s1"], row["s2"]
 
     def label(self, row: dict[str, Any]) -> str:
-        """The name of a row's label; none for a hidden one."""
+        """The name of a row's label; "" for a row without a label."""
         return self.labels.get(row.get("label", -1), "")
 
-    def changed(self, row: dict[str, Any]) -> list[Line]:
-        same = self.label(row) == "coherent"
-        return [["", *_sentences(row["sentences"], () if same else {row["position"]})]]
+    def intruded(self, row: dict[str, Any]) -> list[Line]:
+        """A text with one sentence replaced, which is marked."""
+        coherent = self.label(row) == "coherent"
+        return [["", *_sentences(row["sentences"], () if coherent else {row["position"]})]]
 
-    def two(self, row: dict[str, Any]) -> list[Line]:
+    def text_pair(self, row: dict[str, Any]) -> list[Line]:
+        """A coherent text and a less coherent one; the sentences that differ are marked."""
         pos, neg = row["pos"], row["neg"]
-        differ = {i for i, (one, two) in enumerate(zip_longest(pos, neg)) if one != two}
+        differ = {i for i, (first, second) in enumerate(zip_longest(pos, neg)) if first != second}
         prompt = row.get("prompt") or []
         lines: list[Line] = [["prompt", *_sentences(prompt)]] if prompt else []
         coherent = ["coherent", *_sentences(pos, differ)]
         return [*lines, coherent, ["less coherent", *_sentences(neg, differ)]]
 
     def paragraphs(self, row: dict[str, Any]) -> list[Line]:
-        parts = enumerate(pairwise(row["bounds"]), 1)
-        return [[f"¶ {n}", *_sentences(row["sentences"][a:b])] for n, (a, b) in parts]
+        """A line for each paragraph of a document."""
+        bounds = enumerate(pairwise(row["bounds"]), 1)
+        return [[f"¶ {n}", *_sentences(row["sentences"][a:b])] for n, (a, b) in bounds]
 
     def headings(self, row: dict[str, Any]) -> list[Line]:
+        """The title of a document, and a line for each section under its heading."""
         lines: dict[int, Line] = {}
         names = dict(enumerate(row["headings"]))
         for section, text in zip(row["section"], row["sentences"], strict=True):
@@ -264,16 +275,17 @@ class _Lines:
         return [[row.get("title", "")], *lines.values()]
 
     def tokens(self, row: dict[str, Any]) -> list[Line]:
+        """The tokens of a sentence; those with a tag are marked."""
         marked = {i for i, tag in enumerate(row["tags"]) if tag not in ("O", "_")}
         return [["", *_sentences(row["tokens"], marked)]]
 
     def orders(self, batch: list[dict[str, Any]]) -> Iterator[list[Line]]:
-        """The first orders of a text, and the text, if the dataset has the texts."""
+        """Yield for each row the first orders of a text, and the text, if the dataset has it."""
         ids = pa.array(sorted({row["document"] for row in batch}), pa.string())
         texts: dict[str, list[str]] = {}
         for part in self.configuration.documents.values():
-            chosen = part.to_table(columns=["id", "sentences"], filter=pc.field("id").isin(ids))
-            texts |= zip(*chosen.to_pydict().values(), strict=True)
+            table = part.to_table(columns=["id", "sentences"], filter=pc.field("id").isin(ids))
+            texts |= zip(*table.to_pydict().values(), strict=True)
         for row in batch:
             text, lines = texts.get(row["document"], []), []
             for number, order in enumerate(row["orders"][:ORDERS], 1):
@@ -285,62 +297,63 @@ class _Lines:
 
 
 def _sentences(texts: Sequence[str], changed: Collection[int] = ()) -> list[Any]:
-    """Roles and texts in turn."""
+    """Return the parts of a line: the roles ("changed" or "text") and the texts in turn."""
     parts = ((4 if place in changed else 0, text) for place, text in enumerate(texts))
     return [*chain.from_iterable(parts)]
 
 
 class Passages:
-    """Where the pairs of a dataset stand in their documents, as the stages before it say."""
+    """The passages of documents around the pairs of a dataset, from the stages of its lineage."""
 
     def __init__(self, lineage: Sequence[Made]) -> None:
         self.files: dict[str, list[Path]] = {"pairs": [], "documents": []}
-        for made in lineage:
-            self.files[made.stage] += sorted(made.folder.glob("*.parquet"))
+        for stage in lineage:
+            self.files[stage.stage] += sorted(stage.folder.glob("*.parquet"))
         self.lines: dict[Key, Line] = {}
-        """The passages that were looked for and found, by the keys of their pairs."""
+        """The passages that `read` has read, by the keys of their pairs."""
 
-    def look(self, keys: Iterable[Key]) -> None:
-        """Find the passages of pairs."""
-        wanted = {key for key in keys if key not in self.lines}
-        ids = pa.array(sorted({key[0] for key in wanted}), pa.string())
+    def read(self, keys: Iterable[Key]) -> None:
+        """Read the passages of pairs; a pair that the stages do not have gets none."""
+        missing = {key for key in keys if key not in self.lines}
+        ids = pa.array(sorted({key[0] for key in missing}), pa.string())
 
-        def read(stage: str, name: str, *columns: str) -> Iterator[pa.Table]:
-            chosen = pc.field(name).isin(ids)
+        def tables(stage: str, name: str, *columns: str) -> Iterator[pa.Table]:
+            rows = pc.field(name).isin(ids)
             options = {"columns": [name, *columns], "page_checksum_verification": True}
-            return (pq.read_table(p, filters=chosen, **options) for p in self.files[stage])
+            return (pq.read_table(p, filters=rows, **options) for p in self.files[stage])
 
         spans: dict[str, dict[Key, dict[str, Any]]] = {}
-        for part in read("pairs", *KEY, *SPANS):
-            found = [*zip(*(part[name].to_pylist() for name in KEY), strict=True)]
-            places = [place for place, key in enumerate(found) if key in wanted]
-            rows = part.select(SPANS).take(pa.array(places, pa.int64())).to_pylist()
+        for table in tables("pairs", *KEY, *SPANS):
+            table_keys = [*zip(*(table[name].to_pylist() for name in KEY), strict=True)]
+            places = [place for place, key in enumerate(table_keys) if key in missing]
+            rows = table.select(SPANS).take(pa.array(places, pa.int64())).to_pylist()
             for place, row in zip(places, rows, strict=True):
-                spans.setdefault(found[place][0], {}).setdefault(found[place], row)
-        for part in read("documents", "id", "text"):
-            for name, text in zip(*part.to_pydict().values(), strict=True):
+                key = table_keys[place]
+                spans.setdefault(key[0], {}).setdefault(key, row)
+        for table in tables("documents", "id", "text"):
+            for name, text in zip(*table.to_pydict().values(), strict=True):
                 for key, row in spans.get(name, {}).items():
-                    self.lines[key] = [None, *_marked(text, row)]
+                    self.lines[key] = [None, *_passage(text, row)]
 
 
-def _marked(text: str, spans: Mapping[str, Sequence[Sequence[int]]]) -> Line:
-    """The passage of a pair, cut into its sides, its marker, and what is around them."""
+def _passage(text: str, spans: Mapping[str, Sequence[Sequence[int]]]) -> Line:
+    """Return a pair's sides and marker, with up to `AROUND` characters of context, as a line."""
     marks = [(*s, ROLES.index(name.removesuffix("_spans"))) for name in spans for s in spans[name]]
     marks.sort()
-    first = text.rfind("\n\n", 0, marks[0][0])
-    start = max(marks[0][0] - AROUND, 0 if first < 0 else first + 2)
-    end = max(stop for _, stop, _ in marks)
-    last = text.find("\n\n", end)
-    stop = min(end + AROUND, len(text) if last < 0 else last)
+    paragraph_break = text.rfind("\n\n", 0, marks[0][0])
+    start = max(marks[0][0] - AROUND, 0 if paragraph_break < 0 else paragraph_break + 2)
+    end = max(mark_end for _, mark_end, _ in marks)
+    paragraph_end = text.find("\n\n", end)
+    stop = min(end + AROUND, len(text) if paragraph_end < 0 else paragraph_end)
     line: Line = []
-    at = start
-    for begin, finish, role in marks:
-        if begin > at:
-            line += [0, text[at:begin]]
-        line += [role, text[max(begin, at) : finish]]
-        at = max(at, finish)
-    if stop > at:
-        line += [0, text[at:stop]]
+    position = start
+    for mark_start, mark_end, role in marks:
+        if mark_start > position:
+            line += [0, text[position:mark_start]]
+        line += [role, text[max(mark_start, position) : mark_end]]
+        position = max(position, mark_end)
+    if stop > position:
+        line += [0, text[position:stop]]
     if start and not text[:start].endswith("\n\n") and line[0] == 0:
         line[1] = f"… {line[1].partition(' ')[2]}"
     if stop < len(text) and not text[stop:].startswith("\n\n") and line[-2] == 0:

@@ -28,11 +28,12 @@ text { font: 11px system-ui, sans-serif; fill: #23282d } .title { font-weight: 6
 .line { fill: none; stroke-width: 1.8 }
 """
 DOTS = 30
+"""Maximum points of a line that is drawn with dots."""
 
 
-def alone(drawn: Html) -> str:
-    """A chart as a file of its own, on white."""
-    head, _, rest = drawn.partition(">")
+def alone(chart: Html) -> str:
+    """Return the content of an SVG file with the chart on a white ground."""
+    head, _, rest = chart.partition(">")
     back = tag("rect", width="100%", height="100%", fill="#fff")
     return f'{head} xmlns="http://www.w3.org/2000/svg">{tag("style", Html(STYLE))}{back}{rest}\n'
 
@@ -40,7 +41,7 @@ def alone(drawn: Html) -> str:
 def bars(
     title: str, rows: Mapping[str, Sequence[float | None]], series: Sequence[str], unit: str
 ) -> Html:
-    """Horizontal bars from 0 to 1: for each row one of each series. None is drawn as no bar."""
+    """Draw horizontal bars from 0 to 1: in each row one of each series, none for None."""
     ticks = _ticks(0, 1)
     left = _margin(rows)
     x = _scale(ticks, left, WIDTH - 40)
@@ -54,16 +55,17 @@ def bars(
         parts.append(_name(name, left, y + thick * len(series) / 2))
         for i, value in enumerate(row):
             if value is not None:
-                at = {"y": _n(y + thick * i), "height": thick - 1, "class_": f"c{i}"}
-                parts.append(tag("rect", x=left, width=_n(x(value) - left), **at))
+                bar = {"y": _n(y + thick * i), "height": thick - 1, "class_": f"c{i}"}
+                parts.append(tag("rect", x=left, width=_n(x(value) - left), **bar))
                 label = {"x": _n(x(value) + 4), "y": _n(y + thick * i + 9), "class_": "muted"}
                 parts.append(tag("text", f"{value:.3f}".rstrip("0").rstrip("."), **label))
-    said = "; ".join(f"{n}: {', '.join(map(_number, row))}" for n, row in rows.items())
-    return _svg(title, f"{' and '.join(series)}, in {unit}. {said}.", bottom + 2 * LINE, parts)
+    values = "; ".join(f"{name}: {', '.join(map(_number, row))}" for name, row in rows.items())
+    description = f"{' and '.join(series)}, in {unit}. {values}."
+    return _svg(title, description, bottom + 2 * LINE, parts)
 
 
 def histogram(title: str, counts: Sequence[int], low: float, high: float, unit: str) -> Html:
-    """How many values are in each of equal steps from `low` to `high`."""
+    """Draw the counts of values in equal steps from `low` to `high`."""
     ticks = _ticks(0, max(counts))
     left, top, bottom = 46, 2 * LINE, 190
     y = _scale(ticks, bottom, top)
@@ -75,37 +77,37 @@ def histogram(title: str, counts: Sequence[int], low: float, high: float, unit: 
         size = {"width": _n(end - start - 1), "height": _n(bottom - y(count))}
         parts.append(tag("rect", x=_n(start + 0.5), y=_n(y(count)), **size, class_="c0"))
     parts += _x_axis(_ticks(low, high), x, bottom, bottom, unit)
-    said = (f"{low + step * i:.2f}: {count}" for i, count in enumerate(counts))
-    about = f"The number of values from each of these lower bounds on: {', '.join(said)}."
-    return _svg(title, about, bottom + 2 * LINE, parts)
+    values = ", ".join(f"{low + step * i:.2f}: {count}" for i, count in enumerate(counts))
+    description = f"The number of values from each of these lower bounds on: {values}."
+    return _svg(title, description, bottom + 2 * LINE, parts)
 
 
 def curves(
     title: str, series: Mapping[str, Sequence[tuple[float, float]]], x_unit: str, y_unit: str
 ) -> Html:
-    """Lines through points `(x, y)`; a line of over 30 points has no dots."""
+    """Draw lines through points `(x, y)`; a line of more than `DOTS` points has no dots."""
     points = [point for line in series.values() for point in line]
     ticks = _ticks(min(y for _, y in points), max(y for _, y in points))
     names = series if len(series) > 1 else ()
     left, top = 46, 3 * LINE + LINE * len(names)
     bottom = top + 150
     y = _scale(ticks, bottom, top)
-    steps = _ticks(min(at for at, _ in points), max(at for at, _ in points), whole=True)
-    x = _scale(steps, left + 8, WIDTH - 16)
+    x_ticks = _ticks(min(step for step, _ in points), max(step for step, _ in points), whole=True)
+    x = _scale(x_ticks, left + 8, WIDTH - 16)
     parts = [*_legend(names, left, stacked=True), *_y_axis(ticks, y, left)]
-    parts += _x_axis(steps, x, bottom, bottom, x_unit)
+    parts += _x_axis(x_ticks, x, bottom, bottom, x_unit)
     parts.append(tag("text", y_unit, x=4, y=_n(top - 16), class_="muted"))
     for number, line in enumerate(series.values()):
-        path = " ".join(f"{_n(x(at))},{_n(y(value))}" for at, value in line)
+        path = " ".join(f"{_n(x(step))},{_n(y(value))}" for step, value in line)
         parts.append(tag("polyline", points=path, class_=f"line s{number}"))
-        for at, value in line if len(line) <= DOTS else ():
-            dot = {"cx": _n(x(at)), "cy": _n(y(value)), "r": 2.6, "class_": f"c{number}"}
+        for step, value in line if len(line) <= DOTS else ():
+            dot = {"cx": _n(x(step)), "cy": _n(y(value)), "r": 2.6, "class_": f"c{number}"}
             parts.append(tag("circle", **dot))
-    said = []
+    values = []
     for name, line in series.items():
-        shown = line if len(line) <= DOTS else (line[0], line[-1])
-        said.append(f"{name}: {', '.join(f'{value:.4g} at {at:g}' for at, value in shown)}")
-    return _svg(title, f"{y_unit} by {x_unit}. {'; '.join(said)}.", bottom + 2 * LINE, parts)
+        described = line if len(line) <= DOTS else (line[0], line[-1])
+        values.append(f"{name}: {', '.join(f'{value:.4g} at {x:g}' for x, value in described)}")
+    return _svg(title, f"{y_unit} by {x_unit}. {'; '.join(values)}.", bottom + 2 * LINE, parts)
 
 
 def dots(
@@ -114,7 +116,7 @@ def dots(
     kinds: Sequence[str],
     unit: str,
 ) -> Html:
-    """A dot and its interval for each row: `(name, number of its kind, value, interval)`."""
+    """Draw a dot and an interval for each row `(name, index in `kinds`, value, interval)`."""
     values = [v for _, _, value, interval in rows for v in (value, *(interval or ()))]
     ticks = _ticks(min(values), max(values))
     left = _margin([name for name, *_ in rows])
@@ -131,18 +133,20 @@ def dots(
             ends = {"x1": _n(x(interval[0])), "x2": _n(x(interval[1]))}
             parts.append(tag("line", **ends, y1=_n(y), y2=_n(y), class_=f"line s{kind}"))
         parts.append(tag("circle", cx=_n(x(value)), cy=_n(y), r=3.6, class_=f"c{kind}"))
-    said = (f"{name}: {value:.1f}" for name, _, value, _ in rows)
-    return _svg(title, f"In {unit}. {'; '.join(said)}.", bottom + 2 * LINE, parts)
+    described = "; ".join(f"{name}: {value:.1f}" for name, _, value, _ in rows)
+    return _svg(title, f"In {unit}. {described}.", bottom + 2 * LINE, parts)
 
 
-def _svg(title: str, about: str, height: float, parts: Iterable[Html]) -> Html:
+def _svg(title: str, description: str, height: float, parts: Iterable[Html]) -> Html:
+    """Put the parts of a chart below its title; `description` is for readers who cannot see it."""
     size = {"viewBox": f"0 0 {WIDTH} {_n(height)}", "width": WIDTH, "height": _n(height)}
     head = tag("text", title, x=4, y=13, class_="title")
-    described = (tag("title", title), tag("desc", about))
-    return tag("svg", *described, head, *parts, role="img", aria_label=title, **size)
+    texts = (tag("title", title), tag("desc", description))
+    return tag("svg", *texts, head, *parts, role="img", aria_label=title, **size)
 
 
 def _legend(names: Iterable[str], left: float, *, stacked: bool = False) -> list[Html]:
+    """Draw a square and a name for each series, side by side or `stacked`."""
     parts, x, y = [], left, 28
     for number, name in enumerate(names):
         if not name:
@@ -154,12 +158,14 @@ def _legend(names: Iterable[str], left: float, *, stacked: bool = False) -> list
 
 
 def _x_axis(ticks: Sequence[float], x: Any, top: float, bottom: float, unit: str) -> list[Html]:
+    """Draw the axis at `bottom` with its unit, and grid lines up to `top`; `x` scales values."""
     parts = []
     for tick in ticks:
-        at = _n(x(tick))
+        tick_x = _n(x(tick))
         if bottom > top:
-            parts.append(tag("line", x1=at, x2=at, y1=_n(top), y2=_n(bottom), class_="grid"))
-        place = {"x": at, "y": _n(bottom + 13), "text_anchor": "middle"}
+            grid = {"x1": tick_x, "x2": tick_x, "y1": _n(top), "y2": _n(bottom)}
+            parts.append(tag("line", **grid, class_="grid"))
+        place = {"x": tick_x, "y": _n(bottom + 13), "text_anchor": "middle"}
         parts.append(tag("text", _number(tick), **place, class_="muted"))
     ends = {"x1": _n(x(ticks[0])), "x2": _n(x(ticks[-1]))}
     parts.append(tag("line", **ends, y1=_n(bottom), y2=_n(bottom), class_="axis"))
@@ -169,33 +175,36 @@ def _x_axis(ticks: Sequence[float], x: Any, top: float, bottom: float, unit: str
 
 
 def _y_axis(ticks: Sequence[float], y: Any, left: float) -> list[Html]:
+    """Draw a grid line and a number for each tick; `y` gives the coordinate of a value."""
     parts = []
     for tick in ticks:
-        at = _n(y(tick))
-        parts.append(tag("line", x1=left, x2=WIDTH - 12, y1=at, y2=at, class_="grid"))
+        tick_y = _n(y(tick))
+        parts.append(tag("line", x1=left, x2=WIDTH - 12, y1=tick_y, y2=tick_y, class_="grid"))
         place = {"x": left - 5, "y": _n(y(tick) + 4), "text_anchor": "end"}
         parts.append(tag("text", _number(tick), **place, class_="muted"))
     return parts
 
 
 def _margin(names: Iterable[str]) -> float:
-    """Where bars start: right of the longest name, but in the left half."""
+    """The coordinate where bars start: right of the longest name, but in the left half."""
     return min(178.0, 14 + LETTER * max((len(name) for name in names), default=0))
 
 
 def _name(name: str, left: float, y: float) -> Html:
-    room = int((left - 12) / LETTER)
-    short = name if len(name) <= room else f"{name[: room - 1]}…"
+    """Draw the name of a row, which ends at `left`; a long one is cut."""
+    letters = int((left - 12) / LETTER)
+    short = name if len(name) <= letters else f"{name[: letters - 1]}…"
     return tag("text", short, x=_n(left - 6), y=_n(y + 4), text_anchor="end")
 
 
 def _scale(ticks: Sequence[float], start: float, end: float) -> Any:
+    """Return the function from values to coordinates that puts the ticks at `start` to `end`."""
     low, span = ticks[0], (ticks[-1] - ticks[0]) or 1
     return lambda value: start + (value - low) / span * (end - start)
 
 
 def _ticks(low: float, high: float, *, whole: bool = False) -> list[float]:
-    """Round numbers from `low` or below to `high` or above, four to seven of them."""
+    """Return four to seven round numbers that span `low` to `high`; `whole`: integers only."""
     span = (high - low) or abs(high) or 1
     power = 10 ** floor(log10(span / 4))
     step = next(power * n for n in (1, 2, 2.5, 5, 10) if span / (power * n) <= 5)
@@ -212,5 +221,5 @@ def _number(value: float | None) -> str:
 
 
 def _n(value: float) -> str:
-    """A coordinate: equal bytes on every machine."""
+    """Format a coordinate with one decimal, so that it has equal bytes on every machine."""
     return f"{value:.1f}".removesuffix(".0")

@@ -1,4 +1,4 @@
-"""HTML and SVG: every text of the report becomes markup here, and only here."""
+"""HTML and SVG. Every text of the report becomes markup here, so that all texts are escaped."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from corpora import escape
 
 
 class Html(str):
-    """A text that is markup already."""
+    """A text that is markup, and is not escaped again."""
 
     __slots__ = ()
 
 
 def escaped(value: Any) -> Html:
-    """A value as markup: its characters, whatever they are; markup stays as it is."""
+    """Return a value as markup that shows its characters; markup stays as it is."""
     return value if isinstance(value, Html) else Html(escape.html(value))
 
 
 def joined(*children: Any) -> Html:
-    """Texts and markup, one after the other."""
+    """Join texts and markup to one markup; texts are escaped."""
     return Html("".join(map(escaped, children)))
 
 
 def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
-    """An element. Attributes that are None or False are left out; `class_` is written `class`,
-    `aria_label` is written `aria-label`.
+    """Write an element with its children, which are texts or markup.
+
+    Attributes that are None or False are left out; `class_` and `aria_label` lose or change `_`.
     """
     words = [name]
     for key, value in attributes.items():
@@ -39,14 +40,14 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
 
 
 def link(text: str, url: str) -> Html:
-    """A text that leads to `url`, if that is an address on the web."""
+    """Write a text as a link to `url`; without a link if that is not an address on the web."""
     return tag("a", text, href=url) if url.startswith(("https://", "http://")) else escaped(text)
 
 
 def script_json(value: Any) -> str:
-    """A value as JSON that a `<script>` can hold: it ends no script and no line.
+    """Write a value as JSON for a `<script>`, without `<` and line separators (U+2028, U+2029).
 
-    What JSON lacks, such as a date, is a text.
+    A value that JSON lacks, such as a date, becomes a text.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     return text.translate({ord(mark): f"\\u{ord(mark):04x}" for mark in "<\u2028\u2029"})

@@ -13,7 +13,7 @@ from corpora.audit.data import Configuration
 from corpora.store.atomic import sha256
 from workflows.report import charts
 from workflows.report.blocks import Figure, Section, Table, html, markdown
-from workflows.report.browser import Shown, write_data
+from workflows.report.browser import BrowsedDataset, write_data
 from workflows.report.data import sections, totals
 from workflows.report.markup import Html, escaped, joined, tag
 from workflows.report.stages import Made, made_in, ordered
@@ -22,11 +22,11 @@ from workflows.results import stage_folder
 ASSETS = Path(__file__).with_name("assets")
 TEMPLATES = Path(__file__).parent.with_name("templates")
 PAGE, EXAMPLES = TEMPLATES / "page.html", TEMPLATES / "examples.html"
-"""The page, which may load nothing but the files beside it, and the browser of its script."""
+"""The templates of the page, which loads only files beside it, and of its browser of examples."""
 
 
 def assets_hash() -> str:
-    """Of the style sheet, the script and the templates, which a report is made of."""
+    """Return a hash of the style sheet, the script and the templates of a report."""
     return "".join(sha256(path)[:8] for path in (*sorted(ASSETS.iterdir()), PAGE, EXAMPLES))
 
 
@@ -35,79 +35,80 @@ def write_report(
 ) -> dict[str, int]:
     """Write the report of a build's stages into `folder`; returns counts for its manifest.
 
-    `skipped` is what the build file has no source for.
+    `skipped` names datasets and models of the build file for which it has no source.
     """
     stages = ordered(stages)
-    found = sections(stages, skipped)
+    parts = sections(stages, skipped)
     (folder / "figures").mkdir()
-    figures = [b for section in found for b in section.blocks if isinstance(b, Figure)]
+    figures = [block for part in parts for block in part.blocks if isinstance(block, Figure)]
     for figure in figures:
         path = folder / "figures" / f"{figure.name}.svg"
         if figure.file:
             shutil.copyfile(figure.file, path)
         else:
             path.write_text(charts.alone(figure.svg), encoding="utf-8", newline="\n")
-    text = markdown(f"Build `{name}`", found)
+    text = markdown(f"Build `{name}`", parts)
     (folder / "report.md").write_text(text, encoding="utf-8", newline="\n")
     datasets = [
-        Shown(made.key, built(made.folder, made.manifest["configs"]), _above(made, stages))
-        for made in stages
-        if made.stage == "dataset"
+        BrowsedDataset(s.key, built(s.folder, s.manifest["configs"]), _stages_of_pairs(s, stages))
+        for s in stages
+        if s.stage == "dataset"
     ]
     datasets.sort(key=lambda dataset: not dataset.lineage)  # those of pairs first
-    examples = _write(folder, f"Build {name}", found, totals(stages), datasets)
+    examples = _write_page(folder, f"Build {name}", parts, totals(stages), datasets)
     return {"stages": len(stages), "figures": len(figures), "examples": examples}
 
 
-def write_browser(dataset: Shown, folder: Path) -> int:
-    """Write a page with the examples of one dataset into `folder`; returns how many there are."""
+def write_browser(dataset: BrowsedDataset, folder: Path) -> int:
+    """Write a page with the examples of one dataset into `folder`; returns their number."""
     sizes = {
         f"{config} {split}".removeprefix("default "): f"{part.count_rows():,}"
-        for config, one in dataset.configurations.items()
-        for split, part in one.splits.items()
+        for config, configuration in dataset.configurations.items()
+        for split, part in configuration.splits.items()
     }
-    return _write(folder, f"Dataset {dataset.name}", [], sizes, [dataset])
+    return _write_page(folder, f"Dataset {dataset.name}", [], sizes, [dataset])
 
 
-def dataset_at(spec: str, configurations: Mapping[str, Configuration]) -> Shown:
-    """A dataset to be browsed: of a built folder, its pairs are shown in their passages."""
+def dataset_at(spec: str, configurations: Mapping[str, Configuration]) -> BrowsedDataset:
+    """Return the dataset `spec` (folder or Hub id) for the browser, with its stages if known."""
     folder = stage_folder(Path(spec))
-    made = Made.at(folder)
-    if made is None or made.stage != "dataset":
-        return Shown(folder.name if folder.is_dir() else spec, configurations)
-    return Shown(made.key, configurations, _above(made, made_in(folder)))
+    stage = Made.at(folder)
+    if stage is None or stage.stage != "dataset":
+        return BrowsedDataset(folder.name if folder.is_dir() else spec, configurations)
+    return BrowsedDataset(stage.key, configurations, _stages_of_pairs(stage, made_in(folder)))
 
 
-def _above(made: Made, stages: Sequence[Made]) -> list[Made]:
-    """The stages that a dataset's pairs are from, and those of their documents."""
-    pairs = [m for m in stages if m.stage == "pairs" and f"pairs {m.key}" in made.upstream]
+def _stages_of_pairs(dataset: Made, stages: Sequence[Made]) -> list[Made]:
+    """The stages `pairs` that a dataset is made from, and the stages of their documents."""
+    pairs = [s for s in stages if s.stage == "pairs" and f"pairs {s.key}" in dataset.upstream]
     sources = {pair.key.partition("/")[0] for pair in pairs}
-    return [*pairs, *(m for m in stages if m.stage == "documents" and m.key in sources)]
+    return [*pairs, *(s for s in stages if s.stage == "documents" and s.key in sources)]
 
 
-def _write(
+def _write_page(
     folder: Path,
     title: str,
-    found: Sequence[Section],
+    parts: Sequence[Section],
     numbers: Mapping[str, str],
-    datasets: Sequence[Shown],
+    datasets: Sequence[BrowsedDataset],
 ) -> int:
+    """Write the page with its assets and examples into `folder`; returns the number of examples."""
     for path in ASSETS.iterdir():
         shutil.copyfile(path, folder / path.name)
     examples = write_data(datasets, folder)
     counters = {Table: count(1), Figure: count(1)}
-    parts = [(one.id, one.title, html(one.blocks, counters)) for one in found]
+    contents = [(part.id, part.title, html(part.blocks, counters)) for part in parts]
     if examples:
-        before = next((n + 1 for n, part in enumerate(parts) if part[0] == "datasets"), 0)
-        parts.insert(before, ("examples", "Examples", _filled(EXAMPLES)))
+        place = next((i + 1 for i, part in enumerate(parts) if part.id == "datasets"), 0)
+        contents.insert(place, ("examples", "Examples", _filled(EXAMPLES)))
     figures = (tag("div", tag("dt", name), tag("dd", value)) for name, value in numbers.items())
     page = _filled(
         PAGE,
         title=escaped(title),
         numbers=tag("dl", *figures, class_="numbers") if numbers else "",
-        contents=joined(*(tag("li", tag("a", name, href=f"#{id}")) for id, name, _ in parts)),
+        contents=joined(*(tag("li", tag("a", name, href=f"#{id}")) for id, name, _ in contents)),
         sections=joined(
-            *(tag("section", tag("h2", name), body, id=id) for id, name, body in parts)
+            *(tag("section", tag("h2", name), body, id=id) for id, name, body in contents)
         ),
     )
     (folder / "index.html").write_text(page, encoding="utf-8", newline="\n")
@@ -115,6 +116,6 @@ def _write(
 
 
 def _filled(template: Path, **values: str) -> Html:
-    """A template on one line, since space between elements is seen, with markup filled in."""
+    """Fill markup into a template; its lines are joined, since pages show spaces between tags."""
     lines = template.read_text(encoding="utf-8").splitlines()
     return Html(Template("".join(map(str.strip, lines))).substitute(values))

@@ -1,4 +1,4 @@
-"""What is built: the stages of a build, found by its tasks or by its folders, and their rows."""
+"""The stages of a build, from its tasks or from its folders, and a table of them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from corpora.store.atomic import MANIFEST, is_complete, read_json
 from workflows.results import results_at, stage_folder
 
 PER_SOURCE = ("documents", "sentences", "parse", "pairs")
+"""The stages that run once for each source."""
 ORDER = (*PER_SOURCE, "validation", "division", "dataset", "model", "evaluation")
 UNITS = {
     "documents": "documents",
@@ -23,14 +24,14 @@ UNITS = {
     "dataset": "rows",
     "model": "training examples",
 }
-"""What the rows of a stage are; of all others, examples."""
+"""The unit in which the rows of a stage are counted; "examples" for other stages."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """One stage of a build. `rows` counts `unit`; `seconds` is None for a stage not yet run.
+class StageRow:
+    """One stage in the table of a build: `rows` counts `unit`; `seconds` is None before its run.
 
-    One that is not done is not `needed` if all that was made from it is done.
+    A stage that is not done is not `needed` if all stages made from it are done.
     """
 
     stage: str
@@ -46,7 +47,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Made:
-    """A stage of a build, and the folder of its output, which may not be there yet."""
+    """A stage of a build with the folder of its output, which may not exist yet."""
 
     stage: str
     key: str
@@ -58,85 +59,86 @@ class Made:
 
     @cached_property
     def results(self) -> dict[str, Any]:
-        """What a model or an evaluation says of itself."""
+        """The results of a model or an evaluation."""
         return dict(read_json(self.folder / "results.json"))
 
     @cached_property
     def run(self) -> dict[str, Any]:
-        """Seconds, memory and machine, which the build keeps beside the folder."""
+        """Seconds, memory and machine of its run, from the file beside the folder."""
         path = self.folder.with_suffix(".run.json")
         return dict(read_json(path)) if path.is_file() else {}
 
     @property
     def sources(self) -> list[dict[str, Any]]:
-        """What it was made of; a model does not say it."""
+        """The sources of its documents; empty for a model, whose manifest does not name them."""
         return list(self.manifest.get("sources", ()))
 
     @property
     def upstream(self) -> dict[str, str]:
-        """The stages that its output was made of, each with its hash."""
+        """The titles of the stages that its output was made from, each with its hash."""
         return dict(self.manifest.get("stage", self.manifest).get("upstream", {}))
 
     @classmethod
     def at(cls, folder: Path) -> Made | None:
-        """The stage whose output is in `folder`, `stages/STAGE[/KEY]/HASH`; None for another."""
+        """Return the stage of a finished folder `stages/STAGE[/KEY]/HASH`; None for another."""
         parts = folder.parts
         if "stages" not in parts or not is_complete(folder):
             return None
-        between = parts[len(parts) - parts[::-1].index("stages") : -1]
-        return cls(between[0], "/".join(between[1:]), folder) if between else None
+        names = parts[len(parts) - parts[::-1].index("stages") : -1]
+        return cls(names[0], "/".join(names[1:]), folder) if names else None
 
 
 def made_in(folder: Path) -> list[Made]:
-    """The stages of the results below `folder`, and all upstream of them, upstream first.
+    """Return the stages of the results below `folder`, and all stages upstream of them, in order.
 
-    `folder` is `OUTPUT/NAME` of a build, or that of a result or stage. Nothing for any other.
+    `folder` is `OUTPUT/NAME` of a build, or that of a result or stage; there are none for another.
     """
-    found: dict[Path, Made] = {}
+    stages: dict[Path, Made] = {}
 
     def add(place: Path) -> None:
-        made = Made.at(place)
-        if made is None or place in found:
+        stage = Made.at(place)
+        if stage is None or place in stages:
             return
-        stages = place.parents[len(Path(made.key).parts) + 1]
-        for title, name in made.upstream.items():
-            add(stages.joinpath(*title.split(" ", 1), name))
-        found[place] = made
+        root = place.parents[len(Path(stage.key).parts) + 1]
+        for title, name in stage.upstream.items():
+            add(root.joinpath(*title.split(" ", 1), name))
+        stages[place] = stage
 
     for _, place in sorted(results_at(folder.resolve()).items()):
         add(place)
     add(stage_folder(folder))
-    return list(found.values())
+    return list(stages.values())
 
 
 def ordered(stages: Iterable[Made]) -> list[Made]:
-    """The built stages except the report, in the order of the data."""
-    kept = [m for m in stages if m.stage not in ("report", "all") and is_complete(m.folder)]
+    """Return the finished stages except the report, in the order of the data."""
+    kept = [s for s in stages if s.stage not in ("report", "all") and is_complete(s.folder)]
     places = {stage: place for place, stage in enumerate(ORDER)}
-    return sorted(kept, key=lambda made: (places.get(made.stage, len(ORDER)), made.key))
+    return sorted(kept, key=lambda stage: (places.get(stage.stage, len(ORDER)), stage.key))
 
 
-def table(stages: Iterable[Made]) -> list[Row]:
-    """The rows of all stages except the report."""
+def table(stages: Iterable[Made]) -> list[StageRow]:
+    """Return a row for each stage except the report."""
     rows = []
-    for made in stages:
-        if made.stage in ("report", "all"):
+    for stage in stages:
+        if stage.stage in ("report", "all"):
             continue
-        if not is_complete(made.folder):
-            rows.append(Row(made.stage, made.key, False))
+        if not is_complete(stage.folder):
+            rows.append(StageRow(stage.stage, stage.key, False))
             continue
-        about = made.results if made.stage == "model" else made.manifest
-        cost = made.run.get("seconds"), made.run.get("peak_memory_mib")
-        rows.append(Row(made.stage, made.key, True, *amounts(made.stage, about), *cost))
+        manifest = stage.results if stage.stage == "model" else stage.manifest
+        cost = stage.run.get("seconds"), stage.run.get("peak_memory_mib")
+        numbers = amounts(stage.stage, manifest)
+        rows.append(StageRow(stage.stage, stage.key, True, *numbers, *cost))
     return rows
 
 
-def collapsed(rows: list[Row], most: int = 5) -> list[Row]:
-    """The rows of a stage that runs over more than `most` sources, added up to one."""
-    groups: dict[tuple[str, str], list[Row]] = {}
+def collapsed(rows: list[StageRow], most: int = 5) -> list[StageRow]:
+    """Return the rows, with one row of sums for a stage that runs over more than `most` sources."""
+    groups: dict[tuple[str, str], list[StageRow]] = {}
     for row in rows:
         groups.setdefault((row.stage, row.key.partition("/")[2]), []).append(row)
-    shown: list[Row] = []
+    shown: list[StageRow] = []
     for (stage, variant), group in groups.items():
         if len(group) <= most or stage not in PER_SOURCE:
             shown += group
@@ -146,14 +148,14 @@ def collapsed(rows: list[Row], most: int = 5) -> list[Row]:
             values = [v for row in group if (v := getattr(row, name)) is not None]
             sums[name] = (max if name == "memory" else sum)(values) if values else None
         key = f"{len(group)} sources {variant}".strip()
-        lacking = [row for row in group if not row.done]
-        needed = not lacking or any(row.needed for row in lacking)
-        shown.append(Row(stage, key, not lacking, unit=group[0].unit, needed=needed, **sums))
+        not_done = [row for row in group if not row.done]
+        needed = not not_done or any(row.needed for row in not_done)
+        shown.append(StageRow(stage, key, not not_done, unit=group[0].unit, needed=needed, **sums))
     return shown
 
 
 def amounts(stage: str, manifest: dict[str, Any]) -> tuple[int | None, str, int | None]:
-    """How many of what a manifest counts, and how many were rejected."""
+    """Return a stage's number of rows, their unit, and its rejects, by its manifest or results."""
     counts, unit, rejects = manifest.get("counts", {}), UNITS.get(stage, "examples"), None
     rows = counts.get("gold" if stage == "validation" else unit)
     if stage == "documents":
@@ -167,9 +169,9 @@ def amounts(stage: str, manifest: dict[str, Any]) -> tuple[int | None, str, int 
     elif stage == "dataset":
         configs = manifest["configs"].values()
         # Most other configurations are parts of the default one, or made from it.
-        whole = [entry for entry in configs if entry.get("default")] or configs
-        rows = sum(s["rows"] for entry in whole for s in entry["splits"].values())
+        counted = [entry for entry in configs if entry.get("default")] or configs
+        rows = sum(split["rows"] for entry in counted for split in entry["splits"].values())
         rejects = sum(manifest.get("rejects", {}).values())
-    elif stage == "model":  # the data's rows in results that do not count their examples
+    elif stage == "model":  # results without `trained_on` have the rows of the dataset only
         rows = manifest.get("trained_on", manifest["dataset"]["rows"].get("train"))
     return rows, unit, rejects

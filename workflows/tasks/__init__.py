@@ -1,8 +1,8 @@
 """The stages of a build as Luigi tasks: parameters, requires, output, one call into a room.
 
-Read them in the order of the data: `sources` (documents, sentences, parses, pairs: one task a
-source), `datasets` (and validation), `models` (and evaluations), `build` (report, the whole build,
-its publication).
+In the order of the data: `sources` (documents, sentences, parses and pairs: one task for each
+source), `datasets` (and validation), `models` (and evaluations), `build` (the report, the whole
+build, its publication).
 """
 
 from workflows.settings import set_defaults

@@ -1,4 +1,4 @@
-"""The whole build: the checks before it runs, its report, `BuildAll`, `PublishAll`."""
+"""The whole build: checks before it runs, its report, `BuildAll`, `PublishAll`."""
 
 from __future__ import annotations
 
@@ -46,10 +46,11 @@ SHELVES = {
     "evaluation": "evaluations",
     "validation": "validation",
 }
-"""The folders below `OUTPUT/NAME/` where the results of these stages have short names."""
+"""By stage, the folder below `OUTPUT/NAME/` where its results have short names."""
 HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
+"""The id of a model on the Hub, such as `google/bert_uncased_L-2_H-128_A-2`."""
 ALONE = ("report", "division")
-"""A build has one of each of these; the results have the stages' names."""
+"""Stages that a build has once; their results have the stages' names."""
 
 
 class Report(StageTask):
@@ -86,18 +87,18 @@ class Report(StageTask):
     def settings(self) -> dict[str, Any]:
         return {"name": self.build.name, "skipped": self.build.skipped}
 
-    def said(self) -> dict[str, Any]:
+    def card_facts(self) -> dict[str, Any]:
         return {"assets": assets_hash()}
 
     def work(self, folder: Path) -> dict[str, Any]:
-        return dict(write_report(self.key, self.made(), self.build.skipped, folder))
+        return dict(write_report(self.key, self.stages(), self.build.skipped, folder))
 
 
 class BuildAll(StageTask):
     """Run every stage of a build file, then put the results under `OUTPUT/NAME/`.
 
-    It is complete when every result exists and stands there as its stage made it. So a removed
-    result is made again, and a build with earlier settings puts its results there again.
+    It is complete when every result exists, and the folders there are those that the stages made.
+    So a removed result is made again, and a build with earlier settings puts back its results.
     """
 
     stage = "all"
@@ -106,34 +107,34 @@ class BuildAll(StageTask):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Check the inputs; set aside stages with lost files or other sizes, and of what a missing
-        stage will read those with other bytes.
+        """Check the inputs, and set damaged stages aside.
+
+        Sizes are checked in all stages, checksums in those that a missing stage will read.
         """
         self.again: list[StageTask] = []
-        """The stages that were damaged: they are made again, also if no result is missing."""
+        """The damaged stages: they are made again, also if no result is missing."""
         if kwargs.get("rehash"):
             luigi.configuration.get_config().set("discorpora", "rehash", "true")
         super().__init__(*args, **kwargs)
         if not discorpora().looking:
             check_inputs(self)
             begin_checks()
-            there = [task.folder for task in self.lineage if task.folder.is_dir()]
-            damaged = any(True for folder in there for _ in damages(folder, sums=False))
-            if damaged or not self.complete():
+            folders = [task.folder for task in self.lineage if task.folder.is_dir()]
+            is_damaged = any(True for folder in folders for _ in damages(folder, sums=False))
+            if is_damaged or not self.complete():
                 hold(self.root)
-                found = []
-                for task in reversed(self.lineage):  # each makes others upstream missing
-                    found += [task] if damage_of(task, sums=False) else []
-                    read = () if task.complete() else task.reads
-                    found += [each for each in read if damage_of(each)]
-                self.again = found
+                # Downstream first: a damaged stage is set aside, and then reads others upstream.
+                for task in reversed(self.lineage):
+                    self.again += [task] if damage_of(task, sums=False) else []
+                    reads = () if task.complete() else task.reads
+                    self.again += [stage for stage in reads if damage_of(stage)]
 
     @property
     def key(self) -> str:
         return self.build.name
 
     def requires(self) -> list[StageTask]:
-        """The report, and each result: Luigi does not check what a complete task requires."""
+        """The report and every result, since Luigi does not look upstream of a complete task."""
         report = Report(config=self.config)
         results = [task for task in report.lineage if {task.stage} & {*SHELVES, *ALONE}]
         return list(dict.fromkeys([report, *results, *self.again]))
@@ -144,7 +145,7 @@ class BuildAll(StageTask):
         return self.root / self.build.name
 
     def results(self) -> dict[Path, Path]:
-        """The folders that `place` should have, each with that of its stage."""
+        """Return the folders that `place` should have, each with the folder of its stage."""
         results = {}
         for task in self.lineage:
             if task.stage in ALONE or task.stage in SHELVES:
@@ -154,25 +155,26 @@ class BuildAll(StageTask):
         return results
 
     def complete(self) -> bool:
-        there = all(is_complete(task.folder) for task in (self, *self.upstream, *self.again))
+        """Tell whether all stages are complete, and all results are in their places."""
+        stages = (self, *self.upstream, *self.again)
         results = self.results()
         return (
-            there
+            all(is_complete(task.folder) for task in stages)
             and results_at(self.place).keys() == results.keys()
             and all(is_linked(stage, folder) for folder, stage in results.items())
         )
 
     def to_do(self) -> list[StageTask]:
-        """The stages that a build would run: of the missing ones those that a missing result needs.
+        """Return the stages that a build would run: missing ones that a missing result needs.
 
-        So Luigi does: it looks no further upstream than what is complete.
+        As in Luigi, stages upstream of a complete stage are not looked at.
         """
-        missing, ahead = set[StageTask](), [self, *self.again]
-        while ahead:
-            task = ahead.pop()
+        missing, waiting = set[StageTask](), [self, *self.again]
+        while waiting:
+            task = waiting.pop()
             if task not in missing and not task.complete():
                 missing.add(task)
-                ahead += task.upstream
+                waiting += task.upstream
         return [task for task in self.lineage if task in missing]
 
     def run(self) -> None:
@@ -186,16 +188,16 @@ class BuildAll(StageTask):
 
 
 @BuildAll.event_handler(luigi.Event.DEPENDENCY_PRESENT)
-def _say_that_it_is_there(task: BuildAll) -> None:
-    """Say where the results are when there is nothing to do: Luigi prints nothing."""
+def _log_complete(task: BuildAll) -> None:
+    """Log where the results are if there is nothing to do, since Luigi prints nothing then."""
     log.info("%s: built before, see %s", task.key, task.place / "report" / "index.html")
 
 
 def hold(root: Path) -> None:
-    """Keep other builds out of the output folder until `release`, or the end of the process.
+    """Lock an output folder against other builds until `release`, or the end of the process.
 
-    Workers of a central scheduler share an output: the scheduler keeps them apart. Raises `Busy`,
-    which names the process that builds there.
+    Also removes what interrupted builds left. With a central scheduler there is no lock: it keeps
+    its workers apart. Raises `Busy`, which names the process that builds there.
     """
     if root not in _held and core().local_scheduler:
         stack = ExitStack()
@@ -210,14 +212,13 @@ def hold(root: Path) -> None:
 
 
 def release(root: Path) -> None:
-    """Let other builds into the output folder again."""
+    """Unlock an output folder that `hold` has locked."""
     if stack := _held.pop(root, None):
         stack.close()
 
 
 class Missing(NamedTuple):
-    """An input of a stage that is not on this machine: what it is, why it is missing, where the
-    build file names it, how to get it."""
+    """An input that is not on this machine, its place in the build file, and how to get it."""
 
     name: str
     problem: str
@@ -226,7 +227,7 @@ class Missing(NamedTuple):
 
     @property
     def stops(self) -> bool:
-        """Whether a build cannot bring it itself."""
+        """Whether a build fails without it; what comes from the network, the build downloads."""
         return not self.problem.endswith(FROM_NETWORK)
 
     def __str__(self) -> str:
@@ -242,21 +243,21 @@ def check_inputs(task: BuildAll) -> None:
     missing = dict.fromkeys(m for stage in task.to_do() for m in missing_inputs(stage) if m.stops)
     if missing:
         lines = (f"{m.name}: {m}" for m in missing)
-        ways = dict.fromkeys(m.get for m in missing if m.get)
+        steps = dict.fromkeys(m.get for m in missing if m.get)
         raise InputError(
             f"{len(missing)} of the inputs are not here:\n  " + "\n  ".join(lines),
             where=task.build.path,
-            hint="\n  ".join(["set DISCORPORA_DATA, correct the build file, or get them:", *ways]),
+            hint="\n  ".join(["set DISCORPORA_DATA, correct the build file, or get them:", *steps]),
         )
 
 
 def missing_inputs(stage: StageTask) -> list[Missing]:
-    """The inputs of a stage that are not on this machine, sources, parsers and models."""
+    """Return the sources, parsers, packages and models of a stage that are not on this machine."""
     build, missing = stage.build, []
     for source in stage.own_sources:
         if source.problem:
-            named = source.name in build.by_name
-            where = build.where(*build.source(source.name).loc, "spec") if named else build.path
+            in_file = source.name in build.by_name
+            where = build.where(*build.source(source.name).loc, "spec") if in_file else build.path
             problem = f"{source.spec}: {source.problem}"
             missing.append(Missing(source.name, problem, where, source.get))
     if isinstance(stage, Parse):
@@ -282,19 +283,19 @@ def missing_inputs(stage: StageTask) -> list[Missing]:
 
 
 def remove_outdated(task: StageTask) -> None:
-    """Remove the models whose code or data have changed, and all that was made from them.
+    """Remove the models whose code or data have changed, and all stages made from them.
 
-    The last stages go first: what a broken-off removal leaves, the next one still finds.
+    Stages downstream are removed first, so that a run after an interrupted removal finds the rest.
     """
-    gone: list[StageTask] = []
+    outdated: list[StageTask] = []
     for stage in task.lineage:
-        outdated = isinstance(stage, Train) and bool(stage.other_code())
-        if outdated:
+        has_changed = isinstance(stage, Train) and bool(stage.other_code())
+        if has_changed:
             log.info("%s: its code or data have changed, it is trained again", stage.title)
-        if outdated or not set(gone).isdisjoint(stage.upstream):
-            gone.append(stage)
-    for stage in reversed(gone):
-        shutil.rmtree(partial_path(stage.folder), ignore_errors=True)  # it starts from the old one
+        if has_changed or not set(outdated).isdisjoint(stage.upstream):
+            outdated.append(stage)
+    for stage in reversed(outdated):
+        shutil.rmtree(partial_path(stage.folder), ignore_errors=True)  # made from the old model
         if stage.folder.is_dir():
             shutil.rmtree(set_aside(stage.folder))
 
@@ -318,7 +319,7 @@ class PublishAll(luigi.Task):
         return BuildAll(config=self.config)
 
     def complete(self) -> bool:
-        """Whether this run has published; what is up to date on the Hub is not pushed again."""
+        """Tell whether this run has published; what is up to date on the Hub is not pushed."""
         return self.done
 
     def run(self) -> None:
@@ -338,10 +339,10 @@ class PublishAll(luigi.Task):
                     plan_publication(folder, repo, kind=kind, private=private).require_licence()
                 hub = Hub()
             for folder, repo, kind in folders:
-                done = publish(
+                publication = publish(
                     folder, repo, kind=kind, private=private, dry_run=self.dry_run, hub=hub
                 )
-                sys.stdout.write("\n".join(done.lines()) + "\n")
+                sys.stdout.write("\n".join(publication.lines()) + "\n")
         self.done = True
 
 
@@ -351,15 +352,14 @@ def run_build(
     """Build everything that `config` names; returns 0 if all results exist at the end.
 
     `retrain` first removes the models whose code or data have changed since their training, and
-    all that was made from them.
-    `rehash` reads every source, also if its times say that it has not changed.
+    all stages made from them. `rehash` reads every source, also if its files seem unchanged.
     """
     with options(config, output, workers, rehash=rehash, retrain=retrain):
         task = BuildAll(config=config)
         if retrain:
             hold(task.root)
             remove_outdated(task)
-        workers = max(workers, len(devices.there()))  # a training on each
+        workers = max(workers, len(devices.available_gpus()))  # a training on each
         try:
             done = task.complete() or luigi.build([task], local_scheduler=True, workers=workers)
         finally:

@@ -79,7 +79,7 @@ class Divide(StageTask):
     stage = "division"
     hands_on = False
     priority = 1
-    """Above that of parses: it finds ids that two sources share before the parses take hours."""
+    """Higher than that of parses: ids that two sources share are an error that comes early so."""
 
     @cached_property
     def served(self) -> dict[str, list[str]]:
@@ -95,8 +95,8 @@ class Divide(StageTask):
     @property
     def prescribed(self) -> dict[str, str]:
         """The sources with prescribed splits, each with the name of the scheme."""
-        named = {name: self.build.source(name).splits for name in self.served}
-        return {name: how for name, how in named.items() if how}
+        schemes = {name: self.build.source(name).splits for name in self.served}
+        return {name: scheme for name, scheme in schemes.items() if scheme}
 
     @property
     def table(self) -> str:
@@ -126,49 +126,49 @@ class Divide(StageTask):
         }
 
     def work(self, folder: Path) -> dict[str, Any]:
-        read = [DocumentSizes(task.folder) for task in self.upstream]
-        splits: dict[str, str] = {}
-        said = []
+        sizes_of_sources = [DocumentSizes(task.folder) for task in self.upstream]
+        prescribed: dict[str, str] = {}
+        notes = []
         for task, name in zip(self.upstream, self.served, strict=True):
-            if how := self.prescribed.get(name):
+            if scheme := self.prescribed.get(name):
                 with self.build.at(*self.build.source(name).loc, "splits"):
-                    found = prescribed_splits(settled_splits(task.folder), how)
-                parts = ", ".join(split for split in SPLITS if split in found.values())
-                said.append(f"those of {name} are prescribed (`{how}`: {parts})")
-                splits |= found
+                    split_of = prescribed_splits(settled_splits(task.folder), scheme)
+                splits = ", ".join(split for split in SPLITS if split in split_of.values())
+                notes.append(f"those of {name} are prescribed (`{scheme}`: {splits})")
+                prescribed |= split_of
         listed = read_table(Path(self.table)) if self.table else {}
         divided = divide(
-            list(zip(self.served.values(), read, strict=True)),
+            list(zip(self.served.values(), sizes_of_sources, strict=True)),
             self.build.splits.shares,
             folder,
             seed=self.build.seed,
             names=list(self.served),
             kept=Division.of(listed) if self.table else None,
-            prescribed=splits,
-            prescribed_words="; ".join(said),
+            prescribed=prescribed,
+            prescribed_words="; ".join(notes),
         )
         if divided.kept == 0:
-            example = next((name for sizes in read for name, *_ in sizes), "")
+            example = next((name for sizes in sizes_of_sources for name, *_ in sizes), "")
             raise InputError(
                 "names no document of this build",
                 where=self.table,
                 hint=f"documents are named by their ids, such as {example!r}",
             )
-        if unknown := listed.keys() - {name for sizes in read for name, *_ in sizes}:
+        if unknown := listed.keys() - {name for sizes in sizes_of_sources for name, *_ in sizes}:
             log.warning(
                 "%s: documents that are not in this build: %s, such as %r",
                 *(self.table, f"{len(unknown):,}", min(unknown)),
             )
         shares = zip(SPLITS, self.build.splits.shares.parts, strict=True)
-        asked = {split: divided.documents[split] for split, share in shares if share}
-        for split in (split for split, number in asked.items() if divided.kept and not number):
+        counts = {split: divided.documents[split] for split, share in shares if share}
+        for split in (split for split, number in counts.items() if divided.kept and not number):
             raise InputError(
                 f"leaves the split {split!r} without documents",
                 where=self.table,
                 hint=f"give it some there, or set {split} = 0 in [splits]",
             )
-        few = [f"{number} in {split}" for split, number in asked.items() if number < MIN_GROUPS]
-        if few and not splits and not self.table:
+        few = [f"{number} in {split}" for split, number in counts.items() if number < MIN_GROUPS]
+        if few and not prescribed and not self.table:
             log.warning(
                 "few documents to divide: %s. Cut books into chapters (option `chapters` of "
                 "text:, or a file for each): the splits then have their shares",
@@ -197,7 +197,7 @@ class Dataset(StageTask):
 
     @cached_property
     def builder(self) -> Builder:
-        """The builder of the dataset's name, or the one that its table names."""
+        """The builder that its table names, or the one of the dataset's name."""
         return self.build.builder(self.name)
 
     @property
@@ -206,7 +206,7 @@ class Dataset(StageTask):
 
     @cached_property
     def entries(self) -> list[Source]:
-        """The sources that feed it."""
+        """The sources of the build file that name it among their datasets."""
         return [source for source in self.build.sources if self.name in source.datasets]
 
     @property
@@ -223,8 +223,8 @@ class Dataset(StageTask):
         if self.builder.reads == "documents":
             return [Sentences(config=self.config, source=name) for name in names] + stages
         parser, mode = self.build.parse.parser, self.build.extract.mode
-        made = [Pairs(config=self.config, source=n, parser=parser, mode=mode) for n in names]
-        return [*made, *stages]
+        pairs = [Pairs(config=self.config, source=n, parser=parser, mode=mode) for n in names]
+        return [*pairs, *stages]
 
     @property
     def code(self) -> Sequence[str]:
@@ -232,10 +232,10 @@ class Dataset(StageTask):
 
     def settings(self) -> dict[str, Any]:
         build, builder = self.build, self.builder
-        own = {"builder": builder.name, **builder.identity(), "seed": build.seed}
+        settings = {"builder": builder.name, **builder.identity(), "seed": build.seed}
         if not self.direct:
-            own["largest_group"] = build.splits.largest_group
-        labels = own.get("markers", ())
+            settings["largest_group"] = build.splits.largest_group
+        labels = settings.get("markers", ())
         if builder.reads == "pairs" and labels and self.entries:
             # Without a common marker the dataset would be empty, after hours of parsing.
             extracted = {m for task in self.upstream[:-1] for m in task.chosen_settings["markers"]}
@@ -247,24 +247,24 @@ class Dataset(StageTask):
                     hint=f"[extract] markers gives {', '.join(sorted(extracted))}",
                 )
         if not self.direct:
-            return own
-        given = [source.options for source in self.sources()]
-        return {**own, "given": given, "max_bad_share": build.max_bad_share}
+            return settings
+        options = [source.options for source in self.sources()]
+        return {**settings, "given": options, "max_bad_share": build.max_bad_share}
 
     def sources(self) -> list[SourceRecord]:
         return [SourceRecord.of(source) for source in self.entries] if self.direct else []
 
-    def said(self) -> dict[str, Any]:
-        said = {source.name: source.about for source in self.all_sources if source.about}
-        own = self.builder.model_dump(include={*Builder.model_fields}, exclude_defaults=True)
-        own |= self.build.publisher.model_dump(exclude_defaults=True)
-        return {**said, "": own} if own else said
+    def card_facts(self) -> dict[str, Any]:
+        facts = {source.name: source.about for source in self.all_sources if source.about}
+        dataset = self.builder.model_dump(include={*Builder.model_fields}, exclude_defaults=True)
+        dataset |= self.build.publisher.model_dump(exclude_defaults=True)
+        return {**facts, "": dataset} if dataset else facts
 
     def record(self) -> Stage:
-        """The record with a build file that makes this dataset alone, with the same splits."""
-        made, builder = super().record(), self.builder
+        """Return the record, with a build file that makes this dataset alone with equal splits."""
+        record, builder = super().record(), self.builder
         return replace(
-            made,
+            record,
             build=self.build_file(),
             title=builder.title,
             description=builder.description,
@@ -272,12 +272,12 @@ class Dataset(StageTask):
         )
 
     def build_file(self) -> str:
-        """The tables that determine the dataset, as TOML, without paths of this machine."""
+        """Write the tables that determine the dataset as TOML, without paths of this machine."""
         build = self.build
         served = {s.name: [self.name] for s in self.entries}
         tables: dict[str, Any] = {}
-        if said := build.publisher.model_dump(exclude_defaults=True):
-            tables["publisher"] = said
+        if publisher := build.publisher.model_dump(exclude_defaults=True):
+            tables["publisher"] = publisher
         if not self.direct:
             divide = self.upstream[-1]
             assert isinstance(divide, Divide)
@@ -290,33 +290,34 @@ class Dataset(StageTask):
             patterns = [Path(file).name for file in build.extract.patterns]
             tables["parse"] = build.parse.model_dump()
             tables["extract"] = {**build.extract.model_dump(), "patterns": patterns}
-        about = {"title", "url", "authors", "description", "get"}
-        keys = {"licence", "language", "options", "splitter", "splits"} | about
+        keys = {"licence", "language", "options", "splitter", "splits"}
+        keys |= {"title", "url", "authors", "description", "get"}
         lines = toml_lines(build.model_dump(include={"name", "seed", "max_bad_share"}))
         for source in (build.source(name) for name in served):
-            own = {key: value for key, value in source.model_dump(include=keys).items() if value}
+            facts = {key: value for key, value in source.model_dump(include=keys).items() if value}
             spec = SourceRecord.of(source).portable_spec()
-            table = {"name": source.name, "spec": spec, **own, "datasets": served[source.name]}
+            table = {"name": source.name, "spec": spec, **facts, "datasets": served[source.name]}
             lines += ["[[sources]]", *toml_lines(table)]
         for name in sorted({name for names in served.values() for name in names} | {self.name}):
-            own = build.dataset(name)
-            if "builder" in own:
-                own = {**own, "builder": portable(own["builder"])}
-            kept = own if name == self.name else {k: v for k, v in own.items() if k == "builder"}
-            tables[f"datasets.{toml_value(name)}"] = kept
+            table = build.dataset(name)
+            if "builder" in table:
+                table = {**table, "builder": portable(table["builder"])}
+            if name != self.name:
+                table = {key: value for key, value in table.items() if key == "builder"}
+            tables[f"datasets.{toml_value(name)}"] = table
         for name, table in tables.items():
             lines += [f"[{name}]", *toml_lines(table)]
         return "\n".join(lines).strip()
 
     def inputs(self) -> list[Any]:
-        """The shards of documents or pairs, or the sources with their options."""
+        """The inputs of the builder: shards of documents or pairs, or sources with options."""
         if self.direct:
             return [(source.spec, source.options) for source in self.own_sources]
         stem = "pairs" if self.builder.reads == "pairs" else "documents"
         return shards_of([task.folder for task in self.upstream[:-1]], stem)
 
     def target(self, folder: Path) -> Target:
-        """What the builder needs beside its inputs; of pairs the stages' rejects, for the card."""
+        """What the builder needs beside its inputs; for pairs with their rejects, for the card."""
         rejects: Counter[str] = Counter()
         for task in self.upstream:
             if task.stage == "pairs":
@@ -338,7 +339,7 @@ class Dataset(StageTask):
         )
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
-        """Make the candidates of every `of`-th shard; a builder that reads sources has no parts."""
+        """Collect candidate rows from every `of`-th shard; for a builder of sources do nothing."""
         if not self.direct:
             self.builder.collect_part(self.inputs(), self.target(folder), rank, of)
         return {}

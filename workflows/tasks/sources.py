@@ -29,11 +29,11 @@ from workflows.stage import StageTask
 from workflows.tables import Source
 
 TREEBANKS = ("conllu",)
-"""Kinds of sources that come with gold trees."""
+"""Kinds of sources that have gold trees."""
 
 
 def models(parser: str) -> list[Path]:
-    """The files and folders of a parser's model on this machine; none for gold trees."""
+    """Return the files and folders of a parser's model on this machine; none for gold trees."""
     kind, _, name = parser.partition(":")
     if kind == "embedded":
         return [embedded.PATH]
@@ -41,21 +41,21 @@ def models(parser: str) -> list[Path]:
         places = stanza_models() / "resources.json", stanza_models() / name
         return [path for path in places if path.exists()]
     if kind == "spacy":  # a package, which is not imported, or a folder
-        found = find_spec(name) if name.isidentifier() else None
-        place = Path(found.origin).parent if found and found.origin else Path(name)
-        return [place] if place.exists() else []
+        package = find_spec(name) if name.isidentifier() else None
+        folder = Path(package.origin).parent if package and package.origin else Path(name)
+        return [folder] if folder.exists() else []
     return []
 
 
 def stanza_models() -> Path:
-    """The folder of stanza's models."""
+    """Return the folder of stanza's models."""
     return Path(os.environ.get("STANZA_RESOURCES_DIR", Path.home() / "stanza_resources"))
 
 
 def lacking(parser: str) -> tuple[str, str]:
-    """What `parser` lacks on this machine, and how to get it; two empty texts if nothing.
+    """Return what `parser` lacks on this machine and how to get it; two empty texts if nothing.
 
-    No parser is loaded, so the version is not checked.
+    No parser is loaded, so versions are not checked.
     """
     kind, _, name = parser.partition(":")
     if kind == "spacy" and not models(parser):
@@ -66,8 +66,8 @@ def lacking(parser: str) -> tuple[str, str]:
     if find_spec("stanza") is None:
         install = "pip install 'discorpora[stanza]'"
         return "the package stanza is not installed", f"{install}; {download}"
-    place = stanza_models() / name
-    return ("", "") if place.is_dir() else (f"no models in {place}", download)
+    folder = stanza_models() / name
+    return ("", "") if folder.is_dir() else (f"no models in {folder}", download)
 
 
 class SourceStage(StageTask):
@@ -80,9 +80,9 @@ class SourceStage(StageTask):
         return self.build.source(self.source)
 
     def documents(self) -> Iterator[Document]:
-        """The source's documents, with sentences if a stage upstream has split them."""
-        made = [task for task in self.lineage if task.stage in ("documents", "sentences")]
-        return iter_documents(made[-1].folder)
+        """Read the source's documents, with sentences if a stage upstream has split them."""
+        stages = [task for task in self.lineage if task.stage in ("documents", "sentences")]
+        return iter_documents(stages[-1].folder)
 
 
 class Documents(SourceStage):
@@ -127,13 +127,13 @@ class Sentences(SourceStage):
         return {"splitter": self.entry.splitter or self.build.sentences.splitter}
 
     def work(self, folder: Path) -> dict[str, Any]:
-        (read,) = self.upstream
-        sentences = split_documents(read.folder, folder, self.chosen_settings["splitter"])
-        return {"documents": read.manifest()["counts"]["documents"], "sentences": sentences}
+        (documents,) = self.upstream
+        sentences = split_documents(documents.folder, folder, self.chosen_settings["splitter"])
+        return {"documents": documents.manifest()["counts"]["documents"], "sentences": sentences}
 
 
 class Parse(SourceStage):
-    """Parse the sentences that hold a candidate marker."""
+    """Parse the sentences that contain a marker, or all sentences without the prefilter."""
 
     stage = "parse"
     shared = True
@@ -148,9 +148,9 @@ class Parse(SourceStage):
         return f"{self.source}/{self.parser_name.replace(':', '-').replace('/', '-')}"
 
     def requires(self) -> StageTask:
-        """Gold trees come with gold sentences; other parsers read the sentences stage."""
-        read = Documents if self.parser_name == "gold" else Sentences
-        return read(config=self.config, source=self.source)
+        """The stage that it reads: gold trees have gold sentences, so they need no `Sentences`."""
+        stage = Documents if self.parser_name == "gold" else Sentences
+        return stage(config=self.config, source=self.source)
 
     def settings(self) -> dict[str, Any]:
         chosen = self.chosen
@@ -159,7 +159,7 @@ class Parse(SourceStage):
             "markers": list(chosen.markers),
             "patterns": patterns_hash(chosen.language, chosen.patterns) if chosen.prefilter else "",
             "code": stages.PARSE_VERSION,
-            "pipeline": "\n".join(files_hash(each, self.root) for each in models(self.parser_name)),
+            "pipeline": "\n".join(files_hash(path, self.root) for path in models(self.parser_name)),
         }
 
     @property
@@ -173,9 +173,9 @@ class Parse(SourceStage):
 
     @cached_property
     def chosen(self) -> ParseSettings:
-        """The settings of `extract.stages.parse`; without prefilter they name no markers.
+        """The settings of `extract.stages.parse`; without the prefilter they name no markers.
 
-        Raises `ConfigError` for a parser that is not there, or cannot read this source.
+        Raises `ConfigError` for a parser that does not exist, or cannot read this source.
         """
         options, name, language = self.build.parse, self.parser_name, self.entry.language or "en"
         with self.build.at(*self.build.parser_keys(self.source, name)):
@@ -220,18 +220,18 @@ class Pairs(SourceStage):
 
     @cached_property
     def chosen(self) -> PairSettings:
-        """The settings of extraction; `min_confidence` holds for the build file's own mode only."""
-        own, language = self.build.extract, self.entry.language or "en"
-        asked = own.min_confidence if self.mode_name == own.mode else None
+        """The settings of extraction; another mode than the build file's has its own minimum."""
+        settings, language = self.build.extract, self.entry.language or "en"
+        minimum = settings.min_confidence if self.mode_name == settings.mode else None
         with self.build.at("extract", "min_confidence"):
-            least = threshold(language, self.mode_name, asked)
-        changed = {
+            minimum = threshold(language, self.mode_name, minimum)
+        changes = {
             "language": language,
             "mode": self.mode_name,
-            "min_confidence": least,
+            "min_confidence": minimum,
             "patterns": self.build.patterns,
         }
-        return PairSettings(**{**own.model_dump(), **changed})
+        return PairSettings(**{**settings.model_dump(), **changes})
 
     @property
     def key(self) -> str:

@@ -1,6 +1,6 @@
 """Recipe: the scorer by pairwise or contrastive ranking (Jwalapuram et al. 2022, 3.2 and 3.3).
 
-The full model shares the data and the model (`prepare`), and the end (`leave`).
+The full model shares the data and the model (`prepare`), and the end (`evaluate_and_save`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerBase
 
 from corpora.store.atomic import write_json
 from zoo.backbones import backbone_of, set_attention, tokenizer_for, training_attention
-from zoo.coherence.data import Documents, instances, intrusion_tables, mapped_documents, usable
+from zoo.coherence.data import Documents, instances, intrusion_tables, mapped_documents, usable_rows
 from zoo.coherence.modeling import CoherenceScorer, score_orders
 from zoo.coherence.objectives import ranking_accuracy
 from zoo.coherence.scoring import REFERENCE, Reference
@@ -35,30 +35,30 @@ if TYPE_CHECKING:
 
 @dataclass
 class Prepared:
-    """A scorer to train and its texts: the documents of each split as token ids, and the rows."""
+    """A scorer to train, its documents (by split, as token ids), and the rows that name them."""
 
     tokenizer: PreTrainedTokenizerBase
     model: CoherenceScorer
     dataset: Dataset
     documents: dict[str, Documents]
     rows: dict[str, pa.Table]
-    """The rows to train on, and those that choose the best weights."""
+    """By split: "train" has the rows to train on, "validation" those that choose the weights."""
     pairs: dict[str, pa.Table]
-    """Each document against one permutation: the test of every recipe."""
+    """By split: rows of one document and one permutation, with which every recipe is tested."""
     batch_tokens: int
-    """The tokens of `eval_batch_size` texts of maximum length."""
+    """The number of tokens in `eval_batch_size` texts of maximum length."""
     dropped: dict[str, int] = field(default_factory=dict)
-    """By split the rows whose negatives the cut made equal to the document."""
+    """By split: the number of rows whose negatives became equal to the document by the cut."""
 
     @property
     def cut(self) -> dict[str, int]:
-        """By split the documents that were longer than the maximum."""
-        return {split: part.encoder.cut for split, part in self.documents.items()}
+        """For each split the number of documents that were cut at the maximum length."""
+        return {split: documents.encoder.cut for split, documents in self.documents.items()}
 
     def ranking(self, split: str, scorer: Any = None) -> Ranking:
-        """The scores of a split's `pairs`, by the model or by what scores as it does."""
-        read = self.documents[split], self.pairs[split], self.batch_tokens
-        return score_orders(scorer or self.model, *read)
+        """Score the `pairs` of a split with the model, or with a `scorer` that has `score_ids`."""
+        documents, pairs = self.documents[split], self.pairs[split]
+        return score_orders(scorer or self.model, documents, pairs, self.batch_tokens)
 
 
 def train(recipe: Contrastive, job: Job) -> None:
@@ -71,7 +71,7 @@ def train(recipe: Contrastive, job: Job) -> None:
         for split in ("train", "validation")
     }
     prepared.dropped = {split: part.dropped for split, part in rows.items()}
-    note_lost(job, prepared)
+    note_cuts(job, prepared)
 
     # Objective and Trainer
     objective = loss.module()
@@ -80,7 +80,7 @@ def train(recipe: Contrastive, job: Job) -> None:
         prepared.model,
         rows,
         arguments={**KEEP_BEST, "adam_epsilon": recipe.adam_epsilon},
-        schedule=lambda optimizer, _: annealed(recipe, optimizer),
+        schedule=lambda optimizer, _: annealing_schedule(recipe, optimizer),
         compute_loss_func=lambda outputs, labels, **_: objective(outputs.scores),
         compute_metrics=ranking_accuracy,
     )
@@ -90,14 +90,14 @@ def train(recipe: Contrastive, job: Job) -> None:
         return
 
     # Evaluation and card
-    leave(job, prepared, history(state))
+    evaluate_and_save(job, prepared, history(state))
 
 
 def prepare(recipe: ScorerRecipe) -> Prepared:
-    """Read the documents and the orders; make the tokenizer and the model.
+    """Read the recipe's dataset, and make the tokenizer and the model.
 
-    Permuted documents come with a table of documents; the pairs of the intrusion task contain their
-    texts.
+    A dataset of permuted documents has a table of documents, and rows that refer to it; the rows of
+    the intrusion task contain their texts.
     """
     folder, config = split_spec(recipe.dataset, recipe.dataset_config)
     dataset = open_dataset(folder, config or recipe.configuration())
@@ -115,8 +115,8 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
         documents, orders, pairs = (
             {split: part[split] for split in SPLITS} for part in (texts_of, dataset, pairwise)
         )
-    read = rows_of(documents["train"], ("sentences",))
-    sentences = (text for row in read for text in row["sentences"])
+    training = rows_of(documents["train"], ("sentences",))
+    sentences = (sentence for row in training for sentence in row["sentences"])
     tokenizer = tokenizer_for(recipe, sentences, recipe.max_tokens)
     torch.manual_seed(recipe.seed)
     model = CoherenceScorer.from_backbone(
@@ -127,25 +127,25 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
         quotes=dataset.quotes,
     )
     set_attention(model.backbone, recipe.attention)
-    limit, most = model.config.max_tokens, recipe.max_eval_rows
+    limit, eval_rows = model.config.max_tokens, recipe.max_eval_rows
     tokenizer.model_max_length = limit
     encoded = mapped_documents(recipe, texts_of, documents, tokenizer, limit)
     rows = {
-        split: spread(orders[split], recipe.max_train_rows if split == "train" else most)
+        split: spread(orders[split], recipe.max_train_rows if split == "train" else eval_rows)
         for split in SPLITS[:2]
     }
-    judged = {split: spread(pairs[split], most) for split in ("validation", "test")}
-    for split, table in judged.items():  # said before the training, not after it
-        usable(encoded[split], table, 1, split=split)
-    at_once = recipe.eval_batch_size * limit
-    return Prepared(tokenizer, model, dataset, encoded, rows, judged, at_once)
+    evaluated = {split: spread(pairs[split], eval_rows) for split in ("validation", "test")}
+    for split, table in evaluated.items():  # raises before the training, not after it
+        usable_rows(encoded[split], table, 1, split=split)
+    batch_tokens = recipe.eval_batch_size * limit
+    return Prepared(tokenizer, model, dataset, encoded, rows, evaluated, batch_tokens)
 
 
-def annealed(recipe: ScorerRecipe, optimizer: Optimizer) -> LambdaLR:
-    """From `learning_rate` in equal steps to `final_learning_rate`, then constant.
+def annealing_schedule(recipe: ScorerRecipe, optimizer: Optimizer) -> LambdaLR:
+    """The learning rate falls in equal steps to `final_learning_rate`, and then stays constant.
 
-    As `torch.optim.swa_utils.SWALR` with linear annealing, called once every `anneal_every`
-    instances (table 5; the authors' code).
+    It does what `torch.optim.swa_utils.SWALR` does with linear annealing, if that is called once
+    every `anneal_every` instances (table 5; the authors' code).
     """
     fall = 1 - recipe.final_learning_rate / recipe.learning_rate
 
@@ -156,25 +156,25 @@ def annealed(recipe: ScorerRecipe, optimizer: Optimizer) -> LambdaLR:
     return LambdaLR(optimizer, factor)
 
 
-def note_lost(job: Job, prepared: Prepared) -> None:
-    """Note the effects of the maximum text length."""
+def note_cuts(job: Job, prepared: Prepared) -> None:
+    """Note on the card how many documents were cut, and how many rows were dropped for it."""
     job.note_counts(f"documents cut to {prepared.model.config.max_tokens} tokens", prepared.cut)
-    lost = "rows dropped, whose negatives the cut made equal to the document"
-    job.note_counts(lost, prepared.dropped)
+    reason = "rows dropped, whose negatives the cut made equal to the document"
+    job.note_counts(reason, prepared.dropped)
 
 
-def leave(job: Job, prepared: Prepared, training: Mapping[str, Any]) -> None:
-    """Evaluate the trained model; write it with its card, results.json and its reference."""
+def evaluate_and_save(job: Job, prepared: Prepared, training: Mapping[str, Any]) -> None:
+    """Evaluate the trained model; write it with its card, `training` history and reference."""
     seed = job.recipe.seed
     metrics = {split: prepared.ranking(split).metrics(seed) for split in prepared.pairs}
     # Percentiles are relative to the validation documents in their original order.
     documents = prepared.documents["validation"]
     names = np.array([*documents.numbers], object)
-    some = names[evenly(len(names), job.recipe.max_eval_rows)]
-    texts = [documents.original(name) for name in some]
+    sample = names[evenly(len(names), job.recipe.max_eval_rows)]
+    texts = [documents.original(name) for name in sample]
     scores = prepared.model.score_ids(texts, prepared.batch_tokens)
-    of = f"{prepared.dataset.name}, validation documents"
-    write_json(job.folder / REFERENCE, asdict(Reference.among(of, scores)))
+    description = f"{prepared.dataset.name}, validation documents"
+    write_json(job.folder / REFERENCE, asdict(Reference.among(description, scores)))
     finish(
         job,
         prepared.model,

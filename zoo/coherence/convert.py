@@ -18,14 +18,14 @@ from zoo.modeling import save_model
 from zoo.training.job import LIBRARIES
 
 PARTS = {"main_encoder.": "backbone.", "model.": "backbone.", "conlinear.": "score_head."}
-"""The authors' names of the encoder (in the full model, and in the two smaller ones) and the head,
-with ours.
+"""How the authors' names of weights begin, and ours: the encoder of the full model, that of the two
+smaller models, and the scoring layer.
 """
 
 LEFT_OUT = "momentum_encoder."
-"""Only needed in training."""
+"""Prefix of the weights that only training needs."""
 BUFFERS = ("position_ids", "token_type_ids")
-"""Ends of names that transformers before 4.31 also stored: numbers, not weights."""
+"""Last parts of the names of buffers that transformers before 4.31 stored beside the weights."""
 
 
 def convert(
@@ -33,22 +33,22 @@ def convert(
 ) -> list[str]:
     """Write the model folder `output` from the state dict in `checkpoint`.
 
-    `backbone` (a folder or Hub id) gives configuration and tokenizer. Returns what was left out.
-    Raises `InputError` for a file that is not a plain state dict, or has other weights.
+    `backbone` (a folder or Hub id) gives configuration and tokenizer. Returns the names of what was
+    left out. Raises `InputError` for a file that is not a plain state dict, or has other weights.
     """
     state = read_state(checkpoint)
-    named: dict[str, Tensor] = {}
+    weights: dict[str, Tensor] = {}
     for name, value in state.items():
         if name.rpartition(".")[2] not in BUFFERS and not name.startswith(LEFT_OUT):
             part = next((part for part in PARTS if name.startswith(part)), "")
-            named[PARTS.get(part, "") + name.removeprefix(part)] = value
+            weights[PARTS.get(part, "") + name.removeprefix(part)] = value
     config = load_config(backbone)
     tokenizer = load_tokenizer(backbone, config)
     model = CoherenceScorer.from_backbone(
         AutoModel.from_config(config, dtype=torch.float32), max_tokens, tokenizer.pad_token_id
     )
     try:
-        model.load_state_dict(named)
+        model.load_state_dict(weights)
     except RuntimeError as error:  # it names each weight that is missing, or of another shape
         raise InputError(
             f"its weights do not fit the backbone {backbone}: {' '.join(str(error).split())[:300]}",
@@ -73,10 +73,10 @@ def convert(
 
 
 def read_state(checkpoint: Path) -> dict[str, Tensor]:
-    """The tensors of a `.pt` file; nothing but tensors and plain containers is unpickled."""
+    """Return the tensors of a `.pt` file; nothing but tensors and plain containers is unpickled."""
     try:
         state = torch.load(checkpoint, map_location="cpu", weights_only=True)
-    except Exception as error:  # of bytes that are no pickle it raises whatever they come to
+    except Exception as error:  # bytes that are not a pickle raise many kinds of errors
         hint = "it must be a state dict (torch.save(model.state_dict(), ...)); a pickled model is "
         hint += "rejected, because loading one can run any code"
         raise unreadable(error, checkpoint, hint) from error

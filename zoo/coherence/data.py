@@ -24,18 +24,19 @@ from zoo.training.data import Dataset as StoredDataset
 from zoo.training.mapped import Part, Texts, bounds_of, mapped, tokenized
 
 Row = tuple[str, list[list[int]]]
-"""A document's id and the orders of its negatives."""
+"""A document's id and its negatives: each is an order, a list of the numbers of its sentences."""
 INTRUDER = "intruder"
-"""The column of a table of documents with a sentence of another text."""
+"""Column of a table of documents: a sentence of another text, which replaces one of theirs."""
 
 
 class Documents:
-    """The kept sentences of each document of a table, as token ids: the arrays that `kept_of` made.
+    """The sentences of a table's documents, as token ids, without those that the cut removed.
 
-    Document `i` has the sentences `tokens[bounds[i]:bounds[i + 1]]`; `numbers` has each `i` by id.
+    The arrays are those of `encoded_rows`. Document `i` has the sentences
+    `tokens[bounds[i]:bounds[i + 1]]`; `numbers` gives the `i` of an id.
 
-    If they are `intruded`, each document has an intruder after its own sentences. An order with -1
-    in a sentence's place gives the text with the intruder there.
+    If `intruded`, each document has an intruder after its own sentences: -1 in an order stands for
+    it, in the place of the sentence that it replaces.
     """
 
     def __init__(self, table: pa.Table, encoder: TextEncoder, arrays: Mapping[str, Any]) -> None:
@@ -46,66 +47,67 @@ class Documents:
         self.intruded = INTRUDER in table.column_names
 
     def sentences(self, document: str) -> list[np.ndarray]:
-        """The sentences of the document, and its intruder."""
+        """The kept sentences of the document as token ids, then its intruder, if it has one."""
         number = self.numbers[document]
         return [self.tokens[i] for i in range(self.bounds[number], self.bounds[number + 1])]
 
     def size(self, document: str) -> int:
-        """The kept sentences of the document itself."""
+        """The number of kept sentences of the document, without the intruder."""
         number = self.numbers[document]
         return int(self.bounds[number + 1] - self.bounds[number]) - self.intruded
 
     def length(self, document: str) -> int:
-        """The tokens of all its sentences."""
+        """The number of tokens of all its sentences."""
         return sum(map(len, self.sentences(document)))
 
     def original(self, document: str) -> np.ndarray:
-        """The document in its original order, as one text."""
+        """The document in its original order, as the token ids of one text."""
         return self.encoder.assemble(self.sentences(document)[: self.size(document)])
 
     def permuted(self, document: str, order: Sequence[int]) -> np.ndarray:
-        """The document with its sentences in `order`."""
-        kept = self.sentences(document)
-        return self.encoder.assemble([kept[index] for index in order])
+        """The document with its sentences in `order`, as the token ids of one text."""
+        sentences = self.sentences(document)
+        return self.encoder.assemble([sentences[index] for index in order])
 
     def row_texts(self, row: Row) -> list[np.ndarray]:
-        """The original and its negatives as token ids."""
+        """The token ids of the original text, then those of each of its negatives."""
         document, orders = row
-        own, kept = range(self.size(document)), self.sentences(document)
-        return [self.encoder.assemble([kept[index] for index in order]) for order in (own, *orders)]
+        sentences, assemble = self.sentences(document), self.encoder.assemble
+        original = range(self.size(document))
+        return [assemble([sentences[index] for index in order]) for order in (original, *orders)]
 
     def kept(self, document: str, order: Sequence[int]) -> list[int]:
-        """`order` over the kept sentences; an intruder takes the place of one of them."""
+        """Return `order` without cut sentences; an intruder (-1) stays in a kept one's place."""
         size = self.size(document)
         return [i for place, i in enumerate(order) if i < size and (i >= 0 or place < size)]
 
     def orders(
         self, document: str, orders: Sequence[Sequence[int]], *, distinct: bool = False
     ) -> list[list[int]]:
-        """`orders` over the kept sentences, without those that give the original text.
+        """`orders` without cut sentences, and without those orders that give the original text.
 
-        With `distinct`, only the first of several orders with equal texts stays.
+        With `distinct`, only the first of several orders that give equal texts stays.
         """
-        texts = [ids.tobytes() for ids in self.sentences(document)]
-        made: list[list[int]] = []
-        seen = {tuple(texts[: self.size(document)])}
+        sentences = [ids.tobytes() for ids in self.sentences(document)]
+        negatives: list[list[int]] = []
+        seen_texts = {tuple(sentences[: self.size(document)])}
         for order in orders:
-            kept = self.kept(document, order)
-            text = tuple(texts[index] for index in kept)
-            if text not in seen:
-                made.append(kept)
+            kept_order = self.kept(document, order)
+            text = tuple(sentences[index] for index in kept_order)
+            if text not in seen_texts:
+                negatives.append(kept_order)
             if distinct:
-                seen.add(text)
-        return made
+                seen_texts.add(text)
+        return negatives
 
 
 def encode_documents(table: pa.Table, encoder: TextEncoder, quotes: Quotes = "keep") -> Documents:
     """Tokenise each sentence of a `documents` table once, and cut each document.
 
-    `quotes` is the model's setting, which may differ from the table's. See `kept_of`.
+    `quotes` is the model's setting, which may differ from the table's. See `encoded_rows`.
     """
     check_sentences(table)
-    return Documents(table, encoder, kept_of(encoder, quotes, table))
+    return Documents(table, encoder, encoded_rows(encoder, quotes, table))
 
 
 def mapped_documents(
@@ -115,7 +117,7 @@ def mapped_documents(
     tokenizer: PreTrainedTokenizerBase,
     max_tokens: int,
 ) -> dict[str, Documents]:
-    """The documents of each split, tokenised once in a run and mapped from the disk."""
+    """Return the documents of each split: tokenised once in a run, mapped from the disk."""
     for table in tables.values():
         check_sentences(table)
     encoder = TextEncoder(tokenizer, max_tokens)
@@ -127,7 +129,7 @@ def mapped_documents(
         recipe.output,
         ("documents", max_tokens, columns),
         columns,
-        partial(kept_of, encoder, "keep"),
+        partial(encoded_rows, encoder, "keep"),
         workers=recipe.workers,
     )
     return {
@@ -147,39 +149,40 @@ def check_sentences(table: pa.Table) -> None:
         )
 
 
-def kept_of(encoder: TextEncoder, quotes: Quotes, rows: pa.RecordBatch | pa.Table) -> Part:
-    """The kept sentences of some documents, and how many they are.
+def encoded_rows(encoder: TextEncoder, quotes: Quotes, rows: pa.RecordBatch | pa.Table) -> Part:
+    """Return the kept sentences of documents (`tokens`, `sizes`) and how many documents are `cut`.
 
     A table with the column `intruder` (`intrusion_tables`) gives each document its intruder. The
     same sentences are kept in both texts: those that fit with the intruder in the place of the
     shortest. An intruder that would not fit by itself is cut, like a first sentence.
     """
-    kept: list[np.ndarray] = []
+    tokens: list[np.ndarray] = []
     sizes, cut_before = [], encoder.cut
     for row in rows.to_pylist():
-        ids, before = encoder.sentences(as_sentences(row["sentences"], quotes)), encoder.cut
-        own = encoder.kept(ids)
+        cut_before_row = encoder.cut
+        sentences = encoder.sentences(as_sentences(row["sentences"], quotes))
+        kept = encoder.kept(sentences)
         if INTRUDER in row:
             [whole] = encoder.sentences([row[INTRUDER]])
             intruder = whole[: encoder.budget]
-            lengths = [len(sentence) for sentence in own]
+            lengths = [len(sentence) for sentence in kept]
             while len(lengths) > 1 and sum(lengths) - min(lengths) + len(intruder) > encoder.budget:
                 lengths.pop()
-            own = own[: len(lengths)]
-            lost = len(own) < len(ids) or len(intruder) < len(whole)
-            encoder.cut = max(encoder.cut, before + lost)
-            own.append(intruder)
-        sizes.append(len(own))
-        kept += own
+            kept = kept[: len(lengths)]
+            is_cut = len(kept) < len(sentences) or len(intruder) < len(whole)
+            encoder.cut = max(encoder.cut, cut_before_row + is_cut)
+            kept.append(intruder)
+        sizes.append(len(kept))
+        tokens += kept
     return {
-        "tokens": Texts.of(kept),
+        "tokens": Texts.of(tokens),
         "sizes": np.array(sizes, np.int64),
         "cut": np.array([encoder.cut - cut_before]),
     }
 
 
 def intrusion_tables(pairs: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The pairs of the intrusion task as a `documents` table and its orders.
+    """Return the pairs of the intrusion task as a table of documents and a table of orders.
 
     The order of a pair's negative text has -1 in the place of the sentence that was replaced.
     """
@@ -198,36 +201,36 @@ def cut_pairs(
     first: Sequence[Sequence[str]],
     second: Sequence[Sequence[str]],
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of texts, each a list of sentences, as token ids that are cut as in training.
+    """Return the texts `first[i]` and `second[i]` (lists of sentences) as pairs of token ids.
 
-    A permutation keeps the sentences that the first text keeps, and so does a text in which one
-    sentence was replaced (`kept_of`); texts that differ otherwise are cut each by itself.
+    They are cut as in training: a permutation of the first text keeps the same sentences, and so
+    does a text in which one sentence was replaced (`encoded_rows`); other texts are cut separately.
     """
     pairs, cut = [], encoder.cut
     for texts in zip(first, second, strict=True):
-        one, two = (as_sentences(text, quotes) for text in texts)
-        order, encoder.cut = order_of(one, two), 0
+        positive, negative = (as_sentences(text, quotes) for text in texts)
+        order, encoder.cut = order_of(positive, negative), 0
         if order:
-            row: dict[str, Any] = {"id": "", "sentences": one}
+            row: dict[str, Any] = {"id": "", "sentences": positive}
             if -1 in order:
-                row[INTRUDER] = two[order.index(-1)]
+                row[INTRUDER] = negative[order.index(-1)]
             documents = encode_documents(pa.Table.from_pylist([row]), encoder)
-            negative = documents.permuted("", documents.kept("", order))
-            pairs.append((documents.original(""), negative))
+            permuted = documents.permuted("", documents.kept("", order))
+            pairs.append((documents.original(""), permuted))
         else:
-            pairs.append((encoder.text(one), encoder.text(two)))
+            pairs.append((encoder.text(positive), encoder.text(negative)))
         cut += encoder.cut
     encoder.cut = cut
     return pairs
 
 
 def order_of(first: Sequence[str], second: Sequence[str]) -> list[int]:
-    """`second` as an order of the sentences of `first`, -1 for one that was replaced.
+    """Return `second` as numbers of sentences of `first`, with -1 for a sentence that was replaced.
 
-    Empty for a text that is no permutation and has not exactly one other sentence.
+    Empty if `second` is neither a permutation of `first` nor differs from it in one sentence.
     """
     if len(first) == len(second):
-        order = [-1 if one != second[place] else place for place, one in enumerate(first)]
+        order = [i if sentence == second[i] else -1 for i, sentence in enumerate(first)]
         if order.count(-1) == 1:
             return order
     if sorted(first) != sorted(second):
@@ -240,9 +243,9 @@ def order_of(first: Sequence[str], second: Sequence[str]) -> list[int]:
 
 @dataclass
 class Instances(Dataset[tuple[list[np.ndarray], int]]):
-    """Rows of a document and the orders of its negatives; texts are made on demand.
+    """The instances of training: a document's text and those of its negatives, made on demand.
 
-    `counts` has the negatives of each row that differ from its document; others repeat them.
+    `counts[i]` is the number of different negatives of row `i`; further ones repeat them.
     `dropped` counts the rows whose document was cut so short that no negative differs from it: one
     sentence is left, or the intruder was cut off.
     """
@@ -260,24 +263,24 @@ class Instances(Dataset[tuple[list[np.ndarray], int]]):
         return self.documents.row_texts(self.rows[row]), self.counts[row]
 
     def lengths(self) -> np.ndarray:
-        """Tokens of each row's document (and of its permutations)."""
+        """The number of tokens of each row's document, and of each of its permutations."""
         return np.array([self.documents.length(document) for document, _ in self.rows], np.int64)
 
     def collate(self, rows: Sequence[tuple[list[np.ndarray], int]]) -> dict[str, Any]:
-        """`input_ids` and `attention_mask` `[batch, 1 + negatives, tokens]`, the original first.
+        """Make a batch: `input_ids` and `attention_mask` `[batch, 1 + negatives, tokens]`.
 
-        `labels [batch]` are the `counts`: how many of a row's negatives a validation judges.
-        `padded`: whether a text is.
+        The original text comes first. `labels [batch]` are the `counts`: how many negatives of a
+        row count in a validation. `padded` is true if any text of the batch is padded.
         """
         ids, mask = pad([text for texts, _ in rows for text in texts], self.pad_id)
         padded = not mask.all()
-        ids, mask = (each.view(len(rows), -1, ids.size(1)) for each in (ids, mask))
+        ids, mask = (tensor.view(len(rows), -1, ids.size(1)) for tensor in (ids, mask))
         labels = torch.tensor([count for _, count in rows])
         return {"input_ids": ids, "attention_mask": mask, "padded": padded, "labels": labels}
 
 
 def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int) -> Instances:
-    """The rows of an orders table, with `negatives` orders each.
+    """Return the rows of a table of orders as instances with `negatives` negatives each.
 
     If the cut made a negative equal to the original, the row's others are repeated instead.
     Raises `ConfigError` if the table has fewer negatives a row, `InputError` if no row is left.
@@ -289,36 +292,40 @@ def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int
             hint=f"set negatives = {fewest}, or build the dataset with more",
             field="negatives",
         )
-    rows = usable(documents, table, negatives)
+    rows = usable_rows(documents, table, negatives)
     filled = [(name, [orders[i % len(orders)] for i in range(negatives)]) for name, orders in rows]
     counts = [len(orders) for _, orders in rows]
     return Instances(documents, filled, pad_id, counts, table.num_rows - len(rows))
 
 
-def candidates(documents: Documents, table: pa.Table, most: int) -> tuple[list[Row], int, int]:
-    """The rows of an orders table, each with the different negatives among its first `most`.
+def candidate_rows(documents: Documents, table: pa.Table, limit: int) -> tuple[list[Row], int, int]:
+    """Return the rows of a table of orders with the different negatives among their first `limit`.
 
-    Returns the rows, how many of them have fewer than `most`, and how many were dropped because no
+    Also returns how many rows have fewer than `limit`, and how many were dropped because no
     negative differs from the document. Raises `InputError` if no row is left.
     """
-    rows = usable(documents, table, most, distinct=True)
-    return rows, sum(len(orders) < most for _, orders in rows), table.num_rows - len(rows)
+    rows = usable_rows(documents, table, limit, distinct=True)
+    fewer = sum(len(orders) < limit for _, orders in rows)
+    return rows, fewer, table.num_rows - len(rows)
 
 
-def usable(
+def usable_rows(
     documents: Documents,
     table: pa.Table,
-    most: int,
+    negatives: int,
     *,
     distinct: bool = False,
     split: str = "train",
 ) -> list[Row]:
-    """Those rows of which one of the first `most` negatives differs from the document."""
-    given = zip(table["document"].to_pylist(), table["orders"].to_pylist(), strict=True)
-    made = [
-        (name, documents.orders(name, every[:most], distinct=distinct)) for name, every in given
-    ]
-    rows = [(name, orders) for name, orders in made if orders]
+    """Return the rows with those of their first `negatives` that differ from the document.
+
+    Rows without any are left out. Raises `InputError`, which names the `split`, if no row is left.
+    """
+    rows: list[Row] = []
+    columns = table["document"].to_pylist(), table["orders"].to_pylist()
+    for name, orders in zip(*columns, strict=True):
+        if usable := documents.orders(name, orders[:negatives], distinct=distinct):
+            rows.append((name, usable))
     if not rows:
         limit = documents.encoder.max_tokens
         raise InputError(
@@ -331,14 +338,14 @@ def usable(
 
 
 def pad(texts: Sequence[Any], pad_id: int) -> tuple[Tensor, Tensor]:
-    """`input_ids` and `attention_mask` `[texts, tokens]`, padded on the right."""
+    """Return token ids as `input_ids` and `attention_mask` `[texts, tokens]`, padded at the end."""
     rows = [torch.as_tensor(text, dtype=torch.long) for text in texts]
     ids = pad_sequence(rows, batch_first=True, padding_value=pad_id)
     return ids, pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
 
 
 def on_device(device: torch.device, *tensors: Tensor) -> tuple[Tensor, ...]:
-    """`tensors` on the device; a GPU copies them asynchronously."""
+    """Copy `tensors` to the device; to a GPU asynchronously, from pinned memory."""
     if device.type != "cuda":
         return tuple(tensor.to(device) for tensor in tensors)
     return tuple(tensor.pin_memory().to(device, non_blocking=True) for tensor in tensors)

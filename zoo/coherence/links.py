@@ -26,7 +26,7 @@ from corpora.prose import Quotes
 from zoo.attention import padding_known
 from zoo.backbones import BackboneConfig, OverBackbone, pooled
 from zoo.coherence.data import pad
-from zoo.coherence.modeling import ANEW, CoherenceScorer
+from zoo.coherence.modeling import DAMAGED_WEIGHTS, CoherenceScorer
 from zoo.coherence.unc_modeling import pad_rows
 from zoo.evaluate.scores import finite
 from zoo.loading import load_tokenizer
@@ -34,18 +34,22 @@ from zoo.modeling import known_to_auto
 from zoo.texts import Text, as_sentences, batches_by_length, check_texts
 
 BATCH_TOKENS = 2048
-TEXTS = 256
+"""Tokens of sentences encoded at once."""
+BATCH_SENTENCES = 4096
+"""Sentences of texts scored at once from their vectors."""
 YEAR = re.compile(r"\b(1\d\d\d|20[0-3]\d)\b")
+"""A year from 1000 to 2039, such as 1848."""
 
 
 @strict
 class LinkConfig(BackboneConfig):
-    """The backbone's configuration, the longest sentence in tokens, and the weights of the links.
+    """The backbone's configuration, the maximum tokens of a sentence, and the weights of the score.
 
-    `reaches`: the weight of the mean cosine of sentences 1, 2, ... apart; `others`: that of all;
-    `years`: that of ascending years; `order`: that of the model of order, whose changes have the
-    rank `order_rank` (0: no such model) and whose windows have `order_tokens`.
-    `stored` is the format of the folder's weights (`zoo.compact`); a loaded model has float32.
+    `reaches[i]` is the weight of the mean cosine of sentences `i + 1` apart, `others` that of the
+    mean cosine of all pairs, `years` that of ascending years, `order` that of the model of order.
+    The changes of that model have the rank `order_rank` (0: there is no such model), and its
+    windows `order_tokens`. `stored` is the format of the folder's weights (`zoo.compact`); a loaded
+    model has float32.
     """
 
     model_type = "discorpora-link-scorer"
@@ -64,9 +68,9 @@ class LinkConfig(BackboneConfig):
 class LinkScorer(OverBackbone):
     """Scores texts by the cosines of their sentences' vectors (means of tokens), and their order.
 
-    The sum over the distances d of `reaches[d]` times the mean cosine of sentences that far apart,
-    of `others` times the mean cosine of all pairs, of `years` times whether years ascend, and of
-    `order` times the score of `ranker`. `forward` sees vectors alone and gives the cosines' part.
+    The score is a sum: the mean cosine of sentences at each distance times its weight in `reaches`,
+    the mean cosine of all pairs times `others`, `years_ascend` times `years`, and the score of
+    `ranker` times `order`. `forward` computes the part of the cosines, from vectors.
     """
 
     config_class = LinkConfig
@@ -78,7 +82,9 @@ class LinkScorer(OverBackbone):
         self.cut = 0
         """Number of sentences cut at `max_tokens`."""
         if rank := config.order_rank:
-            shapes = {name: tuple(weight.shape) for name, weight in changeable(self.backbone)}
+            shapes = {
+                name: tuple(weight.shape) for name, weight in changeable_weights(self.backbone)
+            }
             self.changes = nn.ParameterDict(
                 {key: torch.empty(shape) for key, shape in change_shapes(shapes, rank)}
             )
@@ -88,25 +94,29 @@ class LinkScorer(OverBackbone):
     def vectors(
         self, input_ids: Tensor, attention_mask: Tensor, padded: bool | None = None
     ) -> Tensor:
-        """The vectors `[sentences, size]` of `input_ids [sentences, tokens]`.
+        """Return the vectors `[sentences, size]` of `input_ids [sentences, tokens]`.
 
-        `padded`: whether the mask has a 0, where it is known.
+        `padded` tells whether the mask contains a 0 (None: unknown).
         """
         with padding_known(padded):
             encoded = self.backbone(input_ids=input_ids, attention_mask=attention_mask)
         return pooled(encoded.last_hidden_state, attention_mask, "mean")
 
     def forward(self, vectors: Tensor, texts: Tensor) -> Tensor:
-        """The scores `[texts]` of `texts [texts, sentences]`, rows of `vectors`; -1 is padding."""
-        there, ones = texts >= 0, normalize(vectors, dim=-1)
-        own = ones[texts.clamp(min=0)] * there.unsqueeze(-1)
-        count = there.sum(1)
+        """Return the cosines' part of the scores, `[texts]`.
+
+        `texts [texts, sentences]` are row numbers of `vectors [n, size]`, -1 for padding.
+        """
+        real, directions = texts >= 0, normalize(vectors, dim=-1)
+        sentences = directions[texts.clamp(min=0)] * real.unsqueeze(-1)
+        count = real.sum(1)
         scores = torch.zeros(len(texts), device=vectors.device)
         for reach, weight in enumerate(self.config.reaches, 1):
-            cosines = (own[:, :-reach] * own[:, reach:]).sum(-1)
+            cosines = (sentences[:, :-reach] * sentences[:, reach:]).sum(-1)
             scores = scores + weight * cosines.sum(1) / (count - reach).clamp(min=1)
-        total = own.sum(1)
-        pairs = (total * total).sum(-1) - (own * own).sum((1, 2))
+        # The square of a sum of vectors holds the products of all pairs, and of each with itself.
+        total = sentences.sum(1)
+        pairs = (total * total).sum(-1) - (sentences * sentences).sum((1, 2))
         return scores + self.config.others * pairs / (count * (count - 1)).clamp(min=1)
 
     @cached_property
@@ -117,25 +127,25 @@ class LinkScorer(OverBackbone):
     def ranker(self) -> CoherenceScorer:
         """The model of order: the backbone with `changes`, and `order_head`."""
         backbone, changes = deepcopy(self.backbone), dict(self.changes.items())
-        for name, weight in changeable(backbone):
-            weight.data += change_of(changes, name)
-        pad_id, most = self.config.pad_token_id, self.config.order_tokens
-        ranker = CoherenceScorer.from_backbone(backbone, most, pad_id, vector="mean")
+        for name, weight in changeable_weights(backbone):
+            weight.data += weight_change(changes, name)
+        pad_id, max_tokens = self.config.pad_token_id, self.config.order_tokens
+        ranker = CoherenceScorer.from_backbone(backbone, max_tokens, pad_id, vector="mean")
         ranker.score_head = self.order_head
         ranker.config._name_or_path = self.config._name_or_path
         return ranker
 
     def ids(self, sentences: Sequence[str]) -> list[list[int]]:
-        """The tokens of each sentence with its special tokens, `max_tokens` at most."""
-        found = self.tokenizer(list(sentences), verbose=False)["input_ids"]
-        most = self.config.max_tokens
-        self.cut += sum(len(ids) > most for ids in found)
-        return [[*ids[: most - 1], ids[-1]] if len(ids) > most else ids for ids in found]
+        """Return the token ids of each sentence, at most `max_tokens`; `cut` counts longer ones."""
+        ids = self.tokenizer(list(sentences), verbose=False)["input_ids"]
+        limit = self.config.max_tokens
+        self.cut += sum(len(sentence) > limit for sentence in ids)
+        return [[*row[: limit - 1], row[-1]] if len(row) > limit else row for row in ids]
 
     def encode_ids(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        """The vectors `[sentences, size]`, in batches of sentences of like length."""
+        """Return the vectors `[sentences, size]` of token ids; each batch has similar lengths."""
         order, parts = [], []
-        for rows in batches_by_length([len(one) for one in ids], BATCH_TOKENS):
+        for rows in batches_by_length([len(sentence) for sentence in ids], BATCH_TOKENS):
             words, mask = pad([ids[row] for row in rows], self.backbone.config.pad_token_id or 0)
             inputs = words.to(self.device), mask.to(self.device)
             parts.append(self.vectors(*inputs, padded=not mask.all()))
@@ -153,21 +163,20 @@ class LinkScorer(OverBackbone):
         return [score for score, _ in self.score_windows(sentences)]
 
     def score_windows(self, texts: Sequence[Sequence[str]]) -> list[tuple[float, int]]:
-        """The score of each text (its sentences), and the number of windows in which `ranker`
-        read it."""
+        """Return each text's score, and the number of windows in which `ranker` read the text."""
         scores, counts = self.similarities(texts), [1] * len(texts)
         if self.config.years:
             scores += self.config.years * np.array([years_ascend(text) for text in texts])
         if self.config.order:
             self.ranker.bf16 = self.bf16
-            found = self.ranker.to(self.device).score_windows(texts)  # type: ignore[arg-type]
-            scores += self.config.order * np.array([score for score, _ in found])
-            counts = [number for _, number in found]
+            ranked = self.ranker.to(self.device).score_windows(texts)  # type: ignore[arg-type]
+            scores += self.config.order * np.array([score for score, _ in ranked])
+            counts = [windows for _, windows in ranked]
         return list(zip(scores.tolist(), counts, strict=True))
 
     @torch.inference_mode()
     def similarities(self, texts: Sequence[Sequence[str]]) -> np.ndarray:
-        """The cosines' part of the scores of texts (their sentences), `[texts]`."""
+        """Return the cosines' part of the scores of texts (lists of sentences), `[texts]`."""
         rows: dict[str, int] = {}
         numbered = [[rows.setdefault(s, len(rows)) for s in text] for text in texts]
         scores = np.zeros(len(texts))
@@ -176,14 +185,15 @@ class LinkScorer(OverBackbone):
         self.eval()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
             vectors = self.encode_ids(self.ids(list(rows))).float()
-        for some in batches_by_length([len(text) for text in numbered], 16 * TEXTS):
-            padded = pad_rows([numbered[i] for i in some]).to(self.device)
-            scores[some] = self(vectors, padded).float().cpu()
-        return finite(scores, "the model gives scores", self.config._name_or_path, ANEW)
+        for batch in batches_by_length([len(text) for text in numbered], BATCH_SENTENCES):
+            padded = pad_rows([numbered[i] for i in batch]).to(self.device)
+            scores[batch] = self(vectors, padded).float().cpu()
+        path = self.config._name_or_path
+        return finite(scores, "the model gives scores", path, DAMAGED_WEIGHTS)
 
 
-def changeable(backbone: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """The weights of a backbone that `LinkScorer.changes` changes: all but the pooler's."""
+def changeable_weights(backbone: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """Yield the weights that `LinkScorer.changes` applies to: all but the pooler's, by name."""
     for name, weight in backbone.named_parameters():
         if not name.startswith("pooler."):
             yield name.replace(".", "-"), weight
@@ -192,7 +202,7 @@ def changeable(backbone: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
 def change_shapes(
     shapes: Mapping[str, tuple[int, ...]], rank: int
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The shapes of the changes of weights: two factors of a matrix above the rank."""
+    """Yield names and shapes of the stored changes: two factors for a matrix larger than `rank`."""
     for name, shape in shapes.items():
         if len(shape) == 2 and min(shape) > rank:
             yield f"{name}-up", (shape[0], rank)
@@ -201,37 +211,40 @@ def change_shapes(
             yield name, shape
 
 
-def change_of(changes: Mapping[str, Tensor], name: str) -> Tensor:
-    """The change of one weight."""
+def weight_change(changes: Mapping[str, Tensor], name: str) -> Tensor:
+    """Return what is added to the weight `name`; the product, if two factors are stored."""
     if name in changes:
         return changes[name]
     return changes[f"{name}-up"] @ changes[f"{name}-down"]
 
 
 @torch.no_grad()
-def changes_between(one: nn.Module, other: nn.Module, rank: int) -> dict[str, Tensor]:
-    """What makes the weights of backbone `one` into nearly those of `other`, by `LinkScorer`'s
-    names: of a matrix the factors of the difference's `rank` largest singular values."""
-    found: dict[str, Tensor] = {}
-    for (name, start), (_, end) in zip(changeable(one), changeable(other), strict=True):
-        change = end - start
+def changes_between(start: nn.Module, end: nn.Module, rank: int) -> dict[str, Tensor]:
+    """Return the changes from backbone `start` to backbone `end`, by `LinkScorer`'s names.
+
+    A matrix's difference is approximated by its `rank` largest singular values, as two factors.
+    """
+    changes: dict[str, Tensor] = {}
+    weights = zip(changeable_weights(start), changeable_weights(end), strict=True)
+    for (name, before), (_, after) in weights:
+        change = after - before
         if change.dim() == 2 and min(change.shape) > rank:
             up, sizes, down = torch.linalg.svd(change, full_matrices=False)
             roots = sizes[:rank].sqrt()
-            found[f"{name}-up"] = up[:, :rank] * roots
-            found[f"{name}-down"] = roots.unsqueeze(1) * down[:rank]
+            changes[f"{name}-up"] = up[:, :rank] * roots
+            changes[f"{name}-down"] = roots.unsqueeze(1) * down[:rank]
         else:
-            found[name] = change
-    return found
+            changes[name] = change
+    return changes
 
 
 def years_ascend(sentences: Sequence[str]) -> float:
-    """Whether years ascend from one dated sentence to the next, from -1 to 1.
+    """Return how steadily years ascend from one dated sentence to the next: -1 to 1.
 
-    The mean sign of the differences; 0 for a text with fewer than two different years. Of a
-    sentence with several years the first counts.
+    It is the mean sign of the differences between unequal neighbouring years, 0 if there are none.
+    Only the first year of a sentence counts.
     """
-    years = [int(found[0]) for sentence in sentences if (found := YEAR.search(sentence))]
+    years = [int(year[0]) for sentence in sentences if (year := YEAR.search(sentence))]
     signs = [np.sign(after - before) for before, after in pairwise(years) if after != before]
     return float(np.mean(signs)) if signs else 0.0
 

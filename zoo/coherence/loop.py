@@ -32,7 +32,7 @@ from corpora.errors import ConfigError
 from corpora.rng import stream
 from corpora.store.atomic import write_json
 from zoo.backbones import merge_lora, training_attention
-from zoo.coherence.contrastive import Prepared, annealed
+from zoo.coherence.contrastive import Prepared, annealing_schedule
 from zoo.coherence.data import Documents, Row, on_device, pad
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.objectives import (
@@ -65,11 +65,13 @@ logging.getLogger("accelerate").setLevel(logging.WARNING)  # it names every file
 
 @dataclass
 class Progress:
-    """The progress of a run; part of every checkpoint. `log` holds the validations in order,
-    `losses` steps with the mean training loss since the one before.
+    """The progress of a run; part of every checkpoint.
 
-    `seconds`, by part of the loop, `tokens` (of the training steps) and `mined` (texts) are summed
-    over all parts of an interrupted run.
+    `seen` counts instances, `saved` is the step of the last checkpoint. `log` holds the validations
+    in order, `losses` pairs of a step and the mean training loss since the pair before.
+
+    `seconds` (by part of the loop), `tokens` (of the training steps) and `mined` (scored texts) are
+    sums over all parts of an interrupted run.
     """
 
     step: int = 0
@@ -133,7 +135,7 @@ class FullTraining:
 
             ignore_unused(prepared.model, loss)
         self.parallel, self.optimizer, self.schedule = self.accelerator.prepare(
-            prepared.model, optimizer, annealed(recipe, optimizer)
+            prepared.model, optimizer, annealing_schedule(recipe, optimizer)
         )
         # Only training uses bfloat16 here; validation scores like the saved model.
         self.model: CoherenceScorer = self.accelerator.unwrap_model(
@@ -143,23 +145,23 @@ class FullTraining:
         self.momentum_contrast = MomentumContrast(recipe.margin)
         self.losses: list[Tensor] = []
         self.momentum: MomentumEncoder | None = None
-        kept: list[Any] = [self.progress]
+        stateful: list[Any] = [self.progress]
         if recipe.momentum_weight > 0:
             width = self.model.config.backbone_config.hidden_size
             self.momentum = MomentumEncoder(self.model.backbone, recipe.momentum)
             self.queue = NegativeQueue(recipe.queue_size, width, self.accelerator.device)
-            kept += [self.momentum, self.queue]
-        self.accelerator.register_for_checkpointing(*kept)
+            stateful += [self.momentum, self.queue]
+        self.accelerator.register_for_checkpointing(*stateful)
         if recipe.compile:
             self.model.backbone.compile()
             if self.momentum is not None:
                 self.momentum.encoder.compile()
         # The last step; `max_steps` replaces the epochs.
-        self.in_epoch = math.ceil(len(rows) / recipe.mine_every)
-        self.rounds: float = max(1, round(recipe.epochs * self.in_epoch))
-        self.steps = math.inf
+        self.rounds_an_epoch = math.ceil(len(rows) / recipe.mine_every)
+        self.max_rounds: float = max(1, round(recipe.epochs * self.rounds_an_epoch))
+        self.max_steps = math.inf
         if recipe.max_steps > 0:
-            self.rounds, self.steps = math.inf, recipe.max_steps
+            self.max_rounds, self.max_steps = math.inf, recipe.max_steps
 
     def run(self) -> dict[str, Any]:
         """Train from the start or the newest complete checkpoint; the model gets the best weights.
@@ -176,17 +178,18 @@ class FullTraining:
             log.info("resuming from %s", start)
             self.accelerator.load_state(str(start))
             self.job.note_processes(start, "random_states_*.pkl", self.processes)
-        steps = self.steps
+        steps = self.max_steps
         if math.isinf(steps):
-            sizes = [*range(0, len(self.rows), self.recipe.mine_every), len(self.rows)]
-            of_round = [-(-size // self.recipe.batch_size) for size in np.diff(sizes).tolist()]
-            steps = sum(of_round[number % self.in_epoch] for number in range(int(self.rounds)))
+            bounds = [*range(0, len(self.rows), self.recipe.mine_every), len(self.rows)]
+            steps_of = [math.ceil(n / self.recipe.batch_size) for n in np.diff(bounds).tolist()]
+            rounds = range(int(self.max_rounds))
+            steps = sum(steps_of[number % self.rounds_an_epoch] for number in rounds)
         self.pace = Pace(int(steps), self.recipe.batch_size, progress.step)
         if self.recipe.report_to:
             self.accelerator.init_trackers(self.job.name.replace("/", "-"))
         with float32_products(tf32=True):
-            while not self._ended():
-                self._round()
+            while not self._is_finished():
+                self._train_round()
         mining, training = progress.seconds["mining"], max(progress.seconds["training"], 1e-9)
         figures = {
             "recipe": self.job.name,
@@ -215,44 +218,45 @@ class FullTraining:
             "processes": self.processes,
         }
 
-    def _ended(self) -> bool:
-        return self.progress.round >= self.rounds or self.progress.step >= self.steps
+    def _is_finished(self) -> bool:
+        return self.progress.round >= self.max_rounds or self.progress.step >= self.max_steps
 
-    def _round(self) -> None:
+    def _train_round(self) -> None:
         """Mine the negatives of one round and train on them; validate and save if due."""
         progress, recipe = self.progress, self.recipe
-        order = stream(recipe.seed, "zoo.coherence.rounds", epoch=progress.round // self.in_epoch)
-        place = progress.round % self.in_epoch * recipe.mine_every
-        numbers = order.permutation(len(self.rows))[place : place + recipe.mine_every].tolist()
+        epoch, place = divmod(progress.round, self.rounds_an_epoch)
+        order = stream(recipe.seed, "zoo.coherence.rounds", epoch=epoch)
+        start = place * recipe.mine_every
+        numbers = order.permutation(len(self.rows))[start : start + recipe.mine_every].tolist()
         rows = [self.rows[number] for number in numbers]
-        with self._part("mining"):
+        with self._timed("mining"):
             if progress.round:
                 progress.mined += sum(len(orders) for _, orders in rows)
-                how = recipe.negatives, recipe.mining_tokens, self.bf16
-                with self.accelerator.split_between_processes(rows) as own:
-                    own = mined(self.model, self.documents, own, *how)
-                rows = gather_object(own)
+                settings = recipe.negatives, recipe.mining_tokens, self.bf16
+                with self.accelerator.split_between_processes(rows) as share:
+                    hardest = hardest_negatives(self.model, self.documents, share, *settings)
+                rows = gather_object(hardest)
             else:
                 rows = [
-                    drawn(row, recipe.negatives, recipe.seed, number)
+                    random_negatives(row, recipe.negatives, recipe.seed, number)
                     for row, number in zip(rows, numbers, strict=True)
                 ]
         self.model.train()
-        with self._part("training"), training_attention(self.model.backbone, recipe):
+        with self._timed("training"), training_attention(self.model.backbone, recipe):
             # Batches of similar length, in random order.
             lengths = np.array([self.documents.length(name) for name, _ in rows])
             longest_first = np.argsort(-lengths, kind="stable")
             starts = np.arange(0, len(rows), recipe.batch_size)
             random = stream(recipe.seed, "zoo.coherence.batches", epoch=progress.round)
             for start in random.permutation(starts):
-                if progress.step < self.steps:
+                if progress.step < self.max_steps:
                     batch = longest_first[start : start + recipe.batch_size]
-                    self._step([rows[index] for index in batch])
+                    self._train_step([rows[index] for index in batch])
             self._check_losses()
         progress.round += 1
         due = not progress.log or progress.step - progress.log[-1]["step"] >= recipe.eval_steps
-        if due or self._ended():
-            with self._part("validation"):
+        if due or self._is_finished():
+            with self._timed("validation"):
                 metrics = self.prepared.ranking("validation", self).metrics(recipe.seed)
             accuracy = metrics["accuracy"]["value"]
             progress.log.append({"step": progress.step, "accuracy": accuracy})
@@ -260,21 +264,22 @@ class FullTraining:
             self.accelerator.log({"eval_accuracy": accuracy}, step=progress.step)
             if accuracy > progress.best:
                 progress.best, progress.best_step = accuracy, progress.step
-        best = progress.best_step == progress.step
-        if best or self._ended() or progress.step - progress.saved >= recipe.save_steps:
+        is_best = progress.best_step == progress.step
+        if is_best or self._is_finished() or progress.step - progress.saved >= recipe.save_steps:
             progress.saved = progress.step
-            with self._part("checkpoints"):
-                self._save()
+            with self._timed("checkpoints"):
+                self._save_checkpoint()
 
     def score_ids(self, texts: Sequence[Any], batch_tokens: int) -> list[float]:
-        """As the model's own; each process scores a part, and all of them have all scores."""
-        first, every = self.accelerator.process_index, self.processes
-        own = gather_object(self.model.score_ids(texts[first::every], batch_tokens))
+        """Score texts as the model does; the processes divide them, and each gets all scores."""
+        process, processes = self.accelerator.process_index, self.processes
+        by_process = gather_object(self.model.score_ids(texts[process::processes], batch_tokens))
         scores = np.empty(len(texts))
-        scores[np.argsort(np.arange(len(texts)) % every, kind="stable")] = own
+        scores[np.argsort(np.arange(len(texts)) % processes, kind="stable")] = by_process
         return scores.tolist()
 
-    def _save(self) -> None:
+    def _save_checkpoint(self) -> None:
+        """Save a checkpoint, and remove old ones. Raises `DiscorporaError` for a weight of NaN."""
         folder = self.checkpoint(self.progress.step)
         if not all(torch.isfinite(p).all() for p in self.model.parameters()):
             problem = f"a weight is not finite after step {self.progress.step}"
@@ -291,16 +296,17 @@ class FullTraining:
         return self.job.checkpoints / f"checkpoint-{step}"
 
     @contextmanager
-    def _part(self, name: str) -> Iterator[None]:
-        """Add up the time of a part of the loop; say what to lower if memory runs out."""
+    def _timed(self, name: str) -> Iterator[None]:
+        """Add the time of a part of the loop to `seconds`; an error of memory names a setting."""
         began, key = time.perf_counter(), LOWER[name]
-        now = getattr(self.recipe, key)
-        hint = f"lower {key} (now {now}) or max_tokens; and use another --output"
+        value = getattr(self.recipe, key)
+        hint = f"lower {key} (now {value}) or max_tokens; and use another --output"
         with within_memory(f"{self.job.name}, {name}", hint):
             yield
         self.progress.seconds[name] += time.perf_counter() - began
 
-    def _step(self, batch: list[Row]) -> None:
+    def _train_step(self, batch: list[Row]) -> None:
+        """Update the weights, the momentum encoder and the schedule with the loss of a batch."""
         progress = self.progress
         with self.accelerator.autocast():
             loss = self.loss(batch)
@@ -320,9 +326,9 @@ class FullTraining:
             self.accelerator.log({"loss": loss.item()}, step=progress.step)
 
     def _check_losses(self) -> float:
-        """The last loss; raises `DiscorporaError` if one since the last check is not finite.
+        """Log the mean loss since the last check; return the last loss.
 
-        Not called at each step: reading a loss waits for the device.
+        Raises `DiscorporaError` if one is not finite. Not called at each step: reading one waits.
         """
         if not self.losses:
             return math.nan
@@ -339,9 +345,9 @@ class FullTraining:
     def loss(self, batch: list[Row]) -> Tensor:
         """Equation 5 for a batch: (1 - weight) * contrastive + weight * momentum.
 
-        With several processes, of this one's share, or of all of it if it cannot be divided.
+        Several processes divide the batch; each computes the whole of one that cannot be divided.
         """
-        first = 0  # the number in the step of this process's first row
+        first = 0  # the place of this process's first row in the batch
         shared = self.processes > 1 and len(batch) % self.processes == 0
         if shared:
             size = len(batch) // self.processes
@@ -355,22 +361,25 @@ class FullTraining:
         if self.momentum is None:
             return loss
         by_row = (*scores.shape, -1)  # in each row the document, then its negatives
-        other_ids, other_mask = (each.view(by_row)[:, 1:].flatten(0, 1) for each in (ids, mask))
+        negative_ids, negative_mask = (
+            tensor.view(by_row)[:, 1:].flatten(0, 1) for tensor in (ids, mask)
+        )
         slices = [
-            slice_of(self.documents, name, self.recipe, self.progress.seen + i)
+            document_slice(self.documents, name, self.recipe, self.progress.seen + i)
             for i, (name, _) in enumerate(batch, first)
         ]
         with torch.no_grad():
             encoder = self.momentum.encoder
-            negatives = self.model.vectors(other_ids, other_mask, encoder, padded)
+            negatives = self.model.vectors(negative_ids, negative_mask, encoder, padded)
             self.queue.push(self.accelerator.gather(negatives) if shared else negatives)
             slice_ids, slice_mask, padded = self._padded(slices)
-            followed = self.model.vectors(slice_ids, slice_mask, encoder, padded)
-        own, weight = outputs.vectors.view(by_row)[:, 0], self.recipe.momentum_weight
-        return (1 - weight) * loss + weight * self.momentum_contrast(own, followed, self.queue())
+            momentum_vectors = self.model.vectors(slice_ids, slice_mask, encoder, padded)
+        vectors, weight = outputs.vectors.view(by_row)[:, 0], self.recipe.momentum_weight
+        momentum_loss = self.momentum_contrast(vectors, momentum_vectors, self.queue())
+        return (1 - weight) * loss + weight * momentum_loss
 
     def _padded(self, texts: list[Any]) -> tuple[Tensor, Tensor, bool]:
-        """Ids and mask on the device, and whether a text is padded."""
+        """Return ids and mask `[texts, tokens]` on the device, and whether a text is padded."""
         ids, mask = pad(texts, self.prepared.model.config.pad_token_id or 0)
         tokens = int(mask.sum())
         self.progress.tokens += tokens
@@ -378,15 +387,15 @@ class FullTraining:
         return ids, mask, tokens < mask.numel()
 
 
-def drawn(row: Row, keep: int, seed: int, number: int) -> Row:
-    """The row with `keep` of its negatives, drawn at random by the row's `number`."""
+def random_negatives(row: Row, keep: int, seed: int, number: int) -> Row:
+    """Return the row with `keep` of its negatives, sampled by the seed and the row's `number`."""
     document, orders = row
     random = stream(seed, "zoo.coherence.negatives", str(number))
-    picked = random.choice(len(orders), keep, replace=len(orders) < keep)
-    return document, [orders[index] for index in picked.tolist()]
+    sample = random.choice(len(orders), keep, replace=len(orders) < keep)
+    return document, [orders[index] for index in sample.tolist()]
 
 
-def mined(
+def hardest_negatives(
     model: CoherenceScorer,
     documents: Documents,
     rows: Sequence[Row],
@@ -394,29 +403,29 @@ def mined(
     batch_tokens: int = 16384,
     bf16: bool = False,
 ) -> list[Row]:
-    """Each row with its `keep` hardest negatives, hardest first (algorithm 1).
+    """Return each row with its `keep` hardest negatives, the hardest first (algorithm 1).
 
-    They are those with the highest scores of the current model; of equal scores, the earlier. If a
-    row has fewer, they are repeated. Scoring takes no gradients, and all orders of a document have
-    the same number of tokens, so batches have almost no padding.
+    Those are the negatives with the highest scores of the current model; the earlier of equal ones
+    is harder. Fewer than `keep` are repeated. Scoring takes no gradients, and all orders of a
+    document have the same number of tokens, so batches have almost no padding.
     """
     if not rows:  # one of several processes may get none
         return []
     texts = [documents.permuted(name, order) for name, orders in rows for order in orders]
     scores = np.array(model.score_ids(texts, batch_tokens, bf16=bf16))
     ends = np.cumsum([len(orders) for _, orders in rows])
-    chosen = []
-    for (name, orders), own in zip(rows, np.split(scores, ends[:-1]), strict=True):
-        ranked = np.argsort(-own, kind="stable").tolist()
-        chosen.append((name, [orders[ranked[i % len(ranked)]] for i in range(keep)]))
-    return chosen
+    hardest = []
+    for (name, orders), row_scores in zip(rows, np.split(scores, ends[:-1]), strict=True):
+        ranked = np.argsort(-row_scores, kind="stable").tolist()
+        hardest.append((name, [orders[ranked[i % len(ranked)]] for i in range(keep)]))
+    return hardest
 
 
-def slice_of(documents: Documents, name: str, recipe: Full, step: int) -> np.ndarray:
-    """The momentum encoder's input from a positive document, as token ids (length invariance).
+def document_slice(documents: Documents, name: str, recipe: Full, step: int) -> np.ndarray:
+    """Return the token ids of a slice of a document, the momentum encoder's input.
 
-    A random contiguous slice of at least `shortest_slice` sentences (the paper's footnote 3), or
-    one from the document's start (the authors' code); repeatable for each step.
+    The slice has at least `shortest_slice` sentences and begins at random (the paper's footnote 3)
+    or with the document (`slices = "prefix"`, the authors' code). Equal for equal seed and `step`.
     """
     size = documents.size(name)
     random = stream(recipe.seed, "zoo.coherence.slices", name, step)

@@ -31,7 +31,7 @@ from zoo.texts import (
     windows,
 )
 
-ANEW = "its weights are damaged: copy, download or train the model again"
+DAMAGED_WEIGHTS = "its weights are damaged: copy, download or train the model again"
 CPU_TOKENS = 2048
 """Tokens scored at once by a CPU thread: more would not fit its caches."""
 
@@ -82,10 +82,10 @@ class CoherenceScorer(OverBackbone):
         vector: Literal["cls", "mean"] = "cls",
         **settings: Any,
     ) -> Self:
-        """As `OverBackbone.from_backbone`.
+        """Build a scorer around a backbone, as `OverBackbone.from_backbone` does.
 
-        `vector` is the layer's input: the [cls] token (the last one of a decoder), or the mean of
-        all tokens.
+        `vector` is the input of the linear layer: the state of the [cls] token (the last token of a
+        decoder), or the mean of all tokens.
         """
         at_cls: Pooling = "last" if stands_last(backbone.config) else "first"
         settings["pooling"] = "mean" if vector == "mean" else at_cls
@@ -102,8 +102,8 @@ class CoherenceScorer(OverBackbone):
         """Score `input_ids [..., tokens]`, padded on the right: `scores [...]`.
 
         `[batch, tokens]` gives one score for each text, `[batch, 1 + negatives, tokens]` a row of
-        scores for each positive text and its negatives. `padded`: whether the mask has a 0; if it
-        is not said, a GPU is waited for.
+        scores for each positive text and its negatives. `padded` tells whether the mask contains a
+        0: without it the process waits for the GPU to find out.
         """
         *leading, tokens = input_ids.shape
         ids, mask = input_ids.reshape(-1, tokens), attention_mask.reshape(-1, tokens)
@@ -118,9 +118,9 @@ class CoherenceScorer(OverBackbone):
         backbone: nn.Module | None = None,
         padded: bool | None = None,
     ) -> Tensor:
-        """The linear layer's input `[texts, dim]` for `input_ids [texts, tokens]`.
+        """Return the linear layer's input `[texts, dim]` for `input_ids [texts, tokens]`.
 
-        `backbone` replaces the model's own (for the momentum encoder).
+        `backbone`, such as the momentum encoder, takes the place of the model's.
         """
         encoder = self.backbone if backbone is None else backbone
         with padding_known(padded):
@@ -128,9 +128,9 @@ class CoherenceScorer(OverBackbone):
         return pooled(states, attention_mask, self.config.pooling)
 
     def heads(self, vectors: Tensor) -> Tensor:
-        """The scores `[texts]` of vectors `[texts, dim]`.
+        """Return the scores `[texts]` of vectors `[texts, dim]`.
 
-        In the layer's precision, also under autocast: in bfloat16 many texts would tie.
+        They have the layer's precision, also under autocast: in bfloat16 many texts would tie.
         """
         with torch.autocast(vectors.device.type, enabled=False):
             return self.score_head(vectors.to(self.score_head.weight.dtype)).squeeze(-1)
@@ -153,23 +153,26 @@ class CoherenceScorer(OverBackbone):
         return [score for score, _ in self.score_windows(sentences)]
 
     def score_windows(self, texts: Sequence[Sequence[str]]) -> list[tuple[float, int]]:
-        """The mean score of the windows of each text (its sentences), and their number."""
-        cut = [windows(self.encoder, text) for text in texts]
-        assemble = self.encoder.assemble
-        scores = iter(self.score_ids([assemble(pieces) for text in cut for pieces, _ in text]))
-        return [(float(np.mean([next(scores) for _ in text])), len(text)) for text in cut]
+        """Return for each text (a list of sentences) its windows' mean score and their number."""
+        windows_of = [windows(self.encoder, text) for text in texts]
+        ids = [self.encoder.assemble(pieces) for text in windows_of for pieces, _ in text]
+        scores = iter(self.score_ids(ids))
+        return [(float(np.mean([next(scores) for _ in text])), len(text)) for text in windows_of]
 
     def score_cut(
         self, coherent: Sequence[Sequence[str]], other: Sequence[Sequence[str]]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The scores of pairs of texts cut as in training, and whether the cut makes them equal."""
+        """Score pairs of texts (lists of sentences) that are cut as in training.
+
+        Returns arrays `[pairs]`: both texts' scores, and whether the cut made the two texts equal.
+        """
         check_texts([*coherent, *other])
         pairs = cut_pairs(self.encoder, self.config.quotes, coherent, other)
         texts = {text.tobytes(): text for pair in pairs for text in pair}
         scores = dict(zip(texts, self.score_ids([*texts.values()]), strict=True))
-        both = [[text.tobytes() for text in pair] for pair in pairs]
-        table = np.array([[scores[text] for text in pair] for pair in both])
-        return table[:, 0], table[:, 1], np.array([one == two for one, two in both])
+        keys = [[text.tobytes() for text in pair] for pair in pairs]
+        table = np.array([[scores[key] for key in pair] for pair in keys])
+        return table[:, 0], table[:, 1], np.array([first == second for first, second in keys])
 
     def rank_orders(self, documents: pa.Table, orders: pa.Table) -> Ranking:
         """Score the documents of a table (`id`, `sentences`) and their permutations, cut alike."""
@@ -180,10 +183,10 @@ class CoherenceScorer(OverBackbone):
     def score_ids(
         self, texts: Sequence[Any], batch_tokens: int = 16384, *, bf16: bool | None = None
     ) -> list[float]:
-        """As `score`, for texts as token ids with special tokens.
+        """Score texts that are token ids with special tokens; return one score for each text.
 
         Batches have texts of similar length, at most `batch_tokens` (fewer on a CPU, which is
-        faster there). `bf16` overrides the model's setting. Raises `InputError` for a score of NaN.
+        faster there). `bf16` overrides the model's setting. Raises `InputError` for a NaN score.
         """
         self.eval()
         bf16 = self.bf16 if bf16 is None else bf16
@@ -191,41 +194,42 @@ class CoherenceScorer(OverBackbone):
             batch_tokens = min(batch_tokens, CPU_TOKENS * torch.get_num_threads())
         scores = np.zeros(len(texts))
         order: list[int] = []
-        found: list[Tensor] = []
+        batch_scores: list[Tensor] = []
         for rows in batches_by_length([len(text) for text in texts], batch_tokens):
             ids, mask = pad([texts[row] for row in rows], self.config.pad_token_id or 0)
             padded = not mask.all()
             with torch.autocast(self.device.type, torch.bfloat16, enabled=bf16):
                 inputs = on_device(self.device, ids, mask)
-                found.append(self(*inputs, padded=padded).scores.float())
+                batch_scores.append(self(*inputs, padded=padded).scores.float())
             order += rows
-        if found:  # read once: a GPU computes while the next batch is made
-            scores[order] = torch.cat(found).cpu()
-        return finite(scores, "the model gives scores", self.config._name_or_path, ANEW).tolist()
+        if batch_scores:  # copied once: a GPU computes while the next batch is made
+            scores[order] = torch.cat(batch_scores).cpu()
+        path = self.config._name_or_path
+        return finite(scores, "the model gives scores", path, DAMAGED_WEIGHTS).tolist()
 
 
 def score_orders(
     model: CoherenceScorer, documents: Documents, orders: pa.Table, batch_tokens: int = 16384
 ) -> Ranking:
-    """Score documents cut and encoded as in training, each once, and permutations of them.
+    """Score each document once, and its permutations in the rows of `orders`; both are cut alike.
 
-    A permutation that the cut made equal to the document is marked, and has its score.
+    A permutation that the cut made equal to the document is marked, and gets the document's score.
     """
     names, permuted = [], []
     for row in orders.select(["document", "orders"]).to_pylist():
-        name, every = row["document"], row["orders"]
-        permuted += [documents.permuted(name, documents.kept(name, order)) for order in every]
-        names += [name] * len(every)
-    distinct, at = np.unique(np.array(names, object), return_inverse=True)
+        name, of_row = row["document"], row["orders"]
+        permuted += [documents.permuted(name, documents.kept(name, order)) for order in of_row]
+        names += [name] * len(of_row)
+    distinct, original = np.unique(np.array(names, object), return_inverse=True)
     size = len(distinct)
     texts = [*(documents.original(name) for name in distinct), *permuted]
     scores = np.array(model.score_ids(texts, batch_tokens))
     lengths = np.array([len(text) for text in texts])
-    coherent, others = scores[at], scores[size:]
-    equal = [np.array_equal(texts[one], text) for one, text in zip(at, permuted, strict=True)]
+    coherent, others = scores[original], scores[size:]
+    equal = [np.array_equal(texts[i], text) for i, text in zip(original, permuted, strict=True)]
     same = np.array(equal, bool)
     others[same] = coherent[same]  # two batches may give one text two roundings
-    return Ranking(names, coherent, others, (lengths[at], lengths[size:]), same)
+    return Ranking(names, coherent, others, (lengths[original], lengths[size:]), same)
 
 
 known_to_auto(CoherenceConfig, model=CoherenceScorer)

@@ -74,9 +74,9 @@ class MomentumContrast(nn.Module):
         The queue's vectors have length one already.
         """
         with torch.autocast(vectors.device.type, enabled=False):
-            own = normalize(vectors.float(), dim=-1)
-            positive = (own * normalize(momentum_vectors.float(), dim=-1)).sum(-1, keepdim=True)
-            loss: Tensor = self.contrast(torch.cat([positive, own @ queue.T], dim=1))
+            anchors = normalize(vectors.float(), dim=-1)
+            positive = (anchors * normalize(momentum_vectors.float(), dim=-1)).sum(-1, keepdim=True)
+            loss: Tensor = self.contrast(torch.cat([positive, anchors @ queue.T], dim=1))
         return loss
 
 
@@ -104,24 +104,25 @@ class MomentumEncoder:
 
     @torch.no_grad()
     def update(self, encoder: nn.Module) -> None:
-        """Equation 4, to be called once before each optimizer step."""
+        """Apply equation 4 with the weights of `encoder`, once before each optimizer step."""
         theta = [parameter.float() for parameter in encoder.parameters()]
-        moved = torch._foreach_sub(theta, self.start)
-        torch._foreach_lerp_(self.difference, moved, 1 - self.momentum)
-        self._follow()
+        change = torch._foreach_sub(theta, self.start)
+        torch._foreach_lerp_(self.difference, change, 1 - self.momentum)
+        self._update_weights()
 
-    def _follow(self) -> None:
-        own: list[Tensor] = list(self.encoder.parameters())
-        torch._foreach_copy_(own, torch._foreach_add(self.start, self.difference))
+    def _update_weights(self) -> None:
+        """Set the encoder's weights to `start + difference`."""
+        weights: list[Tensor] = list(self.encoder.parameters())
+        torch._foreach_copy_(weights, torch._foreach_add(self.start, self.difference))
 
     def state_dict(self) -> dict[str, Any]:
         return {"difference": self.difference}
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        for kept, stored in zip(self.difference, state["difference"], strict=True):
-            kept.copy_(stored)
-        self._follow()
+        for difference, stored in zip(self.difference, state["difference"], strict=True):
+            difference.copy_(stored)
+        self._update_weights()
 
 
 class NegativeQueue:
@@ -144,7 +145,7 @@ class NegativeQueue:
         self.filled = min(size, self.filled + len(vectors))
 
     def __call__(self) -> Tensor:
-        """The vectors in the queue, `[filled, dim]`, each of length one, unordered."""
+        """Return the vectors in the queue, `[filled, dim]`, each of length one, unordered."""
         return self.vectors[: self.filled]
 
     def state_dict(self) -> dict[str, Any]:
@@ -156,11 +157,11 @@ class NegativeQueue:
 
 
 def ranking_accuracy(prediction: Any) -> dict[str, float]:
-    """The share of negatives scored below their original; a tie counts one half.
+    """Return the share of negatives scored below their original; a tie counts one half.
 
-    Scores `[rows, 1 + negatives]` are the Trainer's predictions. Its labels `[rows]` say how many
-    of a row's first negatives count: the others repeat them.
+    `prediction` is the Trainer's: its predictions are scores `[rows, 1 + negatives]`, its labels
+    `[rows]` the number of each row's first negatives that count. The others repeat them.
     """
     scores, counts = prediction.predictions, prediction.label_ids
-    judged = np.arange(scores.shape[1] - 1) < counts[:, None]
-    return {"accuracy": float(wins(scores[:, :1], scores[:, 1:])[judged].mean())}
+    counted = np.arange(scores.shape[1] - 1) < counts[:, None]
+    return {"accuracy": float(wins(scores[:, :1], scores[:, 1:])[counted].mean())}

@@ -69,7 +69,7 @@ class ContrastiveRanking(Objective):
 
 
 class ScorerRecipe(BackboneRecipe):
-    """What the recipes of the scorer share; the paper's values (table 5)."""
+    """The settings that the recipes of the scorer share, with the paper's values (table 5)."""
 
     version = 2
     reads = (PERMUTED, INTRUDED)

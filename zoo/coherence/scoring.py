@@ -36,13 +36,14 @@ REFERENCE = "reference.json"
 BREAKS = "breaks.json"
 """File beside the weights: how often the marked sentence was the intruder of held-out texts."""
 DAMAGED = "copy or download the file again"
+"""The hint for a file that cannot be read."""
 EXPLAINED = 10
 """Window of `explain` in sentences, for models without a limit."""
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Reference:
-    """Scores of coherent texts: their description (`of`), number, and 101 quantiles."""
+    """The scores of coherent texts as 101 quantiles; `of` describes the texts."""
 
     of: str
     texts: int
@@ -50,7 +51,7 @@ class Reference:
 
     @classmethod
     def among(cls, of: str, scores: Sequence[float]) -> Reference:
-        """The reference of texts with these scores. Raises `InputError` for no scores."""
+        """Make the reference of the texts described by `of`. Raises `InputError` for no scores."""
         if not len(scores):
             raise InputError(
                 "the reference set has no texts", hint="give coherent texts to compare to"
@@ -87,10 +88,11 @@ class SentenceEffect:
 def score_texts(
     model: Scorer, texts: Sequence[Text], reference: Sequence[float] | None = None
 ) -> list[Scored]:
-    """Score each text as the mean over its windows, with its percentile in quantiles `reference`.
+    """Return each text's score, the mean over its windows, with its percentile.
 
-    `model` is a scorer in hand, or a function as `zoo.evaluate.Scores`, which reads a text whole.
-    Without a reference no text has a percentile. Raises `InputError` for a text without words.
+    `reference` are the quantiles of the reference's scores; without it no text has a percentile.
+    `model` is a loaded scorer, or a function as `zoo.evaluate.Scores`, which reads a text whole.
+    Raises `InputError` for a text without words.
     """
     check_texts(texts)
     sentences = [as_sentences(text, quotes_of(model)) for text in texts]
@@ -110,22 +112,22 @@ def score_texts(
 
 
 def quotes_of(model: Scorer) -> Quotes:
-    """How a scorer takes quotation marks."""
+    """Return a scorer's setting for the quotation marks of its input."""
     return model.config.quotes if isinstance(model, Model) else "keep"
 
 
-def scores_of(model: Model, parts: Sequence[Sequence[Any]]) -> list[float]:
-    """The scores of sentences together: as texts for a scorer of links, as token ids else."""
+def window_scores(model: Model, parts: Sequence[Sequence[Any]]) -> list[float]:
+    """Return each part's score; sentences are strings for a `LinkScorer`, token ids otherwise."""
     if isinstance(model, LinkScorer):
         return [score for score, _ in model.score_windows(parts)]
-    return model.score_ids([model.encoder.assemble(pieces) for pieces in parts])
+    return model.score_ids([model.encoder.assemble(sentences) for sentences in parts])
 
 
 def explain(model: Model, text: Text) -> list[SentenceEffect]:
-    """The effect of each sentence on a text's score: left out, and swapped with the next one.
+    """Return how a text's score changes without each sentence, or if it is swapped with the next.
 
-    In a long text only the windows with the sentence change, which count with their share of all
-    windows; each piece of a long sentence is left out in its place.
+    Only the windows that contain the sentence change; the effect is the mean over all windows. Each
+    piece of a long sentence is left out separately.
     """
     check_texts([text])
     sentences = as_sentences(text)
@@ -133,12 +135,12 @@ def explain(model: Model, text: Text) -> list[SentenceEffect]:
     if isinstance(model, LinkScorer):
         starts = range(0, max(1, len(balanced) - EXPLAINED // 2), EXPLAINED // 2)
         parts = [balanced[start : start + EXPLAINED] for start in starts]
-        cut = [Window(p, range(s, s + len(p))) for s, p in zip(starts, parts, strict=True)]
+        all_windows = [Window(p, range(s, s + len(p))) for s, p in zip(starts, parts, strict=True)]
     else:
-        cut = windows(model.encoder, balanced)
+        all_windows = windows(model.encoder, balanced)
     # Each window unchanged, and every change of it: its kind and the number of the sentence.
     variants: list[tuple[str, int, list[Any]]] = []
-    for pieces, numbers in cut:
+    for pieces, numbers in all_windows:
         window = list(pieces)
         variants.append(("as it is", -1, window))
         for i, number in enumerate(numbers):
@@ -147,17 +149,17 @@ def explain(model: Model, text: Text) -> list[SentenceEffect]:
             if i + 1 < len(window):
                 swapped = [*window[:i], window[i + 1], window[i], *window[i + 2 :]]
                 variants.append(("swapped", number, swapped))
-    scores = scores_of(model, [some for _, _, some in variants])
+    scores = window_scores(model, [variant for _, _, variant in variants])
     changes: dict[tuple[str, int], float] = defaultdict(float)
-    whole = 0.0
+    unchanged = 0.0
     for (kind, number, _), score in zip(variants, scores, strict=True):
         if kind == "as it is":
-            whole = score
+            unchanged = score
         else:
-            changes[kind, number] += (score - whole) / len(cut)
+            changes[kind, number] += (score - unchanged) / len(all_windows)
     return [
-        SentenceEffect(sentence, changes.get(("left out", place)), changes.get(("swapped", place)))
-        for place, sentence in enumerate(sentences)
+        SentenceEffect(sentence, changes.get(("left out", i)), changes.get(("swapped", i)))
+        for i, sentence in enumerate(sentences)
     ]
 
 
@@ -176,33 +178,36 @@ class Break:
 
 
 def find_break(effects: Sequence[SentenceEffect], measured: Breaks | None) -> Break | None:
-    """The sentence that stands out among the effects; None if none does.
+    """Return the sentence whose removal increases the score most; None if its margin is too small.
 
-    The first sentence is never marked, nor any sentence of a text of fewer than four.
+    `measured`: see `load_breaks`. Never the first sentence, nor any of a text of fewer than four.
     """
     numbered = enumerate(effects[1:], 2)
-    told = [(number, one.left_out) for number, one in numbered if one.left_out is not None]
-    if len(told) < 3:  # what was measured
+    gain_of = {
+        number: effect.left_out for number, effect in numbered if effect.left_out is not None
+    }
+    if len(gain_of) < 3:  # `Breaks` were measured with three sentences or more to choose from
         return None
-    gains = np.array([gain for _, gain in told])
-    place, margin = stands_out(gains)
+    gains = np.array([*gain_of.values()])
+    place, margin = largest_gain(gains)
     if gains[place] <= 0 or margin < (measured.least if measured else UNMEASURED):
         return None
     right = float(np.interp(margin, measured.margins, measured.right)) if measured else None
-    return Break(told[place][0], margin, right)
+    return Break([*gain_of][place], margin, right)
 
 
 ROUNDING = 1e-6
-"""By how much the score of one text differs from batch to batch at most (about)."""
+"""Maximum difference of a text's scores in different batches (about)."""
 UNMEASURED = 1.0
 """Minimum margin of a mark, for a model that was not measured."""
 
 
-def stands_out(gains: np.ndarray) -> tuple[int, float]:
-    """The index of the largest of `gains`, and its distance to the next in standard deviations."""
+def largest_gain(gains: np.ndarray) -> tuple[int, float]:
+    """Return the index of the largest gain, and its margin over the next in standard deviations."""
     place = int(gains.argmax())
-    spread = float(gains.std())
-    return place, float(gains[place] - np.delete(gains, place).max()) / spread if spread else 0.0
+    deviation = float(gains.std())
+    margin = float(gains[place] - np.delete(gains, place).max())
+    return place, margin / deviation if deviation else 0.0
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -222,31 +227,32 @@ class Breaks:
     right: Annotated[tuple[FiniteFloat, ...], Field(min_length=1)]
 
 
-def place_of(model: Any) -> str:
-    """The folder or Hub id of a model: it is one, or a model in hand that was loaded from one."""
+def address_of(model: Any) -> str:
+    """Return a model's folder or Hub id; `model` is that, or a model that was loaded from it."""
     return str(model) if isinstance(model, str | Path) else folder_of(model)
 
 
 def load_breaks(model: Any) -> Breaks | None:
-    """The measured quality of a model's marks (in hand, or a folder or Hub id), or None."""
-    found = file_of(place_of(model), BREAKS)
-    return None if found is None else read_record(Breaks, found, DAMAGED)
+    """Read how good the marks of a model (or a folder or Hub id) are; None if not measured."""
+    file = file_of(address_of(model), BREAKS)
+    return None if file is None else read_record(Breaks, file, DAMAGED)
 
 
-TESTED = ("metrics", "test", "accuracy")
+TEST_ACCURACY = ("metrics", "test", "accuracy")
+"""The place of the test accuracy in results.json."""
 
 
-class Result(BaseModel):
-    """What scoring reads of the results of a training: the accuracy on its test pairs."""
+class TrainingResult(BaseModel):
+    """The accuracy of a model on the test pairs of its training, read from results.json."""
 
-    value: float = Field(0.0, validation_alias=AliasPath(*TESTED, "value"))
-    ci: tuple[float, float] | None = Field(None, validation_alias=AliasPath(*TESTED, "ci"))
+    value: float = Field(0.0, validation_alias=AliasPath(*TEST_ACCURACY, "value"))
+    ci: tuple[float, float] | None = Field(None, validation_alias=AliasPath(*TEST_ACCURACY, "ci"))
 
 
 def warn_of_chance(model: str | Path) -> None:
-    """Warn of a model whose accuracy on its own test pairs is not above chance."""
-    found = file_of(model, RESULTS)
-    accuracy = read_record(Result, found, DAMAGED) if found else None
+    """Log a warning if the accuracy of a model on its test pairs is not above chance."""
+    file = file_of(model, RESULTS)
+    accuracy = read_record(TrainingResult, file, DAMAGED) if file else None
     if accuracy and accuracy.ci and accuracy.ci[0] <= 0.5:
         percent = [100 * figure for figure in (accuracy.value, *accuracy.ci)]
         log.warning(
@@ -258,19 +264,19 @@ def warn_of_chance(model: str | Path) -> None:
 
 
 def rank(model: Scorer, prompt: Text, alternatives: Sequence[Text]) -> list[tuple[int, float]]:
-    """The alternatives' numbers with the scores of prompt and alternative, the best first."""
+    """Return `(number, score)` of each alternative after the prompt, best first; numbers from 0."""
     check_texts(alternatives)
     quotes = quotes_of(model)
     before = as_sentences(prompt, quotes) if prompt else []
     scores = model.score([[*before, *as_sentences(text, quotes)] for text in alternatives])
-    return sorted(enumerate(scores), key=lambda one: -one[1])
+    return sorted(enumerate(scores), key=lambda ranked: -ranked[1])
 
 
 def percentile(score: float, quantiles: Sequence[float]) -> float:
-    """The percentage of reference texts with a lower score, `0.0` to `100.0`.
+    """Return the percentage of reference texts with a lower score, `0.0` to `100.0`.
 
     `quantiles` are the reference's scores at 0, 1, ... 100 per cent, ascending. If several equal
-    the score, the first counts: ties are not lower. A text's score in another batch is a tie too.
+    the score, the first counts: ties are not lower. Scores that differ by `ROUNDING` tie too.
     """
     shares = np.linspace(0, 100, len(quantiles))
     place = int(np.searchsorted(quantiles, score - ROUNDING))
@@ -280,18 +286,18 @@ def percentile(score: float, quantiles: Sequence[float]) -> float:
 
 
 def load_reference(model: Any) -> Reference | None:
-    """The reference of a model (in hand, or a folder or Hub id); a warning and None without one."""
-    found = file_of(place_of(model), REFERENCE)
-    if found is None:
-        log.warning("%s: no reference set, so no percentiles: give --reference", place_of(model))
+    """Read the reference of a model (or a folder or Hub id); a warning and None without one."""
+    file = file_of(address_of(model), REFERENCE)
+    if file is None:
+        log.warning("%s: no reference set, so no percentiles: give --reference", address_of(model))
         return None
-    return read_record(Reference, found, DAMAGED)
+    return read_record(Reference, file, DAMAGED)
 
 
 def load_scorer(model: str | Path = "") -> Model:
-    """A coherence scorer by folder or Hub id; by default the shipped one.
+    """Load a coherence scorer by folder or Hub id; by default the shipped one.
 
-    Raises `InputError` for a model that does not score texts, or not in windows.
+    Raises `InputError` for a model that does not score texts, or that does not score in windows.
     """
     scorer = scorers.load_scorer(str(model or SHIPPED))
     if not isinstance(scorer, Model):

@@ -62,7 +62,7 @@ from corpora.tasks.permuted import Permuted
 from zoo.backbones import load_backbone
 from zoo.coherence.links import LinkConfig, LinkScorer, changes_between, years_ascend
 from zoo.coherence.modeling import CoherenceScorer
-from zoo.coherence.scoring import BREAKS, REFERENCE, Breaks, Reference, explain, stands_out
+from zoo.coherence.scoring import BREAKS, REFERENCE, Breaks, Reference, explain, largest_gain
 from zoo.commands import command, leave_shipped, log
 from zoo.compact import WEIGHTS, pack, pack_folder
 from zoo.evaluate.scorers import Scorer, scores_of
@@ -91,11 +91,12 @@ CARD = Card(
     citation="",
 )
 LICENCE = "CC-BY-SA-4.0"
-Row = dict[str, Any]
+TextPair = dict[str, Any]
 """A row of `PAIRS`."""
 Cue = Callable[[Sequence[Sequence[str]]], Any]
-"""A number for each text, larger for coherent ones."""
+"""A function of texts (lists of sentences): a number for each, larger for coherent ones."""
 FITTED, MARKED, JUDGED = 1500, 200, 500
+"""Maximum rows of each kind and source to fit weights with, to mark, and to test with."""
 STRENGTH = 0.1
 """Inverse strength of the L2 penalty, chosen by cross-validation on the training split."""
 BUILT: dict[str, dict[str, Builder]] = {
@@ -112,26 +113,27 @@ for source in ("novels", "gum"):
             min_sentences=4, block_from=2 * size, block_size=size, repetitions=1
         )
 BUILT["wiki"]["permuted-6"] = Permuted(min_sentences=4, repetitions=8)  # its texts have six
-"""By source, the builders of its texts: all that are permuted train the model of order, those of
-`KINDS` give the pairs."""
+"""The builders of texts, by source and name. The model of order is trained on all whose name begins
+with "permuted"; those of `KINDS` give the pairs."""
 KINDS = ("permuted", "intruded")
 
 
-def sources(options: argparse.Namespace) -> Iterator[tuple[str, Document]]:
-    """Each document with its kind."""
-    read = {"layout": "paragraph", "group": "book", "id": "chapter_id", "licence": "CC0-1.0"}
+def read_sources(options: argparse.Namespace) -> Iterator[tuple[str, Document]]:
+    """Yield each document with its source, a key of `BUILT`."""
+    settings = {"layout": "paragraph", "group": "book", "id": "chapter_id", "licence": "CC0-1.0"}
     for path in options.novels:
-        for document in open_source(f"jsonl:{path}", read):
+        for document in open_source(f"jsonl:{path}", settings):
             yield "novels", split_document(document)
     for spec in options.articles:
         for document in open_source(spec):
             if document.sentences is None:
                 document = split_document(document)
-            kind = "gum" if spec.startswith("conllu") else "wiki"
-            yield ("sentences" if len(document.sentence_texts()) < 4 else kind), document
+            source = "gum" if spec.startswith("conllu") else "wiki"
+            yield ("sentences" if len(document.sentence_texts()) < 4 else source), document
 
 
-def key_of(sentence: str) -> str:
+def sentence_key(sentence: str) -> str:
+    """Return the letters and digits of a sentence in lower case, to compare it with others."""
     return re.sub(r"\W", "", sentence).lower()
 
 
@@ -140,80 +142,80 @@ def texts(options: argparse.Namespace) -> None:
 
     Texts with a sentence of the test sets `exclude` are not used.
     """
-    tested = {
-        key_of(text)
+    excluded = {
+        sentence_key(text)
         for path in options.exclude
         for _, row in json_rows(path)
         if isinstance(row, dict)
         for text in row["pos"]
     }
-    documents: dict[str, list[Document]] = {}
+    documents_of: dict[str, list[Document]] = {}
     sizes: Counter[str] = Counter()
-    for kind, document in sources(options):
-        if tested.isdisjoint(map(key_of, document.sentence_texts())):
-            documents.setdefault(kind, []).append(document)
-            sizes[document.group] += (kind == "novels") * len(document.text)
+    for source, document in read_sources(options):
+        if excluded.isdisjoint(map(sentence_key, document.sentence_texts())):
+            documents_of.setdefault(source, []).append(document)
+            sizes[document.group] += (source == "novels") * len(document.text)
     books = [group for group, _ in sorted(sizes.items(), key=lambda item: item[1]) if sizes[group]]
     held_out = dict(zip(books, ("validation", "test"), strict=False))
     split = {
         document.id: held_out.get(document.group, "train")
-        if kind == "novels"
+        if source == "novels"
         else HELD_OUT.get(stable_id(f"{SEED}/{document.id}") % 10, "train")
-        for kind, some in documents.items()
-        for document in some
+        for source, documents in documents_of.items()
+        for document in documents
     }
     stage = Stage("scorer", 1, "scorer-texts-1")
     with staged(options.output) as folder, DatasetFolder(folder, "scorer", stage, CARD) as dataset:
-        for kind, some in documents.items():
-            log.info("%s: %d texts", kind, len(some))
-            licences = {document.id: document.licence for document in some}
-            for name, builder in BUILT[kind].items():
-                part = options.output.parent / f"{options.output.name}-{kind}-{name}"
-                with staged(part) as place:
+        for source, documents in documents_of.items():
+            log.info("%s: %d texts", source, len(documents))
+            licences = {document.id: document.licence for document in documents}
+            for name, builder in BUILT[source].items():
+                part = options.output.parent / f"{options.output.name}-{source}-{name}"
+                with staged(part) as partial:
                     target = Target(
-                        place, Stage(name, 1, f"scorer-{name}"), SEED, Division.of(split)
+                        partial, Stage(name, 1, f"scorer-{name}"), SEED, Division.of(split)
                     )
-                    builder.build(some, target)
-                for where, row in pairs_in(part, name) if name in KINDS else ():
-                    row |= {"source": kind, "kind": name}
-                    id = row["doc"] if row["doc"] in licences else row["doc"].rpartition("#")[0]
-                    dataset.writer("pairs", where, PAIRS).extend([row])
+                    builder.build(documents, target)
+                for pair_split, pair in read_pairs(part, name) if name in KINDS else ():
+                    pair |= {"source": source, "kind": name}
+                    id = pair["doc"] if pair["doc"] in licences else pair["doc"].rpartition("#")[0]
+                    dataset.writer("pairs", pair_split, PAIRS).extend([pair])
                     dataset.count_licence(licences[id])
         dataset.details["settings"] = {"quotes": "balance"}
         dataset.finish()
 
 
-def pairs_in(part: Path, name: str) -> Iterator[tuple[str, Row]]:
-    """The pairs of a dataset that the builder `name` made, with their split."""
+def read_pairs(part: Path, name: str) -> Iterator[tuple[str, TextPair]]:
+    """Yield the pairs of a dataset folder that the builder `name` wrote, each with its split."""
     pairs = open_dataset(str(part), "pairwise").splits
     if name == "intruded":
         for split, table in pairs.items():
             for row in table.select(["doc", "position", "pos", "neg"]).to_pylist():
                 for key in ("pos", "neg"):
-                    row[key] = [balanced([plain(text)])[0] for text in row[key]]
+                    row[key] = [balanced([untokenised(text)])[0] for text in row[key]]
                 yield split, row
         return
-    whole = open_dataset(str(part), "documents")
+    documents = open_dataset(str(part), "documents")
     for split, table in pairs.items():
-        sentences = {row["id"]: row["sentences"] for row in whole[split].to_pylist()}
+        sentences = {row["id"]: row["sentences"] for row in documents[split].to_pylist()}
         for row in table.to_pylist():
-            pos = [plain(text) for text in sentences[row["document"]]]
+            pos = [untokenised(text) for text in sentences[row["document"]]]
             for order in row["orders"]:
                 neg = [pos[i] for i in order]
                 yield split, {"doc": row["document"], "position": -1, "pos": pos, "neg": neg}
 
 
-def plain(text: str) -> str:
-    """A sentence without the marks of tokenised text (DiscoEval's)."""
-    for old, new in (("``", '"'), ("''", '"'), ("-LRB-", "("), ("-RRB-", ")")):
-        text = text.replace(old, new)
+def untokenised(text: str) -> str:
+    """Return a sentence with plain quotation marks and brackets for those of a treebank."""
+    for treebank, plain in (("``", '"'), ("''", '"'), ("-LRB-", "("), ("-RRB-", ")")):
+        text = text.replace(treebank, plain)
     return text
 
 
 def scorer(options: argparse.Namespace) -> None:
-    """Write a scorer around an uncased BERT with the texts' most frequent word pieces.
+    """Write a scorer around an uncased BERT whose vocabulary is the texts' most frequent pieces.
 
-    All letters stay, so that every word has pieces.
+    Every letter of ASCII stays in the vocabulary, so that English words always have pieces.
     """
     rows = open_dataset(str(options.texts), "pairs")["train"]["pos"].to_pylist()
     tokenizer = load_tokenizer(options.backbone)
@@ -223,14 +225,14 @@ def scorer(options: argparse.Namespace) -> None:
         for ids in tokenizer(distinct[start : start + 1024], add_special_tokens=False).input_ids:
             counts.update(ids)
     words = {number: word for word, number in tokenizer.get_vocab().items()}
-    always = [
+    required = [
         number
         for number, word in sorted(words.items())
         if number in tokenizer.all_special_ids
         or (len(word.removeprefix("##")) == 1 and word.isascii())
     ]
-    often = sorted(counts, key=lambda number: (-counts[number], number))
-    kept = sorted(list(dict.fromkeys([*always, *often]))[: options.words])
+    by_frequency = sorted(counts, key=lambda number: (-counts[number], number))
+    kept = sorted(list(dict.fromkeys([*required, *by_frequency]))[: options.words])
     vocabulary = {words[number]: place for place, number in enumerate(kept)}
     small = BertTokenizer(vocab=vocabulary, model_max_length=512)
     model: Any = load_backbone(options.backbone, {})
@@ -239,12 +241,12 @@ def scorer(options: argparse.Namespace) -> None:
     model.embeddings.word_embeddings.weight.data = vectors
     model.config.vocab_size = len(kept)
     model.config.pad_token_id = small.pad_token_id
-    used = sum(counts[number] for number in kept) / counts.total()
-    log.info("%d word pieces, %.2f %% of those used", len(kept), 100 * used)
-    made = LinkScorer(LinkConfig(backbone_config=model.config, quotes="balance"))
-    made.backbone = model
+    share = sum(counts[number] for number in kept) / counts.total()
+    log.info("%d word pieces, %.2f %% of those used", len(kept), 100 * share)
+    link_scorer = LinkScorer(LinkConfig(backbone_config=model.config, quotes="balance"))
+    link_scorer.backbone = model
     options.output.mkdir(parents=True)
-    save_model(made, small, options.output)
+    save_model(link_scorer, small, options.output)
     pack_folder(options.output)
 
 
@@ -253,7 +255,7 @@ def orders(options: argparse.Namespace) -> None:
     stage = Stage("permuted", 1, "scorer-orders-1")
     with staged(options.output) as folder, DatasetFolder(folder, "orders", stage, CARD) as dataset:
         for part in sorted(options.texts.parent.glob(f"{options.texts.name}-*-permuted*")):
-            kind = part.name.removeprefix(f"{options.texts.name}-")
+            prefix = part.name.removeprefix(f"{options.texts.name}-")
             for config, column, columns in (
                 ("documents", "id", PERMUTED_DOCUMENTS),
                 ("pairwise", "document", PERMUTED_PAIRWISE),
@@ -263,10 +265,10 @@ def orders(options: argparse.Namespace) -> None:
                     continue
                 for split, table in open_dataset(str(part), config).splits.items():
                     # Documents of two sources, and blocks of two sizes, may have one id.
-                    ids = pc.binary_join_element_wise(kind, table[column], "/")
-                    named = table.drop_columns([column]).append_column(column, ids)
+                    ids = pc.binary_join_element_wise(prefix, table[column], "/")
+                    table = table.drop_columns([column]).append_column(column, ids)
                     writer = dataset.writer(config, split, columns)
-                    for batch in named.select(columns.names).cast(columns).to_batches():
+                    for batch in table.select(columns.names).cast(columns).to_batches():
                         writer.append(batch)
                         dataset.count_licence(LICENCE, batch.num_rows)
         dataset.details["settings"] = {"quotes": "balance"}
@@ -274,13 +276,13 @@ def orders(options: argparse.Namespace) -> None:
 
 
 def ship(options: argparse.Namespace) -> None:
-    """Pack a model into a folder, with the weight of years, its figures and its card."""
-    made = open_dataset(str(options.texts), "pairs")
-    tables = {"test": [made["test"]]}
+    """Write the scorer's folder: the model with its fitted weights, its figures and its card."""
+    dataset = open_dataset(str(options.texts), "pairs")
+    test_tables = {"test": [dataset["test"]]}
     for path in options.unseen:
-        tables[path.name] = list(open_dataset(str(path), "pairs").splits.values())
-    unseen = {name: long_rows(*some) for name, some in tables.items()}
-    folder, known = options.output, long_rows(made["validation"])
+        test_tables[path.name] = list(open_dataset(str(path), "pairs").splits.values())
+    test_pairs = {name: long_pairs(*tables) for name, tables in test_tables.items()}
+    folder, validation = options.output, long_pairs(dataset["validation"])
     shutil.copytree(options.model, folder)
     if options.ranker:
         add_ranker(folder, options.ranker, options.rank)
@@ -289,18 +291,20 @@ def ship(options: argparse.Namespace) -> None:
     if options.ranker:
         cues.append(model.ranker.score)
     names = ("years", "order")
-    fitted = dict(zip(names, fitted_weights(cues, known), strict=False))
+    fitted = dict(zip(names, fitted_weights(cues, validation), strict=False))
     write_json(folder / CONFIG, {**read_json(folder / CONFIG), **fitted})
     model = LinkScorer.from_pretrained(folder)
-    metrics = {name: told_apart(model, rows) for name, rows in unseen.items()}
-    scores = model.score(list(dict.fromkeys(tuple(row["pos"]) for row in known)))
+    metrics = {name: pair_accuracy(model, pairs) for name, pairs in test_pairs.items()}
+    scores = model.score(list(dict.fromkeys(tuple(pair["pos"]) for pair in validation)))
     reference = Reference.among("held-out novels and articles of the validation split", scores)
     write_json(folder / REFERENCE, asdict(reference))
-    marked = {name: marks(model, rows) for name, rows in unseen.items()}
-    breaks = measured_breaks(marks(model, known), [*marked.values()])
+    test_marks = {name: mark_intruders(model, pairs) for name, pairs in test_pairs.items()}
+    breaks = measure_breaks(mark_intruders(model, validation), [*test_marks.values()])
     write_json(folder / BREAKS, asdict(breaks))
-    metrics["breaks"] = {name: judged_breaks(own, breaks.least) for name, own in marked.items()}
-    figures, marked_table = tables_of(metrics)
+    metrics["breaks"] = {
+        name: mark_shares(marks, breaks.least) for name, marks in test_marks.items()
+    }
+    figures, marked_table = card_tables(metrics)
     leave_shipped(
         folder,
         "zoo.coherence.ship",
@@ -318,108 +322,109 @@ def ship(options: argparse.Namespace) -> None:
 
 
 def add_ranker(folder: Path, ranker: Path, rank: int) -> None:
-    """Add to a packed model in `folder` what makes its encoder into that of `ranker`."""
+    """Add the model of order to the packed model in `folder`, as changes of its encoder."""
     trained = CoherenceScorer.from_pretrained(ranker)
     changes = changes_between(LinkScorer.from_pretrained(folder).backbone, trained.backbone, rank)
     named = {f"changes.{name}": change.contiguous() for name, change in changes.items()}
     head = {f"order_head.{name}": part for name, part in trained.score_head.state_dict().items()}
     weights = folder / WEIGHTS
     save_file({**load_file(weights), **pack(named), **head}, weights, {"format": "pt"})
-    most = trained.config.max_tokens
-    config = {**read_json(folder / CONFIG), "order_rank": rank, "order_tokens": most}
-    write_json(folder / CONFIG, config)
+    order = {"order_rank": rank, "order_tokens": trained.config.max_tokens}
+    write_json(folder / CONFIG, {**read_json(folder / CONFIG), **order})
 
 
-def long_rows(*tables: pa.Table) -> list[Row]:
-    """The rows whose texts have four sentences or more: fewer tell little of their order."""
-    return [row for table in tables for row in table.to_pylist() if len(row["pos"]) > 3]
+def long_pairs(*tables: pa.Table) -> list[TextPair]:
+    """Return the pairs whose texts have four sentences or more: shorter ones have little order."""
+    return [pair for table in tables for pair in table.to_pylist() if len(pair["pos"]) > 3]
 
 
-def parts_of(rows: Sequence[Row], most: int) -> list[list[Row]]:
-    """At most `most` rows of each kind and source, spread evenly."""
-    parts: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        parts.setdefault((row["kind"], row["source"]), []).append(row)
-    return [[part[i] for i in evenly(len(part), most)] for part in parts.values()]
+def sample_by_kind(pairs: Sequence[TextPair], limit: int) -> list[list[TextPair]]:
+    """Return a list of at most `limit` pairs, spread evenly, for each kind and source."""
+    groups: dict[tuple[str, str], list[TextPair]] = {}
+    for pair in pairs:
+        groups.setdefault((pair["kind"], pair["source"]), []).append(pair)
+    return [[group[i] for i in evenly(len(group), limit)] for group in groups.values()]
 
 
-def both_scores(model: Scorer, rows: Sequence[Row]) -> np.ndarray:
-    """The scores of the coherent and of the incoherent texts, `[2, rows]`."""
-    texts = [tuple(row[key]) for key in ("pos", "neg") for row in rows]
-    return scores_of(model, texts).reshape(2, -1)
+def fitted_weights(cues: Sequence[Cue], pairs: Sequence[TextPair]) -> list[float]:
+    """Return the weights of all cues but the first, whose weight is 1; none is negative.
 
-
-def fitted_weights(cues: Sequence[Cue], rows: Sequence[Row]) -> list[float]:
-    """The weights of all cues but the first, whose weight is 1; none is negative.
-
-    Logistic regression tells which text of a pair is coherent, by the differences of the cues. At
-    most `FITTED` pairs of each kind and source; each such part counts alike. Beside a first cue
-    that is no better than chance the others get no weight.
+    Logistic regression predicts from the differences of the cues which text of a pair is coherent.
+    It takes at most `FITTED` pairs of each kind and source, and each of these groups has the same
+    weight. If the first cue is no better than chance, the others get weight 0.
     """
-    parts = parts_of(rows, FITTED)
-    some = [row for part in parts for row in part]
-    each = np.concatenate([np.full(len(part), len(some) / len(part)) for part in parts])
-    texts = [tuple(row[key]) for key in ("pos", "neg") for row in some]
+    groups = sample_by_kind(pairs, FITTED)
+    sample = [pair for group in groups for pair in group]
+    pair_weights = np.concatenate(
+        [np.full(len(group), len(sample) / len(group)) for group in groups]
+    )
+    texts = [tuple(pair[key]) for key in ("pos", "neg") for pair in sample]
     values = np.array([cue(texts) for cue in cues]).reshape(len(cues), 2, -1)
-    table = (values[:, 0] - values[:, 1]).T
-    spread = table.std(0).clip(1e-6)
-    # Each pair counts in both directions, which leaves no intercept.
-    both, right = np.concatenate([table, -table]) / spread, np.repeat([1, 0], len(table))
-    weights = np.tile(each / len(parts), 2) / 2
+    differences = (values[:, 0] - values[:, 1]).T
+    deviations = differences.std(0).clip(1e-6)
+    # Each pair counts in both directions, so that no intercept is needed.
+    features = np.concatenate([differences, -differences]) / deviations
+    is_coherent = np.repeat([1, 0], len(differences))
+    weights = np.tile(pair_weights / len(groups), 2) / 2
     learner = LogisticRegression(C=STRENGTH, fit_intercept=False)
-    first, *others = learner.fit(both, right, sample_weight=weights).coef_[0] / spread
-    log.info("weights: %d pairs", len(some))
+    fitted = learner.fit(features, is_coherent, sample_weight=weights)
+    first, *others = fitted.coef_[0] / deviations
+    log.info("weights: %d pairs", len(sample))
     return [round(max(0.0, float(other / first)), 4) if first > 0 else 0.0 for other in others]
 
 
-def told_apart(model: Scorer, rows: Sequence[Row]) -> dict[str, Any]:
-    """The share of pairs whose coherent text scores higher: of all, and by kind and source."""
-    rows = [row for part in parts_of(rows, JUDGED) for row in part]
-    coherent, other = both_scores(model, rows)
-    parts: dict[str, list[int]] = {}
-    for number, row in enumerate(rows):
-        for name in ("accuracy", row["kind"], f"{row['kind']}, {row['source']}"):
-            parts.setdefault(name, []).append(number)
-    groups = [row["doc"].partition("#")[0] for row in rows]
-    found = {}
-    for name, own in sorted(parts.items()):
-        figures = ranked(coherent[own], other[own], [groups[i] for i in own], SEED, name)
-        found[name] = {**figures, "pairs": len(own)}
-    return found
+def pair_accuracy(model: Scorer, pairs: Sequence[TextPair]) -> dict[str, Any]:
+    """Return the share of pairs whose coherent text scores higher: of all, by kind and source."""
+    pairs = [pair for group in sample_by_kind(pairs, JUDGED) for pair in group]
+    texts = [tuple(pair[key]) for key in ("pos", "neg") for pair in pairs]
+    coherent, incoherent = scores_of(model, texts).reshape(2, -1)
+    groups: dict[str, list[int]] = {}
+    for number, pair in enumerate(pairs):
+        for name in ("accuracy", pair["kind"], f"{pair['kind']}, {pair['source']}"):
+            groups.setdefault(name, []).append(number)
+    documents = [pair["doc"].partition("#")[0] for pair in pairs]
+    figures = {}
+    for name, rows in sorted(groups.items()):
+        units = [documents[i] for i in rows]
+        figures[name] = ranked(coherent[rows], incoherent[rows], units, SEED, name)
+        figures[name] = {**figures[name], "pairs": len(rows)}
+    return figures
 
 
 class Marks(NamedTuple):
-    """The marks of some intruded texts and of their coherent forms."""
+    """The sentences that a model marks in intruded texts and in their coherent forms, `[texts]`."""
 
     margins: np.ndarray
-    """Of the intruded texts; 0 where leaving out any sentence lowers the score."""
+    """The margin of each intruded text; 0 if its score falls whichever sentence is left out."""
     right: np.ndarray
     """Whether the marked sentence is the intruder."""
     coherent: np.ndarray
-    """The margins of the coherent forms."""
+    """The margin of each coherent form."""
 
 
-def marks(model: Any, rows: Sequence[Row]) -> Marks:
-    """The marks of at most `MARKED` texts, spread over the rows."""
+def mark_intruders(model: Any, pairs: Sequence[TextPair]) -> Marks:
+    """Mark a sentence in at most `MARKED` intruded texts, spread over the pairs."""
 
     def mark(sentences: list[str]) -> tuple[int, float]:
         gains = np.array([effect.left_out for effect in explain(model, sentences)][1:], float)
-        place, margin = stands_out(gains)
+        place, margin = largest_gain(gains)
         return place + 1, margin if gains[place] > 0 else 0.0
 
-    intruded = [row for row in rows if row["kind"] == "intruded"]
-    some = [intruded[i] for i in evenly(len(intruded), MARKED)]
-    found = [mark(row["neg"]) for row in some]
-    right = [place == row["position"] for (place, _), row in zip(found, some, strict=True)]
-    margins = np.array([margin for _, margin in found])
-    return Marks(margins, np.array(right), np.array([mark(row["pos"])[1] for row in some]))
+    intruded = [pair for pair in pairs if pair["kind"] == "intruded"]
+    sample = [intruded[i] for i in evenly(len(intruded), MARKED)]
+    marked = [mark(pair["neg"]) for pair in sample]
+    right = [place == pair["position"] for (place, _), pair in zip(marked, sample, strict=True)]
+    margins = np.array([margin for _, margin in marked])
+    return Marks(margins, np.array(right), np.array([mark(pair["pos"])[1] for pair in sample]))
 
 
-def measured_breaks(known: Marks, unseen: Sequence[Marks]) -> Breaks:
-    """How good the marks are: the minimum margin is that of a fifth of the `known` coherent texts,
-    all shares are those of the `unseen` texts."""
-    least = max(float(np.quantile(known.coherent, 0.8)), 1e-6)
-    margins, right, coherent = map(np.concatenate, zip(*unseen, strict=True))
+def measure_breaks(validation: Marks, tests: Sequence[Marks]) -> Breaks:
+    """Return how good the marks of a model are, by the shares of texts of the `tests`.
+
+    A fifth of the coherent texts of `validation` reach the minimum margin.
+    """
+    least = max(float(np.quantile(validation.coherent, 0.8)), 1e-6)
+    margins, right, coherent = map(np.concatenate, zip(*tests, strict=True))
     steps = np.unique([least, *np.quantile(margins, np.linspace(0, 0.95, 20))])
     steps = steps[steps >= least]
     return Breaks(
@@ -432,61 +437,65 @@ def measured_breaks(known: Marks, unseen: Sequence[Marks]) -> Breaks:
     )
 
 
-def judged_breaks(found: Marks, least: float) -> dict[str, Any]:
-    """The share of texts with a mark, and the share of correct marks."""
-    shares = {
-        "marked": found.margins >= least,
-        "right_of_marked": found.right[found.margins >= least],
-        "right_of_all": found.right,
-        "marked_coherent": found.coherent >= least,
+def mark_shares(marks: Marks, least: float) -> dict[str, Any]:
+    """Return the share of texts with a margin of at least `least`, and that of correct marks."""
+    columns = {
+        "marked": marks.margins >= least,
+        "right_of_marked": marks.right[marks.margins >= least],
+        "right_of_all": marks.right,
+        "marked_coherent": marks.coherent >= least,
     }
-    return {"texts": len(found.right), **{name: float(own.mean()) for name, own in shares.items()}}
+    shares = {name: float(column.mean()) for name, column in columns.items()}
+    return {"texts": len(marks.right), **shares}
 
 
-def tables_of(metrics: dict[str, Any]) -> tuple[str, str]:
-    """The rows of the card's tables: of the figures, and of the marks."""
+def card_tables(metrics: dict[str, Any]) -> tuple[str, str]:
+    """Return the rows of the card's two Markdown tables: accuracies, and marks."""
 
-    def row(name: str, part: str, of: dict[str, Any]) -> str:
-        value = f"{100 * of['value']:.1f}"
-        if of["ci"]:  # none where the documents are too few
-            value += " [{:.1f}, {:.1f}]".format(*(100 * bound for bound in of["ci"]))
-        return f"| {name} | {part} | {of['pairs']:,} | {value} |"
+    def row(name: str, part: str, accuracy: dict[str, Any]) -> str:
+        value = f"{100 * accuracy['value']:.1f}"
+        if accuracy["ci"]:  # none if there are too few documents
+            value += " [{:.1f}, {:.1f}]".format(*(100 * bound for bound in accuracy["ci"]))
+        return f"| {name} | {part} | {accuracy['pairs']:,} | {value} |"
 
-    figures = [
-        row(name, part, of)
+    accuracies = [
+        row(name, part, accuracy)
         for name, parts in metrics.items()
         if name != "breaks"
-        for part, of in parts.items()
+        for part, accuracy in parts.items()
     ]
     breaks = [
-        f"| {name} | {of['texts']:,} | {100 * of['marked']:.0f} "
-        f"| {100 * of['right_of_marked']:.0f} | {100 * of['marked_coherent']:.0f} |"
-        for name, of in metrics["breaks"].items()
+        f"| {name} | {shares['texts']:,} | {100 * shares['marked']:.0f} "
+        f"| {100 * shares['right_of_marked']:.0f} | {100 * shares['marked_coherent']:.0f} |"
+        for name, shares in metrics["breaks"].items()
     ]
-    return "\n".join(figures), "\n".join(breaks)
+    return "\n".join(accuracies), "\n".join(breaks)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the step that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
-    of = {run: commands.add_parser(run.__name__) for run in (texts, orders, scorer, ship)}
-    of[texts].add_argument("--novels", type=Path, nargs="+", required=True)
-    of[texts].add_argument("--articles", nargs="+", required=True)
-    of[texts].add_argument("--exclude", type=Path, nargs="*", default=[])
-    of[orders].add_argument("texts", type=Path)
-    of[scorer].add_argument("texts", type=Path)
-    of[scorer].add_argument("--backbone", required=True)
-    of[scorer].add_argument("--words", type=int, default=12_000)
-    of[ship].add_argument("model", type=Path)
-    of[ship].add_argument("--texts", type=Path, required=True)
-    of[ship].add_argument("--ranker", type=Path, help="a `CoherenceScorer` trained from the model")
-    of[ship].add_argument("--rank", type=int, default=64, help="rank of the ranker's changes")
-    of[ship].add_argument(
+    parsers = {run: commands.add_parser(run.__name__) for run in (texts, orders, scorer, ship)}
+    parsers[texts].add_argument("--novels", type=Path, nargs="+", required=True)
+    parsers[texts].add_argument("--articles", nargs="+", required=True)
+    parsers[texts].add_argument("--exclude", type=Path, nargs="*", default=[])
+    parsers[orders].add_argument("texts", type=Path)
+    parsers[scorer].add_argument("texts", type=Path)
+    parsers[scorer].add_argument("--backbone", required=True)
+    parsers[scorer].add_argument("--words", type=int, default=12_000)
+    parsers[ship].add_argument("model", type=Path)
+    parsers[ship].add_argument("--texts", type=Path, required=True)
+    parsers[ship].add_argument(
+        "--ranker", type=Path, help="a `CoherenceScorer` trained from the model"
+    )
+    parsers[ship].add_argument("--rank", type=int, default=64, help="rank of the ranker's changes")
+    parsers[ship].add_argument(
         "--unseen", type=Path, nargs="*", default=[], help="more texts to judge by"
     )
-    for run, each in of.items():
-        each.add_argument("--output", type=Path, required=True)
-        each.set_defaults(run=run)
+    for run, subparser in parsers.items():
+        subparser.add_argument("--output", type=Path, required=True)
+        subparser.set_defaults(run=run)
     return command(lambda options: options.run(options), parser, arguments)
 
 

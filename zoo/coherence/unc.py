@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from zoo.coherence.recipes import Unc
 
 
-class Ranked(TorchDataset[tuple[list[list[int]], list[int]]]):
+class PermutedDocuments(TorchDataset[tuple[list[list[int]], list[int]]]):
     """Rows of a document and one permutation; each sentence of a batch is encoded once."""
 
     def __init__(
-        self, documents: pa.Table, orders: pa.Table, tokenizer: PreTrainedTokenizerBase, most: int
+        self, documents: pa.Table, orders: pa.Table, tokenizer: PreTrainedTokenizerBase, limit: int
     ) -> None:
-        """At most `most` words of a sentence are used."""
+        """At most `limit` words of a sentence are used."""
         self.pad_id = tokenizer.pad_token_id
         sentences = {
-            row["id"]: word_ids(tokenizer, row["sentences"], most) for row in documents.to_pylist()
+            row["id"]: word_ids(tokenizer, row["sentences"], limit) for row in documents.to_pylist()
         }
         rows = [(sentences[row["document"]], row["orders"][0]) for row in orders.to_pylist()]
         self.rows = [(text, order) for text, order in rows if [text[i] for i in order] != text]
         self.dropped = len(rows) - len(self.rows)
-        """Rows whose permutation reads as the document."""
+        """Number of rows left out, since document and permutation have equal word ids."""
         if not self.rows:
             raise InputError(
                 "no document differs from its permutation in its words",
-                hint=f"raise max_words (now {most}), or train on other documents",
+                hint=f"raise max_words (now {limit}), or train on other documents",
                 field="max_words",
             )
 
@@ -58,13 +58,14 @@ class Ranked(TorchDataset[tuple[list[list[int]], list[int]]]):
         return self.rows[row]
 
     def lengths(self) -> list[int]:
-        """The sentences of each row's document."""
+        """The number of sentences of each row's document."""
         return [len(sentences) for sentences, _ in self.rows]
 
     def collate(self, rows: Sequence[tuple[list[list[int]], list[int]]]) -> dict[str, Any]:
-        """`input_ids`, `attention_mask` `[sentences, words]`; `texts [batch, 2, sentences]`.
+        """Make a batch: `input_ids`, `attention_mask` `[sentences, words]`.
 
-        `packed [sentences]`, an array, are the words of each sentence.
+        `texts [batch, 2, sentences]` are the numbers of the sentences of a document, then of its
+        permutation; `packed [sentences]`, an array, counts the words of each sentence.
         """
         words: list[list[int]] = []
         texts: list[list[int]] = []
@@ -98,9 +99,9 @@ def margin_at_positions(outputs: UncOutput, margin: float) -> Tensor:
 def train(recipe: Unc, job: Job) -> None:
     """Train into `job.folder`: data, model, objective, Trainer, evaluation, card."""
     # Data
-    folder, named = split_spec(recipe.dataset, recipe.dataset_config)
+    folder, dataset_config = split_spec(recipe.dataset, recipe.dataset_config)
     documents = open_dataset(folder, "documents").need("id", "sentences")
-    orders = open_dataset(folder, named or recipe.config).need("document", "orders")
+    orders = open_dataset(folder, dataset_config or recipe.config).need("document", "orders")
     sentences = (text for row in documents["train"]["sentences"].to_pylist() for text in row)
     tokenizer = train_words(sentences, recipe.vocab_size)
     limits = {"train": recipe.max_train_rows}
@@ -108,10 +109,9 @@ def train(recipe: Unc, job: Job) -> None:
         split: spread(orders[split], limits.get(split, recipe.max_eval_rows)) for split in SPLITS
     }
     rows = {
-        split: Ranked(documents[split], chosen[split], tokenizer, recipe.max_words)
+        split: PermutedDocuments(documents[split], chosen[split], tokenizer, recipe.max_words)
         for split in ("train", "validation")
     }
-
     dropped = {split: part.dropped for split, part in rows.items()}
     job.note_counts("rows dropped, whose two texts have the same words", dropped)
 
@@ -122,7 +122,7 @@ def train(recipe: Unc, job: Job) -> None:
     config = UncConfig(**sizes, pad_token_id=tokenizer.pad_token_id, quotes=documents.quotes)
     model = UncModel(config, tokenizer)
     if recipe.vectors:
-        # As torch draws them
+        # Words without a vector are drawn from the distribution that torch uses.
         job.note(load_vectors(model.embeddings, tokenizer, Path(recipe.vectors), deviation=1.0))
 
     # Objective and Trainer
@@ -140,7 +140,7 @@ def train(recipe: Unc, job: Job) -> None:
             optimizer, steps * recipe.decay_epochs, recipe.decay
         ),
         compute_loss_func=objective,
-        # The scores: the other parts are as wide as a batch's longest document.
+        # Only the scores, since the width of the other parts differs from batch to batch.
         preprocess_logits_for_metrics=lambda outputs, _: outputs[0],
         compute_metrics=ranking_accuracy,
     )

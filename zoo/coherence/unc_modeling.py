@@ -56,8 +56,8 @@ class UncConfig(PretrainedConfig):
 class UncOutput(ModelOutput):
     """`scores [batch, texts]`, their parts and, in training, `language_loss`.
 
-    `local [batch, texts, positions]` are the scores of neighbours, `counted` marks existing ones: a
-    text's score is their mean.
+    `local [batch, texts, positions]` are scores of neighbours, `counted` is 1 where there are two.
+    A text's score is the mean of its existing local scores.
     """
 
     scores: Tensor | None = None
@@ -84,7 +84,7 @@ class LightweightConv(nn.Module):
         nn.init.xavier_uniform_(self.weight)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        """`states [texts, sentences, width]` with `mask [texts, sentences]`: the same shape."""
+        """Convolve `states [texts, sentences, width]`; `mask [texts, sentences]`. Same shape."""
         gated = glu(self.gate(states), dim=-1) * mask.unsqueeze(-1)
         _, sentences, width = gated.shape
         kernels = self.weight.softmax(-1).repeat_interleave(width // self.heads, 0)
@@ -95,19 +95,19 @@ class LightweightConv(nn.Module):
 
 
 class ConvolutionBlock(nn.Module):
-    """`x + conv(conv(x))`."""
+    """A residual block of two convolutions: `x + conv(conv(x))`."""
 
     def __init__(self, width: int, kernel: int, heads: int) -> None:
         super().__init__()
         self.first, self.second = (LightweightConv(width, kernel, heads) for _ in range(2))
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        """As `LightweightConv`."""
+        """Convolve `states [texts, sentences, width]`; returns the same shape."""
         return states + self.second(self.first(states, mask), mask)
 
 
 class UncModel(ZooModel):
-    """Scores texts; equal sentences are encoded once."""
+    """Scores texts from the vectors of their sentences; equal sentences are encoded once."""
 
     config_class = UncConfig
     main_input_name = "input_ids"
@@ -140,10 +140,10 @@ class UncModel(ZooModel):
     def encode(
         self, input_ids: Tensor, attention_mask: Tensor, packed: Any = None
     ) -> tuple[Tensor, Tensor]:
-        """Words `[sentences, words]`: their states, and `[sentences, 2 * hidden]` sentence
-        vectors, the last states of both directions.
+        """Return the states of words, and the sentences' vectors `[sentences, 2 * hidden]`.
 
-        `packed` is an array of the sentences' lengths: without it a GPU is waited for.
+        The vectors are the last states of both directions. `packed` is an array of the sentences'
+        lengths: without it the process waits for the GPU to count them.
         """
         lengths = attention_mask.sum(1) if packed is None else torch.tensor(packed)
         # On a GPU in float32, see `zoo.modeling_discorpora.run_packed`.
@@ -156,39 +156,42 @@ class UncModel(ZooModel):
         return states, torch.cat([last[0], last[1]], dim=-1)
 
     def language_loss(self, states: Tensor, input_ids: Tensor, mask: Tensor) -> Tensor:
-        """The forward states predict the next word, the backward states the one before: the mean
-        cross-entropy of both."""
+        """Return the mean cross-entropy of two predictions, in nats per word.
+
+        The forward states predict the next word, the backward states the word before.
+        """
         forward, backward = states.chunk(2, dim=-1)
-        both = (mask[:, 1:] * mask[:, :-1]).bool()
-        if not both.any():
-            return states.sum() * 0.0
-        following = cross_entropy(self.language(forward[:, :-1][both]), input_ids[:, 1:][both])
-        preceding = cross_entropy(self.language(backward[:, 1:][both]), input_ids[:, :-1][both])
+        has_neighbour = (mask[:, 1:] * mask[:, :-1]).bool()
+        if not has_neighbour.any():
+            return states.sum() * 0.0  # a zero with a gradient
+        forward, backward = forward[:, :-1][has_neighbour], backward[:, 1:][has_neighbour]
+        following = cross_entropy(self.language(forward), input_ids[:, 1:][has_neighbour])
+        preceding = cross_entropy(self.language(backward), input_ids[:, :-1][has_neighbour])
         return (following + preceding) / 2
 
     def score_vectors(self, vectors: Tensor, texts: Tensor) -> UncOutput:
-        """Scores of `texts [..., sentences]`: row numbers of `vectors`, -1 after the end.
+        """Score `texts [..., sentences]`: row numbers of `vectors [n, width]`, -1 after the end.
 
-        A text's score is the mean over its neighbouring sentences; one sentence alone has the
-        bilinear layers' part set to zero.
+        A text's score is the mean over its pairs of neighbouring sentences. A text of one sentence
+        has one pair, for which the output of the bilinear layers is zero.
         """
         leading, texts = texts.shape[:-1], texts.reshape(-1, texts.size(-1))
         if texts.size(1) == 1:
             texts = nn.functional.pad(texts, (0, 1), value=-1)
         mask = (texts >= 0).to(vectors.dtype)
         states = vectors[texts.clamp(min=0)] * mask.unsqueeze(-1)
-        read = states
+        convolved = states
         for block in self.convolutions:
-            read = block(read, mask)
-        pooled = read.sum(1) / mask.sum(1, keepdim=True)
-        between = mask[:, 1:]
-        alone = (between.sum(1, keepdim=True) == 0).to(mask.dtype)
-        one, two = states[:, :-1].contiguous(), states[:, 1:].contiguous()
-        relations = torch.cat([self.following(one, two), self.preceding(two, one)], dim=-1)
-        relations = relations * between.unsqueeze(-1)
-        counted = torch.cat([between[:, :1] + alone, between[:, 1:]], dim=1)
-        everywhere = pooled.unsqueeze(1).expand(-1, relations.size(1), -1)
-        local = self.score_head(torch.cat([relations, everywhere], dim=-1)).squeeze(-1)
+            convolved = block(convolved, mask)
+        document = convolved.sum(1) / mask.sum(1, keepdim=True)
+        is_pair = mask[:, 1:]
+        alone = (is_pair.sum(1, keepdim=True) == 0).to(mask.dtype)
+        left, right = states[:, :-1].contiguous(), states[:, 1:].contiguous()
+        relations = torch.cat([self.following(left, right), self.preceding(right, left)], dim=-1)
+        relations = relations * is_pair.unsqueeze(-1)
+        counted = torch.cat([is_pair[:, :1] + alone, is_pair[:, 1:]], dim=1)
+        documents = document.unsqueeze(1).expand(-1, relations.size(1), -1)
+        local = self.score_head(torch.cat([relations, documents], dim=-1)).squeeze(-1)
         scores = (local * counted).sum(1) / counted.sum(1)
         return UncOutput(
             scores.reshape(leading), *(part.reshape(*leading, -1) for part in (local, counted))
@@ -209,11 +212,12 @@ class UncModel(ZooModel):
         return load_tokenizer(self.config._name_or_path, self.config)
 
     def as_read(self, texts: Sequence[Text]) -> list[list[list[int]]]:
-        """The words of each text as the model reads them, by sentence: equal texts tie."""
-        split = [as_sentences(text, self.config.quotes) or [""] for text in texts]
-        known = list(dict.fromkeys(sentence for text in split for sentence in text))
-        ids = dict(zip(known, word_ids(self.tokenizer, known, self.config.max_words), strict=True))
-        return [[ids[sentence] for sentence in text] for text in split]
+        """Return the word ids of each text's sentences; texts with equal ids have equal scores."""
+        sentences = [as_sentences(text, self.config.quotes) or [""] for text in texts]
+        distinct = list(dict.fromkeys(sentence for text in sentences for sentence in text))
+        ids = word_ids(self.tokenizer, distinct, self.config.max_words)
+        ids_of = dict(zip(distinct, ids, strict=True))
+        return [[ids_of[sentence] for sentence in text] for text in sentences]
 
     @torch.inference_mode()
     def score(self, texts: Sequence[Text]) -> list[float]:
@@ -227,37 +231,37 @@ class UncModel(ZooModel):
         rows: dict[str, int] = {}
         sentences = [as_sentences(text, self.config.quotes) or [""] for text in texts]
         numbered = [[rows.setdefault(s, len(rows)) for s in text] for text in sentences]
-        most = self.config.max_words
-        ids = word_ids(self.tokenizer, list(rows), most + 1)
-        long = {row for row, words in enumerate(ids) if len(words) > most}
-        self.cut += sum(not long.isdisjoint(text) for text in numbered)
+        limit = self.config.max_words
+        ids = word_ids(self.tokenizer, list(rows), limit + 1)
+        long_sentences = {row for row, words in enumerate(ids) if len(words) > limit}
+        self.cut += sum(not long_sentences.isdisjoint(text) for text in numbered)
         parts = []
         for start in range(0, len(ids), CHUNK):
-            batch = [words[:most] for words in ids[start : start + CHUNK]]
+            batch = [words[:limit] for words in ids[start : start + CHUNK]]
             words, mask = pad(batch, self.config.pad_token_id or 0)
             parts.append(self.encode(words.to(self.device), mask.to(self.device))[1])
         vectors = torch.cat(parts)
         order = np.argsort([len(text) for text in numbered], kind="stable")
         scores = np.zeros(len(texts))
         for start in range(0, len(order), CHUNK):
-            part = order[start : start + CHUNK]
-            padded = pad_rows([numbered[i] for i in part]).to(self.device)
-            found = self.score_vectors(vectors, padded).scores
-            assert found is not None
-            scores[part] = found.cpu()
+            batch_rows = order[start : start + CHUNK]
+            padded = pad_rows([numbered[i] for i in batch_rows]).to(self.device)
+            batch_scores = self.score_vectors(vectors, padded).scores
+            assert batch_scores is not None
+            scores[batch_rows] = batch_scores.cpu()
         return scores.tolist()
 
 
 def word_ids(
-    tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str], most: int
+    tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str], limit: int
 ) -> list[list[int]]:
-    """The first `most` words of each sentence as ids; an empty one is one unknown word."""
-    found = tokenizer(list(sentences), add_special_tokens=False, verbose=False)["input_ids"]
-    return [ids[:most] or [tokenizer.unk_token_id] for ids in found]
+    """Return the ids of the first `limit` words of each sentence; the unknown word's if none."""
+    ids = tokenizer(list(sentences), add_special_tokens=False, verbose=False)["input_ids"]
+    return [sentence[:limit] or [tokenizer.unk_token_id] for sentence in ids]
 
 
 def pad_rows(texts: Sequence[Sequence[int]]) -> Tensor:
-    """Sentence numbers `[texts, sentences]`, -1 after a text's last."""
+    """Return lists of sentence numbers as a tensor `[texts, sentences]`, padded with -1."""
     return pad_sequence([torch.tensor(text) for text in texts], batch_first=True, padding_value=-1)
 
 

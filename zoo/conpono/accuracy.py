@@ -23,7 +23,7 @@ from zoo.evaluate.scores import of_ratio
 
 
 def hits(scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of correct answers and of questions, `[examples, distances]`.
+    """Count the correct answers and the questions of each example, `[examples, distances]`.
 
     `scores [examples, 2K, candidates]`, `labels [examples, 2K]`: an answer is correct if the target
     scores above every other candidate; ties are wrong. For the ordering baseline `scores` and
@@ -32,45 +32,45 @@ def hits(scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray
     if scores.ndim == 2:
         right = ((scores > 0) == (labels > 0)).sum(1, keepdims=True)
         return right, np.full_like(right, labels.shape[1])
-    asked = labels != KEPT
-    place = np.where(asked, labels, 0)[..., None]
-    own = np.take_along_axis(scores, place, 2)
-    best = (scores >= own).sum(2) == 1
-    return (best & asked).astype(np.int64), asked.astype(np.int64)
+    questions = labels != KEPT
+    targets = np.where(questions, labels, 0)[..., None]
+    target_scores = np.take_along_axis(scores, targets, 2)
+    is_best = (scores >= target_scores).sum(2) == 1
+    return (is_best & questions).astype(np.int64), questions.astype(np.int64)
 
 
 def by_distance(
-    right: np.ndarray, asked: np.ndarray, distances: Sequence[int]
+    right: np.ndarray, questions: np.ndarray, distances: Sequence[int]
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Correct answers and questions of each example, `[examples]`: in all, and at each distance."""
-    columns = {"accuracy": (right.sum(1), asked.sum(1))}
+    """Return each example's numbers of right answers and of questions: in all, at each distance."""
+    columns = {"accuracy": (right.sum(1), questions.sum(1))}
     if right.shape[1] == len(distances):
-        each = zip(distances, right.T, asked.T, strict=True)
+        each = zip(distances, right.T, questions.T, strict=True)
         columns |= {f"accuracy_k{k:+d}": (won, count) for k, won, count in each}
     return columns
 
 
 def accuracies(
-    right: np.ndarray, asked: np.ndarray, distances: Sequence[int], seed: int, name: str
+    right: np.ndarray, questions: np.ndarray, distances: Sequence[int], seed: int, name: str
 ) -> dict[str, Any]:
-    """The accuracy over all questions and at each distance, with intervals over examples."""
+    """Return the accuracy over all questions and at each distance, with intervals over examples."""
     figures: dict[str, Any] = {}
-    for key, (won, count) in by_distance(right, asked, distances).items():
+    for key, (won, count) in by_distance(right, questions, distances).items():
         won, count = won[count > 0], count[count > 0]
         figures[key] = {"value": None, "n": 0}
         if len(count):
             value = float(won.sum() / count.sum())
             stream = name + key.removeprefix("accuracy").replace("_k", ".")
-            drawn = of_ratio(won, count, seed, stream)
-            figures[key] = {"value": value, **drawn, "n": int(count.sum())}
+            interval = of_ratio(won, count, seed, stream)
+            figures[key] = {"value": value, **interval, "n": int(count.sum())}
     return figures
 
 
-def validation_metrics(made: Any, distances: Sequence[int]) -> dict[str, float]:
-    """Accuracies without intervals, and the parts of the loss, of a Trainer's predictions."""
-    scores, parts = made.predictions
-    counted = by_distance(*hits(scores, made.label_ids), distances)
-    metrics = {key: float(won.sum() / max(count.sum(), 1)) for key, (won, count) in counted.items()}
+def validation_metrics(prediction: Any, distances: Sequence[int]) -> dict[str, float]:
+    """Return accuracies without intervals, and the parts of the loss, of a Trainer's prediction."""
+    scores, parts = prediction.predictions
+    counts = by_distance(*hits(scores, prediction.label_ids), distances)
+    metrics = {key: float(won.sum() / max(count.sum(), 1)) for key, (won, count) in counts.items()}
     return metrics | dict(zip(PARTS, parts.mean(0).tolist(), strict=True))
 
 
@@ -84,29 +84,29 @@ def held_out(
     *,
     bf16: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`hits` of a model on `examples`, as sampled in epoch 0; `bf16`: computed in bfloat16.
+    """Return the `hits` of a model on `examples`, as they are sampled in epoch 0.
 
-    Each of several processes takes a part of the examples, and all of them get all hits.
+    With `bf16` in bfloat16. Several processes divide the examples, and each gets the hits of all.
     """
     model.eval()
     state = PartialState()
     numbers = np.arange(len(examples))
     rows = numbers if examples.rows is None else examples.rows
-    own = replace(examples, rows=rows[state.process_index :: state.num_processes])
-    loader = DataLoader(own, batch, collate_fn=collator, num_workers=workers)
+    share = replace(examples, rows=rows[state.process_index :: state.num_processes])
+    loader = DataLoader(share, batch, collate_fn=collator, num_workers=workers)
     counts = []
     for inputs in track(loader, "batches", total=len(loader)):
         with torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
             scores = model(**as_tensors(inputs, model.device)).scores
         counts.append(hits(scores.float().cpu().numpy(), inputs["labels"]))
     order = np.argsort(np.argsort(numbers % state.num_processes, kind="stable"))
-    found = gather_object(counts)
-    right, asked = (np.concatenate(part)[order] for part in zip(*found, strict=True))
-    return right, asked
+    by_process = gather_object(counts)
+    right, questions = (np.concatenate(part)[order] for part in zip(*by_process, strict=True))
+    return right, questions
 
 
 def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
-    """Accuracy over the distance k as an SVG picture; `curves` are `accuracies` by their names."""
+    """Write a plot of the accuracy over the distance k as SVG, a curve for each of `accuracies`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 4), layout="constrained")
@@ -115,17 +115,17 @@ def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
     )
     ticks: set[int] = set()
     for name, figures in curves.items():
-        named = {key.partition("_k")[2]: entry for key, entry in figures.items()}
-        points = {int(k): entry for k, entry in named.items() if k}
+        by_suffix = {key.partition("_k")[2]: accuracy for key, accuracy in figures.items()}
+        points = {int(k): accuracy for k, accuracy in by_suffix.items() if k}
         ticks |= points.keys()
-        asked = sorted(k for k, entry in points.items() if entry["n"])
-        values = np.array([points[k]["value"] for k in asked])
-        # Distances without an interval are left out.
-        ends = [points[k]["ci"] or (np.nan, np.nan) for k in asked]
-        low, high = np.array(ends).reshape(-1, 2).T
+        distances = sorted(k for k, accuracy in points.items() if accuracy["n"])
+        values = np.array([points[k]["value"] for k in distances])
+        # A distance without an interval has no bar.
+        bounds = [points[k]["ci"] or (np.nan, np.nan) for k in distances]
+        low, high = np.array(bounds).reshape(-1, 2).T
         bars = np.maximum([values - low, high - values], 0.0)
         label = name.replace("_", ", ")
-        axes.errorbar(asked, values, bars, marker="o", capsize=3, label=label)
+        axes.errorbar(distances, values, bars, marker="o", capsize=3, label=label)
     axes.set_xticks(sorted(ticks), [f"{k:+d}" for k in sorted(ticks)])
     axes.legend()
     save_pictures(figure, path.with_suffix(""), kinds=("svg",))

@@ -1,4 +1,6 @@
-"""Section 3.4 for two models: `python -m zoo.conpono.compare ONE TWO --data DISCOEVAL`.
+"""Compare two models by discourse markers, as in section 3.4 of the paper.
+
+    python -m zoo.conpono.compare ONE TWO --data DISCOEVAL
 
 Both models solve DiscoEval's binary sentence ordering (frozen, pairs encoded together); then the
 discourse markers are counted in the examples that only one gets right.
@@ -31,10 +33,11 @@ MARKERS = (
     "but", "when", "if", "before", "because", "while", "though", "after", "so", "although",
     "then", "also", "still",
 )  # fmt: skip
-"""The paper's; it leaves out "and" and "as"."""
+"""The paper's markers; it leaves out "and" and "as"."""
 SAMPLES = 1000
+"""Number of random sets of examples that the change of rate is compared with."""
 
-Pair = tuple[str, str]
+SentencePair = tuple[str, str]
 
 
 def compare(
@@ -47,9 +50,9 @@ def compare(
     limit: int = 0,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """`analyse` of two models (folders or Hub ids) on BSO in a domain (the paper: wiki).
+    """Compare two models (folders or Hub ids) by `analyse` on BSO in a domain (the paper: wiki).
 
-    `limit` rows of each split (0: all). Without a test split the validation split is used.
+    It takes `limit` rows of each split (0: all). Without a test split the validation split is used.
     Raises `InputError` if the data has no such domain.
     """
     domains = {task.domain: task for task in read(data, ("BSO",), limit=limit).tasks}
@@ -65,19 +68,19 @@ def compare(
     ]
     right = [score["outcomes"].right == 1 for score in scores]
     split = scores[0]["split"]
-    pairs: dict[str, list[Pair]] = {}
+    pairs: dict[str, list[SentencePair]] = {}
     for part in ("train", split):
         slots = zip(*task.splits[part].slots[:2], strict=True)
         pairs[part] = [(" ".join(first), " ".join(second)) for first, second in slots]
     result = analyse(pairs["train"], pairs[split], *right, seed=seed)
     accuracy = {"one": float(right[0].mean()), "two": float(right[1].mean())}
-    about = {"domain": domain, "split": split, "rows": len(pairs[split])}
-    return {**result, **about, "accuracy": accuracy}
+    data_used = {"domain": domain, "split": split, "rows": len(pairs[split])}
+    return {**result, **data_used, "accuracy": accuracy}
 
 
 def analyse(
-    training: Sequence[Pair],
-    examples: Sequence[Pair],
+    training: Sequence[SentencePair],
+    examples: Sequence[SentencePair],
     right_one: np.ndarray,
     right_two: np.ndarray,
     *,
@@ -86,18 +89,18 @@ def analyse(
     """Compare the examples that only model one gets right with those that only model two does.
 
     `training` and `examples` are the sentence pairs of BSO; `right_one`, `right_two` `[examples]`
-    mark the correct ones. For each set and each place of the markers (`both` sentences, the
-    `first`, the `second`): the weighted change of rate, each marker's change, and the mean and
-    standard deviation of the change in random samples of the same size.
+    mark the correct ones. Returns for each set and each place of the markers (`both` sentences, the
+    `first`, the `second`): the weighted change of rate (`rate_change`), each marker's change, and
+    the mean and standard deviation of the change in random samples of the same size.
 
     Raises `InputError` if no marker occurs in the training data.
     """
     sets = {"one": right_one & ~right_two, "two": right_two & ~right_one}
     result: dict[str, Any] = {name: {"n": int(rows.sum())} for name, rows in sets.items()}
     words = CountVectorizer(vocabulary=MARKERS, token_pattern=r"\b\w+\b")
-    for place, taken in {"both": slice(2), "first": slice(1), "second": slice(1, 2)}.items():
+    for place, sentences in {"both": slice(2), "first": slice(1), "second": slice(1, 2)}.items():
         base, counts = (
-            words.transform([" ".join(pair[taken]) for pair in pairs]).toarray()
+            words.transform([" ".join(pair[sentences]) for pair in pairs]).toarray()
             for pairs in (training, examples)
         )
         if not base.any():
@@ -105,34 +108,35 @@ def analyse(
         for name, rows in sets.items():
             if not rows.any():
                 continue
-            change, each = change_of(counts[rows], base)
+            change, marker_changes = rate_change(counts[rows], base)
             random = stream(seed, f"zoo.conpono.markers.{name}.{place}")
-            drawn = (random.choice(len(rows), rows.sum(), replace=False) for _ in range(SAMPLES))
-            samples = [change_of(counts[sample], base)[0] for sample in drawn]
+            samples = (random.choice(len(rows), rows.sum(), replace=False) for _ in range(SAMPLES))
+            random_changes = [rate_change(counts[sample], base)[0] for sample in samples]
             result[name][place] = {
                 "change": change,
-                "random_mean": float(np.mean(samples)),
-                "random_deviation": float(np.std(samples)),
-                "markers": dict(zip(MARKERS, each.tolist(), strict=True)),
+                "random_mean": float(np.mean(random_changes)),
+                "random_deviation": float(np.std(random_changes)),
+                "markers": dict(zip(MARKERS, marker_changes.tolist(), strict=True)),
             }
     return result
 
 
-def change_of(counts: np.ndarray, base: np.ndarray) -> tuple[float, np.ndarray]:
-    """The weighted change of rate in `counts` against the training data, and each marker's.
+def rate_change(counts: np.ndarray, base: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the weighted mean change of the markers' rates, and each marker's change, `[markers]`.
 
-    A marker's change is rate(counts) / rate(base) - 1, where a rate is occurrences per example; the
-    mean over markers is weighted by their counts in the training data.
+    `counts` and `base` (the training data) are occurrences `[examples, markers]`. A marker's change
+    is rate(counts) / rate(base) - 1, where a rate is occurrences per example; the mean over markers
+    is weighted by their counts in the training data.
     """
     total = base.sum(0)
-    known = total > 0
+    occurs = total > 0
     changes = np.zeros(len(total))
-    changes[known] = counts.mean(0)[known] / base.mean(0)[known] - 1
+    changes[occurs] = counts.mean(0)[occurs] / base.mean(0)[occurs] - 1
     return float((changes * total).sum() / total.sum()), changes
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the analysis as JSON."""
+    """Compare the two models that the command line names; print the analysis as JSON."""
 
     def run(options: argparse.Namespace) -> None:
         sys.stdout.write(json.dumps(compare(**vars(options)), indent=2) + "\n")

@@ -22,7 +22,7 @@ from zoo.modeling import parameter_count, save_model
 
 UNI = "cpc_loss/softmax_weights"
 """The uni-encoder's `[width, 2K]`; the other encoders have cpc_weights `[2K, width, width]`."""
-RENAMED = (
+RENAMES = (
     (r"^bert/embeddings/(word|position|token_type)_embeddings$", r"\g<0>/kernel"),
     (rf"^({UNI}|(cpc_loss/)?cpc_weights)$", "relations/kernel"),
     (r"^cls/predictions/output_bias$", "masked_words/bias"),
@@ -31,10 +31,13 @@ RENAMED = (
     (r"^bert/encoder/layer_(\d+)/", r"backbone/encoder/layer/\1/"),
     (r"^bert/", "backbone/"),
 )
-"""Prefixes of the released code's names, and ours."""
+"""Patterns in the released code's names, and what replaces them: `bert/encoder/layer_3/attention`
+becomes `backbone/encoder/layer/3/attention`.
+"""
 ENDINGS = {"gamma": "weight", "beta": "bias", "bias": "bias", "kernel": "weight"}
-TURNED = re.compile(rf"/kernel$|^{UNI}$")
-"""Matrices that are transposed in the checkpoint."""
+"""The last part of the released code's names, and ours."""
+TRANSPOSED = re.compile(rf"/kernel$|^{UNI}$")
+"""Matrices that are transposed in the checkpoint: `cls/predictions/transform/dense/kernel`."""
 ENCODERS = ("full", "isolated")
 LEFT_OUT = re.compile(r"adam_[mv]|Adam|global_step|cls/seq_relationship|_CHECKPOINTABLE")
 """The optimizer's state, and BERT's head for the next sentence, which CONPONO does not use."""
@@ -50,7 +53,7 @@ def convert(
     config: Path | None = None,
     lower: bool = True,
 ) -> dict[str, Any]:
-    """Write the model folder `folder` from a released checkpoint; returns its content.
+    """Write the model folder `folder` from a released checkpoint; returns its manifest.
 
     `config` is BERT's `bert_config.json` and `vocabulary` its `vocab.txt`, by default beside the
     checkpoint. Full and isolated encoders have the same weights: `encoder` says which it was; a
@@ -66,18 +69,18 @@ def convert(
             hint=f"{nearest(encoder, ENCODERS)}give one of {', '.join(ENCODERS)}; a uni-encoder is "
             "recognised by its weights",
         )
-    beside = checkpoint if checkpoint.is_dir() else checkpoint.parent
-    described = config or beside / "bert_config.json"
+    directory = checkpoint if checkpoint.is_dir() else checkpoint.parent
+    config = config or directory / "bert_config.json"
     try:
-        settings = BertConfig(**read_json(described, BERT_HINT))
+        settings = BertConfig(**read_json(config, BERT_HINT))
     except (TypeError, StrictDataclassError) as error:
         problem = f"is not a configuration of BERT: {str(error).strip().splitlines()[0]}"
-        raise InputError(problem, where=str(described), hint=BERT_HINT) from error
-    ids = read_vocabulary(vocabulary or beside / "vocab.txt", settings.vocab_size)
+        raise InputError(problem, where=str(config), hint=BERT_HINT) from error
+    ids = read_vocabulary(vocabulary or directory / "vocab.txt", settings.vocab_size)
     model = to_model(open_checkpoint(checkpoint), settings, encoder, str(checkpoint))
     tokenizer = BertTokenizer(vocab=ids, do_lower_case=lower)
     tokenizer.model_max_length = settings.max_position_embeddings
-    about = {
+    manifest = {
         "converted_from": checkpoint.name,
         "model_type": model.config.model_type,
         "encoder": model.config.encoder,
@@ -86,12 +89,12 @@ def convert(
     }
     with staged(folder) as partial:
         save_model(model, tokenizer, partial)
-        write_json(partial / MANIFEST, about)
-    return about
+        write_json(partial / MANIFEST, manifest)
+    return manifest
 
 
 def open_checkpoint(checkpoint: Path) -> Any:
-    """TensorFlow's reader of a checkpoint (`model.ckpt-50000`, or its folder).
+    """Return TensorFlow's reader of a checkpoint (`model.ckpt-50000`, or its folder).
 
     Raises `DiscorporaError` without TensorFlow, `InputError` if there is no checkpoint.
     """
@@ -104,7 +107,7 @@ def open_checkpoint(checkpoint: Path) -> Any:
 
 
 def read_vocabulary(path: Path, size: int) -> dict[str, int]:
-    """The id of each word of a `vocab.txt` (one word in each line).
+    """Return the id of each word of a `vocab.txt`, which has one word in each line.
 
     Raises `InputError` unless there are `size` distinct words.
     """
@@ -112,15 +115,15 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
         # Not splitlines, which also splits at characters that are words of a vocabulary.
         words = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
         if not len(set(words)) == len(words) == size:
-            different = f"{len(words)} words, {len(set(words))} different ones"
-            raise ValueError(f"{different}: the configuration has vocab_size = {size}")
+            counts = f"{len(words)} words, {len(set(words))} different ones"
+            raise ValueError(f"{counts}: the configuration has vocab_size = {size}")
     except (OSError, ValueError) as error:  # also if it is not UTF-8
         raise InputError(str(error), where=str(path), hint=BERT_HINT) from error
     return {word: number for number, word in enumerate(words)}
 
 
 def to_model(reader: Any, config: BertConfig, encoder: str, where: str) -> ConponoModel:
-    """The model with the weights of a checkpoint that TensorFlow's `reader` has opened.
+    """Return the model with the weights of a checkpoint that TensorFlow's `reader` has opened.
 
     Raises `InputError` for a variable that is missing, unknown, or of another shape.
     """
@@ -128,7 +131,7 @@ def to_model(reader: Any, config: BertConfig, encoder: str, where: str) -> Conpo
     names = [name for name in reader.get_variable_to_shape_map() if not LEFT_OUT.search(name)]
     for name in sorted(names):
         tensor = torch.from_numpy(np.array(reader.get_tensor(name)))
-        weights[renamed(name)] = tensor.T.contiguous() if TURNED.search(name) else tensor
+        weights[renamed(name)] = tensor.T.contiguous() if TRANSPOSED.search(name) else tensor
     if "relations.weight" not in weights:
         raise InputError(
             "this checkpoint has no cpc_weights or softmax_weights, so it is not a CONPONO model",
@@ -158,8 +161,8 @@ def to_model(reader: Any, config: BertConfig, encoder: str, where: str) -> Conpo
 
 
 def renamed(name: str) -> str:
-    """The name in this model of a variable of the released code."""
-    for pattern, replacement in RENAMED:
+    """Return this model's name for a variable of the released code."""
+    for pattern, replacement in RENAMES:
         name = re.sub(pattern, replacement, name)
     path, _, ending = name.rpartition("/")
     return f"{path.replace('/', '.')}.{ENDINGS.get(ending, ending)}"

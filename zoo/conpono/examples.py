@@ -30,12 +30,13 @@ TRIES = 100
 
 
 @dataclass(frozen=True)
-class Example:
-    """The sequences of one example, end to end, after masking.
+class AnchorExample:
+    """The sequences of one example, one after the other, with masked words.
 
-    `ids`, `words` labels `mlm` `[tokens]`; `lengths`, `seconds` `[sequences]` (the start of type 1
-    in each); `labels [2K]` or, for the ordering baseline, `[pairs]`; `cut` counts the sequences
-    whose texts were too long.
+    `ids` and `mlm` `[tokens]` are the token ids, and the masked words' labels; `lengths` and
+    `seconds` `[sequences]` the tokens of each sequence, and where its second text begins. `labels`
+    are `[2K]` or, for the ordering baseline, `[pairs]`. `cut` counts the sequences whose texts were
+    too long.
     """
 
     ids: np.ndarray
@@ -47,8 +48,8 @@ class Example:
 
 
 @dataclass
-class Examples(Dataset[Example]):
-    """One example for each paragraph that is long enough; random text comes from `pool`."""
+class Examples(Dataset[AnchorExample]):
+    """One example for each paragraph of `store` that is long enough; random text is from `pool`."""
 
     store: TokenStore
     pool: TokenStore
@@ -64,25 +65,25 @@ class Examples(Dataset[Example]):
     def __len__(self) -> int:
         return len(self.store.examples if self.rows is None else self.rows)
 
-    def __getitem__(self, item: int | tuple[int, int]) -> Example:
-        """The example of a row (in epoch 0), or of `(row, epoch)`."""
+    def __getitem__(self, item: int | tuple[int, int]) -> AnchorExample:
+        """Sample the example of a row in epoch 0, or of `(row, epoch)`."""
         row, epoch = item if isinstance(item, tuple) else (item, 0)
         paragraph = int(self.store.examples[row if self.rows is None else self.rows[row]])
         documents = self.store.documents
         document = int(np.searchsorted(documents, paragraph, side="right")) - 1
         name = f"{int(self.store.keys[document]):016x}/{paragraph - int(documents[document])}"
         random = stream(self.seed, f"zoo.conpono.{self.split}", name, epoch)
-        made, labels = self.draw(paragraph, document, random)
-        sequences, words, seconds, cut = zip(*made, strict=True)
-        ids, mlm = self.masking.draw(np.concatenate(sequences), np.concatenate(words), random)
-        lengths = np.array([len(sequence) for sequence in sequences], np.int64)
-        return Example(ids, mlm, lengths, np.array(seconds, np.int64), labels, sum(cut))
+        sequences, labels = self.draw(paragraph, document, random)
+        texts, words, seconds, cut = zip(*sequences, strict=True)
+        ids, mlm = self.masking.draw(np.concatenate(texts), np.concatenate(words), random)
+        lengths = np.array([len(text) for text in texts], np.int64)
+        return AnchorExample(ids, mlm, lengths, np.array(seconds, np.int64), labels, sum(cut))
 
     @abstractmethod
     def draw(
         self, paragraph: int, document: int, random: np.random.Generator
     ) -> tuple[list[Encoded], np.ndarray]:
-        """The sequences of one example around a paragraph of a document, and its labels."""
+        """Sample the sequences of an example from a paragraph of a document; also its labels."""
 
 
 @dataclass
@@ -113,13 +114,13 @@ class Candidates(Examples):
                 segments[target.tobytes()] = target
 
         # Random segments of other documents, none equal to another candidate
-        own = store.segments[store.documents[document : document + 2]].tolist()
-        own_start, own_end = own if pool is store else (0, 0)
-        free = int(pool.segments[-1]) - (own_end - own_start)
-        for number in random.integers(0, free, TRIES * self.candidates).tolist():
+        bounds = store.segments[store.documents[document : document + 2]].tolist()
+        own_start, own_end = bounds if pool is store else (0, 0)
+        others = int(pool.segments[-1]) - (own_end - own_start)
+        for number in random.integers(0, others, TRIES * self.candidates).tolist():
             if len(segments) == self.candidates:
                 break
-            if number >= own_start:  # not a segment of this document
+            if number >= own_start:  # skips the segments of this document
                 number += own_end - own_start
             text = pool.ids(pool.starting(pool.segments, number), geometry.target)
             segments.setdefault(text.tobytes(), text)
@@ -133,10 +134,10 @@ class Candidates(Examples):
 
         # The sequences as encoder input (section 2.1)
         single, pair = self.template.single, self.template.pair
-        alone = [] if self.encoder == "uni" else [single(anchor)]
+        anchor_alone = [] if self.encoder == "uni" else [single(anchor)]
         if self.encoder == "isolated":
-            return [*alone, *map(single, segments.values())], labels
-        return [*alone, *(pair(anchor, text) for text in segments.values())], labels
+            return [*anchor_alone, *map(single, segments.values())], labels
+        return [*anchor_alone, *(pair(anchor, text) for text in segments.values())], labels
 
 
 @dataclass
@@ -158,11 +159,13 @@ class Orderings(Examples):
         labels = random.integers(0, 2, self.candidates)
         anchor_first = random.integers(0, 2, self.candidates)
         pairs = []
-        for start, long, swap in zip(starts, anchor_first, labels, strict=True):
-            size = self.geometry.anchor if long else self.geometry.target
-            one = self.store.ids(start, size)
-            two = self.store.ids(start + size, self.geometry.window - size)
-            pairs.append(self.template.pair(*((two, one) if swap else (one, two))))
+        for start, is_anchor_first, swap in zip(starts, anchor_first, labels, strict=True):
+            size = self.geometry.anchor if is_anchor_first else self.geometry.target
+            first_text = self.store.ids(start, size)
+            second_text = self.store.ids(start + size, self.geometry.window - size)
+            if swap:
+                first_text, second_text = second_text, first_text
+            pairs.append(self.template.pair(first_text, second_text))
         return pairs, labels.astype(np.int64)
 
 
@@ -177,14 +180,17 @@ class Collator:
     block_tokens: int = 16384
     shortest: float = 0.9
 
-    def __call__(self, examples: Sequence[Example]) -> dict[str, Any]:
-        """The input of `ConponoModel.forward`, `labels [batch, ...]`, and `real_tokens`.
+    def __call__(self, examples: Sequence[AnchorExample]) -> dict[str, Any]:
+        """Make a batch: the input of `ConponoModel.forward`, and the number of `real_tokens`.
 
-        They are arrays: a tensor costs a worker, and the process that gets it, more time than the
-        step may wait. `slots [places]` of all blocks: 4 times the id, plus 2 in
-        a second text, plus 1 at a real token; `words [2, masked]`: places in their blocks, labels;
-        `plan [blocks, 4]`: rows, tokens of a row, masked words, and whether there is padding.
-        `order [batch * sequences]` restores the examples' order from the blocks' vectors.
+        Returns arrays, since making and receiving a tensor takes a worker process longer:
+
+        - `labels [batch, ...]`;
+        - `slots [places]`, those of all blocks: 4 times the token id, plus 2 in a second text, plus
+          1 at a real token;
+        - `words [2, masked]`: the places of masked words in their blocks, and their labels;
+        - `plan [blocks, 4]`: rows, tokens of a row, masked words, and whether there is padding;
+        - `order [batch * sequences]`, which puts the blocks' vectors in the examples' order.
         """
         ids, mlm, lengths, seconds = (
             np.concatenate([getattr(example, name) for example in examples])
@@ -192,11 +198,13 @@ class Collator:
         )
         begins = np.cumsum(lengths) - lengths
         slots, words, plan = [], [], []
-        by_length = left = np.argsort(-lengths, kind="stable")
-        while len(left):
-            longest = int(lengths[left[0]])
-            like = int(np.searchsorted(-lengths[left], -self.shortest * longest, side="right"))
-            rows, left = np.split(left, [max(1, min(like, self.block_tokens // longest))])
+        by_length = remaining = np.argsort(-lengths, kind="stable")
+        while len(remaining):
+            longest = int(lengths[remaining[0]])
+            shortest = self.shortest * longest
+            similar = int(np.searchsorted(-lengths[remaining], -shortest, side="right"))
+            size = max(1, min(similar, self.block_tokens // longest))
+            rows, remaining = np.split(remaining, [size])
             places = np.arange(longest)
             real = places < lengths[rows, None]
             sources = np.where(real, begins[rows, None] + places, 0)
@@ -211,18 +219,21 @@ class Collator:
             "slots": np.concatenate(slots).astype(np.int32),
             "words": np.concatenate(words, 1).astype(np.int32),
             "plan": np.array(plan),
-            "order": np.argsort(by_length).astype(np.int32),  # the inverse
+            "order": np.argsort(by_length).astype(np.int32),  # the inverse permutation
             "real_tokens": int(lengths.sum()),
         }
 
 
 def as_tensors(batch: Mapping[str, Any], device: torch.device = CPU) -> dict[str, Any]:
-    """What `Collator` made, as `ConponoModel` takes it: arrays as tensors, but for the plan.
+    """Return a batch of `Collator` with tensors on the device for all arrays but the plan.
 
-    To a GPU they are copied from pinned memory, so that the process need not wait.
+    They are copied to a GPU from pinned memory, so that the process need not wait.
     """
-    arrays = {k: v for k, v in batch.items() if isinstance(v, np.ndarray) and k != "plan"}
-    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    tensors = {
+        name: torch.from_numpy(value)
+        for name, value in batch.items()
+        if isinstance(value, np.ndarray) and name != "plan"
+    }
     if device.type != "cpu":
         tensors = {k: v.pin_memory().to(device, non_blocking=True) for k, v in tensors.items()}
     return {**batch, **tensors}

@@ -30,14 +30,17 @@ HEADS = {
     "bert": (f"{BERT}.transform.dense", f"{BERT}.transform.LayerNorm", f"{BERT}.bias"),
     **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), ROBERTA),
 }
-"""Where a masked-word model has its head's transformation, norm and bias."""
+"""By model type: the names of the transformation, norm and bias of its masked-word head."""
 NEW = "a new one starts from its embeddings"
-SAME = {
+OBJECTIVE_HEADS = {
     "conpono": ("relations", "W_k", ("objective", "encoder", "k", "vector")),
     "bso": ("ordering", "ordering head", ("objective", "vector")),
 }
-"""The head of each objective, and the settings that must agree to reuse it."""
+"""By objective: the module of its head, its name in notes, and the settings that must be equal to
+reuse it.
+"""
 ONCE_A_ROW = ("relations", "ordering", "masked_words", "backbone.pooler")
+"""Modules used for few or no tokens of a row."""
 WORDS_AT_ONCE = 2048
 """Masked words that the head processes at once (at least those of one block)."""
 
@@ -208,35 +211,35 @@ class ConponoModel(OverBackbone):
 
     @property
     def once_a_row(self) -> tuple[str, ...]:
-        """Modules used for few or no tokens: their operations are counted once for each example."""
-        there = dict(self.named_modules())
-        return tuple(name for name in ONCE_A_ROW if name in there)
+        """The names of modules whose operations are counted once for each example, not token."""
+        modules = dict(self.named_modules())
+        return tuple(name for name in ONCE_A_ROW if name in modules)
 
     def _encode(self, slots: Tensor, words: Tensor, plan: np.ndarray) -> tuple[Tensor, Tensor]:
-        """The vectors `[sequences, width]` of blocks, and their summed masked-word loss.
+        """Return the vectors `[sequences, width]` of blocks, and their summed masked-word loss.
 
-        Words are looked up once for all blocks, since the gradient of a look-up is a matrix of the
-        vocabulary's size. Masked words of several blocks share runs of the head for the same
-        reason.
+        `slots [3, places]` are token ids, types, and marks of real tokens. Words are looked up once
+        for all blocks, since the gradient of a look-up is a matrix of the vocabulary's size. Masked
+        words of several blocks share runs of the head for the same reason.
         """
         table = self.backbone.get_input_embeddings()
         sizes = (plan[:, 0] * plan[:, 1]).tolist()
-        looked_up = table(slots[0]).split(sizes) if takes_vectors(self.backbone) else None
+        word_vectors = table(slots[0]).split(sizes) if takes_vectors(self.backbone) else None
         embeddings = table.weight
         if isinstance(embeddings, DTensor):  # FSDP: a process has a part of it
             embeddings = embeddings.full_tensor(grad_placements=[Partial("avg")])
         parts, masked = slots.split(sizes, 1), words.split(plan[:, 2].tolist(), 1)
         config = self.backbone.config
-        typed = getattr(config, "type_vocab_size", 0) > 1
-        typed &= "token_type_ids" in signature(self.backbone.forward).parameters
-        vectors, losses, held = [], [], []
+        takes_types = getattr(config, "type_vocab_size", 0) > 1
+        takes_types &= "token_type_ids" in signature(self.backbone.forward).parameters
+        vectors, losses, waiting = [], [], []
         for number, (rows, tokens, _, padded) in enumerate(plan.tolist()):
             ids, types, real = parts[number].view(3, rows, tokens)
-            if looked_up is None:
+            if word_vectors is None:
                 inputs = {"input_ids": ids}
             else:
-                inputs = {"inputs_embeds": looked_up[number].view(rows, tokens, -1)}
-            if typed:
+                inputs = {"inputs_embeds": word_vectors[number].view(rows, tokens, -1)}
+            if takes_types:
                 inputs["token_type_ids"] = types
             if padded:
                 inputs["attention_mask"] = real
@@ -247,57 +250,57 @@ class ConponoModel(OverBackbone):
             else:
                 vectors.append(pooled(states, real, "mean") if padded else states.mean(1))
             places, labels = masked[number]
-            held.append((states.flatten(0, 1)[places], labels))
-            last = number == len(plan) - 1
-            if last or sum(len(each) for _, each in held) >= WORDS_AT_ONCE:
-                gathered, gold = (torch.cat(each) for each in zip(*held, strict=True))
-                held.clear()
+            waiting.append((states.flatten(0, 1)[places], labels))
+            is_last = number == len(plan) - 1
+            if is_last or sum(len(gold) for _, gold in waiting) >= WORDS_AT_ONCE:
+                masked_states, gold = (torch.cat(column) for column in zip(*waiting, strict=True))
+                waiting.clear()
                 if self.config.mlm:
-                    losses.append(self.masked_words(gathered, embeddings, gold))
+                    losses.append(self.masked_words(masked_states, embeddings, gold))
         loss = torch.stack(losses).sum() if losses else states.new_zeros((), dtype=torch.float32)
         return torch.cat(vectors), loss
 
     def pool(self, states: Tensor) -> Tensor:
-        """The vectors of `states [sequences, width]` at [CLS]: through the pooler, if there is one.
+        """Return the vectors of texts from their states at [CLS], both `[sequences, width]`.
 
-        That is the paper's "pooled representation".
+        Those are the output of the pooler (the paper's "pooled representation"), if there is one.
         """
         pooler = getattr(self.backbone, "pooler", None)
         if pooler is None:
             return states
         if isinstance(pooler, nn.Linear):  # ALBERT's and BigBird's, with a separate activation
-            beside: Any = self.backbone
-            activation = getattr(beside, "pooler_activation", None) or beside.activation
+            backbone: Any = self.backbone
+            activation = getattr(backbone, "pooler_activation", None) or backbone.activation
             return activation(pooler(states))
         return pooler(states[:, None])
 
 
 def takes_vectors(backbone: PreTrainedModel) -> bool:
-    """Whether words can be given as vectors.
+    """Tell whether a backbone takes vectors of words in place of their ids.
 
-    I-BERT's need a scale; ESM expects vectors of words and positions combined.
+    I-BERT's vectors need a scale; ESM expects vectors of words and positions combined.
     """
-    words = backbone.get_input_embeddings()
-    plain = isinstance(words, nn.Embedding) and backbone.config.model_type != "esm"
-    return plain and "inputs_embeds" in signature(backbone.forward).parameters
+    table = backbone.get_input_embeddings()
+    is_plain = isinstance(table, nn.Embedding) and backbone.config.model_type != "esm"
+    return is_plain and "inputs_embeds" in signature(backbone.forward).parameters
 
 
 def load_heads(model: ConponoModel, backbone: str) -> Iterator[str]:
-    """Give `model` the heads stored with `backbone`; yields notes on them."""
+    """Copy the heads stored with `backbone` to `model`; yields notes on them for the card."""
     kind, mlm = model_type(backbone), model.config.mlm
     if kind == model.config.model_type:  # trained here or converted
-        own = ConponoModel.from_pretrained(backbone)
-        if mlm and own.config.mlm:
-            model.masked_words.load_state_dict(own.masked_words.state_dict())
+        source = ConponoModel.from_pretrained(backbone)
+        if mlm and source.config.mlm:
+            model.masked_words.load_state_dict(source.masked_words.state_dict())
         elif mlm:
             yield f"the backbone was trained without masked words, so it has no head: {NEW}"
-        name, said, same = SAME[model.config.objective]
-        differ = [key for key in same if getattr(model.config, key) != getattr(own.config, key)]
+        module, title, keys = OBJECTIVE_HEADS[model.config.objective]
+        differ = [key for key in keys if getattr(model.config, key) != getattr(source.config, key)]
         if differ:
-            yield f"the backbone's {differ[0]} differs: {said} initialised randomly"
+            yield f"the backbone's {differ[0]} differs: {title} initialised randomly"
         else:
-            model.get_submodule(name).load_state_dict(own.get_submodule(name).state_dict())
-            yield f"{said} copied from the backbone"
+            model.get_submodule(module).load_state_dict(source.get_submodule(module).state_dict())
+            yield f"{title} copied from the backbone"
     elif mlm and kind in HEADS:
         dense, norm, bias = HEADS[kind]
         with opening(backbone) as options:
@@ -305,7 +308,7 @@ def load_heads(model: ConponoModel, backbone: str) -> Iterator[str]:
                 backbone, output_loading_info=True, **options
             )
         if any(key.startswith((dense, norm)) for key in report["missing_keys"]):
-            # As of sentence encoders such as MiniLM.
+            # Sentence encoders such as MiniLM are stored without the head.
             yield f"the backbone has no masked-word head: {NEW}"
             return
         head = model.masked_words

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from zoo.training.job import Job
 
 
-def _more_than_targets(value: int, info: ValidationInfo) -> int:
+def _more_than_targets(candidates: int, info: ValidationInfo) -> int:
     targets = info.data.get("targets") or info.data.get("k", 1)
-    if value <= targets and info.data.get("objective") == "conpono":
+    if candidates <= targets and info.data.get("objective") == "conpono":
         raise ValueError(f"they are {targets} targets and some random segments: give more")
-    return value
+    return candidates
 
 
 class Conpono(BackboneRecipe):
-    """CONPONO, its encoders and ablations, and the ordering baseline; the paper's values.
+    """CONPONO, its encoders and ablations, and the ordering baseline, with the paper's values.
 
     An example is an anchor with its candidates (section 2.3 and A.2).
     """
@@ -75,6 +75,6 @@ class Conpono(BackboneRecipe):
     """Maximum tokens in the encoder at a time."""
 
     def train(self, job: Job) -> None:
-        from zoo.conpono.conpono import train
+        from zoo.conpono.pretraining import train
 
         train(self, job)

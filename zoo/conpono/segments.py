@@ -26,16 +26,16 @@ class Geometry:
 
     @property
     def window(self) -> int:
-        """The sentences of an adjacent anchor and target: the shortest usable paragraph."""
+        """The number of sentences of an anchor with an adjacent target, the shortest paragraph."""
         return self.anchor + self.target
 
     @property
     def distances(self) -> list[int]:
-        """`-K .. -1, 1 .. K`: the order of W_k, of labels and of the accuracies."""
+        """The distances `-K .. -1, 1 .. K`, in the order of W_k, of labels and of accuracies."""
         return [*range(-self.k, 0), *range(1, self.k + 1)]
 
     def target_start(self, anchor_start: int, k: int) -> int:
-        """The first sentence of the target `k` away from the anchor at `anchor_start`.
+        """Return the first sentence of the target at distance `k` from the anchor.
 
         k = 1 begins directly after the anchor, k = -1 ends directly before it. The paper's example:
         the anchor s7..s10 has the target s1..s3 at k = -4, "because s3 is 4 positions behind s7".
@@ -45,22 +45,23 @@ class Geometry:
         return anchor_start + k - self.target + 1
 
     def targets(self, anchor_start: int, sentences: int) -> list[int]:
-        """The distances whose target is inside a paragraph of `sentences` sentences."""
+        """Return the distances whose target is inside a paragraph of `sentences` sentences."""
         starts = {k: self.target_start(anchor_start, k) for k in self.distances}
-        return [k for k, at in starts.items() if at >= 0 and at + self.target <= sentences]
+        last_start = sentences - self.target
+        return [k for k, start in starts.items() if 0 <= start <= last_start]
 
     def anchors(self, sentences: int) -> np.ndarray:
-        """The anchor starts in a paragraph with a target at k = 1 or k = -1."""
+        """Return the first sentences of anchors with a target at k = 1 or k = -1 in a paragraph."""
         starts = np.arange(max(sentences - self.anchor + 1, 0))
         return starts[(starts + self.window <= sentences) | (starts >= self.target)]
 
     def draw(
         self, sentences: int, targets: int, random: np.random.Generator
     ) -> tuple[int, list[int]]:
-        """An anchor's start and the distances of its targets, in the order of `distances`.
+        """Sample an anchor: its first sentence, and the distances of its targets in order.
 
-        At most `targets` of the existing ones are sampled (the paper: 4 of 8); near a paragraph's
-        ends there may be fewer. Anchors are equally likely.
+        At most `targets` of its targets are sampled (the paper: 4 of 8); near a paragraph's ends
+        there may be fewer. Anchors are equally likely.
         """
         start = int(random.choice(self.anchors(sentences)))
         possible = self.targets(start, sentences)
@@ -69,20 +70,22 @@ class Geometry:
 
 
 def cut_pair(anchor: int, target: int, budget: int) -> tuple[int, int]:
-    """The tokens left of an anchor and a target so that both fit in `budget`: the longer is cut.
+    """Return how many tokens of an anchor and of a target are kept, so that both fit in `budget`.
 
-    The same as taking a token off the end of the longer one until they fit, as BERT does.
+    The numbers are the same as if the longer one lost its last token until both fit, as in BERT.
     """
-    one = min(anchor, max(budget - budget // 2, budget - target))
-    return one, min(target, budget - one)
+    anchor_kept = min(anchor, max(budget - budget // 2, budget - target))
+    return anchor_kept, min(target, budget - anchor_kept)
 
 
 class Encoded(NamedTuple):
-    """Token ids, which of them are words, the start of the second text, and whether it was cut."""
+    """A text or a pair of texts as token ids with special tokens."""
 
     ids: np.ndarray
     words: np.ndarray
+    """False at special tokens."""
     second: int
+    """Where the second text begins."""
     cut: bool
 
 
@@ -97,27 +100,27 @@ class Template:
 
     @classmethod
     def of(cls, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> Template:
-        """The special tokens, read off an example."""
+        """Read the special tokens of a tokenizer from the encoding of a short pair."""
         pair = tokenizer(*PROBE)
         ids, sides = np.asarray(pair["input_ids"], np.int64), pair.sequence_ids()
-        one, two = sides.index(0), sides.index(1)
-        middle, end = ids[one + sides.count(0) : two], ids[two + sides.count(1) :]
-        return cls(ids[:one], middle, end, max_tokens)
+        first, second = sides.index(0), sides.index(1)
+        middle, end = ids[first + sides.count(0) : second], ids[second + sides.count(1) :]
+        return cls(ids[:first], middle, end, max_tokens)
 
     def single(self, text: np.ndarray) -> Encoded:
-        """One text, cut at its end if it is too long."""
+        """Encode one text, cut at its end if it is too long."""
         kept = text[: self.max_tokens - len(self.start) - len(self.end)]
         return self._sequence([self.start, kept, self.end], len(kept) < len(text))
 
     def pair(self, first: np.ndarray, second: np.ndarray) -> Encoded:
-        """Two texts; if they are too long together, the longer one is cut at its end."""
+        """Encode two texts; if they are too long together, the longer one is cut at its end."""
         budget = self.max_tokens - len(self.start) - len(self.middle) - len(self.end)
-        one, two = cut_pair(len(first), len(second), budget)
-        parts = [self.start, first[:one], self.middle, second[:two], self.end]
-        return self._sequence(parts, one + two < len(first) + len(second))
+        first_kept, second_kept = cut_pair(len(first), len(second), budget)
+        parts = [self.start, first[:first_kept], self.middle, second[:second_kept], self.end]
+        return self._sequence(parts, first_kept + second_kept < len(first) + len(second))
 
     def _sequence(self, parts: Sequence[np.ndarray], cut: bool) -> Encoded:
-        """`parts` alternate special tokens and texts."""
+        """Join `parts`, in which special tokens and texts alternate."""
         ids = np.concatenate(parts).astype(np.int64)
         sizes = [len(part) for part in parts]
         words = np.repeat(np.arange(len(parts)) % 2 == 1, sizes)
@@ -138,7 +141,7 @@ class Masking:
 
     @classmethod
     def of(cls, tokenizer: PreTrainedTokenizerBase, rate: float) -> Masking:
-        """The masking with a tokenizer's mask token. Raises `ConfigError` if it has none."""
+        """Make the masking of a tokenizer. Raises `ConfigError` if it has no mask token."""
         mask_id = tokenizer.mask_token_id
         if rate and mask_id is None:
             raise ConfigError(
@@ -151,7 +154,7 @@ class Masking:
     def draw(
         self, ids: np.ndarray, maskable: np.ndarray, random: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """`ids [tokens]` with masked words, and labels; `maskable` is False at special tokens."""
+        """Return `ids [tokens]` with masked words, and labels; all words are `maskable`."""
         labels = np.full(ids.shape, KEPT, np.int64)
         if not self.rate:
             return ids, labels

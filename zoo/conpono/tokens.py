@@ -19,7 +19,7 @@ from zoo.training.mapped import Part, Texts, bounds_of, mapped, tokenized
 
 
 class TokenStore:
-    """One split, mapped from its folder: ids, and starts of sentences, paragraphs and documents.
+    """The token ids of one split, mapped from its folder, and where its texts begin.
 
     Sentence `i` is `tokens[sentences[i]:sentences[i + 1]]`; paragraph `p` has the sentences
     `paragraphs[p, 0]` to `paragraphs[p, 1]`; document `d` the paragraphs `documents[d]` to
@@ -42,11 +42,11 @@ class TokenStore:
         return TokenStore, (self.folder,)
 
     def ids(self, first: int, count: int) -> np.ndarray:
-        """The ids of `count` sentences from `first` on, `[tokens]`."""
+        """Return the token ids `[tokens]` of `count` sentences from the sentence `first` on."""
         return self.tokens[self.sentences[first] : self.sentences[first + count]]
 
     def starting(self, counts: np.ndarray, number: int) -> int:
-        """The first sentence of the `number`-th segment or window counted by `counts`."""
+        """Return the first sentence of the segment or window `number`, as `counts` numbers them."""
         paragraph = int(np.searchsorted(counts, number, side="right")) - 1
         return int(self.paragraphs[paragraph, 0]) + number - int(counts[paragraph])
 
@@ -58,7 +58,7 @@ def token_stores(
     output: str | Path,
     workers: int = -1,
 ) -> dict[str, TokenStore]:
-    """The stores of a dataset's splits, made once while a run works on `output`.
+    """Return the stores of a dataset's splits, made once while a run works on `output`.
 
     Raises `InputError` for a document whose bounds do not divide its sentences, and for a split
     without a paragraph for an anchor and a target.
@@ -71,15 +71,15 @@ def token_stores(
         ("conpono", geometry.anchor, geometry.target),
         ("doc", "sentences", "bounds"),
         # Sentences stay whole here; segments are cut later.
-        partial(_encoded, TextEncoder(tokenizer, 1 << 30)),
-        finish=partial(_index, geometry),
+        partial(_encode_documents, TextEncoder(tokenizer, 1 << 30)),
+        finish=partial(_index_paragraphs, geometry),
         workers=workers,
     )
     return {split: TokenStore(folder) for split, folder in folders.items()}
 
 
-def _encoded(encoder: TextEncoder, rows: pa.RecordBatch) -> Part:
-    """The sentences, the sizes of the paragraphs, and each document's key and paragraphs."""
+def _encode_documents(encoder: TextEncoder, rows: pa.RecordBatch) -> Part:
+    """Return the sentences as tokens, the sizes of paragraphs, and keys and counts of documents."""
     sentences: list[str] = []
     sizes: list[int] = []
     documents = []
@@ -103,14 +103,14 @@ def _encoded(encoder: TextEncoder, rows: pa.RecordBatch) -> Part:
     }
 
 
-def _index(geometry: Geometry, split: str, read: dict[str, Any]) -> Part:
-    """Paragraphs and documents by key, and counts of possible starts.
+def _index_paragraphs(geometry: Geometry, split: str, arrays: dict[str, Any]) -> Part:
+    """Return the further arrays of a `TokenStore`: documents by key, and counts of possible starts.
 
-    Temporarily about 50 bytes for each paragraph are in memory.
+    It takes about 50 bytes of memory for each paragraph.
     """
-    keys, counts, ends = read["read_keys"], read["counts"], np.cumsum(read["sizes"])
+    keys, counts, ends = arrays["read_keys"], arrays["counts"], np.cumsum(arrays["sizes"])
     order = np.argsort(keys, kind="stable")
-    spans = np.stack([ends - read["sizes"], ends], 1)
+    spans = np.stack([ends - arrays["sizes"], ends], 1)
     paragraphs = spans[np.argsort(np.repeat(keys, counts), kind="stable")]
     lengths = paragraphs[:, 1] - paragraphs[:, 0]
     examples = np.flatnonzero(lengths >= geometry.window)

@@ -15,6 +15,7 @@ from zoo.training.throughput import Throughput
 from zoo.training.trainer import EpochSampler, ZooTrainer
 
 PARTS = ("objective_loss", "mlm_loss")
+"""The parts of the loss, as they are logged."""
 
 
 class EpochRows(Sampler[tuple[int, int]]):
@@ -35,7 +36,7 @@ class EpochRows(Sampler[tuple[int, int]]):
 
 
 class PipelineThroughput(Throughput):
-    """Also logs the share of real tokens, and the parts of the loss."""
+    """Throughput with the share of real tokens, and the parts of the loss."""
 
     slots = 0
 
@@ -46,7 +47,7 @@ class PipelineThroughput(Throughput):
 
     @property
     def real_share(self) -> float:
-        """Real tokens among all places of the encoder's input so far."""
+        """The share of real tokens among all places of the encoder's input so far."""
         return round(float(self.tokens) / max(self.slots, 1), 4)
 
     def more(self, state: Any) -> dict[str, Any]:
@@ -90,8 +91,8 @@ class ConponoTrainer(ZooTrainer):
     def log(self, logs: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         if self._parts and "loss" in logs:
             # Every process has its share of the batch and of the loss.
-            own = torch.stack(self._parts).mean(0)
-            means = self.accelerator.reduce(own, reduction="mean").tolist()
+            process_means = torch.stack(self._parts).mean(0)
+            means = self.accelerator.reduce(process_means, reduction="mean").tolist()
             logs |= {name: round(value, 4) for name, value in zip(PARTS, means, strict=True)}
             logs["real_token_share"] = self.throughput.real_share
             self._parts.clear()

@@ -11,7 +11,7 @@ import torch
 
 from corpora.errors import ConfigError
 from corpora.tasks.pretraining import DEEPEST
-from zoo.criteria.data import NOWHERE, Places, open_places, texts
+from zoo.criteria.data import NO_HEADING, SentenceContexts, open_contexts, texts
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
 from zoo.evaluate.classification import batches_of, report
 from zoo.evaluate.scores import of_ratio
@@ -24,7 +24,7 @@ from zoo.vocabularies import load_vectors, words_for
 if TYPE_CHECKING:
     from zoo.criteria.recipes import Bigru
 
-SIZES = {"embedding_size", "hidden_size", "decoder_size", "bins", "train_embeddings"}
+MODEL_SETTINGS = {"embedding_size", "hidden_size", "decoder_size", "bins", "train_embeddings"}
 """The settings that are also in the model's configuration."""
 
 
@@ -40,24 +40,24 @@ def train(recipe: Bigru, job: Job) -> None:
         levels=DEEPEST,
         pad_token_id=tokenizer.pad_token_id,
         unk_token_id=tokenizer.unk_token_id,
-        **recipe.model_dump(include=SIZES),
+        **recipe.model_dump(include=MODEL_SETTINGS),
     )
-    places = open_places(recipe, dataset, tokenizer, config)
-    for split, part in places.items():
-        most = int(part.labels[:, 1:].max()) + 1
-        if "spp" in recipe.criteria and most > recipe.bins:
+    contexts = open_contexts(recipe, dataset, tokenizer, config)
+    for split, part in contexts.items():
+        last_bin = int(part.labels[:, 1:].max()) + 1
+        if "spp" in recipe.criteria and last_bin > recipe.bins:
             raise ConfigError(
-                f"bins = {recipe.bins}, but {split} has positions up to bin {most}",
+                f"bins = {recipe.bins}, but {split} has positions up to bin {last_bin}",
                 where=recipe.dataset,
                 hint="set --bins to the number that the dataset was built with",
                 field="bins",
             )
         limit = recipe.max_train_rows if split == "train" else recipe.max_eval_rows
-        places[split] = replace(part, rows=evenly(len(part), limit))
-    truncated = {split: part.truncated for split, part in places.items()}
+        contexts[split] = replace(part, rows=evenly(len(part), limit))
+    truncated = {split: part.truncated for split, part in contexts.items()}
     job.note_counts(f"sentences cut at {recipe.max_tokens} tokens", truncated)
     for column, name in enumerate(("section", "title")):
-        if name in config.bags and (places["train"].over[:, column] == NOWHERE).all():
+        if name in config.bags and (contexts["train"].over[:, column] == NO_HEADING).all():
             job.note(f"no training sentence has a {name}: nothing is learnt from it")
 
     # Model
@@ -71,9 +71,9 @@ def train(recipe: Bigru, job: Job) -> None:
     trainer = trainer_over(
         job,
         model,
-        places,
+        contexts,
         arguments={"lr_scheduler_type": "linear"},
-        compute_metrics=lambda made: part_losses(made.predictions[0], config),
+        compute_metrics=lambda prediction: part_losses(prediction.predictions[0], config),
     )
     state = fit(trainer)
     if not is_main_process():
@@ -81,26 +81,26 @@ def train(recipe: Bigru, job: Job) -> None:
 
     # Evaluation
     frequency = np.zeros(len(tokenizer), np.int64)
-    words = places["train"].sentences.ids
+    words = contexts["train"].sentences.ids
     for start in range(0, len(words), 1 << 24):  # in parts: numpy counts a copy in 64 bits
         frequency += np.bincount(words[start : start + (1 << 24)], minlength=len(tokenizer))
     metrics = {
-        split: metrics_of(model, places[split], frequency, recipe.seed, recipe.eval_batch_size)
+        split: evaluate(model, contexts[split], frequency, recipe.seed, recipe.eval_batch_size)
         for split in SPLITS[1:]
     }
 
     # Card, with the losses at each validation
-    near = metrics["test"]["nats_a_word"]["next"]
-    what = "test, nats a word of the next sentence (by frequency alone)"
+    figure = metrics["test"]["nats_a_word"]["next"]
+    title = "test, nats a word of the next sentence (by frequency alone)"
     finish(
         job,
         model,
         tokenizer,
         dataset,
-        headline=(what, f"{near['value']:.3f} ({near['by_frequency']:.3f})"),
+        headline=(title, f"{figure['value']:.3f} ({figure['by_frequency']:.3f})"),
         metrics=metrics,
         data={
-            "sentences": {split: len(part) for split, part in places.items()},
+            "sentences": {split: len(part) for split, part in contexts.items()},
             "truncated": truncated,
             "vocabulary": len(tokenizer),
         },
@@ -109,49 +109,53 @@ def train(recipe: Bigru, job: Job) -> None:
 
 
 def part_losses(losses: np.ndarray, config: CriteriaConfig) -> dict[str, float]:
-    """The mean loss of each part, from `losses [sentences, parts]`."""
+    """Return the mean loss of each part, from `losses [sentences, parts]` (NaN: no such text)."""
     columns = zip((*config.bags, *config.classes), losses.T, strict=True)
-    there = {name: column[~np.isnan(column)] for name, column in columns}
-    return {f"{name}_loss": float(part.mean()) for name, part in there.items() if len(part)}
+    known = {name: column[~np.isnan(column)] for name, column in columns}
+    return {f"{name}_loss": float(part.mean()) for name, part in known.items() if len(part)}
 
 
 @torch.inference_mode()
-def metrics_of(
-    model: CriteriaModel, places: Places, frequency: np.ndarray, seed: int, batch_size: int = 256
+def evaluate(
+    model: CriteriaModel,
+    contexts: SentenceContexts,
+    frequency: np.ndarray,
+    seed: int,
+    batch_size: int = 256,
 ) -> dict[str, Any]:
-    """Nats per word of each text, with those of a frequency baseline; accuracy of the classes.
+    """Return nats per word of each text, with those of a `frequency` baseline; accuracy of classes.
 
-    Intervals of the former are bootstrap intervals over documents.
+    The nats have bootstrap intervals over documents.
     """
     config = model.eval().config
-    losses = np.zeros((len(places), len(config.bags) + len(config.classes)), np.float32)
-    classes = np.zeros((len(places), len(config.classes)), np.int64)
-    for rows, batch in batches_of(places, batch_size, model.device):
+    losses = np.zeros((len(contexts), len(config.bags) + len(config.classes)), np.float32)
+    classes = np.zeros((len(contexts), len(config.classes)), np.int64)
+    for rows, batch in batches_of(contexts, batch_size, model.device):
         outputs = model(**batch)
         losses[rows] = outputs.parts.float().cpu().numpy()
         classes[rows] = outputs.predicted.cpu().numpy()
 
-    known = frequency.copy()
-    known[[places.pad_id, config.unk_token_id]] = 0
+    counts = frequency.copy()
+    counts[[contexts.pad_id, config.unk_token_id]] = 0
     # Add-one smoothing: words of headings may be in no sentence.
-    nats = -np.log((known + 1) / (known + 1).sum())
-    metrics: dict[str, Any] = {"sentences": len(places), "nats_a_word": {}, "classes": {}}
+    nats = -np.log((counts + 1) / (counts + 1).sum())
+    metrics: dict[str, Any] = {"sentences": len(contexts), "nats_a_word": {}, "classes": {}}
     for column, name in enumerate(config.bags):
-        there = np.flatnonzero(~np.isnan(losses[:, column]))
-        if not len(there):
+        with_text = np.flatnonzero(~np.isnan(losses[:, column]))
+        if not len(with_text):
             continue
-        values = losses[there, column]
-        bags = places.bags_of(name, places.rows[there])
+        values = losses[with_text, column]
+        bags = contexts.bags_of(name, contexts.rows[with_text])
         by_frequency = [float(nats[bag[bag != config.unk_token_id]].mean()) for bag in bags]
-        _, units = np.unique(places.documents()[there], return_inverse=True)
-        sums, counts = np.bincount(units, values), np.bincount(units)
+        _, documents = np.unique(contexts.documents()[with_text], return_inverse=True)
+        sums, sizes = np.bincount(documents, values), np.bincount(documents)
         metrics["nats_a_word"][name] = {
-            "sentences": len(there),
+            "sentences": len(with_text),
             "value": float(values.mean()),
-            **of_ratio(sums, counts, seed, f"criteria.{name}"),
-            "by_frequency": sum(by_frequency) / len(there),
+            **of_ratio(sums, sizes, seed, f"criteria.{name}"),
+            "by_frequency": sum(by_frequency) / len(with_text),
         }
-    gold = places.labels[places.rows][:, places.columns].astype(np.int64)
+    gold = contexts.labels[contexts.rows][:, contexts.columns].astype(np.int64)
     for column, (name, size) in enumerate(config.classes.items()):
         first = 1 if name == "level" else 0
         names = [str(number) for number in range(first, first + size)]

@@ -25,17 +25,18 @@ LABELS = ("level", "sentence_bin", "paragraph_bin")
 ALONG = ("section", *LABELS)
 """Columns with one value for each sentence."""
 COLUMNS = ("doc", "title", "sentences", "section", "headings", *LABELS)
-NOWHERE = -1
+NO_HEADING = -1
+"""The number of a heading or title that does not exist."""
 
 
 @dataclass(frozen=True)
-class Places(TorchDataset[Any]):
+class SentenceContexts(TorchDataset[Any]):
     """The sentences of one split, each with its neighbours, headings and classes.
 
-    `first[i]` marks the first sentence of a document; `labels [sentences, 3]`: level, bin in the
-    paragraph, bin of the paragraph; `over [sentences, 2]`: the numbers of its section's heading and
-    its document's title among `headings`, or -1. `rows`: the sentences to use; `columns`: the
-    labels to use.
+    `first[i]` marks the first sentence of a document. `labels [sentences, 3]` are the level, the
+    bin in the paragraph, and the bin of the paragraph. `over [sentences, 2]` are the numbers of the
+    section's heading and of the document's title among `headings`, or -1. `rows` are the sentences
+    to use, `columns` the labels to use.
     """
 
     sentences: Texts
@@ -53,7 +54,7 @@ class Places(TorchDataset[Any]):
         return len(self.rows)
 
     def lengths(self) -> np.ndarray:
-        """The tokens of each sentence, as they are encoded."""
+        """The number of tokens of each sentence, after the cut."""
         return np.minimum(self.sentences.lengths()[self.rows], self.max_tokens)
 
     @property
@@ -65,37 +66,38 @@ class Places(TorchDataset[Any]):
         """The number of each row's document, `[rows]`."""
         return np.cumsum(self.first)[self.rows]
 
-    def __getitem__(self, row: int) -> tuple[Places, int]:
-        """A row as its number: `collate` makes a whole batch at once."""
+    def __getitem__(self, row: int) -> tuple[SentenceContexts, int]:
+        """Return the number of a row with its dataset: `collate` makes a whole batch at once."""
         return self, row
 
     def bags_of(self, name: str, sentences: np.ndarray) -> Texts:
-        """The words to predict for each sentence; none if there is no such text."""
+        """Return the words of each sentence's text `name`, such as "next"; none if it has none."""
         if name in ("previous", "next"):
-            near = sentences + (1 if name == "next" else -1)
-            later = np.maximum(sentences, near)  # that of two neighbours begins no document
-            there = later < len(self.first)
-            there[there] = ~self.first[later[there]]
-            return self._texts(self.sentences, near, there)
+            neighbours = sentences + (1 if name == "next" else -1)
+            later = np.maximum(sentences, neighbours)
+            exists = later < len(self.first)
+            exists[exists] = ~self.first[later[exists]]  # both are in one document
+            return self._select(self.sentences, neighbours, exists)
         heading = self.over[sentences, ("section", "title").index(name)]
-        return self._texts(self.headings, heading, heading != NOWHERE)
+        return self._select(self.headings, heading, heading != NO_HEADING)
 
-    def _texts(self, texts: Texts, numbers: np.ndarray, there: np.ndarray) -> Texts:
-        begins = texts.bounds[np.where(there, numbers, 0)]
-        lengths = texts.bounds[np.where(there, numbers + 1, 0)] - begins
-        ends = bounds_of(np.minimum(lengths, self.max_tokens))
-        places = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], np.diff(ends))
-        return Texts(texts.ids[places], ends)
+    def _select(self, texts: Texts, numbers: np.ndarray, exists: np.ndarray) -> Texts:
+        """Return the texts with these numbers, cut; an empty one where `exists` is False."""
+        begins = texts.bounds[np.where(exists, numbers, 0)]
+        lengths = texts.bounds[np.where(exists, numbers + 1, 0)] - begins
+        bounds = bounds_of(np.minimum(lengths, self.max_tokens))
+        places = np.arange(bounds[-1]) + np.repeat(begins - bounds[:-1], np.diff(bounds))
+        return Texts(texts.ids[places], bounds)
 
     @staticmethod
-    def collate(rows: Sequence[tuple[Places, int]]) -> dict[str, Any]:
-        """A batch of rows of one split as input of `CriteriaModel.forward`."""
-        places = rows[0][0]
-        sentences = places.rows[[row for _, row in rows]]
-        there = np.ones(len(sentences), np.bool_)
-        ids, real = places._texts(places.sentences, sentences, there).padded(places.pad_id)
-        bags = {name: places.bags_of(name, sentences).padded(places.pad_id) for name in places.bags}
-        labels = places.labels[sentences][:, places.columns].astype(np.int64)
+    def collate(rows: Sequence[tuple[SentenceContexts, int]]) -> dict[str, Any]:
+        """Make a batch of rows of one split, the input of `CriteriaModel.forward`."""
+        split = rows[0][0]
+        sentences, pad_id = split.rows[[row for _, row in rows]], split.pad_id
+        all_exist = np.ones(len(sentences), np.bool_)
+        ids, real = split._select(split.sentences, sentences, all_exist).padded(pad_id)
+        bags = {name: split.bags_of(name, sentences).padded(pad_id) for name in split.bags}
+        labels = split.labels[sentences][:, split.columns].astype(np.int64)
         return {
             "input_ids": torch.from_numpy(ids),
             "attention_mask": torch.from_numpy(real.astype(np.int64)),
@@ -105,10 +107,10 @@ class Places(TorchDataset[Any]):
         }
 
 
-def open_places(
+def open_contexts(
     recipe: Bigru, dataset: Dataset, tokenizer: PreTrainedTokenizerBase, config: CriteriaConfig
-) -> dict[str, Places]:
-    """The sentences of each split, from arrays made once in a run.
+) -> dict[str, SentenceContexts]:
+    """Return the sentences of each split, from arrays that are made once in a run.
 
     Raises `InputError` for a document whose columns differ in length.
     """
@@ -119,14 +121,14 @@ def open_places(
         recipe.output,
         ("criteria",),
         COLUMNS,
-        partial(_encoded, tokenizer),
-        finish=_numbered,
+        partial(_encode_documents, tokenizer),
+        finish=_number_headings,
         workers=recipe.workers,
     )
-    places = {}
+    contexts = {}
     for split, folder in folders.items():
         arrays = mapped(folder)
-        places[split] = Places(
+        contexts[split] = SentenceContexts(
             **{name: arrays[name] for name in ("sentences", "headings", "first", "labels", "over")},
             rows=np.arange(len(arrays["sentences"])),
             bags=config.bags,
@@ -134,16 +136,16 @@ def open_places(
             max_tokens=recipe.max_tokens,
             pad_id=tokenizer.pad_token_id,
         )
-    return places
+    return contexts
 
 
-def _encoded(tokenizer: PreTrainedTokenizerBase, rows: pa.RecordBatch) -> Part:
-    """The sentences of documents with their classes, and their headings."""
+def _encode_documents(tokenizer: PreTrainedTokenizerBase, rows: pa.RecordBatch) -> Part:
+    """Return sentences with their classes, and headings; `heading_numbers` count in a document."""
     sentences: list[str] = []
     headings: list[str] = []
     first: list[bool] = []
     labels: list[tuple[int, ...]] = []
-    own: list[tuple[int, int]] = []
+    heading_numbers: list[tuple[int, int]] = []
     counts = []
     for row in rows.to_pylist():
         size = len(row["sentences"])
@@ -156,38 +158,38 @@ def _encoded(tokenizer: PreTrainedTokenizerBase, rows: pa.RecordBatch) -> Part:
                 )
         if not size:
             continue
-        above = [*row["headings"], row["title"]]
-        there = [number if text else NOWHERE for number, text in enumerate(above)]
+        row_headings = [*row["headings"], row["title"]]
+        numbers = [number if text else NO_HEADING for number, text in enumerate(row_headings)]
         sentences += row["sentences"]
-        headings += above
+        headings += row_headings
         first += [True] + [False] * (size - 1)
         labels.extend(zip(*(row[name] for name in LABELS), strict=True))
-        own.extend((there[section], there[-1]) for section in row["section"])
-        counts.append(len(above))
-    ids, above_ids = (
+        heading_numbers.extend((numbers[section], numbers[-1]) for section in row["section"])
+        counts.append(len(row_headings))
+    ids, heading_ids = (
         tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
         for texts in (sentences, headings)
     )
     return {
         # A sentence without words is one unknown word; a heading may be empty.
         "sentences": Texts.of([text or [tokenizer.unk_token_id] for text in ids]),
-        "headings": Texts.of(above_ids),
+        "headings": Texts.of(heading_ids),
         "first": np.array(first, np.bool_),
         "labels": np.array(labels, np.int8) - np.array([1, 0, 0], np.int8),  # levels count from 1
-        "own": np.array(own, np.int32),
+        "heading_numbers": np.array(heading_numbers, np.int32),
         "counts": np.array(counts, np.int64),
     }
 
 
-def _numbered(split: str, read: dict[str, Any]) -> Part:
-    """The numbers of the sentences' headings among those of all documents."""
-    before = bounds_of(read["counts"])[np.cumsum(read["first"]) - 1]
-    own = read["own"]
-    return {"over": np.where(own == NOWHERE, NOWHERE, own + before[:, None])}
+def _number_headings(split: str, arrays: dict[str, Any]) -> Part:
+    """Return the numbers of the sentences' headings among the headings of all documents."""
+    before = bounds_of(arrays["counts"])[np.cumsum(arrays["first"]) - 1]
+    numbers = arrays["heading_numbers"]
+    return {"over": np.where(numbers == NO_HEADING, NO_HEADING, numbers + before[:, None])}
 
 
 def texts(split: Shards | pa.Table) -> Iterator[str]:
-    """The sentences and headings of a split, for a tokenizer."""
+    """Yield the sentences and headings of a split, to train a tokenizer on."""
     for row in rows_of(split, ("title", "sentences", "headings")):
         yield from row["sentences"]
         yield from (heading for heading in (row["title"], *row["headings"]) if heading)

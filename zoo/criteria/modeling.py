@@ -18,16 +18,16 @@ from zoo import modeling_discorpora
 from zoo.modeling import ZooModel, known_to_auto
 
 BAGS = {"nsp": ("previous", "next"), "sdt": ("section", "title")}
-"""Texts that each criterion's word decoders predict: neighbours, headings."""
+"""By criterion: the texts whose words are predicted, neighbours or headings."""
 CLASSES = {"nl": ("level",), "spp": ("sentence_bin", "paragraph_bin")}
-"""What each criterion's classifiers predict."""
+"""By criterion: the classes that are predicted."""
 
 
 @strict
 class CriteriaConfig(PretrainedConfig):
-    """Sizes, and the criteria beside NSP. `hidden_size` is one direction's.
+    """The sizes of the model, and its criteria beside NSP.
 
-    `levels` and `bins` are the classes of NL and SPP.
+    `hidden_size` is one direction's; `levels` and `bins` are numbers of classes of NL and SPP.
     """
 
     model_type = "discorpora-criteria"
@@ -47,22 +47,22 @@ class CriteriaConfig(PretrainedConfig):
 
     @property
     def bags(self) -> tuple[str, ...]:
-        """The texts to predict, in the order of the losses."""
+        """The names of the texts to predict, in the order of the losses."""
         return tuple(bag for name in ("nsp", *self.criteria) for bag in BAGS.get(name, ()))
 
     @property
     def classes(self) -> dict[str, int]:
-        """The classifications, and their numbers of classes."""
+        """By name, the number of classes of each classification."""
         sizes = {"level": self.levels, "sentence_bin": self.bins, "paragraph_bin": self.bins}
-        found = [name for each in self.criteria for name in CLASSES.get(each, ())]
-        return {name: sizes[name] for name in found}
+        names = [name for criterion in self.criteria for name in CLASSES.get(criterion, ())]
+        return {name: sizes[name] for name in names}
 
 
 @dataclass
 class CriteriaOutput(ModelOutput):
-    """The sum of the parts' means as `loss`; `parts [batch, parts]`, NaN for a missing text.
+    """`parts [batch, parts]` are the losses, NaN for a missing text; `loss` sums their means.
 
-    `predicted [batch, classified]`: the most probable class of each.
+    `predicted [batch, classifications]` are the most probable classes.
     """
 
     loss: Tensor | None = None
@@ -71,7 +71,7 @@ class CriteriaOutput(ModelOutput):
 
 
 class CriteriaEncoder(ZooModel, modeling_discorpora.CriteriaEncoder):
-    """One sentence to one vector: the mean of a BiGRU's states over the real tokens."""
+    """Encodes a sentence as one vector: the mean of a BiGRU's states over the real tokens."""
 
     config_class = CriteriaConfig
 
@@ -109,26 +109,26 @@ class CriteriaModel(ZooModel, modeling_discorpora.WordModel):
         labels: Tensor,
         **kwargs: object,
     ) -> CriteriaOutput:
-        """The criteria of sentences `input_ids [batch, tokens]`.
+        """Compute the losses of the criteria for sentences `input_ids [batch, tokens]`.
 
-        `bags[name] [batch, words]`: the word ids of each text to predict, padded; only padding if
-        there is no such text. `labels [batch, classified]`.
+        `bags[name] [batch, words]` are the word ids of each text to predict, padded; only padding
+        if there is no such text. `labels [batch, classifications]`.
         """
         encoded = self.encoder(input_ids, attention_mask, packed=kwargs.get("packed"))
         vectors = encoded.pooler_output
         no_words = (self.config.pad_token_id, self.config.unk_token_id)
-        parts, there, predicted = [], [], []
+        parts, known, predicted = [], [], []
         for name in self.config.bags:
             scores = self.decoders[name](vectors).float()
-            loss, known = bag_loss(scores, bags[name], no_words)
+            loss, has_words = bag_loss(scores, bags[name], no_words)
             parts.append(loss)
-            there.append(known)
+            known.append(has_words)
         for column, name in enumerate(self.config.classes):
             scores = self.decoders[name](vectors).float()
             parts.append(cross_entropy(scores, labels[:, column], reduction="none"))
-            there.append(torch.ones_like(parts[-1], dtype=torch.bool))
+            known.append(torch.ones_like(parts[-1], dtype=torch.bool))
             predicted.append(scores.argmax(1))
-        losses, counted = torch.stack(parts, 1), torch.stack(there, 1)
+        losses, counted = torch.stack(parts, 1), torch.stack(known, 1)
         # Missing texts are masked by the data: NaN of a diverged run must reach the loss.
         means = losses.where(counted, 0.0).sum(0) / counted.sum(0).clamp(min=1)
         classes = torch.stack(predicted, 1) if predicted else labels.new_zeros(len(labels), 0)
@@ -138,10 +138,10 @@ class CriteriaModel(ZooModel, modeling_discorpora.WordModel):
 def bag_loss(
     scores: Tensor, words: Tensor, no_words: tuple[int | None, ...]
 ) -> tuple[Tensor, Tensor]:
-    """-log p of each text's bag of words, in nats per word, `[batch]`; and which texts have words.
+    """Return -log p of each text's bag of words, in nats per word, and which texts have words.
 
-    `scores [batch, vocabulary]`: one distribution over words for each sentence; `words [batch,
-    words]`; `no_words` are ids to ignore. The loss of a text without words is NaN.
+    Both are `[batch]`; the loss of a text without words is NaN. `scores [batch, vocabulary]`: one
+    distribution for each sentence; `words [batch, words]`; `no_words` are ids to ignore.
     """
     real = torch.ones_like(words, dtype=torch.bool)
     for word in no_words:

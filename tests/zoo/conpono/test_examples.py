@@ -18,7 +18,7 @@ from corpora.errors import InputError
 from corpora.schemas import CONPONO
 from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import rows, texts
-from zoo.conpono.examples import Candidates, Example, Orderings
+from zoo.conpono.examples import AnchorExample, Candidates, Orderings
 from zoo.conpono.segments import KEPT, Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.conpono.training import EpochRows
@@ -133,7 +133,7 @@ def test_encoders_take_their_own_sequences(
     assert uni == full[1:]
 
 
-def same(one: Example, two: Example) -> bool:
+def same(one: AnchorExample, two: AnchorExample) -> bool:
     return all(np.array_equal(getattr(one, f), getattr(two, f)) for f in vars(one))
 
 
@@ -162,7 +162,7 @@ def test_document_order_changes_nothing(tmp_path: Path, tokenizer: PreTrainedTok
         assert same(first[row, 1], second[row, 1])
 
 
-def keep(batch: list[Example]) -> list[Example]:
+def keep(batch: list[AnchorExample]) -> list[AnchorExample]:
     return batch
 
 

@@ -37,9 +37,9 @@ from tests.zoo.conpono.conftest import CRAFTS, sequences
 from zoo.backbones import set_attention
 from zoo.conpono import accuracy, modeling
 from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
-from zoo.conpono.conpono import cut_texts, worker_count
 from zoo.conpono.examples import Candidates, Collator, Orderings, as_tensors
 from zoo.conpono.modeling import ConponoModel, Relations, contrast, load_heads
+from zoo.conpono.pretraining import count_cut_texts, worker_count
 from zoo.conpono.segments import KEPT, Geometry, Masking, Template
 from zoo.conpono.tokens import token_stores
 from zoo.evaluate.discoeval import DiscoEval
@@ -309,8 +309,8 @@ def test_workers_draw_where_a_gpu_computes(monkeypatch: pytest.MonkeyPatch) -> N
 def test_cut_texts_are_counted(candidates: Make) -> None:
     whole, short = candidates(mask_rate=0.15), candidates(mask_rate=0.15, max_tokens=40)
     sequences_of_all = sum(len(whole[row].lengths) for row in range(len(whole)))
-    assert cut_texts(whole) == (0, sequences_of_all)
-    cut, total = cut_texts(short)
+    assert count_cut_texts(whole) == (0, sequences_of_all)
+    cut, total = count_cut_texts(short)
     longer = sum(int((whole[row].lengths > 40).sum()) for row in range(len(whole)))
     assert (cut, total) == (longer, sequences_of_all) and cut > 0
 

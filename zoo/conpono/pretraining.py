@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 WORKERS = 4
 """Default number of processes that sample examples while a GPU computes."""
-MODEL = {"objective", "encoder", "k", "anchor_sentences", "target_sentences", "mlm", "vector"}
+MODEL_KEYS = {"objective", "encoder", "k", "anchor_sentences", "target_sentences", "mlm", "vector"}
 """The settings that are also in the model's configuration."""
 VALIDATED = "|".join(("accuracy_k.*", *PARTS))
+"""A regular expression for the figures of a validation that go into results.json."""
 
 
 def train(recipe: Conpono, job: Job) -> None:
@@ -53,7 +54,10 @@ def train(recipe: Conpono, job: Job) -> None:
             field="vector",
         )
     model = ConponoModel.from_backbone(
-        backbone, recipe.max_tokens, tokenizer.pad_token_id, **recipe.model_dump(include=MODEL)
+        backbone,
+        recipe.max_tokens,
+        tokenizer.pad_token_id,
+        **recipe.model_dump(include=MODEL_KEYS),
     )
     for note in load_heads(model, recipe.backbone) if recipe.backbone else ():
         job.note(note)
@@ -67,15 +71,16 @@ def train(recipe: Conpono, job: Job) -> None:
     # Data as model input
     masking = Masking.of(tokenizer, recipe.mask_rate if recipe.mlm else 0.0)
     parts = {"template": Template.of(tokenizer, limit), "masking": masking, "geometry": geometry}
-    drawn = {split: make_examples(recipe, job, split, stores, **parts) for split in SPLITS}
-    shown = {
+    examples = {split: make_examples(recipe, job, split, stores, **parts) for split in SPLITS}
+    evaluated = {
         split: replace(part, rows=evenly(len(part), recipe.max_eval_rows))
-        for split, part in drawn.items()
+        for split, part in examples.items()
         if split != "train"
     }
-    training = replace(drawn["train"], rows=evenly(len(drawn["train"]), recipe.max_train_rows))
-    for split, part in shown.items() if is_main_process() else ():
-        cut, total = cut_texts(part)
+    rows_used = evenly(len(examples["train"]), recipe.max_train_rows)
+    training = replace(examples["train"], rows=rows_used)
+    for split, part in evaluated.items() if is_main_process() else ():
+        cut, total = count_cut_texts(part)
         if cut:
             job.note(f"{split}: {cut} of {total} texts and pairs were cut to {limit} tokens")
     collator = Collator(tokenizer.pad_token_id, recipe.block_tokens, recipe.shortest_row)
@@ -90,9 +95,9 @@ def train(recipe: Conpono, job: Job) -> None:
     )
     counted: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
-    def validated(made: Any) -> dict[str, float]:
-        counted["validation_masked"] = hits(made.predictions[0], made.label_ids)
-        return validation_metrics(made, geometry.distances)
+    def validate(prediction: Any) -> dict[str, float]:
+        counted["validation_masked"] = hits(prediction.predictions[0], prediction.label_ids)
+        return validation_metrics(prediction, geometry.distances)
 
     trainer = ConponoTrainer(
         model,
@@ -101,23 +106,23 @@ def train(recipe: Conpono, job: Job) -> None:
         lengths=np.broadcast_to(np.int64(1), len(training)),
         data_collator=collator,
         train_dataset=training,
-        eval_dataset=shown["validation"],
-        compute_metrics=validated,
+        eval_dataset=evaluated["validation"],
+        compute_metrics=validate,
     )
     with training_attention(model.backbone, recipe):
         state = fit(trainer)
 
-    # Evaluation, with words hidden as in training (the paper's figure 2), and with none hidden;
-    # in the precision of the training, and by all processes: candidates make long batches. The last
-    # validation has counted one of them, if a step was taken.
+    # Evaluation, with words masked as in training (the paper's figure 2), and with none masked; in
+    # the precision of the training. All processes share it, since candidates make long batches. If
+    # a step was taken, the last validation has counted the masked validation split already.
     workers, bf16 = arguments.dataloader_num_workers, arguments.bf16
     metrics = {}
-    for split, part in shown.items():
+    for split, part in evaluated.items():
         for name, rate in {"masked": masking.rate, "clean": 0.0}.items():
             key = f"{split}_{name}"
             if key not in counted:
-                examples = replace(part, masking=replace(masking, rate=rate))
-                counted[key] = held_out(model, examples, collator, workers=workers, bf16=bf16)
+                masked = replace(part, masking=replace(masking, rate=rate))
+                counted[key] = held_out(model, masked, collator, workers=workers, bf16=bf16)
             metrics[key] = accuracies(
                 *counted[key], geometry.distances, recipe.seed, f"{split}.{name}"
             )
@@ -135,7 +140,7 @@ def train(recipe: Conpono, job: Job) -> None:
         dataset,
         headline=(f"test accuracy, {what}", f"{metrics['test_clean']['accuracy']['value']:.3f}"),
         metrics=metrics,
-        data={split: {"examples": len(part)} for split, part in drawn.items()},
+        data={split: {"examples": len(part)} for split, part in examples.items()},
         training={**history(state), "parts": validations(state, VALIDATED)},
     )
 
@@ -143,16 +148,17 @@ def train(recipe: Conpono, job: Job) -> None:
 def make_examples(
     recipe: Conpono, job: Job, split: str, stores: Mapping[str, TokenStore], **parts: Any
 ) -> Examples:
-    """The examples of one split; a small split takes random segments from the training split."""
+    """Make the examples of one split; if it is small, its random segments are from `train`."""
     store = stores[split]
     shared = {"candidates": recipe.candidates, "seed": recipe.seed, "split": split, **parts}
     if recipe.objective == "bso":
         return Orderings(store, store, **shared)
-    free = int(store.segments[-1] - np.diff(store.segments[store.documents]).max())
-    small = free < recipe.candidates
+    largest_document = np.diff(store.segments[store.documents]).max()
+    others = int(store.segments[-1] - largest_document)
+    small = others < recipe.candidates
     if small and split == "train":
         raise ConfigError(
-            f"candidates = {recipe.candidates}, {free} segments are outside the largest document",
+            f"candidates = {recipe.candidates}, {others} segments are outside the largest document",
             where=split,
             hint="add documents to the dataset, or lower candidates",
             field="candidates",
@@ -166,14 +172,14 @@ def make_examples(
 
 
 def worker_count(setting: int) -> int:
-    """Number of processes that sample examples; -1: some on a GPU, none on a CPU."""
+    """Return the number of processes that sample examples; -1: `WORKERS` with a GPU, else none."""
     if setting >= 0:
         return setting
     return WORKERS if torch.accelerator.is_available() else 0
 
 
-def cut_texts(examples: Examples) -> tuple[int, int]:
-    """Numbers of cut sequences and of all sequences of the examples."""
-    plain = replace(examples, masking=replace(examples.masking, rate=0.0))
-    made = [plain[row] for row in range(len(plain))]
-    return sum(each.cut for each in made), sum(len(each.lengths) for each in made)
+def count_cut_texts(examples: Examples) -> tuple[int, int]:
+    """Return the number of cut sequences, and the number of all sequences of the examples."""
+    unmasked = replace(examples, masking=replace(examples.masking, rate=0.0))
+    samples = [unmasked[row] for row in range(len(unmasked))]
+    return sum(sample.cut for sample in samples), sum(len(sample.lengths) for sample in samples)
