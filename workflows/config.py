@@ -18,6 +18,7 @@ from corpora.readers.files import hidden
 from corpora.readers.source import root_of
 from corpora.toml import TomlFile
 from workflows.tables import SAMPLE, BuildFile, Source, located
+from workflows.variants import with_variants
 
 CONFIGS = Path(__file__).parent / "configs"
 DATA_VARIABLE = "DISCORPORA_DATA"
@@ -68,7 +69,7 @@ def _load(path: Path, mtime_ns: int, data_variable: str) -> BuildFile:
         data = expanded(folder)
         data = data if data.is_absolute() else (base / data).resolve()
         build = build.model_copy(update={"data": str(data)})
-    build = build.model_copy(update={"sources": tuple(_expand(build))})
+    build = with_variants(build.model_copy(update={"sources": tuple(_expand(build))}))
     _check_names(build)
     return build
 
@@ -154,8 +155,9 @@ def _check_names(build: BuildFile) -> None:
             for name in check.sources:
                 build.source(name)
     for key, model in build.models.items():
-        with build.at("models", key, "dataset"):
-            build.dataset(model.dataset)
+        if model.dataset:
+            with build.at("models", key, "dataset"):
+                build.dataset(model.dataset)
         chain, base = [key], model.base
         while base:
             with build.at("models", chain[-1], "base"):

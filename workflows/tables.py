@@ -275,10 +275,14 @@ class Model(WithSettings):
 
     recipe: str
     """A shipped name, or a [TOML file](recipes.md#change-a-recipe)."""
-    dataset: str
-    """The dataset of the build that it trains on."""
+    dataset: str = ""
+    """The dataset of the build that it trains on; the recipe `pretrained` has none."""
     config: str = ""
     """The dataset's configuration."""
+    seeds: int = Field(1, ge=1, le=100)
+    """[Trainings](#seeds-and-sweeps) that differ in the seed."""
+    sweep: dict[str, list[Any]] = Field(default_factory=dict)
+    """Lists of values by setting: [a model for each](#seeds-and-sweeps)."""
     base: str = ""
     """Another model of this build; its encoder is the backbone to start from."""
     suite: str = ""
@@ -369,6 +373,8 @@ class BuildFile(Table):
     models: dict[Name, Model] = Field(default_factory=dict)
     evaluations: dict[Name, Evaluation] = Field(default_factory=dict)
     _file: TomlFile = PrivateAttr()
+    _tables: dict[str, str] = PrivateAttr(default_factory=dict)
+    """The `[models.NAME]` table of each model: a table with seeds or a sweep has several."""
     _builders: dict[str, Builder] = PrivateAttr(default_factory=dict)
 
     @property
@@ -398,7 +404,8 @@ class BuildFile(Table):
         """The datasets that no source feeds, and the models and evaluations that need one."""
         skipped = [f"dataset {name}" for name in self.datasets if name not in self.fed]
         for name in self.models:
-            if not self.fed.issuperset(each.dataset for each in self.with_bases(name)):
+            needed = {each.dataset for each in self.with_bases(name)} - {""}
+            if not self.fed.issuperset(needed):
                 skipped.append(f"model {name}")
         for name, evaluation in self.evaluations.items():
             if not self.fed.issuperset(evaluation.datasets):
@@ -429,6 +436,16 @@ class BuildFile(Table):
         while base := models[-1].base:
             models.append(self.model(base))
         return models
+
+    def variants(self, name: str) -> list[str]:
+        """The models of a `[models.NAME]` table; of a single model, that one.
+
+        Raises `ConfigError` for a name that the build file has not.
+        """
+        names = [model for model, table in self._tables.items() if table == name]
+        if not names:
+            self.model(name)
+        return names or [name]
 
     def evaluation(self, name: str) -> Evaluation:
         return self._one("evaluation", name, self.evaluations)
@@ -486,11 +503,17 @@ class BuildFile(Table):
 
     def where(self, *keys: int | str) -> str:
         """`FILE:LINE: key`, where a list's entry is called by its name."""
-        return located(self._file, keys)
+        return located(self._file, self._as_written(keys))
 
     def whereabouts(self, *keys: int | str) -> Where:
         """The place of a key below `keys`, for `Table.of`."""
-        return lambda inner: located(self._file, keys, inner)
+        return lambda inner: located(self._file, self._as_written(keys), inner)
+
+    def _as_written(self, keys: Loc) -> Loc:
+        """The keys with the table of a model in place of its name."""
+        if len(keys) > 1 and keys[0] == "models":
+            return (keys[0], self._tables.get(str(keys[1]), keys[1]), *keys[2:])
+        return keys
 
     def parser_keys(self, source: str, parser: str) -> Loc:
         """The key that names the parser of a source: the build's, or a validation's."""

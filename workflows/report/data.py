@@ -284,7 +284,7 @@ def _training(stages: Sequence[Made]) -> Iterator[Block]:
     rows: list[Sequence[Cell]] = []
     for made in stages:
         found = made.results
-        data, training = found["dataset"], found.get("training", {})
+        data, training = found.get("dataset", {}), found.get("training", {})
         name = f"{data.get('name', '')} {data.get('config', '')}".strip()
         steps = training.get("steps"), training.get("best_step")
         seen = found.get("trained_on", data.get("rows", {}).get("train"))
@@ -407,7 +407,7 @@ def _confusions(models: Sequence[Made], evaluations: Sequence[Made]) -> Iterator
     judged = {made.key for made in evaluations}
     own = [made for made in models if made.key not in judged]
     for made in chain(evaluations, own):
-        metrics = made.results["metrics"]
+        metrics = made.results.get("metrics", {})
         if made.stage == "model":
             metrics = metrics.get("test", {})
         for name, matrix in _matrices(metrics).items():

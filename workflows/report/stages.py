@@ -171,5 +171,6 @@ def amounts(stage: str, manifest: dict[str, Any]) -> tuple[int | None, str, int 
         rows = sum(s["rows"] for entry in whole for s in entry["splits"].values())
         rejects = sum(manifest.get("rejects", {}).values())
     elif stage == "model":  # the data's rows in results that do not count their examples
-        rows = manifest.get("trained_on", manifest["dataset"]["rows"].get("train"))
+        about = manifest.get("dataset", {}).get("rows", {})
+        rows = manifest.get("trained_on", about.get("train"))
     return rows, unit, rejects

@@ -330,7 +330,7 @@ class PublishAll(luigi.Task):
         folders = [
             (task.folder, f"{self.namespace}/{build.key}-{task.key}", kinds[task.stage])
             for task in build.lineage
-            if task.stage in kinds
+            if task.stage in kinds and not (isinstance(task, Train) and not task.entry.dataset)
         ]
         with console.explained(Path.cwd()):
             if not self.dry_run:

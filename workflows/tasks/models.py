@@ -85,7 +85,9 @@ class Train(ModelStage):
 
     def requires(self) -> list[StageTask]:
         """The dataset, and the model that this one starts from, if any."""
-        stages: list[StageTask] = [Dataset(config=self.config, name=self.entry.dataset)]
+        stages: list[StageTask] = []
+        if dataset := self.entry.dataset:
+            stages.append(Dataset(config=self.config, name=dataset))
         if base := self.entry.base:
             stages.append(Train(config=self.config, name=base))
         return stages
@@ -117,12 +119,12 @@ class Train(ModelStage):
         """Which of data and recipe have changed their code since the model was trained."""
         if not is_complete(self.folder):
             return []
-        made = self.manifest()
-        now = {
-            "data": (made.get("settings", {}).get("dataset_revision"), self.upstream[0].hash),
-            "recipe": (made.get("code"), self.recipe_code()),
-        }
-        return [what for what, (then, today) in now.items() if then != today]
+        manifest = self.manifest()
+        hashes = {"recipe": (manifest.get("code"), self.recipe_code())}
+        if self.entry.dataset:
+            revision = manifest.get("settings", {}).get("dataset_revision")
+            hashes = {"data": (revision, self.upstream[0].hash), **hashes}
+        return [what for what, (then, today) in hashes.items() if then != today]
 
     def recipe_code(self) -> str:
         return code_hash(type(self.chosen.recipe).__module__)
@@ -133,10 +135,10 @@ class Train(ModelStage):
         return any(True for _ in self.equal_models())
 
     @property
-    def places(self) -> tuple[Path, Path | None, Path]:
-        """The folders of its dataset, of the model that it starts from, if any, and its own."""
-        dataset, *base = [stage.folder for stage in self.upstream]
-        return dataset, base[0] if base else None, self.folder
+    def places(self) -> tuple[Path | None, Path | None, Path]:
+        """The folders of its dataset and of the model that it starts from, if any, and its own."""
+        folders = {stage.stage: stage.folder for stage in self.upstream}
+        return folders.get("dataset"), folders.get("model"), self.folder
 
     def equal_models(self) -> Iterator[tuple[Path, Finished]]:
         """The finished models of the same settings, and of equal rows if its data are built."""
@@ -254,7 +256,11 @@ class Evaluate(ModelStage):
     def learned_from(self) -> list[tuple[Dataset, str]]:
         """The datasets of the model and of all its bases, each with its configuration."""
         models = self.build.with_bases(self.name)
-        return [(Dataset(config=self.config, name=m.dataset), m.config) for m in models]
+        return [
+            (Dataset(config=self.config, name=model.dataset), model.config)
+            for model in models
+            if model.dataset
+        ]
 
     def requires(self) -> list[StageTask]:
         if self.parts:
@@ -314,7 +320,8 @@ class Evaluate(ModelStage):
         data = [facts_of(str(task.folder)) for task in self.judged_on()]
         for facts, task in zip(data, self.judged_on(), strict=True):
             facts |= {"rejects": task.manifest().get("rejects", {})} if facts else {}
-        return digest_of(values), [*data, *model.data] if model.data and all(data) else []
+        known = all(data) and (model.data or not train.entry.dataset)
+        return digest_of(values), [*data, *model.data] if known else []
 
     def equal_evaluations(self) -> Iterator[tuple[Path, Evaluated]]:
         """The finished evaluations of this name and these settings, of equal weights and rows."""

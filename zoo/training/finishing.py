@@ -199,16 +199,18 @@ def figures_of(metrics: Mapping[str, Any], dataset: Dataset, task: str | None) -
     ]
 
 
-def origins_of(recipe: Recipe, dataset: Dataset) -> dict[str, list[str]]:
+def origins_of(recipe: Recipe, dataset: Dataset | None = None) -> dict[str, list[str]]:
     """What the weights come from, each with its licences: the data, the backbone, word vectors.
 
     A backbone of this zoo stands for all that it comes from itself. The licence of another, and of
     vectors, is what `license` in the metadata of the README.md beside it says, else unknown.
     """
-    manifest = dataset.manifest
-    own = manifest.get("licence") or {}
-    known = manifest.get("licences") or [own.get("id") or licences.UNKNOWN]
-    origins = {f"data {dataset.name}": sorted(known)}
+    origins: dict[str, list[str]] = {}
+    if dataset is not None:
+        manifest = dataset.manifest
+        own = manifest.get("licence") or {}
+        known = manifest.get("licences") or [own.get("id") or licences.UNKNOWN]
+        origins[f"data {dataset.name}"] = sorted(known)
     for setting in recipe.marked(Mark.PLACE):
         if name := str(getattr(recipe, setting, "")):
             path = Path(name)

@@ -124,7 +124,8 @@ class Finished(BaseModel):
 def planned(preset: Preset, recipe: Recipe) -> Job:
     """The run of a recipe, not begun; its identity has the data's revision too."""
     identity = identity_of(preset, recipe)
-    identity["dataset_revision"] = revision_of(recipe.dataset)
+    if recipe.dataset:
+        identity["dataset_revision"] = revision_of(recipe.dataset)
     about = recipe.described(preset.about, preset.settings)
     folder = partial_path(Path(recipe.output))
     return Job(preset.name, about, recipe, folder, identity, data_of(recipe))
@@ -154,7 +155,8 @@ def identity_of(preset: Preset, recipe: Recipe) -> dict[str, Any]:
 
 def data_of(recipe: Recipe) -> list[dict[str, Any]]:
     """The facts of the dataset, then those of the data of the model that it starts from."""
-    facts, base = facts_of(recipe.dataset), str(getattr(recipe, "backbone", ""))
+    facts = facts_of(recipe.dataset) if recipe.dataset else {}
+    base = str(getattr(recipe, "backbone", ""))
     before: list[dict[str, Any]] = []
     if base and is_complete(Path(base)):
         with suppress(InputError):  # it may be another project's file of that name
