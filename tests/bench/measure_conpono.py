@@ -42,7 +42,7 @@ from zoo.evaluate.discoeval.data import read
 from zoo.evaluate.discoeval.protocol import features_of, inputs_of, score, vectors_of
 from zoo.evaluate.encoders import load_encoder
 from zoo.evaluate.results import read_outcomes, write_outcomes
-from zoo.evaluate.scores import Outcomes, differences, joined
+from zoo.evaluate.scores import Outcomes, differences, mean_outcomes
 from zoo.train import train
 
 TASKS = ("SP", "BSO", "DC")
@@ -254,7 +254,7 @@ def gains(place: Place, found: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     initial = [row for row in found if row.startswith("initialisation")]
     best = max(initial, key=lambda row: found[row]["mean"], default="")
     known = {
-        row: joined([read_outcomes(place.evaluation(name)) for name in about["evaluations"]])
+        row: mean_outcomes([read_outcomes(place.evaluation(name)) for name in about["evaluations"]])
         for row, about in found.items()
     }
     gained: dict[str, dict[str, str]] = {}

@@ -258,7 +258,7 @@ def test_a_permutation_that_the_cut_undoes_is_left_out(tokenizer: Any) -> None:
         assert (list(found.documents), found.identical) == (["d", "d"], identical)
         metrics = found.metrics(1)
         assert (metrics["pairs"], metrics["identical"]) == (2 - identical, identical)
-        assert len(found.compared.outcomes.replace("-", "")) == 2 - identical
+        assert len(found.scores.outcomes.replace("-", "")) == 2 - identical
 
 
 def test_equal_texts_are_one_negative(tokenizer: Any) -> None:

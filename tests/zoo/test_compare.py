@@ -23,8 +23,8 @@ from zoo.evaluate.scores import (
     Outcomes,
     confusion_matrix,
     differences,
-    joined,
     macro_f1,
+    mean_outcomes,
     numbered,
     of_ratio,
 )
@@ -625,11 +625,11 @@ def test_trainings_are_joined_on_the_same_examples_only() -> None:
     units = ["a", "b"]
     one = {"x": {"": Outcomes("x", units, np.array([1.0, 0.0]))}}
     two = {"x": {"": Outcomes("x", units, np.array([1.0, 1.0]))}}
-    assert joined([one, two])["x"][""].right.tolist() == [1.0, 0.5]
-    assert joined([one, {"x": {"": Outcomes("x", ["b", "a"], np.ones(2))}}]) == {}
-    assert joined([one, {}]) == {}
+    assert mean_outcomes([one, two])["x"][""].right.tolist() == [1.0, 0.5]
+    assert mean_outcomes([one, {"x": {"": Outcomes("x", ["b", "a"], np.ones(2))}}]) == {}
+    assert mean_outcomes([one, {}]) == {}
     gold = np.array([0, 1])
-    assert joined([{"x": {"": Outcomes("x", units, gold=gold, predicted=gold)}}] * 2) == {}
+    assert mean_outcomes([{"x": {"": Outcomes("x", units, gold=gold, predicted=gold)}}] * 2) == {}
 
 
 def test_models_that_left_out_other_rows_are_compared_on_those_of_both(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from zoo.evaluate.classification import report
 from zoo.evaluate.compare import compare as compare_results
 from zoo.evaluate.results import other_revisions
 from zoo.evaluate.scores import Ranking, confusion_matrix, macro_f1, per_class, ranked
-from zoo.evaluate.table import Cell, Row, Table, percent, print_result
+from zoo.evaluate.table import Cell, ScoreRow, ScoreTable, percent, print_result
 from zoo.train import train
 from zoo.training.data import Dataset, label_names, open_dataset, tables_of
 from zoo.training.results import trained_on
@@ -125,8 +125,8 @@ def test_the_model_in_the_current_folder_has_the_folder_s_name(
 
 
 def test_a_deviation_over_seeds_is_no_interval(capsys: pytest.CaptureFixture[str]) -> None:
-    row = Row("m", "model", {"SP": Cell(50.0, sd=1.5), "DC": Cell(40.0, (30.0, 50.0))})
-    print_result(Table("discoeval", ["SP", "DC"], [row], [], "", {}))
+    row = ScoreRow("m", "model", {"SP": Cell(50.0, sd=1.5), "DC": Cell(40.0, (30.0, 50.0))})
+    print_result(ScoreTable("discoeval", ["SP", "DC"], [row], [], "", {}))
     lines = [[c.strip() for c in x.split("│")] for x in capsys.readouterr().out.splitlines()]
     assert [x[2:4] for x in lines if "SP" in x or "DC" in x] == [
         ["50.0 ± 1.5", ""],
@@ -194,7 +194,7 @@ def test_the_report_of_a_constant_answer_is_the_majority_baseline() -> None:
 
 def test_the_interval_has_about_the_width_of_theory() -> None:
     confusion = np.array([[300, 100], [0, 0]])
-    found = scores.of_confusion(confusion, lambda c: c[0, 0] / c.sum(), 0, "test")
+    found = scores.figure_of_confusion(confusion, lambda c: c[0, 0] / c.sum(), 0, "test")
     low, high = found["ci"]
     assert found["units"] == 400
     deviation = (0.75 * 0.25 / 400) ** 0.5

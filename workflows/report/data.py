@@ -22,7 +22,7 @@ from workflows.report.blocks import Block, Cell, Figure, Fold, Heading, Section,
 from workflows.report.stages import Made, collapsed, table
 
 if TYPE_CHECKING:
-    from zoo.evaluate.table import Table as Compared
+    from zoo.evaluate.table import ScoreTable
 
 STEPS = 20
 """Of a histogram of confidence."""
@@ -362,7 +362,7 @@ def _evaluations(stages: Sequence[Made]) -> Iterator[Block]:
                     yield from _pictures(made)
 
 
-def _compared(found: Compared, title: str, number: int) -> Iterator[Block]:
+def _compared(found: ScoreTable, title: str, number: int) -> Iterator[Block]:
     columns, examples = found.columns, found.examples
     rows: list[Sequence[Cell]] = []
     if examples:

@@ -18,7 +18,7 @@ from corpora.progress import reported
 from zoo import options, require_extra
 from zoo.declared import Count, Positive, Suite
 from zoo.evaluate import SUITES, in_hand
-from zoo.evaluate.compare import measured, table_of
+from zoo.evaluate.compare import entry_of, table_of
 from zoo.evaluate.opening import open_data, open_model
 from zoo.evaluate.results import Result, finished, save
 from zoo.evaluate.table import print_result
@@ -72,7 +72,7 @@ def evaluate(words: Sequence[str]) -> None:
         text = json.dumps(result.as_json(), indent=2, sort_keys=True, ensure_ascii=False)
         sys.stdout.write(f"{text}\n")
     else:
-        print_result(table_of([measured(result)]))
+        print_result(table_of([entry_of(result)]))
 
 
 def evaluate_assignment(assignment: Assignment) -> Result:

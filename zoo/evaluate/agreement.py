@@ -15,7 +15,7 @@ from zoo.evaluate import in_hand
 from zoo.evaluate.pairwise_sets import PairSet, holds_pairs, open_sets, score_pairs
 from zoo.evaluate.results import Result, finished
 from zoo.evaluate.scorers import OfScorers, cut_of
-from zoo.evaluate.scores import interval, stated, whole_units
+from zoo.evaluate.scores import ci_and_units, interval, whole_units
 from zoo.evaluate.table import Rows, plain, rows_of_sets
 
 CODERS = 100
@@ -133,7 +133,7 @@ def agreement_on(
     def with_interval(counts: np.ndarray) -> dict[str, Any]:
         comparable = counts.sum(1) > 1
         usable = [times[group] for times in drawn if times[group][comparable].any()]
-        bounds = stated(units, (alpha(np.repeat(counts, times, axis=0)) for times in usable))
+        bounds = ci_and_units(units, (alpha(np.repeat(counts, times, axis=0)) for times in usable))
         return {"value": alpha(counts), **bounds, "skipped": len(drawn) - len(usable)}
 
     return {

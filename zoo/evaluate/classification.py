@@ -160,8 +160,8 @@ def report(
     majority[:, often] = confusion.sum(1)
     return {
         "rows": len(gold),
-        "accuracy": scores.of_confusion(confusion, accuracy, seed, "accuracy"),
-        "f1": scores.of_confusion(confusion, macro_f1, seed, "f1"),
+        "accuracy": scores.figure_of_confusion(confusion, accuracy, seed, "accuracy"),
+        "f1": scores.figure_of_confusion(confusion, macro_f1, seed, "f1"),
         "per_class": scores.per_class(confusion, names),
         "weighted_average": scores.weighted_average(confusion),
         "majority": {

@@ -17,9 +17,9 @@ from zoo.evaluate.results import Result, finished
 from zoo.evaluate.scorers import RULES, OfScorers, baseline, cut_of
 from zoo.evaluate.scores import (
     PROBES,
-    Compared,
     McNemar,
     Outcomes,
+    PairScores,
     Ties,
     left_out_note,
     mcnemar,
@@ -112,7 +112,7 @@ class Pairwise(OfScorers):
             probes = tuple(sorted(name for name in sets if name.startswith(PROBES)))
             for cells in rows.values():
                 mean = sum(cells[name].value for name in probes) / len(probes)
-                cells[f"mean of {means['probes']['of']} probes"] = Cell(mean, of=probes)
+                cells[f"mean of {means['probes']['of']} probes"] = Cell(mean, parts=probes)
         return rows
 
     @classmethod
@@ -144,7 +144,7 @@ def row_of(rule: str, encoder: str) -> str:
 
 
 def figures_of(
-    found: PairSet, scores: Mapping[str, Compared], seed: int, ties: Ties = "half"
+    found: PairSet, scores: Mapping[str, PairScores], seed: int, ties: Ties = "half"
 ) -> dict[str, Any]:
     """Accuracy of the model ("") and of the rules on the same pairs, and each pair's outcome.
 

@@ -14,7 +14,7 @@ from corpora.errors import InputError, amount
 from corpora.readers.coherence import SUFFIXES, is_annotations, read_pairs, with_group
 from corpora.store.atomic import MANIFEST, sha256
 from zoo.evaluate.scorers import Scorer, score_both
-from zoo.evaluate.scores import Compared
+from zoo.evaluate.scores import PairScores
 from zoo.training.data import Dataset, as_datasets, evenly, several, spread
 
 
@@ -111,7 +111,7 @@ def open_sets(data: Any, split: str = "test", limit: int = 0) -> PairSets:
 
 def score_pairs(
     found: PairSet, scorer: Scorer, prompt: bool = True, *, whole: bool = False
-) -> Compared:
+) -> PairScores:
     """The scores of the coherent and of the other texts, cut alike or `whole`: `score_both`."""
     before = [pair.prompt if prompt else () for pair in found.pairs]
     coherent = [(*head, *pair.pos) for head, pair in zip(before, found.pairs, strict=True)]

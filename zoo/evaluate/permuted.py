@@ -60,7 +60,7 @@ class Permuted(OfScorers):
         about, rules = orders.describe(), ranking.rules(seed)
         metrics = ranking.metrics(seed, self.ties)
         for name, rule in scorers.items():
-            rules[name] = rank_texts(rule, *tables).compared
+            rules[name] = rank_texts(rule, *tables).scores
             figure = ranking.figure(rules[name], seed, name, self.ties)
             metrics["baselines"][name] = figure
         column, pairs = self.column(about["config"]), len(ranking.documents)
@@ -71,7 +71,7 @@ class Permuted(OfScorers):
                 scores.right(self.ties, ranking.same),
                 rule=name and f"rule: {name}",
             )
-            for name, scores in {"": ranking.compared, **rules}.items()
+            for name, scores in {"": ranking.scores, **rules}.items()
         ]
         result = Result(
             model=in_hand.about(model),

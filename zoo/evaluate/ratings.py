@@ -20,7 +20,7 @@ from zoo.declared import Form
 from zoo.evaluate import in_hand
 from zoo.evaluate.results import Result, finished
 from zoo.evaluate.scorers import RULES, OfScorers, Scorer, cut_of, scores_of
-from zoo.evaluate.scores import finite, mean_of, stated, whole_units
+from zoo.evaluate.scores import ci_and_units, finite, mean_figure, whole_units
 from zoo.evaluate.table import Rows, percent, plain, rows_of_sets
 from zoo.texts import as_sentences
 from zoo.training.data import as_datasets, several, spread
@@ -121,7 +121,9 @@ def evaluate_set(
         return whole
     # Equal scores give the most frequent class of the training texts.
     by_majority = classify(np.zeros(len(texts)), classes, domains, judged) == classes[:judged]
-    figures = {r: mean_of(hits, group, seed, f"{name}.{r}.accuracy") for r, hits in right.items()}
+    figures = {
+        r: mean_figure(hits, group, seed, f"{name}.{r}.accuracy") for r, hits in right.items()
+    }
     by_domain = {
         str(domain): float(right[""][domains[:judged] == domain].mean())
         for domain in np.unique(domains[:judged])
@@ -168,7 +170,7 @@ def rho_of(
     drawn = whole_units(units, seed, name)
     rows = (np.repeat(np.arange(len(group)), times[group]) for times in drawn)
     resampled = (spearman(scores[row], ratings[row]) for row in rows)
-    return {"value": spearman(scores, ratings), **stated(units, resampled)}
+    return {"value": spearman(scores, ratings), **ci_and_units(units, resampled)}
 
 
 def spearman(one: np.ndarray, two: np.ndarray) -> float:

@@ -19,7 +19,7 @@ import numpy as np
 from corpora.errors import ConfigError, InputError, nearest
 from corpora.rng import stable_id
 from zoo.declared import SCORES, Suite
-from zoo.evaluate.scores import Compared, finite
+from zoo.evaluate.scores import PairScores, finite
 from zoo.texts import Text, as_sentences
 
 BASELINE = "baseline:"
@@ -209,7 +209,7 @@ def score_both(
     where: str = "",
     *,
     whole: bool = False,
-) -> Compared:
+) -> PairScores:
     """The scores of pairs of texts, each the tuple of its sentences.
 
     A scorer that has `score_cut` cuts the two texts of a pair alike, as in its training, unless
@@ -218,12 +218,12 @@ def score_both(
     """
     cut = None if whole else getattr(scorer, "score_cut", None)
     if cut is not None:
-        scores = Compared(*cut(coherent, other))
+        scores = PairScores(*cut(coherent, other))
     else:
         read: Callable[..., Any] = getattr(scorer, "as_read", list)
         same = [one == two for one, two in zip(read(coherent), read(other), strict=True)]
         first, second = np.split(scores_of(scorer, [*coherent, *other]), 2)
-        scores = Compared(first, second, np.array(same, bool))
+        scores = PairScores(first, second, np.array(same, bool))
     finite(np.stack(scores[:2]), "the model gives scores", where)
     return scores
 

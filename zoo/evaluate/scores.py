@@ -1,13 +1,14 @@
-"""Statistics: figures of predictions, bootstrap intervals, and by how much two models differ.
+"""Statistics: figures of predictions, bootstrap intervals, and differences between two models.
 
-A figure in a result holds its `ci`, which is None where fewer than `FEW` units were drawn anew,
-and beside it `units`, their number. Whole groups are drawn by their counts (one multinomial draw
-a sample): `scipy.stats.bootstrap` would draw and sum every row, and offers no groups.
+A figure in a result has a 95 % bootstrap interval `ci` and the number of `units` that were
+resampled, such as rows or documents. `ci` is None for fewer than `FEW` units. A resample draws the
+counts of its units at once, from a multinomial distribution: `scipy.stats.bootstrap` would draw and
+sum every row, and offers no groups.
 
 Differences have paired bootstrap intervals (Berg-Kirkpatrick, Burkett and Klein 2012,
-https://aclanthology.org/D12-1091): the examples are drawn anew, the same for both models. How
-difficult the examples are then makes no difference, so the interval is narrower than those of the
-two figures would suggest.
+https://aclanthology.org/D12-1091): each resample has the same examples for both models. Examples
+that are difficult for both then add no variance, and the interval is narrower than those of the two
+figures would suggest.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from corpora.intervals import FEW
 from corpora.rng import stream
 
 RESAMPLES = 1000
+"""The number of samples of a bootstrap."""
 
 RIGHT, WRONG, TIE, LEFT_OUT = "1", "0", "=", "-"
 """Outcomes of a pair of texts: the coherent one scores higher, lower, or they tie; or the pair is
@@ -30,11 +32,14 @@ left out, because the model reads its two texts as one."""
 Ties = Literal["half", "wrong"]
 """What a tie of two different texts counts: one half, or nothing as in the authors' code."""
 PROBES = "probe_"
-"""How the names of the probes of the suite `pairwise` begin."""
+"""The prefix of the names of the suite `pairwise`'s probes: sets with one kind of change."""
 
 
 def finite(values: np.ndarray, what: str, where: str = "", hint: str = "") -> np.ndarray:
-    """`values` as they are. Raises `InputError` if one is NaN or infinite: it would just lose."""
+    """Return `values` unchanged. Raises `InputError` if one of them is NaN or infinite.
+
+    `what` begins the message, such as "the model gives scores".
+    """
     if not np.isfinite(values).all():
         raise InputError(f"{what} with NaN or infinity", where=where, hint=hint)
     return values
@@ -44,19 +49,22 @@ def finite(values: np.ndarray, what: str, where: str = "", hint: str = "") -> np
 
 
 def interval(values: np.ndarray) -> list[float]:
-    """The percentile interval (95 %) of a statistic's resampled `values`."""
+    """The percentile interval (95 %), [low, high], of a statistic's resampled `values`."""
     return [float(bound) for bound in np.percentile(values, [2.5, 97.5])]
 
 
-def stated(units: int, resampled: Iterable[float]) -> dict[str, Any]:
-    """`ci` of the `resampled` values, which are only drawn where the `units` are enough."""
+def ci_and_units(units: int, resampled: Iterable[float]) -> dict[str, Any]:
+    """The keys `ci` and `units` of a figure; `resampled` yields its value in each resample.
+
+    Fewer than `FEW` units have no interval, and nothing is drawn.
+    """
     return {"ci": None if units < FEW else interval(np.array([*resampled])), "units": units}
 
 
-def of_confusion(
+def figure_of_confusion(
     confusion: np.ndarray, statistic: Callable[[np.ndarray], float], seed: int, name: str
 ) -> dict[str, Any]:
-    """`statistic(confusion)`, with its interval when the rows, its `units`, are drawn anew.
+    """The figure `statistic(confusion)`, with the interval over resampled rows.
 
     `confusion [gold, predicted]` counts rows. Drawing as many rows with replacement is one
     multinomial draw over its cells. One draw is held at a time: a matrix of many classes is large.
@@ -64,27 +72,33 @@ def of_confusion(
     rows, random = int(confusion.sum()), stream(seed, f"zoo.bootstrap.{name}")
     shares = (confusion / max(rows, 1)).ravel()
     draws = (random.multinomial(rows, shares).reshape(confusion.shape) for _ in range(RESAMPLES))
-    return {"value": statistic(confusion), **stated(rows, map(statistic, draws))}
+    return {"value": statistic(confusion), **ci_and_units(rows, map(statistic, draws))}
 
 
 def of_ratio(wins: np.ndarray, counts: np.ndarray, seed: int, name: str) -> dict[str, Any]:
-    """The interval of `sum(wins) / sum(counts)` when whole `units` are drawn anew.
+    """The interval of the ratio `sum(wins) / sum(counts)` over resampled units, and their number.
 
-    A unit, such as a document with all its permutations, has `wins[i]` of `counts[i]`.
+    A unit, such as a document with all its permutations, has `wins[i]` wins in `counts[i]` cases.
     """
-    drawn = whole_units(len(counts), seed, name)
-    return stated(len(counts), ((each @ wins) / (each @ counts) for each in drawn))
+    samples = whole_units(len(counts), seed, name)
+    ratios = ((times @ wins) / (times @ counts) for times in samples)
+    return ci_and_units(len(counts), ratios)
 
 
-def mean_of(values: np.ndarray, groups: Sequence[Any] | np.ndarray, seed: int, name: str) -> Any:
-    """The mean of `values`, with its interval when whole groups are drawn: they are dependent."""
-    _, index = np.unique(np.asarray(groups), return_inverse=True)
-    drawn = of_ratio(np.bincount(index, weights=values), np.bincount(index), seed, name)
-    return {"value": float(values.mean()), **drawn}
+def mean_figure(
+    values: np.ndarray, groups: Sequence[Any] | np.ndarray, seed: int, name: str
+) -> dict[str, Any]:
+    """The mean of `values`, with the interval over resampled groups.
+
+    `groups[i]` is the group of value `i`; values of one group depend on each other.
+    """
+    _, group = np.unique(np.asarray(groups), return_inverse=True)
+    sums, sizes = np.bincount(group, weights=values), np.bincount(group)
+    return {"value": float(values.mean()), **of_ratio(sums, sizes, seed, name)}
 
 
 def whole_units(units: int, seed: int, name: str) -> Iterator[np.ndarray]:
-    """How often each of `units` units is in a sample, `[units]`, for each of `RESAMPLES` samples.
+    """Yield for each of `RESAMPLES` samples how often each unit is in it, `[units]`.
 
     One sample is held at a time: there may be many units.
     """
@@ -94,16 +108,16 @@ def whole_units(units: int, seed: int, name: str) -> Iterator[np.ndarray]:
 
 
 def notes_of(metrics: Any) -> list[str]:
-    """Why figures of a result have no interval, if any have none."""
+    """The note that says why figures of a result have no interval; none if all have one."""
 
-    def too_few(tree: Any) -> Iterator[int]:
+    def units_without_interval(tree: Any) -> Iterator[int]:
         if isinstance(tree, Mapping):
             if "units" in tree and tree.get("ci") is None:
                 yield int(tree["units"])
-            for below in tree.values():
-                yield from too_few(below)
+            for subtree in tree.values():
+                yield from units_without_interval(subtree)
 
-    few = sorted(set(too_few(metrics)))
+    few = sorted(set(units_without_interval(metrics)))
     if not few:
         return []
     shown = " to ".join(map(str, dict.fromkeys((few[0], few[-1]))))
@@ -126,19 +140,20 @@ def confusion_matrix(
 
 
 def accuracy(confusion: np.ndarray) -> float:
+    """The share of rows on the diagonal of `confusion [gold, predicted]`."""
     return float(np.trace(confusion) / max(confusion.sum(), 1))
 
 
 def macro_f1(confusion: np.ndarray) -> float:
     """The mean F1 over the classes with gold rows; a class never predicted has F1 0."""
-    *_, f1 = _scores(confusion)
+    *_, f1 = _precision_recall_f1(confusion)
     present = confusion.sum(1) > 0
     return float(f1[present].mean()) if present.any() else 0.0
 
 
 def per_class(confusion: np.ndarray, names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Precision, recall and F1 of each class (0 where undefined), with its rows."""
-    precision, recall, f1 = _scores(confusion)
+    """Precision, recall and F1 of each class (0 where undefined), and its numbers of rows."""
+    precision, recall, f1 = _precision_recall_f1(confusion)
     return {
         name: {
             "precision": float(precision[i]),
@@ -152,13 +167,17 @@ def per_class(confusion: np.ndarray, names: Sequence[str]) -> dict[str, dict[str
 
 
 def weighted_average(confusion: np.ndarray) -> dict[str, float]:
-    """Precision and recall averaged over the rows' classes: the line `Avg` of tables 8 to 10."""
-    precision, recall, _ = _scores(confusion)
+    """Precision and recall averaged over classes, each weighted by its share of the gold rows.
+
+    That is the line `Avg` in tables 8 to 10 of Nie, Bennett and Goodman (2019).
+    """
+    precision, recall, _ = _precision_recall_f1(confusion)
     shares = confusion.sum(1) / max(confusion.sum(), 1)
     return {"precision": float(shares @ precision), "recall": float(shares @ recall)}
 
 
-def _scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _precision_recall_f1(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Precision, recall and F1, `[classes]` each; 0 where undefined."""
     right = np.diag(confusion).astype(float)
     precision = right / np.maximum(confusion.sum(0), 1)
     recall = right / np.maximum(confusion.sum(1), 1)
@@ -169,7 +188,7 @@ def _scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def wins(coherent: np.ndarray, other: np.ndarray, ties: Ties = "half") -> np.ndarray:
-    """1 where `coherent[i] > other[i]`, 0 where it is lower, and what a tie counts."""
+    """1 where `coherent[i] > other[i]`, 0 where it is lower; a tie counts 0.5 or 0, by `ties`."""
     return (coherent > other) + (0.5 if ties == "half" else 0.0) * (coherent == other)
 
 
@@ -181,20 +200,20 @@ def ranked(
     name: str,
     ties: Ties = "half",
 ) -> dict[str, Any]:
-    """How often `coherent[i] > other[i]`, and the number of `ties` (see `wins`).
+    """The share of pairs with `coherent[i] > other[i]`, its interval, and the number of ties.
 
-    `units[i]` is what pair `i` came from (a document): pairs of one unit are not independent,
-    so the interval draws whole units.
+    `units[i]` is the document (or other source) of pair `i`. Pairs of one unit depend on each
+    other, so the bootstrap draws whole units.
     """
-    figure = mean_of(wins(coherent, other, ties), units, seed, name)
+    figure = mean_figure(wins(coherent, other, ties), units, seed, name)
     return {**figure, "ties": int((coherent == other).sum())}
 
 
-class Compared(NamedTuple):
-    """The scores of both texts of each pair, `[pairs]`, and whether a scorer reads them as one.
+class PairScores(NamedTuple):
+    """The scores of the coherent and of the other text of each pair, `[pairs]` each.
 
-    It does where its cut takes the difference away. Such a pair is left out and counted, for the
-    rules beside the scorer too.
+    `same [pairs]` marks the pairs whose texts a scorer's cut makes equal. They are left out and
+    counted, for the rules beside the scorer too.
     """
 
     coherent: np.ndarray
@@ -203,18 +222,21 @@ class Compared(NamedTuple):
 
     @property
     def outcomes(self) -> str:
-        """A character a pair."""
+        """One character for each pair: `RIGHT`, `WRONG`, `TIE` or `LEFT_OUT`."""
         signs = np.sign(self.coherent - self.other).astype(int)
         return "".join(np.where(self.same, LEFT_OUT, np.array([WRONG, TIE, RIGHT])[signs + 1]))
 
     def right(self, ties: Ties, same: np.ndarray | None = None) -> np.ndarray:
-        """`wins`, NaN where a pair is left out: by itself, or by `same` of another scorer."""
+        """What each pair counts (see `wins`), `[pairs]`; NaN where it is left out.
+
+        `same` of another scorer says which pairs are left out in place of this one's.
+        """
         left_out = self.same if same is None else same
         return np.where(left_out, np.nan, wins(self.coherent, self.other, ties))
 
 
 def left_out_note(name: str, identical: int, pairs: int) -> str:
-    """What a result says of pairs that the cut made equal; `pairs` are those before it."""
+    """The note that `identical` of `pairs` were left out, since the model's cut made them equal."""
     return (
         f"{name}: {identical:,} of {amount(pairs, 'pair')} left out: the model's cut makes their "
         "two texts equal"
@@ -223,10 +245,12 @@ def left_out_note(name: str, identical: int, pairs: int) -> str:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The scores of `documents[pair]` and of a permutation of each, and the lengths of both.
+    """The scores of documents and of permutations of their sentences, pair by pair.
 
-    `same` marks the permutations that a scorer reads as the document: its cut takes the difference
-    away, or the sentences are equal. They are left out. Raises `InputError` if none is left.
+    Pair `i` is the document named `documents[i]`, with the score `coherent[i]`, and a permutation
+    of it, with the score `permuted[i]`; `lengths` has the lengths of both. `same` marks the pairs
+    that are left out, since the scorer reads equal texts: its cut takes the difference away, or the
+    moved sentences are equal. Raises `InputError` if no pair is left.
     """
 
     documents: Sequence[str]
@@ -242,37 +266,44 @@ class Ranking:
         finite(np.stack([self.coherent, self.permuted]), "the model gives scores", "permuted")
 
     @property
-    def compared(self) -> Compared:
-        return Compared(self.coherent, self.permuted, self.same)
+    def scores(self) -> PairScores:
+        """The scorer's scores of the pairs."""
+        return PairScores(self.coherent, self.permuted, self.same)
 
     @property
     def identical(self) -> int:
         """The number of pairs left out."""
         return int(self.same.sum())
 
-    def rules(self, seed: int) -> dict[str, Compared]:
-        """The rules `random`, `longer` and `shorter`, on all pairs."""
-        longer, other = self.lengths
-        one, two = stream(seed, "zoo.evaluate.random").random((2, len(self.documents)))
+    @property
+    def judged(self) -> list[str]:
+        """The document of each pair that is not left out."""
+        return [name for name, same in zip(self.documents, self.same, strict=True) if not same]
+
+    def rules(self, seed: int) -> dict[str, PairScores]:
+        """The scores of the rules `random`, `longer` and `shorter` on all pairs."""
+        lengths, permuted_lengths = self.lengths
+        draws = stream(seed, "zoo.evaluate.random").random((2, len(self.documents)))
         return {
-            "random": Compared(one, two, self.same),
-            "longer": Compared(longer, other, self.same),
-            "shorter": Compared(-longer, -other, self.same),
+            "random": PairScores(draws[0], draws[1], self.same),
+            "longer": PairScores(lengths, permuted_lengths, self.same),
+            "shorter": PairScores(-lengths, -permuted_lengths, self.same),
         }
 
-    def figure(self, scores: Compared, seed: int, name: str, ties: Ties) -> dict[str, Any]:
+    def figure(self, scores: PairScores, seed: int, name: str, ties: Ties) -> dict[str, Any]:
         """The accuracy of a scorer on the pairs that are not left out here."""
-        judged = ~self.same
-        units = [name for name, one in zip(self.documents, judged, strict=True) if one]
-        return ranked(scores.coherent[judged], scores.other[judged], units, seed, name, ties)
+        coherent, other = scores.coherent[~self.same], scores.other[~self.same]
+        return ranked(coherent, other, self.judged, seed, name, ties)
 
     def metrics(self, seed: int, ties: Ties = "half") -> dict[str, Any]:
-        """Accuracy, and that of the rules, on the `pairs` judged; `identical` counts the others."""
-        judged = {name for name, same in zip(self.documents, self.same, strict=True) if not same}
+        """The accuracy of the scorer and of the rules, and the numbers of pairs and documents.
+
+        `pairs` counts the judged pairs, `identical` those left out.
+        """
         return {
-            "accuracy": self.figure(self.compared, seed, "permuted", ties),
-            "pairs": len(self.documents) - self.identical,
-            "documents": len(judged),
+            "accuracy": self.figure(self.scores, seed, "permuted", ties),
+            "pairs": len(self.judged),
+            "documents": len({*self.judged}),
             "identical": self.identical,
             "ties": ties,
             "baselines": {
@@ -284,42 +315,45 @@ class Ranking:
 
 
 class McNemar(NamedTuple):
-    """McNemar's test: on how many pairs one of two models alone is better, and its p."""
+    """McNemar's test: the pairs that only the first or only the second model gets right, and p."""
 
     only_this: int
     only_other: int
     p: float
 
 
-def mcnemar(one: str, two: str, ties: Ties = "half") -> McNemar:
+def mcnemar(first: str, second: str, ties: Ties = "half") -> McNemar:
     """McNemar's exact two-sided test: do two models err equally often on the same pairs?
 
-    `one` and `two` are a character a pair; pairs that either left out do not count. A tie is better
-    than an error and worse than a hit (which makes it the sign test), or is an error like others.
-    Pairs of one document are taken as independent, so p is too small where a document has many.
+    `first` and `second` have one character for each pair, as `PairScores.outcomes`. Pairs that one
+    of the models left out do not count. With `ties="half"` a tie is better than an error and worse
+    than a hit (which makes it the sign test), else it is an error. Pairs of one document are taken
+    as independent, so p is too small where a document has many.
     """
     from scipy.stats import binomtest
 
     worth = {WRONG: 0, TIE: int(ties == "half"), RIGHT: 2}
-    both = [(worth[a], worth[b]) for a, b in zip(one, two, strict=True) if LEFT_OUT not in (a, b)]
-    only_this, only_other = sum(a > b for a, b in both), sum(a < b for a, b in both)
+    outcomes = [pair for pair in zip(first, second, strict=True) if LEFT_OUT not in pair]
+    only_this = sum(worth[a] > worth[b] for a, b in outcomes)
+    only_other = sum(worth[a] < worth[b] for a, b in outcomes)
     differ = only_this + only_other
     p = float(binomtest(only_this, differ).pvalue) if differ else 1.0
     return McNemar(only_this, only_other, p)
 
 
-# Differences between two models, from what each has right example by example.
+# Differences between two models, from the outcomes of each example.
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """The examples behind one figure.
+    """The outcomes of the examples behind one figure.
 
-    `column` is the figure's in `discorpora compare`; the mean of its `part`s (domains) if it has
-    several. Examples of one unit (a document with its permutations) are drawn together. Either
-    `right [examples]`, the share of the classifiers that are right, whose mean is the figure (NaN:
-    an example that was left out); or the classes `gold` and `predicted`, whose unweighted F1 is.
-    `rule` is the row of the rule whose outcomes they are, "" those of the model.
+    `column` is the figure's column in `discorpora compare`. A column with several `part`s (domains)
+    shows their mean. `units[i]` is the unit of example `i`, such as its document; the bootstrap
+    draws whole units. The outcomes are either `right [examples]`, the share of the classifiers that
+    are right (NaN: the example was left out), whose mean is the figure; or the classes `gold` and
+    `predicted`, `[examples]` each, whose unweighted F1 is the figure. `rule` is the table row of
+    the rule that they are of, "" for the model.
     """
 
     column: str
@@ -336,9 +370,9 @@ class Outcomes:
         return np.ones(len(self.units), bool) if self.right is None else ~np.isnan(self.right)
 
     def only(self, kept: np.ndarray) -> Outcomes:
-        """Those of the examples `kept`; of shares only."""
+        """The outcomes of the examples that `kept [examples]` marks; they must be shares."""
         assert self.right is not None
-        units = [unit for unit, one in zip(self.units, kept, strict=True) if one]
+        units = [unit for unit, keep in zip(self.units, kept, strict=True) if keep]
         return replace(self, units=units, right=self.right[kept])
 
 
@@ -347,32 +381,37 @@ Columns: TypeAlias = Mapping[str, Mapping[str, Outcomes]]
 
 
 def numbered(rows: int) -> list[str]:
-    """Units for examples that are independent of each other."""
+    """Return a unit of its own for each of `rows` independent examples: "0", "1", ..."""
     return [str(row) for row in range(rows)]
 
 
-def joined(trainings: Sequence[Columns]) -> Columns:
-    """The outcomes of several trainings as one: `right` is the share of trainings with a hit.
+def mean_outcomes(trainings: Sequence[Columns]) -> Columns:
+    """The outcomes of several trainings as one: `right` is the mean of their `right`.
 
-    A part stays if all trainings have it on the same examples; classes have no mean and go.
+    Parts that a training lacks or has on other examples are left out, and so are the outcomes of
+    classes, which have no mean.
     """
     columns: dict[str, dict[str, Outcomes]] = {}
     for column, parts in trainings[0].items():
-        for part, one in parts.items():
-            same = [other.get(column, {}).get(part) for other in trainings]
-            shares = [o.right for o in same if o and list(o.units) == list(one.units)]
-            known = [share for share in shares if share is not None]
-            if len(known) == len(trainings):
-                columns.setdefault(column, {})[part] = replace(one, right=np.mean(known, axis=0))
+        for part, first in parts.items():
+            outcomes = [training.get(column, {}).get(part) for training in trainings]
+            shares = [
+                each.right
+                for each in outcomes
+                if each and each.right is not None and list(each.units) == list(first.units)
+            ]
+            if len(shares) == len(trainings):
+                columns.setdefault(column, {})[part] = replace(first, right=np.mean(shares, axis=0))
     return columns
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Other minus first, over `units` units of the `of` that either has.
+    """The difference of two figures, the other one minus the first.
 
-    `share` is the difference and `drawn` its value in each resample; `value` and the 95 % interval
-    `ci` are in points of per cent. There is no interval for fewer than `FEW` units.
+    `share` is the difference, `drawn [resamples]` its value in each resample. `value` and the 95 %
+    interval `ci` are in percentage points; `ci` is None for fewer than `FEW` units. `units` counts
+    the units that both models have, `of` those that at least one has.
     """
 
     share: float
@@ -382,16 +421,18 @@ class Difference:
 
     @property
     def value(self) -> float:
+        """The difference in percentage points."""
         return 100 * self.share
 
     @property
     def ci(self) -> tuple[float, float] | None:
+        """The 95 % interval in percentage points; None for fewer than `FEW` units."""
         low, high = interval(self.drawn)
         return None if self.units < FEW else (100 * low, 100 * high)
 
     @property
     def text(self) -> str:
-        """With an asterisk where the interval excludes 0."""
+        """The value and its interval as text, with an asterisk where the interval excludes 0."""
         if self.ci is None:
             return f"{self.value:+.1f} ({amount(self.units, 'unit')})"
         clear = "" if self.ci[0] <= 0 <= self.ci[1] else "*"
@@ -400,91 +441,103 @@ class Difference:
 
 
 def differences(suite: str, first: Columns, other: Columns, seed: int = 0) -> dict[str, Difference]:
-    """`other` minus `first` for each column that both have, for its parts, and for their means.
+    """By how much the model `other` differs from `first`, by the name of the figure.
 
-    A column is compared where both have the same parts. Units that only one of them has are left
-    out; a part without a common unit is too, and one of classes whose examples are not the same.
+    The figures are the columns that both have with the same parts, the parts themselves, and means
+    over the tasks of DiscoEval and over probes. Units that only one model has are left out. A part
+    has no difference where the models share no unit, or if its outcomes are classes of other
+    examples.
     """
-    found: dict[str, Difference] = {}
+    by_figure: dict[str, Difference] = {}
     columns = []
     for column in (name for name in first if name in other):
-        one, two = first[column], other[column]
+        first_parts, other_parts = first[column], other[column]
         parts = {}
-        for part in (name for name in one if name in two):
-            if drawn := _drawn([(one[part], two[part])], f"{suite}.{column}.{part}", seed):
-                parts[part] = drawn
-        if parts.keys() == one.keys() == two.keys():
+        for part in (name for name in first_parts if name in other_parts):
+            pair = first_parts[part], other_parts[part]
+            if difference := _difference([pair], f"{suite}.{column}.{part}", seed):
+                parts[part] = difference
+        if parts.keys() == first_parts.keys() == other_parts.keys():
             columns.append(_mean([*parts.values()]))
-            found[column] = columns[-1]
-        if len(one.keys() | two.keys()) > 1:
-            found |= {f"{column} {part}": each for part, each in parts.items()}
+            by_figure[column] = columns[-1]
+        if len(first_parts.keys() | other_parts.keys()) > 1:
+            by_figure |= {f"{column} {part}": each for part, each in parts.items()}
     if suite == "discoeval" and len(columns) > 1:
         # The tasks have examples of their own: they are drawn independently.
-        found[f"mean of {len(columns)} tasks"] = _mean(columns)
+        by_figure[f"mean of {len(columns)} tasks"] = _mean(columns)
     # The probes change the same texts: a text is drawn for all of them.
     probes = [name for name in first if name.startswith(PROBES)]
-    both = [(first[name].get(""), other.get(name, {}).get("")) for name in probes]
-    pairs = [(a, b) for a, b in both if a and b and a.right is not None and b.right is not None]
+    outcomes = [(first[name].get(""), other.get(name, {}).get("")) for name in probes]
+    pairs = [(a, b) for a, b in outcomes if a and b and a.right is not None and b.right is not None]
     if len(pairs) > 1:
         title = f"mean of {len(pairs)} probes"
-        if drawn := _drawn(pairs, f"{suite}.{title}", seed):
-            found[title] = drawn
-    return found
+        if difference := _difference(pairs, f"{suite}.{title}", seed):
+            by_figure[title] = difference
+    return by_figure
 
 
-def _mean(drawn: Sequence[Difference]) -> Difference:
-    """Of what was drawn independently."""
-    share = float(np.mean([each.share for each in drawn]))
-    values = np.mean([each.drawn for each in drawn], axis=0)
-    units, of = sum(each.units for each in drawn), sum(each.of for each in drawn)
-    return Difference(share, values, units, of)
+def _mean(independent: Sequence[Difference]) -> Difference:
+    """The mean of differences whose resamples were drawn independently of each other."""
+    share = float(np.mean([each.share for each in independent]))
+    drawn = np.mean([each.drawn for each in independent], axis=0)
+    units, of = sum(each.units for each in independent), sum(each.of for each in independent)
+    return Difference(share, drawn, units, of)
 
 
-def _drawn(pairs: Sequence[tuple[Outcomes, Outcomes]], name: str, seed: int) -> Difference | None:
-    """The mean difference of pairs of outcomes, drawn anew; None where they share no units.
+def _difference(
+    pairs: Sequence[tuple[Outcomes, Outcomes]], name: str, seed: int
+) -> Difference | None:
+    """The mean difference of pairs of outcomes, first and other; None if they share no unit.
 
-    Whole units of shares are drawn, for all pairs at once. Units alike in all their numbers are
-    drawn as one kind: the same law, and far fewer draws.
+    The bootstrap draws whole units, for all pairs at once. Units with equal numbers are drawn as
+    one kind, which has the same distribution and takes far fewer draws.
     """
     random = stream(seed, f"zoo.differences.{name}")
-    if any(one.right is None for pair in pairs for one in pair):
-        return _of_classes(*pairs[0], random)
+    if any(outcomes.right is None for pair in pairs for outcomes in pair):
+        return _difference_of_f1(*pairs[0], random)
     pairs = [_judged_by_both(*pair) for pair in pairs]
-    shared = [set(one.units) & set(two.units) for one, two in pairs]
+    shared = [set(first.units) & set(other.units) for first, other in pairs]
     if not all(shared):
         return None
-    number = {unit: at for at, unit in enumerate(sorted(set().union(*shared)))}
+    number = {unit: index for index, unit in enumerate(sorted(set().union(*shared)))}
     units = len(number)
-    rows = []  # of each model of each pair: what is right in a unit, and its examples
+    rows = []  # for each model of each pair two rows [units]: the right examples, all examples
     for pair, common in zip(pairs, shared, strict=True):
-        for one in pair:
-            assert one.right is not None
-            at = np.array([number[unit] if unit in common else -1 for unit in one.units])
-            rows.append(np.bincount(at[at >= 0], weights=one.right[at >= 0], minlength=units))
-            rows.append(np.bincount(at[at >= 0], minlength=units).astype(float))
+        for outcomes in pair:
+            assert outcomes.right is not None
+            kept = np.array([unit in common for unit in outcomes.units])
+            unit_of = np.array([number[unit] for unit in outcomes.units if unit in common])
+            rows.append(np.bincount(unit_of, weights=outcomes.right[kept], minlength=units))
+            rows.append(np.bincount(unit_of, minlength=units).astype(float))
     kinds, counts = np.unique(np.stack(rows), axis=1, return_counts=True)
     draws = random.multinomial(units, counts / units, size=RESAMPLES)
 
     def difference(drawn: np.ndarray) -> np.ndarray:
+        """The mean over pairs of other minus first, for counts `drawn [..., kinds]`."""
         sums = np.reshape(drawn @ kinds.T, (*drawn.shape[:-1], len(pairs), 2, 2))
         with np.errstate(invalid="ignore"):  # none of a probe's few units was drawn
             shares = sums[..., 0] / sums[..., 1]
         return np.nanmean(shares[..., 1] - shares[..., 0], axis=-1)
 
-    either = set().union(*(one.units for pair in pairs for one in pair))
-    return Difference(float(difference(counts)), difference(draws), units, len(either))
+    all_units = set().union(*(outcomes.units for pair in pairs for outcomes in pair))
+    return Difference(float(difference(counts)), difference(draws), units, len(all_units))
 
 
-def _judged_by_both(one: Outcomes, two: Outcomes) -> tuple[Outcomes, Outcomes]:
-    """Without the examples that either left out, or each its own if they are not of one order."""
-    if list(one.units) == list(two.units):
-        both = one.judged & two.judged
-        return one.only(both), two.only(both)
-    return one.only(one.judged), two.only(two.judged)
+def _judged_by_both(first: Outcomes, other: Outcomes) -> tuple[Outcomes, Outcomes]:
+    """The outcomes of two models on the examples that both judged.
+
+    If their examples are not in one order, each loses only those that itself left out.
+    """
+    if list(first.units) == list(other.units):
+        both = first.judged & other.judged
+        return first.only(both), other.only(both)
+    return first.only(first.judged), other.only(other.judged)
 
 
-def _of_classes(first: Outcomes, other: Outcomes, random: np.random.Generator) -> Difference | None:
-    """The difference of two unweighted F1 when rows are drawn anew; None of other examples.
+def _difference_of_f1(
+    first: Outcomes, other: Outcomes, random: np.random.Generator
+) -> Difference | None:
+    """The difference of two unweighted F1 over resampled rows; None if the rows are not the same.
 
     Drawing rows is one multinomial draw over the cells (gold, first's class, other's class).
     """
@@ -494,11 +547,14 @@ def _of_classes(first: Outcomes, other: Outcomes, random: np.random.Generator) -
         return None
     rows = np.array([first.gold, first.predicted, other.predicted])
     classes, units = int(rows.max()) + 1, len(first.units)
-    (gold, own, its), counts = np.unique(rows, axis=1, return_counts=True)
+    (gold, *predictions), counts = np.unique(rows, axis=1, return_counts=True)
 
     def difference(weights: np.ndarray) -> float:
-        one, two = (confusion_matrix(gold, each, classes, weights) for each in (own, its))
-        return macro_f1(two) - macro_f1(one)
+        of_first, of_other = (
+            macro_f1(confusion_matrix(gold, predicted, classes, weights))
+            for predicted in predictions
+        )
+        return of_other - of_first
 
     draws = (random.multinomial(units, counts / units) for _ in range(RESAMPLES))
     return Difference(difference(counts), np.array([*map(difference, draws)]), units, units)

@@ -1,6 +1,6 @@
-"""Tables of several models' figures: their cells, and how they are written.
+"""Tables of the figures of several models: cells, rows, and their Markdown, CSV and JSON.
 
-Markdown, CSV and JSON are all made here; the suites say which cells a result gives.
+The suites say which cells a result gives.
 """
 
 from __future__ import annotations
@@ -24,36 +24,41 @@ FORMATS = ("markdown", "csv", "json")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A figure as it is shown: percent, but for alpha and nats; with its interval."""
+    """A figure as a table shows it, with its interval.
+
+    It is in per cent, but for coefficients such as alpha, and nats.
+    """
 
     value: float
     ci: tuple[float, float] | None = None
     digits: int = 1
+    """The number of decimals."""
     sd: float | None = None
-    """Over trainings with several seeds."""
+    """The standard deviation over trainings with several seeds."""
     units: int | None = None
-    """Where they are too few for an interval."""
+    """The number of units that were judged, where they are too few for an interval."""
     n: int | None = None
-    """Of how many examples it is, where the result says so."""
-    of: tuple[str, ...] = ()
-    """What it is the mean of: a task's domains, or the probes."""
+    """The number of examples that were judged, where the result says it."""
+    parts: tuple[str, ...] = ()
+    """The names of the figures whose mean it is: a task's domains, or the probes."""
     ties: int = 0
-    """How many of the pairs of different texts have equal scores."""
+    """How many pairs of different texts have equal scores."""
 
     @property
-    def tied(self) -> str:
-        """The ties in words, if there are any."""
+    def ties_in_words(self) -> str:
+        """The number of ties as text, such as "3 ties"; "" if there are none."""
         if not self.ties:
             return ""
         return "all ties" if self.ties == self.n else amount(self.ties, "tie")
 
     @property
     def text(self) -> str:
-        return f"{self.figure}; {self.tied}" if self.tied else self.figure
+        """The value with its interval and the number of ties."""
+        return f"{self.figure}; {self.ties_in_words}" if self.ties else self.figure
 
     @property
     def figure(self) -> str:
-        """The value with its interval."""
+        """The value with its interval, such as "71.3 [68.0, 74.5]", or what stands for it."""
         shown = f"{self.value:.{self.digits}f}"
         if self.sd is not None:
             return f"{shown} ± {self.sd:.{self.digits}f}"
@@ -66,11 +71,15 @@ class Cell:
 
 Cells: TypeAlias = dict[str, Cell]
 Rows: TypeAlias = dict[str, Cells]
-"""Rows by name; the model's own has the name ""."""
+"""The cells of rows by the row's name; the model's row has the name ""."""
 
 
 def percent(figure: Any, n: Any = None, *, scale: float = 100, digits: int = 1) -> Cell:
-    """A share of `n` examples, or `{"value": share, "ci": [low, high]}`, in percent."""
+    """Return the cell of a share of `n` examples in per cent.
+
+    `figure` is the share, or a table `{"value": share, "ci": [low, high]}`. An `n` that is no
+    integer does not count.
+    """
     n = n if isinstance(n, int) else None
     if not isinstance(figure, Mapping):
         return Cell(scale * float(figure), None, digits, n=n)
@@ -82,29 +91,40 @@ def percent(figure: Any, n: Any = None, *, scale: float = 100, digits: int = 1) 
 
 
 def plain(figure: Any, n: Any = None) -> Cell:
-    """A coefficient between -1 and 1, or nats, over `n` examples, with three decimals."""
+    """Return the cell of a coefficient between -1 and 1, or of nats, with three decimals."""
     return percent(figure, n, scale=1, digits=3)
 
 
 def rows_of_sets(
     sets: Mapping[str, Any], figure: str, show: Callable[..., Cell], n: str = "pairs"
 ) -> Rows:
-    """The model's `figure` of each test set, over its `n` examples; the rules' beside it."""
-    rows: Rows = {"": {name: show(found[figure], found.get(n)) for name, found in sets.items()}}
-    for name, found in sets.items():
-        for rule, value in found.get("baselines", {}).items():
-            rows.setdefault(f"rule: {rule}", {})[name] = show(value, found.get(n))
+    """Return a row of the model and one of each rule, with a column for each test set.
+
+    `sets` holds the metrics of each test set: under the key `figure` the model's figure, under the
+    key `n` the number of examples, under "baselines" the figure of each rule. `show` makes the
+    cell of a figure and a number of examples.
+    """
+    rows: Rows = {"": {}}
+    for name, metrics in sets.items():
+        examples = metrics.get(n)
+        rows[""][name] = show(metrics[figure], examples)
+        for rule, value in metrics.get("baselines", {}).items():
+            rows.setdefault(f"rule: {rule}", {})[name] = show(value, examples)
     return rows
 
 
 def every_cell(metrics: Mapping[str, Any]) -> Cells:
-    """Every figure of the metrics in per cent, under the names on the way to it."""
-    return {name: percent(found, found.get("n")) for name, found in every_figure(metrics)}
+    """Return every figure of nested metrics in per cent, named by the keys that lead to it."""
+    return {name: percent(figure, figure.get("n")) for name, figure in every_figure(metrics)}
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of a table. `kind` is `model`, `rule` or `published`; `source` says where from."""
+class ScoreRow:
+    """A row of a table of scores: the cells of a model, of a rule, or of a paper's row.
+
+    `kind` is `model`, `rule` or `published`. `source` is the path of a model's result, or the
+    paper and its table.
+    """
 
     name: str
     kind: str
@@ -114,45 +134,54 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
-    """The models of one suite; `differences` are those from the row `baseline`, by model."""
+class ScoreTable:
+    """The scores of models on one suite.
+
+    `differences` has by row and column how far its figure is from that of the row `baseline`.
+    """
 
     suite: str
     columns: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[ScoreRow]
     notes: Sequence[str]
     baseline: str
     differences: Mapping[str, Mapping[str, Difference]]
 
     @property
     def examples(self) -> dict[str, int]:
-        """By column the examples that the models were judged on: the same ones for all of them."""
-        cells = [row.cells for row in self.rows if row.kind == "model"]
-        known = {c: next((own[c].n for own in cells if c in own), None) for c in self.columns}
-        return {column: n for column, n in known.items() if n is not None}
+        """The number of examples that the models were judged on, by column, where it is known.
+
+        All models of a column were judged on the same examples, so the first one counts.
+        """
+        counts: dict[str, int | None] = {}
+        for row in self.rows:
+            if row.kind == "model":
+                counts = {**{column: cell.n for column, cell in row.cells.items()}, **counts}
+        return {c: n for c in self.columns if (n := counts.get(c)) is not None}
 
 
-def print_result(table: Table) -> None:
-    """Print the table of one result: a line for each metric.
+def print_result(table: ScoreTable) -> None:
+    """Print the table of one result, a line for each metric, with the rules' figures beside it.
 
-    Of the published rows the one with the highest figure is shown.
+    Among the published rows that have the metric, only the highest figure is shown.
     """
     model, *others = table.rows
     lines, papers = [], set()
     for column, cell in model.cells.items():
         value, _, interval = cell.figure.partition("  " if cell.sd is not None else " ")
-        beside = [text for text in (interval.strip("[]()"), cell.tied) if text]
-        own = [row for row in others if column in row.cells]
-        rules = [row for row in own if row.kind == "rule"]
-        printed = [row for row in own if row.kind == "published"]
-        baselines = "\n".join(
-            f"{row.name.removeprefix('rule: ')} {row.cells[column].text}" for row in rules
-        )
-        best = max(printed, key=lambda row: row.cells[column].value, default=None)
+        beside = [text for text in (interval.strip("[]()"), cell.ties_in_words) if text]
+        comparable = [row for row in others if column in row.cells]
+        baselines = [
+            f"{row.name.removeprefix('rule: ')} {row.cells[column].text}"
+            for row in comparable
+            if row.kind == "rule"
+        ]
+        published = [row for row in comparable if row.kind == "published"]
+        best = max(published, key=lambda row: row.cells[column].value, default=None)
         if best:
             papers.add(best.source)
         paper = f"{best.name} {best.cells[column].text}" if best else ""
-        lines.append([column, value, "; ".join(beside), baselines, paper])
+        lines.append([column, value, "; ".join(beside), "\n".join(baselines), paper])
     header = ("metric", "value", "95 % interval", "baselines", "published, highest")
     caption = f"published: {'; '.join(sorted(papers))}" if papers else ""
     title = f"{model.name}, suite {table.suite}"
@@ -163,75 +192,86 @@ def print_result(table: Table) -> None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table for each suite; `render` writes them in one of `FORMATS`."""
+    """The tables of several models, one for each suite."""
 
-    tables: Sequence[Table]
+    tables: Sequence[ScoreTable]
 
     def render(self, form: str = "markdown") -> str:
-        """Raises `ConfigError` for another format."""
+        """Return the tables as one text in a format of `FORMATS`.
+
+        Raises `ConfigError` for another format.
+        """
         chosen("format", form, FORMATS)
         if form == "markdown":
             return "\n".join(_markdown(table) for table in self.tables)
         if form == "csv":
             figures = ("column", "value", "low", "high", "sd", "n")
-            lines = (line for table in self.tables for line in _lines(table))
+            lines = (line for table in self.tables for line in _csv_rows(table))
             return csv_text(["suite", "row", "kind", "source", *figures], lines)
         tables = [_as_dict(table) for table in self.tables]
         return json.dumps({"tables": tables}, indent=2, ensure_ascii=False) + "\n"
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a Markdown table, its header first; figures stand on the right."""
+    """Return the lines of a Markdown table; `rows` has its header first.
+
+    All columns but the first are aligned to the right.
+    """
     lines = ["| " + " | ".join(map(escaped, row)) + " |" for row in rows]
     return [lines[0], "|---|" + "---:|" * (len(rows[0]) - 1), *lines[1:]]
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """The text of a CSV file."""
+    """Return a CSV file's text, the header's line first."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([header, *rows])
     return text.getvalue()
 
 
-def _grid(name: str, cells: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
-    """A line of a Markdown table: the texts of the cells, "-" where there is none."""
+def _texts(name: str, cells: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
+    """The row's name and the text of its cell in each column, "-" where it has none."""
     return [name, *(cells[c].text if c in cells else "-" for c in columns)]
 
 
-def _markdown(table: Table) -> str:
+def _markdown(table: ScoreTable) -> str:
+    """The table in Markdown under a heading, with its differences and notes below it."""
     rows = [["", *table.columns]]
     if counts := table.examples:
         numbers = [f"{counts[c]:,}" if c in counts else "-" for c in table.columns]
         rows.append(["*n, examples judged here*", *numbers])
     for row in table.rows:
         name = f"{row.name} (published: {row.source})" if row.kind == "published" else row.name
-        rows.append(_grid(name, row.cells, table.columns))
+        rows.append(_texts(name, row.cells, table.columns))
     lines = [f"## {table.suite}\n", *markdown(rows)]
     if table.differences:
-        shown = dict.fromkeys(column for by in table.differences.values() for column in by)
-        columns = sorted(shown, key=lambda name: (*table.columns, name).index(name))
+        names = dict.fromkeys(name for cells in table.differences.values() for name in cells)
+        columns = sorted(names, key=lambda name: (*table.columns, name).index(name))
         rows = [["", *columns]]
-        rows += [_grid(name, by, columns) for name, by in table.differences.items()]
-        said = f"Differences from {table.baseline} in points, on the same examples (paired "
-        lines += ["", f"{said}bootstrap, 95 % intervals; *: without 0):", "", *markdown(rows)]
+        rows += [_texts(name, cells, columns) for name, cells in table.differences.items()]
+        caption = (
+            f"Differences from {table.baseline} in points, on the same examples (paired "
+            "bootstrap, 95 % intervals; *: without 0):"
+        )
+        lines += ["", caption, "", *markdown(rows)]
     notes = [f"- {note}" for note in table.notes]
     return "\n".join([*lines, "", *notes, ""] if notes else [*lines, ""])
 
 
-def _lines(table: Table) -> Iterator[list[Any]]:
-    """A line of the CSV file for each figure."""
+def _csv_rows(table: ScoreTable) -> Iterator[list[Any]]:
+    """Yield a row of the CSV file for each figure and for each difference."""
     for row in table.rows:
         for column, cell in row.cells.items():
             sd, bounds = "" if cell.sd is None else cell.sd, cell.ci or ("", "")
             head = [table.suite, row.name, row.kind, row.source, column]
             yield [*head, cell.value, *bounds, sd, cell.n or ""]
     for name, columns in table.differences.items():
-        for column, one in columns.items():
+        for column, difference in columns.items():
             head = [table.suite, f"{name} - {table.baseline}", "difference", "", column]
-            yield [*head, one.value, *(one.ci or ("", "")), "", ""]
+            yield [*head, difference.value, *(difference.ci or ("", "")), "", ""]
 
 
-def _as_dict(table: Table) -> dict[str, Any]:
+def _as_dict(table: ScoreTable) -> dict[str, Any]:
+    """The table as its JSON holds it."""
     rows, differences = [], {}
     for row in table.rows:
         cells = {}
@@ -242,8 +282,8 @@ def _as_dict(table: Table) -> dict[str, Any]:
         rows.append({"name": row.name, "kind": row.kind, "source": row.source, "cells": cells})
     for name, columns in table.differences.items():
         differences[name] = {
-            column: {"value": one.value, "ci": one.ci, "units": one.units, "of": one.of}
-            for column, one in columns.items()
+            column: {"value": each.value, "ci": each.ci, "units": each.units, "of": each.of}
+            for column, each in columns.items()
         }
     return {
         "suite": table.suite,

@@ -24,7 +24,7 @@ from zoo.evaluate.discoeval.tasks import TASKS, Protocol
 from zoo.evaluate.encoders import AUTO, SentenceEncoder, Text, as_encoder, encoder_of
 from zoo.evaluate.opening import open_model
 from zoo.evaluate.results import Result, finished, save
-from zoo.evaluate.scores import Outcomes, mean_of
+from zoo.evaluate.scores import Outcomes, mean_figure
 from zoo.evaluate.table import Cell, Cells, Rows, percent
 from zoo.training.data import no_split
 
@@ -131,7 +131,7 @@ class DiscoEval(Suite):
         def cell(found: Mapping[str, Any], domains: Mapping[str, Mapping[str, Any]]) -> Cell:
             n = sum(one.get("rows", {}).get(one.get("split"), 0) for one in domains.values())
             shown = percent(found) if alone else Cell(100 * found["value"], sd=100 * found["sd"])
-            return replace(shown, n=n or None, of=tuple(sorted(domains)))
+            return replace(shown, n=n or None, parts=tuple(sorted(domains)))
 
         cells: Cells = {}
         parts: Cells = {}
@@ -389,7 +389,7 @@ def score(
     often = np.bincount(part["train"][1]).argmax()
     found = {
         # Whole units are drawn anew: a text and its altered form.
-        **mean_of(right.mean(0), units, seed, f"discoeval.{data.name}"),
+        **mean_figure(right.mean(0), units, seed, f"discoeval.{data.name}"),
         **_summary(right.mean(1)),
         "split": split,
         "l2": [probe.l2 for probe in probes],
