@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from corpora.errors import ConfigError
-from workflows.tables import BuildFile, Model
+from workflows.tables import BuildFile, Model, Variant
 
 SEED = "seed"
 
@@ -19,9 +19,9 @@ def with_variants(build: BuildFile) -> BuildFile:
     them have, and for a sweep over the seed.
     """
     models: dict[str, Model] = {}
-    tables: dict[str, str] = {}
+    variants: dict[str, Variant] = {}
     for table, model in build.models.items():
-        for name, variant in _variants(build, table, model):
+        for name, variant, settings in _variants(build, table, model):
             if name in models or (name != table and name in build.models):
                 raise ConfigError(
                     f"two models are named {name!r}",
@@ -29,29 +29,33 @@ def with_variants(build: BuildFile) -> BuildFile:
                     hint="the further seeds of a model are NAME.2, NAME.3, ..., the values of a "
                     "sweep NAME.KEY-VALUE: rename a table, or remove one of two like values",
                 )
-            models[name], tables[name] = variant, table
+            models[name] = model.model_copy(update={"settings": settings, "seeds": 1, "sweep": {}})
+            variants[name] = variant
     evaluations = {
         name: one.model_copy(
-            update={"models": tuple(v for n in one.models for v in _named(n, tables))}
+            update={"models": tuple(v for n in one.models for v in _named(n, variants))}
         )
         for name, one in build.evaluations.items()
     }
     build = build.model_copy(update={"models": models, "evaluations": evaluations})
-    build._tables = tables
+    build._variants = variants
     return build
 
 
-def _named(name: str, tables: dict[str, str]) -> list[str]:
+def _named(name: str, variants: Mapping[str, Variant]) -> list[str]:
     """What a name in an evaluation stands for; one that is not there stays, for the message."""
-    return [variant for variant, table in tables.items() if table == name] or [name]
+    return [model for model, variant in variants.items() if variant.table == name] or [name]
 
 
-def _variants(build: BuildFile, table: str, model: Model) -> Iterator[tuple[str, Model]]:
+def _variants(
+    build: BuildFile, table: str, model: Model
+) -> Iterator[tuple[str, Variant, dict[str, Any]]]:
     """The settings of the table, then each value of each swept key over them, all with all seeds.
 
     A value that the settings have too is the model itself.
     """
-    points = [(table, model.settings)]
+    first = model.settings.get(SEED, build.seed)
+    points: list[tuple[str, dict[str, Any]]] = [(table, {})]
     for key, values in model.sweep.items():
         if key == SEED:
             raise ConfigError(
@@ -60,17 +64,15 @@ def _variants(build: BuildFile, table: str, model: Model) -> Iterator[tuple[str,
                 hint="write seeds = N in place of it",
             )
         points += [
-            (f"{table}.{key}-{_slug(value)}", {**model.settings, key: value})
+            (f"{table}.{key}-{_slug(value)}", {key: value})
             for value in values
             if model.settings.get(key) != value
         ]
-    first = model.settings.get(SEED, build.seed)
-    for name, settings in points:
+    for point, changes in points:
         for number in range(model.seeds):
-            changes = {SEED: first + number} if number else {}
-            update = {"settings": {**settings, **changes}, "seeds": 1, "sweep": {}}
-            shown = f"{name}.{number + 1}" if number else name
-            yield shown, model.model_copy(update=update)
+            seed = {SEED: first + number} if number else {}
+            name = f"{point}.{number + 1}" if number else point
+            yield name, Variant(table, point, changes), {**model.settings, **changes, **seed}
 
 
 def _slug(value: Any) -> str:

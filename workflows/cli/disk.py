@@ -15,9 +15,11 @@ from corpora.store.atomic import MANIFEST, Busy, is_complete, locked, partial_pa
 from corpora.store.damage import checksums, damages
 from workflows.cli.common import Config, Output, build_file, planned
 
-HASH = re.compile(r"([0-9a-f]{16})(\.(?:partial|engine|(?:run|train)\.json|logs|damaged\d*))?")
+HASH = re.compile(
+    r"([0-9a-f]{16})(\.(?:partial|engine|(?:run|train)\.json|error\.txt|logs|damaged\d*))?"
+)
 """A stage's folder; what a broken run left; workers' logs; time and memory of the stage, and of a
-model's training; what its `report_to` wrote; what was damaged."""
+model's training; why it failed; what its `report_to` wrote; what was damaged."""
 UNFINISHED = re.compile(r"\..*|.*\.(partial|edited\d*)|[0-9a-f]{16}\..*")
 """The name of a folder that a run has not finished, or that was set aside."""
 

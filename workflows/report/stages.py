@@ -87,6 +87,11 @@ class Made:
         return cls(between[0], "/".join(between[1:]), folder) if between else None
 
 
+def error_file(folder: Path) -> Path:
+    """The file beside a stage's folder that says why the stage failed when it ran last."""
+    return folder.with_name(f"{folder.name}.error.txt")
+
+
 def made_in(folder: Path) -> list[Made]:
     """The stages of the results below `folder`, and all upstream of them, upstream first.
 

@@ -22,6 +22,7 @@ from corpora.store.atomic import MANIFEST, is_complete, sha256, staged, write_js
 from corpora.store.copies import COPIED
 from corpora.store.damage import damages
 from workflows import console, devices, fits, reuse, usage
+from workflows.report.stages import error_file
 from workflows.settings import discorpora
 from workflows.sources import Seen, SourceRecord, check_unchanged, files_hash, files_in, seen
 from workflows.stage import StageTask, check_reads, digest_of, reading, set_aside
@@ -370,6 +371,7 @@ class Evaluate(ModelStage):
         waiting = [part for part in self.parts or [self] if not is_complete(part.folder)]
         for part in waiting:
             log.info("%s", part.title)
+            error_file(part.folder).unlink(missing_ok=True)
             check_reads(part)
         waiting = [part for part in waiting if not part.is_taken_over()]
         if not waiting:
@@ -389,6 +391,7 @@ class Evaluate(ModelStage):
             for part, job, counts in zip(waiting, jobs, results, strict=True):
                 if isinstance(counts, DiscorporaError):
                     errors[part.title] = counts
+                    part.note_error(counts)
                     continue
                 with staged(part.folder) as partial, reading(part, partial):
                     shutil.copytree(job.folder, partial, dirs_exist_ok=True)
