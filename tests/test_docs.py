@@ -238,3 +238,18 @@ def test_files_and_tests_that_a_page_names_are_there(page: Path) -> None:
         ):  # NAME stands for one
             assert (ROOT / path).is_file(), path
             assert not name or f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), name
+
+
+def test_the_page_of_papers_has_every_table() -> None:
+    from zoo.evaluate.published import paper_tables, papers
+
+    page = (ROOT / "docs/reference/papers.md").read_text(encoding="utf-8")
+    names = re.findall(r"^\| `(\w+:[\w.-]+)` \| (.+?) \| (.+?) \|$", page, re.M)
+    others = {
+        f"{paper}:{number}": (title, "no results")
+        for paper, about in papers().items()
+        for number, title in about.without_results.items()
+    }
+    results = {t.name: (t.title, ", ".join(t.columns)) for t in paper_tables().values()}
+    assert {name: (title, columns) for name, title, columns in names} == {**results, **others}
+    assert len(names) == len(results) + len(others)

@@ -18,8 +18,12 @@ from corpora.readers.files import is_hidden
 from corpora.readers.source import root_of
 from corpora.toml import TomlFile
 from workflows.tables import SAMPLE, BuildFile, Source, located
+from workflows.variants import with_variants
+from zoo.evaluate.published import paper_table
 
 CONFIGS = Path(__file__).parent / "configs"
+HERE, PAPERS = Path("workflows/configs"), Path("papers")
+"""The folder of shipped build files as seen from the repository, and those of papers in it."""
 DATA_VARIABLE = "DISCORPORA_DATA"
 
 
@@ -27,15 +31,18 @@ def config_path(name: str) -> Path:
     """The build file that `name` means: a path, or the name of one shipped with the package.
 
     `sample`, `sample.toml` and `workflows/configs/sample.toml` all find the shipped file, from
-    whatever folder; a file of that path in the current folder comes first.
+    whatever folder, as `papers/dissent` does; a file of that path in the current folder comes
+    first.
     """
     path = Path(name)
     if path.is_file():
         return path
-    shipped = CONFIGS / f"{path.stem if path.suffix == '.toml' else path.name}.toml"
-    if path.parent in (Path(), Path("workflows/configs")) and shipped.is_file():
+    inside = path.relative_to(HERE) if path.is_relative_to(HERE) else path
+    shipped = CONFIGS / (inside if path.suffix == ".toml" else f"{inside}.toml")
+    if inside.parent in (Path(), PAPERS) and shipped.is_file():
         return shipped
-    names = [p.stem for p in sorted(CONFIGS.glob("*.toml"))]
+    files = [*sorted(CONFIGS.glob("*.toml")), *sorted(CONFIGS.glob("papers/*.toml"))]
+    names = [file.relative_to(CONFIGS).with_suffix("").as_posix() for file in files]
     beside = map(str, path.parent.glob("*.toml"))
     raise ConfigError(
         f"no build file {name!r}; {nearest(name, [*beside, *names])}".rstrip("; "),
@@ -68,7 +75,7 @@ def _load(path: Path, mtime_ns: int, data_variable: str) -> BuildFile:
         data = expanded(folder)
         data = data if data.is_absolute() else (base / data).resolve()
         build = build.model_copy(update={"data": str(data)})
-    build = build.model_copy(update={"sources": tuple(_expand(build))})
+    build = with_variants(build.model_copy(update={"sources": tuple(_expand(build))}))
     _check_names(build)
     return build
 
@@ -154,8 +161,9 @@ def _check_names(build: BuildFile) -> None:
             for name in check.sources:
                 build.source(name)
     for key, model in build.models.items():
-        with build.at("models", key, "dataset"):
-            build.dataset(model.dataset)
+        if model.dataset:
+            with build.at("models", key, "dataset"):
+                build.dataset(model.dataset)
         chain, base = [key], model.base
         while base:
             with build.at("models", chain[-1], "base"):
@@ -177,6 +185,35 @@ def _check_names(build: BuildFile) -> None:
         with build.at("evaluations", key, "models"):
             for name in evaluation.models:
                 build.model(name)
+    _check_tables(build)
+
+
+def _check_tables(build: BuildFile) -> None:
+    """Check that the tables of papers name models, validations and evaluations of the build."""
+    names: set[str] = set()
+    for number, shown in enumerate(build.tables):
+        keys = ("tables", number)
+        if shown.table in names:
+            raise ConfigError(
+                f"two [[tables]] are {shown.table!r}",
+                where=build.where(*keys),
+                hint="give all rows in one",
+            )
+        names.add(shown.table)
+        with build.at(*keys, "evaluations"):
+            for on in shown.evaluations:
+                build.evaluation(on)
+        validations = any(part.suite == "validation" for part in paper_table(shown.table).parts)
+        for key, rows in (("rows", shown.rows), ("more", shown.more)):
+            for item in (item for items in rows.values() for item in items):
+                name, at, on = item.partition("@")
+                with build.at(*keys, key):
+                    if validations:
+                        build.check(name)
+                    else:
+                        build.model(name)
+                    if at:
+                        build.evaluation(on)
 
 
 def _check_own_source(build: BuildFile, name: str, keys: Loc) -> None:

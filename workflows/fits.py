@@ -97,6 +97,8 @@ class DeclaredDataset:
 def check_training(build: BuildFile, name: str, recipe: Recipe) -> None:
     """Check that the recipe of the model `name` can read its dataset."""
     model = build.models[name]
+    if not recipe.trains:
+        return
     data = DeclaredDataset(model.dataset, build)
     keys, what = ("models", name), f"the recipe {model.recipe}"
     data.check_configuration(model.config, (*keys, "config"))

@@ -38,7 +38,7 @@ from corpora.store.damage import damages
 from corpora.store.folder import Stage
 from workflows import console, engines, usage
 from workflows.config import DATA_VARIABLE, load_build
-from workflows.report.stages import Made
+from workflows.report.stages import Made, error_file
 from workflows.settings import discorpora, options
 from workflows.sources import SourceRecord
 
@@ -243,6 +243,7 @@ class StageTask(luigi.Task):
         if is_complete(self.folder):
             return
         stages = _planned or [self]
+        error_file(self.folder).unlink(missing_ok=True)
         number = 1 + sum(is_complete(stage.folder) for stage in stages if stage is not self)
         log.info("stage %d of %d: %s", number, len(stages), self.title)
         meter = usage.Meter()
@@ -271,7 +272,14 @@ class StageTask(luigi.Task):
     def on_failure(self, exception: BaseException) -> str:
         """Have the failure printed again at the end of the log: Luigi goes on with other stages."""
         console.remember_failure(self.title, exception)
+        self.note_error(exception)
         return str(super().on_failure(exception))
+
+    def note_error(self, error: BaseException) -> None:
+        """Write why it failed beside its folder, for the tables that lack its numbers."""
+        with suppress(OSError):
+            error_file(self.folder).parent.mkdir(parents=True, exist_ok=True)
+            error_file(self.folder).write_text(f"{error or repr(error)}\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from math import fsum, isclose
 from pathlib import Path
@@ -28,6 +29,7 @@ from corpora.toml import TomlFile
 from extract.parsers import get_parser
 from extract.patterns import resolve_markers
 from extract.settings import Mode, PairShape
+from zoo.evaluate.published import paper_table
 
 NO_BUILDS = ("stages", "fingerprints")
 """The folders of an output that hold no build's results, whose names no build can have."""
@@ -275,10 +277,14 @@ class Model(WithSettings):
 
     recipe: str
     """A shipped name, or a [TOML file](recipes.md#change-a-recipe)."""
-    dataset: str
-    """The dataset of the build that it trains on."""
+    dataset: str = ""
+    """The dataset of the build that it trains on; the recipe `pretrained` has none."""
     config: str = ""
     """The dataset's configuration."""
+    seeds: int = Field(1, ge=1, le=100)
+    """[Trainings](#seeds-and-sweeps) that differ in the seed."""
+    sweep: dict[str, list[Any]] = Field(default_factory=dict)
+    """Lists of values by setting: [a model for each](#seeds-and-sweeps)."""
     base: str = ""
     """Another model of this build; its encoder is the backbone to start from."""
     suite: str = ""
@@ -298,6 +304,18 @@ class Model(WithSettings):
                 hint="name a suite, or set the limit in [evaluations.NAME]",
             )
         return self
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What a model is of its `[models.NAME]` table."""
+
+    table: str
+    """NAME."""
+    point: str
+    """The model of the first seed with the same settings."""
+    changes: Mapping[str, Any]
+    """The value of a sweep; empty for the table's own settings."""
 
 
 class Evaluation(WithSettings):
@@ -344,6 +362,35 @@ class Evaluation(WithSettings):
         return tuple(name for name, _ in self.configurations)
 
 
+def _paper_table(name: str) -> str:
+    paper_table(name)  # whether there is one
+    return name
+
+
+class Shown(TomlTable):
+    """One `[[tables]]` entry: which models are the rows of a table or figure of a paper."""
+
+    table: Annotated[str, AfterValidator(_paper_table)]
+    """`PAPER:NUMBER`, such as `dissent:5` or `coherence:figure-2d`."""
+    rows: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """The models of each row, by the paper's name of it: `NAME`, or `NAME@EVALUATION`."""
+    more: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Rows that the paper does not have, likewise."""
+    evaluations: tuple[str, ...] = ()
+    """The evaluations to read, where several fill a column; default: all."""
+
+    @model_validator(mode="after")
+    def _rows_of_the_paper(self) -> Shown:
+        table = paper_table(self.table)
+        for name in self.rows:
+            if not table.over and name not in ("*", *table.rows):
+                raise ConfigError(
+                    f"{self.table} has no row {name!r}; {nearest(name, table.rows)}".rstrip("; "),
+                    hint=f"its rows are: {', '.join(table.rows)}; others go into `more`",
+                )
+        return self
+
+
 class BuildFile(TomlTable):
     """A whole build file; `load_build` reads it."""
 
@@ -368,7 +415,10 @@ class BuildFile(TomlTable):
     datasets: dict[Name, dict[str, Any]] = Field(default_factory=dict)
     models: dict[Name, Model] = Field(default_factory=dict)
     evaluations: dict[Name, Evaluation] = Field(default_factory=dict)
+    tables: tuple[Shown, ...] = ()
     _file: TomlFile = PrivateAttr()
+    _variants: dict[str, Variant] = PrivateAttr(default_factory=dict)
+    """By model: a table with seeds or a sweep has several."""
     _builders: dict[str, Builder] = PrivateAttr(default_factory=dict)
 
     @property
@@ -398,7 +448,8 @@ class BuildFile(TomlTable):
         """The datasets that no source feeds, and the models and evaluations that need one."""
         skipped = [f"dataset {name}" for name in self.datasets if name not in self.fed]
         for name in self.models:
-            if not self.fed.issuperset(each.dataset for each in self.with_bases(name)):
+            needed = {each.dataset for each in self.with_bases(name)} - {""}
+            if not self.fed.issuperset(needed):
                 skipped.append(f"model {name}")
         for name, evaluation in self.evaluations.items():
             if not self.fed.issuperset(evaluation.datasets):
@@ -429,6 +480,36 @@ class BuildFile(TomlTable):
         while base := models[-1].base:
             models.append(self.model(base))
         return models
+
+    def variants(self, name: str) -> list[str]:
+        """The models of a `[models.NAME]` table; of a single model, that one.
+
+        Raises `ConfigError` for a name that the build file has not.
+        """
+        names = [model for model, variant in self._variants.items() if variant.table == name]
+        if not names:
+            self.model(name)
+        return names or [name]
+
+    def seeds(self, name: str) -> list[str]:
+        """The trainings of a model that differ from it in the seed alone, and itself.
+
+        Of one that is not of the first seed, only itself. Raises `ConfigError` as `variants`.
+        """
+        self.model(name)
+        return [m for m, variant in self._variants.items() if variant.point == name] or [name]
+
+    def swept(self, table: str, key: str) -> dict[Any, str]:
+        """The models of the first seed by the value of a swept setting; the table's own too.
+
+        The value of the table's own settings is only known if they name it.
+        """
+        own = self.model(table).settings
+        values = {own[key]: table} if key in own else {}
+        for variant in self._variants.values():
+            if variant.table == table and key in variant.changes:
+                values[variant.changes[key]] = variant.point
+        return dict(sorted(values.items()))
 
     def evaluation(self, name: str) -> Evaluation:
         return self._one("evaluation", name, self.evaluations)
@@ -486,11 +567,18 @@ class BuildFile(TomlTable):
 
     def where(self, *keys: int | str) -> str:
         """`FILE:LINE: key`, where a list's entry is called by its name."""
-        return located(self._file, keys)
+        return located(self._file, self._as_written(keys))
 
     def whereabouts(self, *keys: int | str) -> Where:
         """The place of a key below `keys`, for `TomlTable.of`."""
-        return lambda inner: located(self._file, keys, inner)
+        return lambda inner: located(self._file, self._as_written(keys), inner)
+
+    def _as_written(self, keys: Loc) -> Loc:
+        """The keys with the table of a model in place of its name."""
+        if len(keys) > 1 and keys[0] == "models":
+            variant = self._variants.get(str(keys[1]))
+            return (keys[0], variant.table if variant else keys[1], *keys[2:])
+        return keys
 
     def parser_keys(self, source: str, parser: str) -> Loc:
         """The key that names the parser of a source: the build's, or a validation's."""

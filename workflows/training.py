@@ -74,6 +74,7 @@ def chosen_recipe(build: BuildFile, name: str) -> Chosen:
             where=build.where(*keys, "base"),
             hint="leave out `base`, or take a recipe with the setting `backbone`",
         )
+    _check_dataset(build, name, preset.kind)
     own = {key: build.placed(value) for key, value in model.settings.items()}
     for key in own:
         if key in OF_THE_BUILD or (key == "backbone" and model.base):
@@ -85,7 +86,7 @@ def chosen_recipe(build: BuildFile, name: str) -> Chosen:
     if isinstance(own.get("objective"), str):
         own["objective"] = anchored(own["objective"], build.folder)
     usual = {"seed": build.seed, "threads": build.threads}
-    places = {"dataset": "-", "output": "-"}
+    places = {"dataset": "-" if model.dataset else "", "output": "-"}
     if model.config:
         places["dataset_config"] = model.config
     recipe = preset.recipe({**usual, **own, **places}, build.where(*keys, "settings"))
@@ -93,6 +94,24 @@ def chosen_recipe(build: BuildFile, name: str) -> Chosen:
     module = {} if preset.name in shipped() else {"module": portable(preset.reference)}
     table = over({**preset.settings, **usual}, own)
     return Chosen(preset, recipe, {"recipe": preset.name, **module, **table})
+
+
+def _check_dataset(build: BuildFile, name: str, kind: type[Recipe]) -> None:
+    """Raise `ConfigError` if a model that is trained names no dataset, or another one names one."""
+    model = build.model(name)
+    if kind.trains and not model.dataset:
+        raise ConfigError(
+            f"no dataset to train on, which the recipe {model.recipe} needs",
+            where=build.where("models", name),
+            hint=f'give dataset = "NAME", one of: {", ".join(build.datasets) or "none here"}',
+        )
+    named = [key for key in ("dataset", "config", "base", "suite") if getattr(model, key)]
+    if not kind.trains and named:
+        raise ConfigError(
+            f"the recipe {model.recipe} trains nothing, so it takes no `{named[0]}`",
+            where=build.where("models", name, named[0]),
+            hint="remove the key; to judge the model, name it in [evaluations.NAME]",
+        )
 
 
 def chosen_suite(build: BuildFile, plan: Evaluation, *keys: str) -> Suite:
@@ -109,16 +128,21 @@ def chosen_suite(build: BuildFile, plan: Evaluation, *keys: str) -> Suite:
     return suite
 
 
-def placed(recipe: Recipe, dataset: Path, base: Path | None, output: Path) -> Recipe:
+def placed(recipe: Recipe, dataset: Path | None, base: Path | None, output: Path) -> Recipe:
     """A recipe with the folders that it reads and writes."""
-    places = {"dataset": str(dataset), "output": str(output)}
+    places = {"dataset": str(dataset or ""), "output": str(output)}
     if base:
         places["backbone"] = str(base)
     return recipe.of({**recipe.model_dump(mode="json"), **places})
 
 
 def train(
-    build: BuildFile, name: str, dataset: Path, base: Path | None, output: Path, chosen: Chosen
+    build: BuildFile,
+    name: str,
+    dataset: Path | None,
+    base: Path | None,
+    output: Path,
+    chosen: Chosen,
 ) -> None:
     """Train the model `name` of a build file into the folder `output`, in a process of its own.
 

@@ -109,6 +109,8 @@ class Recipe(Declared):
 
     model_config = ConfigDict(coerce_numbers_to_str=True)  # a folder's name may be a number
 
+    trains: ClassVar[bool] = True
+    """Whether it trains on a dataset; otherwise its models are another's, as they are."""
     reads: ClassVar[tuple[Form, ...]] = ()
     """Forms of data; the configuration that is read must have one of them."""
     can: ClassVar[frozenset[str]] = frozenset()
@@ -454,6 +456,7 @@ RECIPES = Registry(
         "coherence.unc": "zoo.coherence.recipes:Unc",
         "conpono.conpono": "zoo.conpono.recipes:Conpono",
         "criteria.bigru": "zoo.criteria.recipes:Bigru",
+        "pretrained": "zoo.pretrained:Pretrained",
     },
 )
 OBJECTIVES = Registry(

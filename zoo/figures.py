@@ -15,3 +15,13 @@ def every_figure(metrics: Any, *path: str) -> Iterator[tuple[str, Mapping[str, A
         return
     for key, inner in metrics.items():
         yield from every_figure(inner, *path, str(key))
+
+
+def matrices(metrics: Any, *path: str) -> dict[str, Mapping[str, Any]]:
+    """The confusion matrices of a result, under the names on the way to them."""
+    if not isinstance(metrics, Mapping):
+        return {}
+    if "gold_by_predicted" in metrics:
+        return {" ".join(name for name in path if name not in ("confusion", "classes")): metrics}
+    parts = (matrices(value, *path, str(key)) for key, value in metrics.items())
+    return {name: matrix for part in parts for name, matrix in part.items()}

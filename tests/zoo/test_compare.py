@@ -15,8 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.errors import ConfigError, InputError
-from zoo.evaluate.compare import compare, published_tables
+from zoo.evaluate import SUITES
+from zoo.evaluate.compare import compare
 from zoo.evaluate.permuted import Permuted
+from zoo.evaluate.published import paper_tables, papers, parts_of
 from zoo.evaluate.results import Result, place_of, read_outcomes, save, write_outcomes
 from zoo.evaluate.scores import (
     Columns,
@@ -179,7 +181,7 @@ def test_pairwise_models_are_tested_against_each_other(tmp_path: Path) -> None:
     (note,) = [note for note in table.notes if "McNemar" in note]
     assert "a does better on 1, b on 5 pairs; McNemar exact p = 0.22" in note
     published = {row.name: row.cells for row in table.rows if row.kind == "published"}
-    assert published["Full model (XLNet)"]["probe_to_negation"].value == 78.0
+    assert published["Our - Full Model"]["probe_to_negation"].value == 78.0
     other = pairwise("c", "1111111111")  # of another program, without each pair's outcome
     for key in ("pairs_digest", "outcomes"):
         del other["metrics"]["sets"]["probe_to_negation"][key]
@@ -357,18 +359,19 @@ def test_what_is_no_result_is_named(tmp_path: Path) -> None:
 
 
 def test_the_published_tables_are_whole() -> None:
-    suites = ("dissent", "pdtb", "permuted", "pairwise", "agreement", "discoeval", "superglue")
-    for suite in suites:
-        tables = published_tables(suite)
-        assert tables
-        for table in tables:
-            assert table.paper and table.source
-            for name, *values in table.rows:
-                assert isinstance(name, str) and len(values) == len(table.columns)
-                assert all(v == "" or -1 <= v <= 100 for v in values)
-    averaged = [t for t in published_tables("discoeval") if t.columns[-1] == "avg"]
-    for _, *tasks, mean in (row for table in averaged for row in table.rows):
-        assert sum(tasks) / len(tasks) == pytest.approx(mean, abs=0.11)
+    for table in paper_tables().values():
+        assert table.title and table.called and {*table.others} <= {*table.rows}
+        for part in table.parts:
+            assert part.paper in papers() and (part.path or part.suite in SUITES)
+            assert len(part.shown_columns) == len(part.columns)
+            for name, *values in part.rows:
+                assert isinstance(name, str) and len(values) in (0, len(part.columns))
+            counted = part.kind == "histogram" or part.table == "8"
+            printed = [n for row in part.printed.values() for n in row.values()]
+            assert counted or all(-1 <= number <= 100 for number in printed)
+    averaged = [part for part in parts_of("discoeval") if part.columns[-1] == "avg"]
+    for _, *tasks, average in (row for part in averaged for row in part.rows):
+        assert sum(tasks) / len(tasks) == pytest.approx(average, abs=0.11)
 
 
 def shares(column: str, right: np.ndarray, units: list[str] | None = None) -> Columns:

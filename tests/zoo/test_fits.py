@@ -37,7 +37,7 @@ def test_every_suite_can_be_found_and_has_a_builder(name: str) -> None:
         assert any({*form.columns} <= {*schema.names} for schema in schemas) or form in LABELLED
 
 
-@pytest.mark.parametrize("name", RECIPES.built_in)
+@pytest.mark.parametrize("name", TYPE_OF)
 def test_models_can_do_what_their_recipe_says(name: str) -> None:
     zoo.register()
     config = type(AutoConfig.for_model(TYPE_OF[name]))

@@ -15,10 +15,12 @@ from corpora.store.atomic import MANIFEST, Busy, is_complete, locked, partial_pa
 from corpora.store.damage import checksums, damages
 from workflows.cli.common import Config, Output, build_file, planned
 
-HASH = re.compile(r"([0-9a-f]{16})(\.(?:partial|engine|(?:run|train)\.json|logs|damaged\d*))?")
+HASH = re.compile(
+    r"([0-9a-f]{16})(\.(?:partial|engine|(?:run|train)\.json|error\.txt|logs|damaged\d*))?"
+)
 """The names of a stage's paths: its folder `0123456789abcdef`, and with suffixes that of an
-interrupted run, workers' logs, the costs of the stage and of a training, logs of a training, and
-damaged folders."""
+interrupted run, workers' logs, the costs of the stage and of a training, why it failed, logs of a
+training, and damaged folders."""
 UNFINISHED = re.compile(r"\..*|.*\.(partial|edited\d*)|[0-9a-f]{16}\..*")
 """The name of a folder that a run has not finished, or that was set aside: `NAME.partial`."""
 

@@ -11,7 +11,16 @@ from typing import Annotated
 import typer
 
 from corpora.errors import DiscorporaError, InputError
-from workflows.cli.common import Config, Open, Output, build_file, planned
+from workflows.cli.common import (
+    Config,
+    Json,
+    Open,
+    Output,
+    UsageError,
+    build_file,
+    planned,
+    print_json,
+)
 
 PAGE = "index.html"
 
@@ -28,14 +37,25 @@ def report(
     to: Annotated[
         Path | None, typer.Option(help="Write a report on the stages built so far to this folder.")
     ] = None,
+    table: Annotated[
+        str, typer.Option(help="Print this table of a paper, such as dissent:5, in place of it.")
+    ] = "",
+    latex: Annotated[bool, typer.Option("--latex", help="Print the table as LaTeX.")] = False,
+    as_json: Json = False,
     open_page: Open = False,
 ) -> None:
     """Print where a build's report is; before the build is complete, write one of its stages."""
+    from workflows.papers import filled
     from workflows.report.page import write_report
     from workflows.report.stages import made_in, ordered
 
     build = build_file(config, build)
-    folder, skipped = Path(build), []
+    if table:
+        _print_table(build, output, table, latex=latex, as_json=as_json)
+        return
+    if latex or as_json:
+        raise UsageError("--latex and --json print a table of a paper: name it with --table")
+    folder, skipped, tables = Path(build), [], []
     stages = made_in(folder) if folder.is_dir() else []
     has_report = (folder / "report" / PAGE).is_file()
     name = folder.resolve().name
@@ -43,14 +63,38 @@ def report(
         task = planned(build, output)
         stages, has_report = task.stages(), task.complete()
         folder, name = task.place, task.build.name
-        skipped = task.build.skipped
+        skipped, tables = task.build.skipped, filled(task.build, stages)
     if not has_report or to is not None:
         if not ordered(stages):
             hint = f"discorpora build --config {build} --output {output}"
             raise InputError(f"nothing of {name!r} is built", where=str(folder), hint=hint)
         to = to or folder / "report-by-now"
-        _replace_page(to, lambda partial: write_report(name, stages, skipped, partial)["examples"])
+        _replace_page(
+            to, lambda partial: write_report(name, stages, skipped, partial, tables)["examples"]
+        )
     _show((to or folder / "report") / PAGE, open_page)
+
+
+def _print_table(build: str, output: str, name: str, *, latex: bool, as_json: bool) -> None:
+    """Print one table of a paper with the numbers that the build has by now."""
+    from corpora.errors import ConfigError, nearest
+    from workflows.papers import filled
+    from workflows.report import papers
+    from zoo.evaluate.published import paper_table
+
+    task = planned(build, output)
+    paper_table(name)  # whether there is one
+    tables = {one.table.name: one for one in filled(task.build, task.stages())}
+    if name not in tables:
+        raise ConfigError(
+            f"the build has no table {name!r}; {nearest(name, tables)}".rstrip("; "),
+            where=task.build.path,
+            hint=f'add [[tables]] with table = "{name}"; it has: {", ".join(tables) or "none"}',
+        )
+    if as_json:
+        print_json(papers.as_json(tables[name]))
+        return
+    typer.echo((papers.latex if latex else papers.text)(tables[name]), nl=False)
 
 
 def browse(

@@ -20,8 +20,10 @@ from extract.pairs import MEANINGS
 from workflows.report import charts
 from workflows.report.blocks import Block, Cell, Figure, Fold, Heading, Section, Table, Text
 from workflows.report.stages import Made, collapsed, table
+from zoo.figures import matrices
 
 if TYPE_CHECKING:
+    from workflows.papers import Filled
     from zoo.evaluate.table import ScoreTable
 
 STEPS = 20
@@ -38,8 +40,13 @@ ALIGNED = {
 """Figures 2 and 3 of DisSent (Nie, Bennett and Goodman 2019), by the names of their files."""
 
 
-def sections(stages: Sequence[Made], skipped: Sequence[str]) -> list[Section]:
-    """The sections of a report; `skipped` is what the build file has no source for."""
+def sections(
+    stages: Sequence[Made], skipped: Sequence[str], tables: Sequence[Filled] = ()
+) -> list[Section]:
+    """The sections of a report; `skipped` is what the build file has no source for.
+
+    `tables` are those of papers.
+    """
 
     def of(stage: str) -> list[Made]:
         return [made for made in stages if made.stage == stage]
@@ -51,6 +58,7 @@ def sections(stages: Sequence[Made], skipped: Sequence[str]) -> list[Section]:
         Section("gold", "Validation against gold", [*_gold(of("validation"))]),
         Section("datasets", "Datasets", [*_datasets(of("dataset"))]),
         Section("training", "Training", [*_training(models)]),
+        Section("papers", "Tables of papers", [*_papers(tables)]),
         Section("models", "Models and baselines", [*_evaluations(evaluations)]),
         Section("confusions", "Confusion matrices", [*_confusions(models, evaluations)]),
         Section("cost", "Time and memory", [*_cost(stages, skipped)]),
@@ -77,6 +85,13 @@ def totals(stages: Sequence[Made]) -> dict[str, str]:
         elif made.stage in ("model", "evaluation"):
             numbers[f"{made.stage}s"] += 1
     return {name: f"{number:,}" for name, number in numbers.items() if number}
+
+
+def _papers(tables: Sequence[Filled]) -> Iterator[Block]:
+    if tables:
+        from workflows.report.papers import blocks  # a build without models needs none of it
+
+        yield from blocks(tables)
 
 
 def _sources(stages: Sequence[Made]) -> Iterator[Block]:
@@ -284,7 +299,7 @@ def _training(stages: Sequence[Made]) -> Iterator[Block]:
     rows: list[Sequence[Cell]] = []
     for made in stages:
         found = made.results
-        data, training = found["dataset"], found.get("training", {})
+        data, training = found.get("dataset", {}), found.get("training", {})
         name = f"{data.get('name', '')} {data.get('config', '')}".strip()
         steps = training.get("steps"), training.get("best_step")
         seen = found.get("trained_on", data.get("rows", {}).get("train"))
@@ -358,7 +373,7 @@ def _evaluations(stages: Sequence[Made]) -> Iterator[Block]:
                         f"the {counts['rows']:,} test rows.",
                         strong=True,
                     )
-                if not _matrices(made.results["metrics"]):
+                if not matrices(made.results["metrics"]):
                     yield from _pictures(made)
 
 
@@ -407,10 +422,10 @@ def _confusions(models: Sequence[Made], evaluations: Sequence[Made]) -> Iterator
     judged = {made.key for made in evaluations}
     own = [made for made in models if made.key not in judged]
     for made in chain(evaluations, own):
-        metrics = made.results["metrics"]
+        metrics = made.results.get("metrics", {})
         if made.stage == "model":
             metrics = metrics.get("test", {})
-        for name, matrix in _matrices(metrics).items():
+        for name, matrix in matrices(metrics).items():
             classes = matrix["classes"]
             if len(classes) <= CLASSES:
                 counts = matrix["gold_by_predicted"]
@@ -418,16 +433,6 @@ def _confusions(models: Sequence[Made], evaluations: Sequence[Made]) -> Iterator
                 title = f"{made.key} {name}".strip()
                 said = f"{title}: rows are gold labels, columns are predicted labels; examples"
                 yield Table(said, ("gold", *classes), rows, heat=True)
-
-
-def _matrices(metrics: Any, *path: str) -> dict[str, Mapping[str, Any]]:
-    """The confusion matrices of a result, under the names on the way to them."""
-    if not isinstance(metrics, Mapping):
-        return {}
-    if "gold_by_predicted" in metrics:
-        return {" ".join(name for name in path if name not in ("confusion", "classes")): metrics}
-    below = (_matrices(value, *path, str(key)) for key, value in metrics.items())
-    return {name: matrix for found in below for name, matrix in found.items()}
 
 
 def _cost(stages: Sequence[Made], skipped: Sequence[str]) -> Iterator[Block]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from string import Template
+from typing import TYPE_CHECKING
 
 from corpora.audit import built
 from corpora.audit.data import Configuration
@@ -18,6 +19,9 @@ from workflows.report.data import sections, totals
 from workflows.report.markup import Html, escaped, joined, tag
 from workflows.report.stages import Made, made_in, ordered
 from workflows.results import stage_folder
+
+if TYPE_CHECKING:
+    from workflows.papers import Filled
 
 ASSETS = Path(__file__).with_name("assets")
 TEMPLATES = Path(__file__).parent.with_name("templates")
@@ -31,14 +35,19 @@ def assets_hash() -> str:
 
 
 def write_report(
-    name: str, stages: Sequence[Made], skipped: Sequence[str], folder: Path
+    name: str,
+    stages: Sequence[Made],
+    skipped: Sequence[str],
+    folder: Path,
+    tables: Sequence[Filled] = (),
 ) -> dict[str, int]:
     """Write the report of a build's stages into `folder`; returns counts for its manifest.
 
-    `skipped` names datasets and models of the build file for which it has no source.
+    `skipped` names datasets and models of the build file for which it has no source; `tables` are
+    the papers' tables.
     """
     stages = ordered(stages)
-    parts = sections(stages, skipped)
+    parts = sections(stages, skipped, tables)
     (folder / "figures").mkdir()
     figures = [block for part in parts for block in part.blocks if isinstance(block, Figure)]
     for figure in figures:

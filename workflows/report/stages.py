@@ -88,6 +88,11 @@ class Made:
         return cls(names[0], "/".join(names[1:]), folder) if names else None
 
 
+def error_file(folder: Path) -> Path:
+    """The file beside a stage's folder that says why the stage failed when it ran last."""
+    return folder.with_name(f"{folder.name}.error.txt")
+
+
 def made_in(folder: Path) -> list[Made]:
     """Return the stages of the results below `folder`, and all stages upstream of them, in order.
 
@@ -173,5 +178,5 @@ def amounts(stage: str, manifest: dict[str, Any]) -> tuple[int | None, str, int 
         rows = sum(split["rows"] for entry in counted for split in entry["splits"].values())
         rejects = sum(manifest.get("rejects", {}).values())
     elif stage == "model":  # results without `trained_on` have the rows of the dataset only
-        rows = manifest.get("trained_on", manifest["dataset"]["rows"].get("train"))
+        rows = manifest.get("trained_on", manifest.get("dataset", {}).get("rows", {}).get("train"))
     return rows, unit, rejects

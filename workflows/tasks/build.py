@@ -16,7 +16,7 @@ from luigi.interface import core
 
 import zoo
 from corpora.errors import InputError
-from corpora.store.atomic import is_complete, locked, partial_path, remove_unfinished
+from corpora.store.atomic import is_complete, locked, partial_path, remove_unfinished, sha256
 from corpora.store.copies import is_linked, mend
 from corpora.store.damage import damages
 from workflows import console, devices, engines
@@ -29,6 +29,7 @@ from workflows.tables import NO_BUILDS
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, ModelStage, Train
 from workflows.tasks.sources import Parse, Sentences, lacking
+from zoo.evaluate.published import PUBLISHED
 
 if TYPE_CHECKING:
     from corpora.publish.plan import Kind
@@ -85,13 +86,21 @@ class Report(StageTask):
         return stages
 
     def settings(self) -> dict[str, Any]:
-        return {"name": self.build.name, "skipped": self.build.skipped}
+        build = self.build
+        tables = [shown.model_dump() for shown in build.tables]
+        settings = {"name": build.name, "skipped": build.skipped}
+        return {**settings, "tables": tables} if tables else settings
 
     def card_facts(self) -> dict[str, Any]:
-        return {"assets": assets_hash()}
+        tables = {"published": sha256(PUBLISHED)} if self.build.tables else {}
+        return {"assets": assets_hash(), **tables}
 
     def work(self, folder: Path) -> dict[str, Any]:
-        return dict(write_report(self.key, self.stages(), self.build.skipped, folder))
+        from workflows.papers import filled  # a build without models needs none of it
+
+        stages, build = self.stages(), self.build
+        tables = filled(build, stages) if build.tables else []
+        return dict(write_report(self.key, stages, build.skipped, folder, tables))
 
 
 class BuildAll(StageTask):
@@ -331,7 +340,7 @@ class PublishAll(luigi.Task):
         folders = [
             (task.folder, f"{self.namespace}/{build.key}-{task.key}", kinds[task.stage])
             for task in build.lineage
-            if task.stage in kinds
+            if task.stage in kinds and not (isinstance(task, Train) and not task.entry.dataset)
         ]
         with console.explained(Path.cwd()):
             if not self.dry_run:

@@ -22,6 +22,7 @@ from corpora.store.atomic import MANIFEST, is_complete, sha256, staged, write_js
 from corpora.store.copies import COPIED
 from corpora.store.damage import damages
 from workflows import console, devices, fits, reuse, usage
+from workflows.report.stages import error_file
 from workflows.settings import discorpora
 from workflows.sources import Seen, SourceRecord, check_unchanged, files_hash, files_in, seen
 from workflows.stage import StageTask, check_reads, digest_of, reading, set_aside
@@ -85,7 +86,9 @@ class Train(ModelStage):
 
     def requires(self) -> list[StageTask]:
         """The dataset, and the model that this one starts from, if any."""
-        stages: list[StageTask] = [Dataset(config=self.config, name=self.entry.dataset)]
+        stages: list[StageTask] = []
+        if dataset := self.entry.dataset:
+            stages.append(Dataset(config=self.config, name=dataset))
         if base := self.entry.base:
             stages.append(Train(config=self.config, name=base))
         return stages
@@ -117,12 +120,12 @@ class Train(ModelStage):
         """Which of data and recipe have changed their code since the model was trained."""
         if not is_complete(self.folder):
             return []
-        made = self.manifest()
-        now = {
-            "data": (made.get("settings", {}).get("dataset_revision"), self.upstream[0].hash),
-            "recipe": (made.get("code"), self.recipe_code()),
-        }
-        return [what for what, (then, today) in now.items() if then != today]
+        manifest = self.manifest()
+        hashes = {"recipe": (manifest.get("code"), self.recipe_code())}
+        if self.entry.dataset:
+            revision = manifest.get("settings", {}).get("dataset_revision")
+            hashes = {"data": (revision, self.upstream[0].hash), **hashes}
+        return [what for what, (then, today) in hashes.items() if then != today]
 
     def recipe_code(self) -> str:
         return code_hash(type(self.chosen.recipe).__module__)
@@ -133,10 +136,10 @@ class Train(ModelStage):
         return any(True for _ in self.equal_models())
 
     @property
-    def places(self) -> tuple[Path, Path | None, Path]:
-        """The folders of its dataset, of the model that it starts from, if any, and its own."""
-        dataset, *base = [stage.folder for stage in self.upstream]
-        return dataset, base[0] if base else None, self.folder
+    def places(self) -> tuple[Path | None, Path | None, Path]:
+        """The folders of its dataset and of the model that it starts from, if any, and its own."""
+        folders = {stage.stage: stage.folder for stage in self.upstream}
+        return folders.get("dataset"), folders.get("model"), self.folder
 
     def equal_models(self) -> Iterator[tuple[Path, Finished]]:
         """The finished models of the same settings, and of equal rows if its data are built."""
@@ -254,7 +257,11 @@ class Evaluate(ModelStage):
     def learned_from(self) -> list[tuple[Dataset, str]]:
         """The datasets of the model and of all its bases, each with its configuration."""
         models = self.build.with_bases(self.name)
-        return [(Dataset(config=self.config, name=m.dataset), m.config) for m in models]
+        return [
+            (Dataset(config=self.config, name=model.dataset), model.config)
+            for model in models
+            if model.dataset
+        ]
 
     def requires(self) -> list[StageTask]:
         if self.parts:
@@ -314,7 +321,8 @@ class Evaluate(ModelStage):
         data = [facts_of(str(task.folder)) for task in self.judged_on()]
         for facts, task in zip(data, self.judged_on(), strict=True):
             facts |= {"rejects": task.manifest().get("rejects", {})} if facts else {}
-        return digest_of(values), [*data, *model.data] if model.data and all(data) else []
+        known = all(data) and (model.data or not train.entry.dataset)
+        return digest_of(values), [*data, *model.data] if known else []
 
     def equal_evaluations(self) -> Iterator[tuple[Path, Evaluated]]:
         """The finished evaluations of this name and these settings, of equal weights and rows."""
@@ -363,6 +371,7 @@ class Evaluate(ModelStage):
         waiting = [part for part in self.parts or [self] if not is_complete(part.folder)]
         for part in waiting:
             log.info("%s", part.title)
+            error_file(part.folder).unlink(missing_ok=True)
             check_reads(part)
         waiting = [part for part in waiting if not part.is_taken_over()]
         if not waiting:
@@ -382,6 +391,7 @@ class Evaluate(ModelStage):
             for part, job, counts in zip(waiting, jobs, results, strict=True):
                 if isinstance(counts, DiscorporaError):
                     errors[part.title] = counts
+                    part.note_error(counts)
                     continue
                 with staged(part.folder) as partial, reading(part, partial):
                     shutil.copytree(job.folder, partial, dirs_exist_ok=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -22,6 +21,7 @@ from corpora.outside import read_json, record_of
 from corpora.store.manifest import Results
 from zoo.declared import Suite
 from zoo.evaluate import SUITES
+from zoo.evaluate.published import Part, papers, parts_of, source_of
 from zoo.evaluate.results import Result, by_rule, datasets_of, outcomes_of, place_of
 from zoo.evaluate.scores import (
     Columns,
@@ -44,7 +44,6 @@ from zoo.evaluate.table import (
 )
 from zoo.training.job import RESULTS
 
-PUBLISHED = Path(__file__).with_name("published.toml")
 HASH = re.compile("[0-9a-f]{16}")
 """The name of a build stage's folder, such as 0f3a9c27d1b84e65."""
 TOLERANCE = 1e-3
@@ -412,44 +411,22 @@ def _mean_entry(group: Sequence[Entry]) -> Entry:
 # The table of a suite.
 
 
-@dataclass(frozen=True)
-class PublishedTable:
-    """A table of a paper, as `published.toml` has it; "" stands where the paper has no figure.
-
-    With a `protocol` it is shown only beside results of that protocol.
-    """
-
-    suite: str
-    paper: str
-    source: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-    data: str = ""
-    protocol: str | None = None
-
-
-def published_tables(suite: str) -> list[PublishedTable]:
-    """The tables of `published.toml` for a suite."""
-    tables = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))["table"]
-    return [PublishedTable(**table) for table in tables if table["suite"] == suite]
-
-
 def table_of(entries: Sequence[Entry], published: bool = True) -> ScoreTable:
     """The table of one suite's results: rows of models, of rules, and of papers."""
     suite = entries[0].result.suite
-    models, papers = _model_rows(entries), published_tables(suite)
+    models, parts = _model_rows(entries), parts_of(suite)
     # Columns that a paper has come in its order, the others after them.
-    paper_order = [name for table in papers for name in table.columns]
+    paper_order = [name for part in parts for name in part.columns]
     names = dict.fromkeys(name for row in models for name in row.cells)
     columns = sorted(names, key=lambda name: (*paper_order, name).index(name))
     rules = [ScoreRow(name, "rule", cells) for name, cells in _rule_cells(entries).items()]
     rows, notes = [*models, *rules], _notes(suite, entries)
     protocols = {None, *(str(entry.result.protocol.get("protocol", "")) for entry in entries)}
-    for paper in papers if published else ():
-        paper_rows = _published_rows(paper, columns) if paper.protocol in protocols else []
+    for part in parts if published else ():
+        paper_rows = _published_rows(part, columns) if part.protocol in protocols else []
         rows += paper_rows
-        if paper_rows and paper.data:
-            notes.append(f"Published rows of {paper.paper}, {paper.source}: {paper.data}.")
+        if paper_rows and part.data:
+            notes.append(f"Published rows of {paper_rows[0].source}: {part.data}.")
     return ScoreTable(suite, columns, rows, notes, *_differences(suite, rows))
 
 
@@ -495,17 +472,19 @@ def _model_rows(entries: Sequence[Entry]) -> list[ScoreRow]:
     return rows
 
 
-def _published_rows(table: PublishedTable, columns: Sequence[str]) -> list[ScoreRow]:
-    """The rows of a paper's table that have a figure in `columns`, with the paper's decimals."""
-    rows, in_percent = [], _suite_class(table.suite).percent
-    for name, *values in table.rows:
+def _published_rows(part: Part, columns: Sequence[str]) -> list[ScoreRow]:
+    """The rows of a part that have a figure in `columns`, with the paper's decimals."""
+    rows, source = [], f"{papers()[part.paper].citation}, {source_of(part)}"
+    in_percent = _suite_class(part.suite).percent
+    for name, *values in part.rows:
+        pairs = zip(part.columns, values, strict=True)
+        shown = {column: v for column, v in pairs if v != "" and column in columns}
         cells = {}
-        for column, value in zip(table.columns, values, strict=True):
-            if value != "" and column in columns:
-                digits = 1 if in_percent and round(value, 1) == value else 2
-                cells[column] = Cell(float(value), None, digits)
+        for column, value in shown.items():
+            digits = 1 if in_percent and round(float(value), 1) == value else 2
+            cells[column] = Cell(float(value), None, digits)
         if cells:
-            rows.append(ScoreRow(name, "published", cells, f"{table.paper}, {table.source}"))
+            rows.append(ScoreRow(str(name), "published", cells, source))
     return rows
 
 

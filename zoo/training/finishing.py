@@ -200,16 +200,18 @@ def figures_of(metrics: Mapping[str, Any], dataset: Dataset, task: str | None) -
     ]
 
 
-def origins_of(recipe: Recipe, dataset: Dataset) -> dict[str, list[str]]:
+def origins_of(recipe: Recipe, dataset: Dataset | None = None) -> dict[str, list[str]]:
     """Return what the weights come from, with the licences of each: data, backbone, word vectors.
 
     A backbone of this zoo is replaced by all that it comes from. The licence of another backbone
     or of vectors is `license` in the metadata of the README.md beside them, or unknown.
     """
-    manifest = dataset.manifest
-    licence = manifest.get("licence") or {}
-    data_licences = manifest.get("licences") or [licence.get("id") or licences.UNKNOWN]
-    origins = {f"data {dataset.name}": sorted(data_licences)}
+    origins: dict[str, list[str]] = {}
+    if dataset is not None:
+        manifest = dataset.manifest
+        licence = manifest.get("licence") or {}
+        data_licences = manifest.get("licences") or [licence.get("id") or licences.UNKNOWN]
+        origins[f"data {dataset.name}"] = sorted(data_licences)
     for setting in recipe.marked(Mark.PLACE):
         if name := str(getattr(recipe, setting, "")):
             path = Path(name)

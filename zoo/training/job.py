@@ -125,7 +125,8 @@ class Finished(BaseModel):
 def planned(preset: Preset, recipe: Recipe) -> Job:
     """Return the job of a recipe before it begins; its identity has the data's revision too."""
     identity = identity_of(preset, recipe)
-    identity["dataset_revision"] = revision_of(recipe.dataset)
+    if recipe.dataset:
+        identity["dataset_revision"] = revision_of(recipe.dataset)
     about = recipe.described(preset.about, preset.settings)
     folder = partial_path(Path(recipe.output))
     return Job(preset.name, about, recipe, folder, identity, data_of(recipe))
@@ -155,7 +156,8 @@ def identity_of(preset: Preset, recipe: Recipe) -> dict[str, Any]:
 
 def data_of(recipe: Recipe) -> list[dict[str, Any]]:
     """Return facts about the dataset, then about the data of the model that it starts from."""
-    facts, backbone = facts_of(recipe.dataset), str(getattr(recipe, "backbone", ""))
+    facts = facts_of(recipe.dataset) if recipe.dataset else {}
+    backbone = str(getattr(recipe, "backbone", ""))
     backbone_data: list[dict[str, Any]] = []
     if backbone and is_complete(Path(backbone)):
         with suppress(InputError):  # it may be another project's file of that name

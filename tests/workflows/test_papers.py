@@ -1,0 +1,318 @@
+"""A paper's table from one build file: seeds, a sweep, an encoder as it is, published numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from corpora.errors import ConfigError
+from tests.workflows.conftest import ROOT
+from tests.zoo.conftest import write_tiny_bert
+from workflows import training
+from workflows.cli.app import app
+from workflows.config import load_build
+from workflows.report.papers import latex_of
+from workflows.settings import options
+from workflows.tasks import BuildAll
+from zoo.options import Assignment
+
+MODELS = """
+name = "tiny"
+seed = 5
+threads = 1
+
+[[sources]]
+name = "stories"
+spec = "sample:stories"
+datasets = ["dissent", "sp"]
+
+[datasets.dissent]
+[datasets.sp]
+
+[models.words]
+recipe = "dissent/ngram"
+dataset = "dissent"
+config = "all"
+seeds = 2
+settings = { iterations = 3, min_texts = 2, grid = [1.0] }
+sweep = { min_texts = [1, 2] }
+
+[models.bert]
+recipe = "pretrained"
+settings = { backbone = "bert" }
+
+[models.markers]
+recipe = "dissent/transformer_tiny"
+dataset = "dissent"
+config = "all"
+base = "bert"
+suite = "dissent"
+settings = { max_steps = 2, max_train_rows = 40, max_eval_rows = 20, backbone_config = {} }
+limit = 20
+
+[evaluations.held-out]
+suite = "dissent"
+models = ["words"]
+dataset = "dissent@all"
+limit = 20
+
+[evaluations.tasks]
+suite = "discoeval"
+models = ["bert", "markers"]
+dataset = ["sp"]
+limit = 10
+settings = { seeds = 1, second_opinion = false, cache = "" }
+"""
+BUILD = (
+    MODELS
+    + """
+[[tables]]
+table = "dissent:5"
+rows = { Ngram-bow = ["words"], BERT = ["markers"] }
+more = { "Words, min 1" = ["words.min_texts-1"], "Words by one seed" = ["words.2"] }
+
+[[tables]]
+table = "dissent:9"
+rows = { "*" = ["words"] }
+
+[[tables]]
+table = "discoeval:2"
+rows = { BERT-Base = ["bert"] }
+
+[[tables]]
+table = "conpono:8"
+rows = { BERT-Base = ["bert"] }
+
+[[tables]]
+table = "coherence:figure-2d"
+rows = { "Full Model" = ["markers"] }
+
+[[tables]]
+table = "dissent:figure-5"
+rows = { BiLSTM = ["words"] }
+"""
+)
+WORDS = ["words", "words.2", "words.min_texts-1", "words.min_texts-1.2"]
+
+
+def command(*words: str) -> str:
+    """What `discorpora` prints."""
+    done = CliRunner().invoke(app, [*words], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def hashes(config: Path, text: str) -> dict[str, str]:
+    config.write_text(text, encoding="utf-8")
+    with options(str(config), str(config.parent / "out"), looking=True):
+        return {task.title: task.hash for task in BuildAll(config=str(config)).lineage}
+
+
+def in_this_process(
+    module: str, assignments: Sequence[Assignment], *_: Any, **__: Any
+) -> list[None]:
+    """In place of `workflows.training._run`: the libraries are loaded once."""
+    from zoo.evaluate.__main__ import evaluate_assignment
+    from zoo.train import train_assignment
+
+    for one in assignments:
+        (train_assignment if module == "zoo.train" else evaluate_assignment)(one)
+    return [None] * len(assignments)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with the finished build `tiny`, its build file and its encoder."""
+    folder = tmp_path_factory.mktemp("papers")
+    write_tiny_bert(folder / "bert", ["It rained all day. We stayed inside because of it."])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(training, "_run", in_this_process)
+        (folder / "build.toml").write_text(BUILD, encoding="utf-8")
+        command("build", "--output", "out")
+        yield folder
+
+
+def test_seeds_and_a_sweep_are_models_of_their_own(built: Path) -> None:
+    build = load_build(str(built / "build.toml"))
+    assert [name for name in build.models if name.startswith("words")] == WORDS
+    assert build.variants("words") == WORDS and build.variants("words.2") == ["words.2"]
+    results = built / "out" / "tiny" / "models"
+    assert {path.name for path in results.iterdir()} == {*WORDS, "bert", "markers"}
+    seeds = [json.loads((results / w / "results.json").read_text())["seed"] for w in WORDS]
+    assert seeds == [5, 6] * 2
+
+
+def test_an_encoder_is_a_row_and_a_base(built: Path) -> None:
+    folder = built / "out" / "tiny"
+    for name in ("model.safetensors", "config.json", "tokenizer.json"):
+        copy = (folder / "models" / "bert" / name).read_bytes()
+        assert copy == (built / "bert" / name).read_bytes()
+    for name in ("bert", "markers"):
+        text = (folder / "evaluations" / "tasks" / name / "results.json").read_text()
+        assert {"SP"} <= {*json.loads(text)["metrics"]["tasks"]}
+    plan = json.loads(command("plan", "--config", str(built / "build.toml"), "--json"))
+    (stage,) = (one for one in plan["stages"] if one["stage"] == "model bert")
+    about = json.loads((folder / "models" / "markers" / "results.json").read_text())
+    assert about["settings"]["backbone"] == stage["hash"] and stage["reads"] == []
+
+
+def test_the_commands_around_a_build_know_the_variants(built: Path) -> None:
+    plan = json.loads(command("plan", "--output", "out", "--json"))
+    states = {one["stage"]: one["state"] for one in plan["stages"]}
+    assert {states[f"model {name}"] for name in WORDS} == {"done"} == {states["model bert"]}
+    assert "words.min_texts-1.2" in command("status", "--output", "out")
+    (built / "fewer.toml").write_text(MODELS.replace("seeds = 2\n", ""), encoding="utf-8")
+    listed = command("prune", "fewer.toml", "--output", "out")
+    assert "model/words.2" in listed and "model/words/" not in listed
+
+
+def test_a_hash_depends_on_no_other_seed_or_value(tmp_path: Path) -> None:
+    before = hashes(tmp_path / "a.toml", BUILD)
+    changed = BUILD.replace("seeds = 2", "seeds = 3").replace("[1, 2]", "[1, 2, 3]")
+    after = hashes(tmp_path / "b.toml", changed)
+    assert all(before[f"model {name}"] == after[f"model {name}"] for name in WORDS)
+    assert {"model words.3", "model words.min_texts-3.3"} <= after.keys() - before.keys()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[1, 2]", "[1, 'x y', 'x/y']", r"two models are named 'words.min_texts-x-y'"),
+        ("[1, 2]", "[1], seed = [4]", "seeds have a key of their own"),
+        ("[models.bert]", "[models.'words.2']", "two models are named 'words.2'"),
+        ("[1, 2]", "['many']", "build.toml:.*models.words.settings: min_texts = 'many'"),
+        ('dataset = "dissent"\nconfig = "all"\nbase', "base", "models.markers: no dataset"),
+        ('recipe = "pretrained"', 'recipe = "pretrained"\ndataset = "sp"', "takes no `dataset`"),
+        ('backbone = "bert"', "", "models.bert.settings: .*'backbone'"),
+        ('models = ["bert"', 'models = ["brt"', "did you mean 'bert'"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_runs(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    text = MODELS.replace(old, new)
+    assert text != MODELS
+    with pytest.raises(ConfigError, match=message):
+        hashes(tmp_path / "build.toml", text)
+
+
+def test_the_plan_names_a_missing_encoder_and_loads_no_torch(tmp_path: Path) -> None:
+    (tmp_path / "build.toml").write_text(BUILD.replace('"bert" }', '"nowhere/at/all" }'))
+    code = (
+        "import sys; from workflows.cli.app import app; "
+        "app(['plan', '--output', 'out'], standalone_mode=False); "
+        "assert not {'torch', 'transformers'} & {*sys.modules}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "bert, backbone nowhere/at/all" in done.stdout and "no such folder" in done.stdout
+
+
+def test_a_table_has_the_paper_s_numbers_beside_ours(built: Path) -> None:
+    shown = command("report", "--output", "out", "--table", "dissent:5")
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert "Nie, Bennett and Goodman 2019, table 5" in lines[0]
+    assert "Ngram-bow paper 28.1 51.8 44.0 58.1 54.1 63.3" in lines
+    (ours,) = (after for line, after in pairwise(lines) if line.startswith("Ngram-bow"))
+    assert re.fullmatch(r"ours [\d.]+ ± [\d.]+ [\d.]+ ± [\d.]+", ours)
+    assert "BiLSTM paper 47.2 67.5 64.4 73.5 72.1 77.3" in lines
+    assert lines.count("ours no model in this build") == 2
+    assert any(re.match(r"Words by one seed ours [\d.]+ [(\[]", line) for line in lines)
+
+
+def test_a_table_reads_numbers_that_no_suite_has_a_column_for(built: Path) -> None:
+    about = json.loads(command("report", "--output", "out", "--table", "dissent:9", "--json"))
+    rows = {row["name"]: row for row in about["rows"]}
+    result = built / "out" / "tiny" / "evaluations" / "held-out" / "words" / "results.json"
+    recall = json.loads(result.read_text())["metrics"]["per_class"]["and"]["recall"]
+    assert rows["and"]["ours"]["All Rec"]["value"] == pytest.approx(100 * recall, abs=50)
+    assert rows["and"]["paper"]["Books 5 Rec"] == 71.4
+    assert {"Avg", "Accuracy"} <= {name for name, row in rows.items() if row["ours"]}
+    about = json.loads(command("report", "--output", "out", "--table", "conpono:8", "--json"))
+    (bert,) = (row for row in about["rows"] if row["name"] == "BERT-Base")
+    model = built / "out" / "tiny" / "models" / "bert" / "results.json"
+    parameters = json.loads(model.read_text())["parameters"]
+    assert bert["ours"]["Parameters"]["value"] == pytest.approx(parameters / 1e6)
+
+
+def test_a_row_without_a_number_says_why(built: Path) -> None:
+    shown = command("report", "--output", "out", "--table", "discoeval:2")
+    assert len(re.findall(r"published only", shown)) == 4
+    assert "markers has no sweep of queue_size" in command(
+        "report", "--output", "out", "--table", "coherence:figure-2d"
+    )
+    text = BUILD.replace('datasets = ["dissent", "sp"]', 'datasets = ["sp"]')
+    (built / "less.toml").write_text(text, encoding="utf-8")
+    shown = command("report", "less.toml", "--output", "out", "--table", "dissent:5")
+    assert "skipped: no source for model words" in shown
+    other = BUILD.replace("max_steps = 2", "max_steps = 3")
+    (built / "other.toml").write_text(other, encoding="utf-8")
+    shown = command("report", "other.toml", "--output", "out", "--table", "dissent:5")
+    assert "evaluation markers is not built yet" in shown
+    with options("other.toml", "out"):
+        task = next(t for t in BuildAll(config="other.toml").lineage if t.title == "model markers")
+        task.on_failure(ValueError("the disk is full\nand more"))
+    shown = command("report", "other.toml", "--output", "out", "--table", "dissent:5")
+    assert "error: the disk is full" in shown and "and more" not in shown
+
+
+def test_the_report_has_the_tables(built: Path) -> None:
+    report = (built / "out" / "tiny" / "report" / "report.md").read_text(encoding="utf-8")
+    _, _, section = report.partition("## Tables of papers")
+    section, _, _ = section.partition("## Models and baselines")
+    assert section.count("### ") == 6 and "| Ngram-bow | paper | 28.1 |" in section
+    assert "rows are gold labels" in section
+
+
+def test_latex_of_a_table_compiles(built: Path, tmp_path: Path) -> None:
+    tabular = command("report", "--output", "out", "--table", "dissent:5", "--latex")
+    rows = [line for line in tabular.splitlines() if line.endswith(r" \\")]
+    columns = {line.count(" & ") for line in rows if "multicolumn" not in line}
+    assert columns == {7} and tabular.count("{") == tabular.count("}")
+    assert r"$\pm$" in tabular and "±" not in tabular
+    assert latex_of(r"a_b & 5 % {x} † ^ ~ \ #") == (
+        r"a\_b \& 5 \% \{x\} $\dagger$ \textasciicircum{} \textasciitilde{} \textbackslash{} \#"
+    )
+    if tex := shutil.which("pdflatex"):
+        page = tmp_path / "page.tex"
+        page.write_text(
+            r"\documentclass{article}\begin{document}" + tabular + r"\end{document}",
+            encoding="utf-8",
+        )
+        words = [tex, "-interaction=nonstopmode", "-halt-on-error", str(page)]
+        subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"dissent:5"', '"dissent:55"', "no table 'dissent:55'; did you mean 'dissent:5'"),
+        ("Ngram-bow =", "Ngrambow =", "no row 'Ngrambow'; did you mean 'Ngram-bow'"),
+        ('BERT = ["markers"]', 'BERT = ["marker"]', "no model 'marker'; did you mean 'markers'"),
+        ('BERT = ["markers"]', 'BERT = ["markers@task"]', "no evaluation 'task'"),
+        ('"dissent:9"', '"dissent:5"', "two .*tables.* are 'dissent:5'"),
+    ],
+)
+def test_what_a_table_names_must_be_there(tmp_path: Path, old: str, new: str, message: str) -> None:
+    (tmp_path / "build.toml").write_text(BUILD.replace(old, new), encoding="utf-8")
+    with pytest.raises(ConfigError, match=message):
+        load_build(str(tmp_path / "build.toml"))

@@ -1,0 +1,183 @@
+"""The tables and figures of papers as blocks of the report, as text, as LaTeX and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from workflows.papers import Filled, Line
+from workflows.report import charts
+from workflows.report.blocks import Block, Cell, Figure, Heading, Table, Text
+
+PAPER, OURS = "paper", "ours"
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "†": r"$\dagger$",
+    "–": "--",
+    "…": r"\dots{}",
+    "λ": r"$\lambda$",
+}
+"""LaTeX for characters that mean something else in it, or that it lacks."""
+
+
+def title_of(filled: Filled) -> str:
+    """`Nie, Bennett and Goodman 2019, table 5: Discourse classification`."""
+    table = filled.table
+    return f"{table.citation}, {table.called}: {table.title}"
+
+
+def grid(filled: Filled) -> list[list[str]]:
+    """The rows as texts, the header first: of each a line of the paper's and one of our numbers."""
+    columns = filled.table.columns
+    rows = [["", "", *columns]]
+    for line in filled.lines:
+        name = line.name
+        if line.printed or not line.measured:
+            rows.append([name, PAPER, *(filled.printed(line, column) for column in columns)])
+            name = ""
+        if line.state:
+            rows.append([name, OURS, line.state, *[""] * (len(columns) - 1)])
+        else:
+            cells = (line.measured.get(column) for column in columns)
+            rows.append([name, OURS, *(cell.text if cell else "" for cell in cells)])
+    return rows
+
+
+def text(filled: Filled) -> str:
+    """The table as plain text, its columns aligned, with its notes."""
+    rows = grid(filled)
+    # The reason of a missing row may be longer than the column that it begins in.
+    states = {line.state for line in filled.lines}
+    widths = [max(len(c) for c in column if c not in states) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = (
+            cell.ljust(width) if i < 2 or cell in states else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append("  ".join(cells).rstrip())
+    notes = [f"- {note}" for note in filled.notes]
+    return "\n".join([title_of(filled), "", *lines, "", *notes]).rstrip() + "\n"
+
+
+def latex(filled: Filled) -> str:
+    """The table as a `tabular`; the title and the notes are comments."""
+    columns = len(filled.table.columns)
+    states = {line.state for line in filled.lines if line.state}
+    lines = [f"% {title_of(filled)}", rf"\begin{{tabular}}{{ll{'r' * columns}}}", r"\hline"]
+    for number, row in enumerate(grid(filled)):
+        cells = [latex_of(cell) for cell in row]
+        if row[2] in states:
+            cells = [*cells[:2], rf"\multicolumn{{{columns}}}{{l}}{{{cells[2]}}}"]
+        lines.append(" & ".join(cells) + r" \\")
+        if not number:
+            lines.append(r"\hline")
+    lines += [r"\hline", r"\end{tabular}", *(f"% {note}" for note in filled.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def latex_of(value: str) -> str:
+    """A text in LaTeX."""
+    return "".join(SPECIAL.get(character, character) for character in value)
+
+
+def as_json(filled: Filled) -> dict[str, Any]:
+    """The table as plain values, without rounding."""
+    table = filled.table
+    rows = []
+    for line in filled.lines:
+        measured = {
+            column: {
+                key: value for key, value in asdict(cell).items() if value not in (None, 0, ())
+            }
+            for column, cell in line.measured.items()
+        }
+        row: dict[str, Any] = {"name": line.name, PAPER: line.printed, OURS: measured}
+        row |= {"state": line.state} if line.state else {}
+        row |= {"curves": line.curves} if line.curves else {}
+        rows.append(row)
+    about = {"table": table.name, "paper": table.citation, "title": table.title}
+    return {**about, "columns": table.columns, "rows": rows, "notes": list(filled.notes)}
+
+
+def blocks(filled: Sequence[Filled]) -> Iterator[Block]:
+    """The blocks of the report: a table for each, and the drawing of a figure."""
+    for one in filled:
+        header, *rows = grid(one)
+        header = ["row", "numbers", *header[2:]]
+        yield Heading(title_of(one))
+        cells: list[list[Cell]] = [[*row] for row in rows]
+        yield Table(f"{one.table.name}: the paper's numbers and ours", header, cells)
+        yield from _figures(one)
+        yield from map(Text, one.notes)
+
+
+def _figures(filled: Filled) -> Iterator[Block]:
+    table, kind = filled.table, filled.table.kind
+    unit, title = table.parts[0].unit, f"{table.title} ({table.called})"
+    file = f"paper-{table.name.replace(':', '-')}"
+    if kind == "confusion":
+        for line in filled.lines:
+            for name, matrix in line.confusions.items():
+                pairs = zip(matrix["classes"], matrix["gold_by_predicted"], strict=True)
+                said = f"{name}: rows are gold labels, columns are predicted labels; examples"
+                yield Table(
+                    said, ("gold", *matrix["classes"]), [(c, *r) for c, r in pairs], heat=True
+                )
+    elif kind == "bars":
+        for series, values in _series(filled):
+            rows = {column: [values.get(column)] for column in table.columns if column in values}
+            yield Figure(
+                f"{file}-{series}", f"{title}: {series}", charts.bars(title, rows, [series], unit)
+            )
+    elif kind == "histogram":
+        low, *_, last = map(float, table.columns)
+        high = last + (last - low) / (len(table.columns) - 1)
+        for series, values in _series(filled):
+            counts = [int(values.get(column, 0)) for column in table.columns]
+            drawn = charts.histogram(title, counts, low, high, unit)
+            yield Figure(f"{file}-{series}", f"{title}: {series}", drawn)
+    elif kind in ("curves", "progress") and (lines := _curves(filled)):
+        yield Figure(file, title, charts.curves(title, lines, unit, table.parts[0].y_unit))
+
+
+def _series(filled: Filled) -> Iterator[tuple[str, Mapping[str, float]]]:
+    """The paper's numbers, then ours, of each row that has some."""
+    for number, line in enumerate(filled.lines):
+        more = f"-{number + 1}" if len(filled.lines) > 1 else ""
+        if line.printed:
+            yield f"{PAPER}{more}", line.printed
+        if line.measured:
+            yield f"{OURS}{more}", {column: cell.value for column, cell in line.measured.items()}
+
+
+def _curves(filled: Filled) -> dict[str, list[tuple[float, float]]]:
+    """Lines through our numbers: over the columns, over a setting, or over the steps."""
+    table, lines = filled.table, filled.lines
+    if table.kind == "progress":
+        return {name: points for line in lines for name, points in line.curves.items()}
+    if table.over:
+        series = {}
+        for column in table.columns:
+            shown = [line for line in lines if column in line.measured]
+            points = [(_value(line), line.measured[column].value) for line in shown]
+            # An agreement is drawn in hundredths beside percentages, as in the paper.
+            scale = 100 if all(abs(y) <= 1 for _, y in points) else 1
+            if points:
+                series[column] = [(x, scale * y) for x, y in points]
+        return series
+    return {
+        line.name: [(float(column), cell.value) for column, cell in line.measured.items()]
+        for line in lines
+        if line.measured
+    }
+
+
+def _value(line: Line) -> float:
+    """The value of the setting, which the name of the line ends with."""
+    return float(line.name.rpartition(" ")[2])
