@@ -28,14 +28,7 @@ from corpora.errors import (
 )
 from corpora.ingest import check_bad_share
 from corpora.progress import track
-from corpora.readers import (
-    READERS,
-    open_source,
-    opened,
-    parse_spec,
-    read_documents,
-    split_spec,
-)
+from corpora.readers import READERS, open_source, opened, parse_spec, read_documents, split_spec
 from corpora.readers.pdtb import read_gold
 from corpora.schemas import PAIRS
 from corpora.store.atomic import replacing, write_json, write_text

@@ -30,14 +30,7 @@ from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
 from extract.prefilter import Prefilter
 from extract.settings import WORDS_PER_SHARD, PairSettings, ParseSettings
-from extract.shards import (
-    PairCounts,
-    ParseCounts,
-    ParseFacts,
-    Rejects,
-    iter_parses,
-    write_parses,
-)
+from extract.shards import PairCounts, ParseCounts, ParseFacts, Rejects, iter_parses, write_parses
 
 PARSE_VERSION = 7
 EXTRACT_VERSION = 18

@@ -188,7 +188,7 @@ def read_pairs(path: Path, on_bad: OnBad = fail) -> Iterator[CoherencePair]:
 
 
 def with_group(pairs: Iterable[CoherencePair]) -> Iterator[tuple[str, CoherencePair]]:
-    """Yield each pair behind the key of its group; pairs of one group are not independent.
+    """Yield each pair with the key of its group; pairs of one group are not independent.
 
     The key is the pair's `reference`, else the `text` of the first pair with the same prompt, else
     its own `text`.

@@ -22,6 +22,7 @@ from corpora.readers.source import Reader, SeenIds, Source
 _CAPTION = re.compile(r"\s*caption\b.*\((\d{1,3}) s\)\s*$")
 """A caption in `newpar_block`, with its number of sentences: `caption (2 s)`."""
 _RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")  # the word numbers of a multiword token: 3-4
+_LONGEST_MULTIWORD = 99  # words in a multiword token; more are a slip of the number
 _EMPTY_NODE = re.compile(r"\d+\.\d+")  # the number of an empty node: 8.1
 MASKED = (
     "masked text: underscores stand for the words; the corpus's own script restores them "
@@ -332,22 +333,22 @@ def _words_and_units(rows: list[list[str]]) -> tuple[list[list[str]], list[Unit]
     units: list[Unit] = []
     covered = 0  # the number of the last word in a multiword token
     for index, row in enumerate(rows):
-        number, expected = row[0], len(words) + 1
+        number, form, misc, expected = row[0], row[1], row[9], len(words) + 1
         if number == str(expected):
             words.append(row)
             if expected > covered:
-                units.append((row[1], row[9], 1))
+                units.append((form, misc, 1))
         elif "-" in number:
             ends = _RANGE.fullmatch(number)
             last = int(ends[2]) if ends and ends[1] == str(expected) else 0
             if ends and ends[1] == ends[2]:
                 reason = f"{number!r} covers one word, expected two or more"
                 raise Refused(f"multiword token: {reason}", str(index))
-            if expected <= covered or not expected < last < expected + 99:
+            if expected <= covered or not expected < last < expected + _LONGEST_MULTIWORD:
                 reason = f"{number!r}, expected it to start at {expected}"
                 raise Refused(f"multiword token: {reason}", str(index))
             covered = last
-            units.append((row[1], row[9], covered - len(words)))
+            units.append((form, misc, covered - len(words)))
         elif not _EMPTY_NODE.fullmatch(number):
             raise Refused(f"word number: {number!r}, expected {expected}", str(index))
     complete = words and covered <= len(words)

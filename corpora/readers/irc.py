@@ -21,15 +21,7 @@ from corpora.readers.files import (
     good_record,
     read_lines,
 )
-from corpora.readers.source import (
-    OnBad,
-    Reader,
-    Source,
-    Whole,
-    clean,
-    joined,
-    refusing,
-)
+from corpora.readers.source import OnBad, Reader, Source, Whole, clean, joined, refusing
 
 LOG, ANNOTATION = ".ascii.txt", ".annotation.txt"
 CONTEXT = 1000

@@ -44,7 +44,7 @@ from corpora.readers.source import (
 
 R = TypeVar("R", bound=Reader)
 PlacedRecord = tuple[str, Record | BadRecord]
-"""A record behind its place, `file:line`."""
+"""The place of a record, `file:line`, and the record."""
 IN_TURNS = ("speaker", "conversation", "text")
 """The roles of a turn; a turn may lack the first two."""
 SPEAKERS = ("speaker", "nick", "name", "user", "author", "role")

@@ -229,7 +229,7 @@ class _Relation(Fields):
 
 
 class _Treebank(Conllu):
-    """CoNLL-U of which forms and MISC are needed: some of DISRPT's documents have broken trees."""
+    """A reader of CoNLL-U that accepts broken trees, which some of DISRPT's documents have."""
 
     trees = False
 
@@ -351,7 +351,7 @@ class Ratings(Fields):
 
 
 class Rated(Release):
-    """Texts with ratings of their coherence; `group` is what a text shares with others."""
+    """Texts with ratings of their coherence; those of one `group` are not independent."""
 
     def record(self, row: Record) -> Record | None:
         """Return the title and text of a row, and the group of its document."""

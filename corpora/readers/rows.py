@@ -149,7 +149,7 @@ def _unreachable(why: str, name: str, where: str) -> InputError:
 
 
 def json_rows(path: Path) -> Iterator[PlacedRecord]:
-    """Yield each line that is not blank as a JSON object or a `BadRecord`, behind its `file:line`.
+    """Yield each line that is not blank as a JSON object or a `BadRecord`, with its `file:line`.
 
     Raises `InputError` for a file that is one JSON list.
     """
@@ -185,7 +185,7 @@ def table_rows(
     quoted: bool = True,
     header: Sequence[str] = (),
 ) -> Iterator[tuple[str, dict[str, str] | BadRecord]]:
-    """Yield the rows of a CSV file, or of a TSV file (its header has tabs), behind `file:line`.
+    """Yield the rows of a CSV or TSV file (whose header has tabs), each with its `file:line`.
 
     A record is one line: a quote that is not closed on its line invalidates only that record.
     Without `quoted`, fields are separated by tabs and a quote is text. Blank lines are left out.
@@ -225,7 +225,7 @@ def table_rows(
 
 
 def parquet_rows(path: Path) -> Iterator[PlacedRecord]:
-    """Yield each row as a record or a `BadRecord`, behind its `file:row` (rows count from 1).
+    """Yield each row as a record or a `BadRecord`, with its `file:row` (rows count from 1).
 
     Memory holds a few MiB of rows. Raises `InputError` for an incomplete or invalid Parquet file.
     """

@@ -27,13 +27,7 @@ from xml.etree import ElementTree
 from corpora.align import align, map_spans
 from corpora.document import PARAGRAPH_BREAK, Document, RstTree, Spans
 from corpora.errors import ConfigError, InputError, amount
-from corpora.readers.files import (
-    Refused,
-    expect,
-    find_files,
-    read_chunks,
-    read_whole,
-)
+from corpora.readers.files import Refused, expect, find_files, read_chunks, read_whole
 from corpora.readers.guarded import BadXml, GuardedXml
 from corpora.readers.source import (
     Encoded,

@@ -79,7 +79,7 @@ class SuperGlue(Reader):
 def rows(
     task: str, records: Iterable[PlacedRecord], on_bad: OnBad = fail
 ) -> Iterator[tuple[str, SuperGlueRow]]:
-    """Yield the rows of the task `rte`, `copa` or `record`, each behind its place.
+    """Yield the rows of the task `rte`, `copa` or `record`, each with its place, `file:line`.
 
     `label` of RTE is 0 (entailment) or 1, of COPA 0 (the first choice) or 1, -1 if hidden. A
     passage of ReCoRD gives a row for each of its queries, with empty `answers` if hidden. A bad

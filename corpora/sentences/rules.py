@@ -15,7 +15,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Language:
-    """Word lists, abbreviations without their last stop and in lower case.
+    """The word lists of a language, with abbreviations in lower case and without their last stop.
 
     `titles` precede a name and never end a sentence; nor do `inner` ones. `numbered` do not end one
     before a number. `ending` (`etc.`, `Inc.`) and abbreviations with inner stops (`U.S.`) end one
@@ -41,7 +41,7 @@ class Language:
 
     @cached_property
     def abbreviations(self) -> frozenset[str]:
-        """All abbreviations that may not end a sentence."""
+        """All abbreviations, whether they may end a sentence or not."""
         return self.titles | self.inner | self.numbered | self.ending
 
 

@@ -77,7 +77,7 @@ def divide(
 
     Documents of `kept`, an earlier division, stay in its splits, and new documents of their groups
     go there too. Other documents go where `prescribed` puts them ("" for no split); the rest fill
-    the splits up to their shares. `prescribed_words` is the words for `prescribed` in the reason.
+    the splits up to their shares. `prescribed_words` say in the reason what is prescribed.
 
     Raises `InputError` if a dataset draws on two sources with a document of one id, as its builder
     would, but before anything is parsed; `names` are the sources' names, for the message.
