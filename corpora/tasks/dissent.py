@@ -135,7 +135,7 @@ class Dissent(Builder):
         shard.documents += documents.values()
 
     def _fitting(self, batch: pa.RecordBatch, rejects: Counter[str]) -> NDArray[np.bool_]:
-        """Return a mask [rows] of the pairs that pass the filters; `rejects` counts the others."""
+        """Return a mask [rows] of pairs that pass the filters; count the others in `rejects`."""
         s1, s2 = _words(batch["s1"]), _words(batch["s2"])
         shorter, longer = np.minimum(s1, s2), np.maximum(s1, s2)
         known = pc.is_in(batch["marker"], pa.array(self.markers, pa.string()))
