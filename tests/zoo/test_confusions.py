@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import linregress
 
 from corpora.errors import InputError
-from zoo.evaluate.confusions import compare, compare_files, write
+from zoo.evaluate.confusions import compare, compare_files, write_confusion
 from zoo.evaluate.scores import weighted_average
 
 NAMES = ["and", "but", "if", "then"]
@@ -114,7 +114,7 @@ def test_the_same_matrix_gives_the_same_files(tmp_path: Path) -> None:
     counts = matrices(0.1)[0]
     matrix = {"gold_by_predicted": counts.tolist(), "classes": NAMES}
     for name in ("a", "b"):
-        write(tmp_path / name, matrix)
+        write_confusion(tmp_path / name, matrix)
     for kind in ("csv", "svg", "png"):
         one, two = (tmp_path / f"{name}.{kind}" for name in ("a", "b"))
         assert one.read_bytes() == two.read_bytes()

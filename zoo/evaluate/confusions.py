@@ -30,7 +30,7 @@ PRIOR = 0.5
 """The count that is added to each cell, so that a zero has a logarithm."""
 
 
-def write(stem: Path, confusion: Mapping[str, Any]) -> None:
+def write_confusion(stem: Path, confusion: Mapping[str, Any]) -> None:
     """Write a result's confusion matrix as `STEM.csv`, `STEM.svg` and `STEM.png`.
 
     The CSV file has counts, a row for a gold class. The pictures show which share of each gold

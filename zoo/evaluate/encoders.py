@@ -257,7 +257,7 @@ class BackboneEncoder:
         """
         names = [self.named(name) for name in representations]
         keys = {text: digest(text) for text in dict.fromkeys(texts)}
-        known = {name: self.cache.of(name) for name in (*names, LENGTH)}
+        known = {name: self.cache.read(name) for name in (*names, LENGTH)}
         missing = [
             text for text, key in keys.items() if any(key not in each for each in known.values())
         ]
@@ -271,7 +271,7 @@ class BackboneEncoder:
                 new_keys = [keys[missing[row]] for row in rows]
                 for name, vectors in new_vectors.items():
                     known[name].update(zip(new_keys, vectors, strict=True))
-                self.cache.put(new_keys, new_vectors)
+                self.cache.write(new_keys, new_vectors)
         self._cut.update(key for key in keys.values() if known[LENGTH][key][0] > self.max_tokens)
         return {name: np.array([known[name][keys[text]] for text in texts]) for name in names}
 
@@ -429,22 +429,22 @@ class VectorCache:
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
-        self._read: dict[str, dict[bytes, np.ndarray]] = {}
+        self._vectors: dict[str, dict[bytes, np.ndarray]] = {}
 
-    def of(self, representation: str) -> dict[bytes, np.ndarray]:
-        """The vectors of a representation by the digests of their texts."""
+    def read(self, representation: str) -> dict[bytes, np.ndarray]:
+        """Read the vectors of a representation, by the digests of their texts."""
         from safetensors.numpy import load_file
 
         if self.folder is None:
             return {}
-        vectors = self._read.setdefault(representation, {})
+        vectors = self._vectors.setdefault(representation, {})
         folder = self.folder / representation.replace(":", "-")
         for path in sorted(folder.glob(f"*{SUFFIX}")) if not vectors else ():
             shard = load_file(path)
             vectors.update(zip(map(bytes, shard["keys"]), shard["vectors"], strict=True))
         return vectors
 
-    def put(self, keys: Sequence[bytes], vectors: Mapping[str, np.ndarray]) -> None:
+    def write(self, keys: Sequence[bytes], vectors: Mapping[str, np.ndarray]) -> None:
         """Write a shard of each representation's vectors `[texts, dim]` for the texts of `keys`."""
         from safetensors.numpy import save
 

@@ -78,24 +78,25 @@ def discoeval(
     vectors, which are the model's own. The protocol `pairs` joins the texts of a pair by a space.
     """
 
-    def mteb_task(task: TaskData) -> AbsTaskClassification:
-        inputs = inputs_of(task, options)
+    def mteb_task(data: TaskData) -> AbsTaskClassification:
+        """The task of mteb for one task in one domain."""
+        inputs = inputs_of(data, options)
 
         def predictions(encoder: Vectors, scored: str) -> list[np.ndarray]:
             features = features_of(inputs, vectors_of(encoder, inputs.texts, [""])[""])
-            probes = classifiers(task, features, options, seed)
+            probes = classifiers(data, features, options, seed)
             return [each.predict(features[scored]) for each in probes]
 
         rows: dict[str, tuple[list[str], list[int]]] = {}
-        for name, examples in task.splits.items():
+        for name, examples in data.splits.items():
             texts = [
                 " ".join(text for slot in slots for text in slot)
                 for slots in zip(*examples.slots, strict=True)
             ]
             rows |= {name: (texts, examples.labels.tolist())} if texts else {}
-        name = f"DiscoEval {options.protocol} {task.name}"
-        about = f"{task.task.name} of DiscoEval (Chen et al. 2019), domain {task.domain}"
-        kind = _task_class(_Probed, name, about, split_of(task, split), task.revision)
+        name = f"DiscoEval {options.protocol} {data.name}"
+        about = f"{data.task.name} of DiscoEval (Chen et al. 2019), domain {data.domain}"
+        kind = _task_class(_Probed, name, about, split_of(data, split), data.revision)
         return kind(rows, predictions)
 
     return [mteb_task(each) for each in read(str(data), options.tasks, limit=limit).tasks]

@@ -88,9 +88,9 @@ class DisSent(Suite):
 
     def write_files(self, result: Result, stem: Path) -> None:
         """Write the confusion matrix as `STEM.confusion.csv`, `.svg` and `.png`."""
-        from zoo.evaluate.confusions import write
+        from zoo.evaluate.confusions import write_confusion
 
-        write(stem.with_name(f"{stem.name}.confusion"), result.metrics["confusion"])
+        write_confusion(stem.with_name(f"{stem.name}.confusion"), result.metrics["confusion"])
 
 
 class Pdtb(Suite):
@@ -196,10 +196,10 @@ class Pdtb(Suite):
 
     def write_files(self, result: Result, stem: Path) -> None:
         """Write the confusion matrix of each protocol: `STEM.PROTOCOL.csv`, `.svg`, `.png`."""
-        from zoo.evaluate.confusions import write
+        from zoo.evaluate.confusions import write_confusion
 
         for name, metrics in result.metrics.items():
-            write(stem.with_name(f"{stem.name}.{name}"), metrics["confusion"])
+            write_confusion(stem.with_name(f"{stem.name}.{name}"), metrics["confusion"])
 
 
 def need_labels(rows: int, split: str, where: str) -> None:

@@ -534,11 +534,9 @@ def _difference_of_f1(
     (gold, *predictions), counts = np.unique(rows, axis=1, return_counts=True)
 
     def difference(weights: np.ndarray) -> float:
-        of_first, of_other = (
-            macro_f1(confusion_matrix(gold, predicted, classes, weights))
-            for predicted in predictions
-        )
-        return of_other - of_first
+        """The other model's F1 minus the first one's, where cell `i` counts `weights[i]`."""
+        matrices = [confusion_matrix(gold, each, classes, weights) for each in predictions]
+        return macro_f1(matrices[1]) - macro_f1(matrices[0])
 
     draws = (random.multinomial(units, counts / units) for _ in range(RESAMPLES))
     return Difference(difference(counts), np.array([*map(difference, draws)]), units, units)

@@ -102,7 +102,7 @@ def read(data: Any, tasks: Sequence[str] = (), *, limit: int = 0) -> DiscoEvalDa
         datasets = as_datasets(data)
         domains = [each.config if several(data) else "" for each in datasets]
         pairs = zip(datasets, domains, strict=True)
-        all_tasks = [task for each, domain in pairs for task in _of_dataset(each, domain)]
+        all_tasks = [task for each, domain in pairs for task in _tasks_of_dataset(each, domain)]
         data = _chosen(DiscoEvalData(all_tasks), tasks, ", ".join(each.name for each in datasets))
     skipped, names = dict(data.skipped), {each.task.name for each in data.tasks}
     for name in (name for name in tasks if name not in names):
@@ -126,7 +126,7 @@ def find(spec: str, tasks: Sequence[str] = ()) -> DiscoEvalData:
     released = [f"{t.folder}/{path}" for t in TASKS.values() for path in (file, f"*/{file}")]
     if not folder.is_dir() or (folder / MANIFEST).is_file():
         domain = folder.name.strip(".")  # a folder `.` gives no name
-        data.tasks = _of_dataset(open_dataset(spec), domain)
+        data.tasks = _tasks_of_dataset(open_dataset(spec), domain)
     elif config:
         problem = f"no configuration {config!r}: it is a folder of several datasets"
         raise ConfigError(problem, where=name, hint="leave @CONFIG out; --tasks SP,BSO chooses")
@@ -199,7 +199,7 @@ def _read_several(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> N
         for config in configs:
             name = subfolder.name if len(configs) == 1 else f"{subfolder.name}@{config}"
             try:
-                data.tasks += _of_dataset(open_dataset(f"{subfolder}@{config}"), name)
+                data.tasks += _tasks_of_dataset(open_dataset(f"{subfolder}@{config}"), name)
             except InputError as error:
                 data.skipped[name] = error.message
 
@@ -209,7 +209,7 @@ def _builder_of(manifest: Mapping[str, Any]) -> str:
     return str(manifest.get("stage", {}).get("settings", {}).get("builder", ""))
 
 
-def _of_dataset(data: Dataset, domain: str) -> list[TaskData]:
+def _tasks_of_dataset(data: Dataset, domain: str) -> list[TaskData]:
     """The dataset's task in a list, or an empty list; an empty `domain` is the dataset's name."""
     builder = _builder_of(data.manifest)
     columns = {name for table in data.splits.values() for name in table.schema.names}

@@ -227,16 +227,16 @@ def evaluate_all(
         log.warning("%s is left out: %s", name, reason)
     domains: dict[str, dict[str, Any]] = {}
     outcomes, about, notes = [], [], []
-    for task in track(data.tasks, "tasks", total=len(data.tasks)):
-        figures = run_task(task, encoder, options, split, seed)
-        log.info("%s: %.1f (%s)", task.name, 100 * figures["value"], figures["split"])
+    for each in track(data.tasks, "tasks", total=len(data.tasks)):
+        figures = run_task(each, encoder, options, split, seed)
+        log.info("%s: %.1f (%s)", each.name, 100 * figures["value"], figures["split"])
         outcomes.append(figures.pop("outcomes"))
-        domains.setdefault(task.task.name, {})[task.domain] = figures
-        labels = {"task": task.task.name, "labels": list(task.labels)}
-        about.append({**labels, **task.describe(), "split": figures["split"]})
-        notes += [f"{task.name}: {note}" for note in task.notes]
+        domains.setdefault(each.task.name, {})[each.domain] = figures
+        labels = {"task": each.task.name, "labels": list(each.labels)}
+        about.append({**labels, **each.describe(), "split": figures["split"]})
+        notes += [f"{each.name}: {note}" for note in each.notes]
         if figures["split"] != split:
-            notes.append(f"{task.name}: no test set: the accuracy is that of the validation set")
+            notes.append(f"{each.name}: no test set: the accuracy is that of the validation set")
     metrics = {**summary(domains), "skipped": data.skipped}
     if options.layers:
         metrics["layers"] = per_layer(data.tasks, encoder, options, split, seed)
