@@ -74,7 +74,7 @@ models = ["bert", "markers"]
 dataset = ["sp"]
 data = "discoeval:released"  # of RST-DT
 limit = 10
-settings = { seeds = 1, second_opinion = false, cache = "" }
+settings = { seeds = 1, second_opinion = false, cache = "", layers = true }
 """
 BUILD = (
     MODELS
@@ -90,6 +90,14 @@ rows = { "*" = ["words"] }
 
 [[tables]]
 table = "discoeval:2"
+rows = { BERT-Base = ["bert"] }
+
+[[tables]]
+table = "discoeval:3"
+rows = { BERT-Base = ["bert"] }
+
+[[tables]]
+table = "discoeval:figure-8"
 rows = { BERT-Base = ["bert"] }
 
 [[tables]]
@@ -257,6 +265,17 @@ def test_a_table_reads_numbers_that_no_suite_has_a_column_for(built: Path) -> No
     assert bert["ours"]["Parameters"]["value"] == pytest.approx(parameters / 1e6)
 
 
+def test_a_heat_map_has_a_row_for_each_layer(built: Path) -> None:
+    shown = json.loads(
+        command("report", "--output", "out", "--table", "discoeval:figure-8", "--json")
+    )
+    names = [row["name"] for row in shown["rows"]]
+    assert names == ["ELMo", *(f"BERT-Base, layer {number}" for number in range(len(names) - 1))]
+    assert all(row["ours"].keys() == {"SP", "RST-DT"} for row in shown["rows"][1:])
+    best = command("report", "--output", "out", "--table", "discoeval:3")
+    assert re.search(r"BERT-Base +paper +5.0 +8.9\n +ours +[\d.]+\n", best)
+
+
 def test_a_row_without_a_number_says_why(built: Path) -> None:
     shown = command("report", "--output", "out", "--table", "discoeval:2")
     assert len(re.findall(r"published only", shown)) == 4
@@ -282,7 +301,7 @@ def test_the_report_has_the_tables(built: Path) -> None:
     report = (built / "out" / "tiny" / "report" / "report.md").read_text(encoding="utf-8")
     _, _, section = report.partition("## Tables of papers")
     section, _, _ = section.partition("## Models and baselines")
-    assert section.count("### ") == 6 and "| Ngram-bow | paper | 28.1 |" in section
+    assert section.count("### ") == 8 and "| Ngram-bow | paper | 28.1 |" in section
     assert "rows are gold labels" in section
 
 
