@@ -151,8 +151,8 @@ def summary(
 ) -> ByMarker[Figures]:
     """The scores of each marker and of all together, with their intervals.
 
-    `counts` are `[documents, markers, COLUMNS]`; `weights [resamples, documents]` say how often each
-    document is in a resample.
+    `counts` are `[documents, markers, COLUMNS]`; `weights [resamples, documents]` say how often
+    each document is in a resample.
     """
     table = np.concatenate((counts.sum(axis=1, keepdims=True), counts), axis=1)
     resampled = np.tensordot(weights, table.astype(np.float64), axes=1)
