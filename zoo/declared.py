@@ -151,6 +151,11 @@ class Recipe(Declared):
         """Return what the card says: `about`, changed if settings differ from the `preset`'s."""
         return about
 
+    @property
+    def file(self) -> str:
+        """Return the file of the model's folder that suites open; "": the folder itself."""
+        return ""
+
     def train(self, job: Job) -> None:
         """Train a model and write it to `job.folder`, with its results and its card."""
         raise NotImplementedError
@@ -457,6 +462,7 @@ RECIPES = Registry(
         "conpono.conpono": "zoo.conpono.recipes:Conpono",
         "criteria.bigru": "zoo.criteria.recipes:Bigru",
         "pretrained": "zoo.pretrained:Pretrained",
+        "vectors": "zoo.pretrained:GivenVectors",
     },
 )
 OBJECTIVES = Registry(
