@@ -239,14 +239,6 @@ def test_the_wiki_files_of_sp_are_no_texts(
     assert str(Path("SP", "wiki", "valid.txt")) in warning
 
 
-def test_the_files_of_ssp_are_left_out_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    list(open_source(f"discoeval:{discoeval_files(tmp_path)}"))
-    (warning,) = (message for message in caplog.messages if "SSP" in message)
-    assert "skipped" in warning
-
-
 def test_a_discoeval_file_needs_a_task(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
     path.write_text("\t".join(STORY[:2]), encoding="utf-8")
