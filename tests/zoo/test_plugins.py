@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +11,7 @@ import pytest
 import zoo
 from corpora.errors import ConfigError, InputError
 from corpora.store.atomic import write_json
+from tests.processes import ran
 from zoo.coherence import CoherenceScorer
 from zoo.presets import read_preset
 
@@ -82,29 +81,6 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         del sys.modules[name]
 
 
-def test_a_loss_and_a_recipe_of_a_package_train(
-    package: str, permuted_folder: Path, tmp_path: Path, train_cli: Run
-) -> None:
-    preset = tmp_path / "quick.toml"
-    preset.write_text(
-        f'recipe = "{package}.recipe:Quick"\n{TINY}objective = "{package}.loss:Softplus"\n'
-        "[settings.objective_settings]\nsteepness = 2.0\n",
-        encoding="utf-8",
-    )
-    output = tmp_path / "model"
-    code, message = train_cli(preset, "--dataset", permuted_folder, "--output", output)
-    assert code == 0, message
-    results = json.loads((output / "results.json").read_text(encoding="utf-8"))
-    assert results["recipe"] == f"{package}/quick"
-    assert results["settings"]["objective"] == f"{package}.loss:Softplus"
-    manifest = json.loads((output / "manifest.json").read_text(encoding="utf-8"))
-    kinds = {plugin["kind"]: plugin["name"] for plugin in manifest["settings"]["plugins"]}
-    assert kinds == {
-        "recipe": f"{package}.recipe:Quick",
-        "objective": f"{package}.loss:Softplus",
-    }
-
-
 def test_a_file_is_found_beside_the_preset(
     permuted_folder: Path, tmp_path: Path, train_cli: Run
 ) -> None:
@@ -123,9 +99,7 @@ def test_a_file_is_found_beside_the_preset(
     (folder / "loss.py").write_text(LOSS.replace("softplus", "relu"), encoding="utf-8")
     # Another loss of the same name is another run: it is told in a process that has not loaded it.
     words = [str(preset), "--dataset", str(permuted_folder), "--output", str(output)]
-    found = subprocess.run(
-        [sys.executable, "-m", "zoo.train", *words], capture_output=True, text=True, check=False
-    )
+    found = ran([sys.executable, "-m", "zoo.train", *words])
     assert found.returncode == 2 and "a run with other settings is there (plugins" in found.stderr
 
 
