@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.processes import ran
 from zoo import EXTRA
 
 WITHOUT_EXTRA = f"""
@@ -55,13 +55,8 @@ class Done(NamedTuple):
 
 def run_without_extra(folder: Path, *commands: tuple[str, ...]) -> list[Done]:
     """Run commands in a fresh interpreter that finds no package of the extra."""
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_EXTRA + COMMANDS],
-        input=json.dumps(commands),
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        check=False,
+    done = ran(
+        [sys.executable, "-c", WITHOUT_EXTRA + COMMANDS], input=json.dumps(commands), cwd=folder
     )
     assert not done.returncode, done.stderr
     return [Done(*json.loads(line)) for line in done.stdout.splitlines()]
