@@ -10,21 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.licences import TABLE
 from corpora.readers import READERS, open_source, parse_spec
 from corpora.readers.source import SeenIds
-
-
-def paragraphs(document: Document) -> list[str]:
-    assert document.paragraphs is not None
-    return [document.text[a:b] for a, b in document.paragraphs]
-
-
-def write_jsonl(path: Path, *records: object) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return path
+from tests.corpora.conftest import write_jsonl
 
 
 def test_gzipped_files_and_globs(tmp_path: Path) -> None:

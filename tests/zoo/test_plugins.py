@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -79,6 +80,29 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     yield "plugged_in"
     for name in [name for name in sys.modules if name.partition(".")[0] == "plugged_in"]:
         del sys.modules[name]
+
+
+def test_a_loss_and_a_recipe_of_a_package_train(
+    package: str, permuted_folder: Path, tmp_path: Path, train_cli: Run
+) -> None:
+    preset = tmp_path / "quick.toml"
+    preset.write_text(
+        f'recipe = "{package}.recipe:Quick"\n{TINY}objective = "{package}.loss:Softplus"\n'
+        "[settings.objective_settings]\nsteepness = 2.0\n",
+        encoding="utf-8",
+    )
+    output = tmp_path / "model"
+    code, message = train_cli(preset, "--dataset", permuted_folder, "--output", output)
+    assert code == 0, message
+    results = json.loads((output / "results.json").read_text(encoding="utf-8"))
+    assert results["recipe"] == f"{package}/quick"
+    assert results["settings"]["objective"] == f"{package}.loss:Softplus"
+    manifest = json.loads((output / "manifest.json").read_text(encoding="utf-8"))
+    kinds = {plugin["kind"]: plugin["name"] for plugin in manifest["settings"]["plugins"]}
+    assert kinds == {
+        "recipe": f"{package}.recipe:Quick",
+        "objective": f"{package}.loss:Softplus",
+    }
 
 
 def test_a_file_is_found_beside_the_preset(
