@@ -114,6 +114,13 @@ def test_whether_the_sentence_before_is_a_clause_is_known_in_both_modes() -> Non
         assert pair.has_clauses
 
 
+def test_every_candidate_is_a_pair_or_counted():
+    extractor = Extractor(mode="recall")
+    found = list(extractor.pairs([Document(id="d", text="Cats and dogs slept so well.")]))
+    assert found == []
+    assert sum(extractor.reject_counts.values()) == 2
+
+
 @pytest.mark.parametrize(
     "text",
     [
