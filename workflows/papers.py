@@ -80,7 +80,7 @@ class _Filling:
     def table(self) -> Filled:
         rows = dict(self.shown.rows)
         rest = rows.pop("*", ())
-        lines = []
+        lines: list[Line] = []
         if over := self.paper.over:
             for name, items in rows.items():
                 lines += self.sweep(name, items, over, many=len(rows) > 1)
