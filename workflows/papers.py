@@ -54,10 +54,8 @@ class Filled:
 
     def printed(self, line: Line, column: str) -> str:
         """The paper's number with the paper's decimals; "" where it is not known."""
-        if column not in line.printed:
-            return ""
-        part = next(p for p in self.table.parts if column in p.printed.get(line.name, {}))
-        return f"{line.printed[column]:.{part.decimals(column)}f}"
+        texts = (part.as_printed(line.name, column) for part in self.table.parts)
+        return next(filter(None, texts), "")
 
 
 def filled(build: BuildFile, stages: Iterable[Made]) -> list[Filled]:
