@@ -28,6 +28,7 @@ from workflows.report.papers import blocks, latex_of
 from workflows.report.stages import Made
 from workflows.settings import options
 from workflows.tasks import BuildAll
+from zoo.evaluate import confusions
 from zoo.options import Assignment
 
 MODELS = """
@@ -142,6 +143,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(training, "_run", in_this_process)
+        patch.setattr(confusions, "save_pictures", lambda *_, **__: None)  # half of the time
         (folder / "build.toml").write_text(BUILD, encoding="utf-8")
         command("build", "--output", "out")
         yield folder

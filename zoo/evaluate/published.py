@@ -168,8 +168,8 @@ def paper_tables() -> Mapping[str, PaperTable]:
     for part in _read().table:
         parts.setdefault(f"{part.paper}:{part.table}", []).append(part)
     return {
-        name: PaperTable(name, papers()[own[0].paper].citation, own[0].title, tuple(own))
-        for name, own in parts.items()
+        name: PaperTable(name, papers()[group[0].paper].citation, group[0].title, tuple(group))
+        for name, group in parts.items()
     }
 
 
