@@ -379,6 +379,14 @@ class Shown(Table):
     evaluations: tuple[str, ...] = ()
     """The evaluations to read, where several fill a column; default: all."""
 
+    @field_validator("rows", "more", mode="before")
+    @classmethod
+    def _one_name(cls, rows: Any) -> Any:
+        """A row of one model may name it without brackets."""
+        if not isinstance(rows, Mapping):
+            return rows
+        return {name: [item] if isinstance(item, str) else item for name, item in rows.items()}
+
     @model_validator(mode="after")
     def _rows_of_the_paper(self) -> Shown:
         table = paper_table(self.table)

@@ -278,6 +278,8 @@ def test_a_row_without_a_number_says_why(built: Path) -> None:
         task.on_failure(ValueError("the disk is full\nand more"))
     shown = command("report", "other.toml", "--output", "out", "--table", "dissent:5")
     assert "error: the disk is full" in shown and "and more" not in shown
+    listed = command("prune", "build.toml", "--output", "out")
+    assert f"stages/model/markers/{task.hash}" in listed
 
 
 def test_the_report_has_the_tables(built: Path) -> None:
@@ -363,7 +365,7 @@ table = "coherence:figure-2a"
 rows = { "Full Model, hard negatives" = ["full"] }
 [[tables]]
 table = "dissent:figure-2"
-rows = { "Error rate" = ["gold"] }
+rows = { "Error rate" = "gold" }
 [[tables]]
 table = "conpono:1"
 rows = { BERT-Base = ["bert"] }
