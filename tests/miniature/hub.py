@@ -43,13 +43,9 @@ def write_dump(folder: Path, documents: int, seed: int = 9) -> None:
     prose, pages = Prose(seed), []
     for number, story in enumerate(prose.stories(documents, paragraphs=5, length=5), 1):
         paragraphs = story.text.split("\n\n")
-        headings = [
-            f"The {prose.random.choice(WHAT)} of the {prose.random.choice(WHO)}" for _ in "1234"
-        ]
-        marks = ("==", "===", "====", "==")
         parts = (
-            f"{mark} {heading} {mark}\n{paragraph}"
-            for mark, heading, paragraph in zip(marks, headings, paragraphs[1:], strict=True)
+            f"{mark} The {prose.random.choice(WHAT)} {mark}\n{paragraph}"
+            for mark, paragraph in zip(("==", "===", "====", "=="), paragraphs[1:], strict=True)
         )
         text = "\n\n".join([paragraphs[0], *parts])
         pages.append(PAGE.format(title=f"Article {number}", number=number, text=text))
