@@ -55,6 +55,9 @@ def test_the_threshold_rejects_what_is_less_likely() -> None:
 def test_the_default_rejects_only_where_pairs_shall_stand_alone() -> None:
     assert threshold("en", "standalone", None) == 0.55
     assert threshold("en", "recall", None) == 0
+    assert {threshold("en", "standalone", None, p) for p in ("stanza:en", "spacy:x")} == {0}
+    assert Extractor("stanza:en").settings.min_confidence == 0
+    assert threshold("en", "standalone", 0.3, "stanza:en") == 0.3
     assert threshold("en", "standalone", 0) == 0
 
 
