@@ -34,7 +34,7 @@ def table_languages() -> tuple[str, ...]:
 
 
 def pattern_path(file: str | Path, folder: Path = Path()) -> Path:
-    """The pattern file `file`: a shipped one by its name (`dissent2019`), or a path from `folder`."""
+    """The pattern file `file`: a path from `folder`, or a shipped one by name (`dissent2019`)."""
     shipped = NAMED / f"{file}.toml"
     is_name = Path(file).name == str(file) and shipped.is_file()
     return shipped if is_name else folder / expanded(file)
