@@ -63,12 +63,13 @@ class WordMap:
 
 
 def _starts_in_limited(source: str, words: list[str]) -> list[int] | None:
-    """Where `words` begin in a source that has them but for rare ones; None if it has them all."""
+    """Where `words` begin in a source in a limited vocabulary; None if it is not, or of others."""
     matches = list(WORD.finditer(source))
-    pairs = list(zip((match.group().lower() for match in matches), words, strict=False))
-    others = {one for one, other in pairs if one != other}
-    is_limited = len(matches) == len(words) and bool(others) and others <= {UNKNOWN, NUMBER.lower()}
-    return [match.start() for match in matches] if is_limited else None
+    if len(matches) != len(words) or not source.replace(NUMBER, "").islower():
+        return None
+    pairs = zip((match.group() for match in matches), words, strict=True)
+    differ = {one for one, other in pairs if one != other}
+    return [match.start() for match in matches] if differ <= {UNKNOWN, NUMBER} else None
 
 
 @dataclass(frozen=True, slots=True)

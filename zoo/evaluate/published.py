@@ -72,9 +72,13 @@ class Part(BaseModel):
         return rows
 
     def decimals(self, head: str) -> int:
-        """The most decimals that the numbers of a column are printed with; 1 without numbers."""
+        """The most decimals that the numbers of a column are printed with.
+
+        Without numbers: none for counts, 3 for shares, else 1.
+        """
         values = [row[head] for row in self.printed.values() if head in row]
-        return max((len(f"{v:.10g}".partition(".")[2]) for v in values), default=1)
+        default = {"histogram": 0, "bars": 3}.get(self.kind, 1)
+        return max((len(f"{v:.10g}".partition(".")[2]) for v in values), default=default)
 
 
 @dataclass(frozen=True)
