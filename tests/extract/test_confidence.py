@@ -15,7 +15,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from extract import Extractor, Pair, calibrate
 from extract.calibrate import agrees
-from extract.confidence import Model, load_model
+from extract.confidence import Model, load_model, threshold
 
 CLEAR = "The boat was late because the storm had not passed."
 TANGLED = (

@@ -30,16 +30,8 @@ NAMED = ("sources", "validation")
 """Lists of tables whose entries an overlay names."""
 CHANGEABLE = {
     *("spec", "gold", "data", "parser", "backbone", "vectors", "cache"),
-    *(
-        "hidden_size",
-        "projection_size",
-        "embedding_size",
-        "layers",
-        "max_words",
-        "max_tokens",
-        "batch_size",
-        "vocabulary",
-    ),
+    *("hidden_size", "projection_size", "embedding_size", "layers", "threads", "vocabulary"),
+    *("max_words", "max_tokens", "batch_size"),
     *("max_steps", "epochs", "iterations", "seeds", "save_steps", "eval_steps", "warmup_steps"),
     *("max_train_rows", "max_eval_rows", "limit", "document_lines"),
 }
