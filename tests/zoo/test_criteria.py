@@ -16,7 +16,6 @@ import zoo
 from corpora.errors import ConfigError, InputError
 from corpora.schemas import CRITERIA
 from tests.zoo.conftest import write_dataset
-from tests.zoo.test_resume import assert_alike, kill_at, killed, trained
 from zoo.criteria import CriteriaConfig, CriteriaEncoder, CriteriaModel
 from zoo.criteria.data import SentenceContexts, open_contexts
 from zoo.criteria.modeling import bag_loss
@@ -24,7 +23,6 @@ from zoo.criteria.recipes import Bigru
 from zoo.evaluate.encoders import load_encoder
 from zoo.train import train
 from zoo.training.data import open_dataset
-from zoo.training.trainer import ZooTrainer
 from zoo.vocabularies import train_words
 
 THINGS = ["lamp", "boat", "clock", "garden", "letter", "bridge"]
@@ -222,18 +220,7 @@ def test_each_row_of_the_papers_table_is_a_setting(
     assert list(CriteriaModel.from_pretrained(output).decoders) == decoders
 
 
-def test_a_killed_run_goes_on_as_if_undisturbed(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command = [TINY, "--dataset", str(data), "--epochs", "2", "--save_steps", "4"]
-    whole = trained(command, tmp_path / "whole")
-    with monkeypatch.context() as patch:
-        kill_at(patch, ZooTrainer, "training_step", 20)
-        killed(lambda: trained(command, tmp_path / "killed"))
-    assert_alike(trained(command, tmp_path / "killed"), whole)
-
-
-def test_bad_data_is_named(data: Path, tmp_path: Path) -> None:
+def test_bad_data_is_named(data, tmp_path):
     output = ["--output", str(tmp_path / "model")]
     with pytest.raises(ConfigError, match=r"bins = 5, but train has positions up to bin 14"):
         train([TINY, "--dataset", str(data), "--bins", "5", *output])
