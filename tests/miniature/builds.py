@@ -8,6 +8,7 @@ may be a pattern: `[models."bert*".settings]` changes the settings of all these 
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -28,11 +29,12 @@ OVERLAYS = Path(__file__).with_name("overlays")
 NAMED = ("sources", "validation")
 """Lists of tables whose entries an overlay names."""
 CHANGEABLE = {
-    *("spec", "gold", "data", "parser", "backbone", "tokenizer", "vectors", "cache"),
-    *("hidden_size", "embedding_size", "vocab_size"),
+    *("spec", "gold", "data", "parser", "backbone", "vectors", "cache"),
+    *("hidden_size", "embedding_size", "decoder_size"),
     *("hidden", "embedding", "layers", "max_words", "max_length", "batch_size", "vocabulary"),
     *("max_steps", "epochs", "iterations", "seeds", "save_steps", "eval_steps", "warmup_steps"),
     *("max_train_rows", "max_eval_rows", "limit", "train", "validation", "test"),
+    *("tokenizer", "vocab_size", "mine_every"),
 }
 """The last keys that an overlay may have: paths, backbones, sizes, steps, numbers of rows."""
 
@@ -103,13 +105,14 @@ def write_build(paper: str, data: Path, folder: Path) -> Path:
 
 def run_to_tables(config: Path, output: Path) -> list[Filled]:
     """Plan and build a build file, all trainings in this process; its tables of the paper."""
-    with patch.object(training, "_run", in_this_process):
+    with patch.object(training, "_run", in_this_process), patch.dict(os.environ):
+        os.environ.pop("DISCORPORA_DATA", None)  # it would replace the build file's `data`
         for command in ("plan", "build"):
             words = [command, "--config", str(config), "--output", str(output)]
             done = CliRunner().invoke(app, words, catch_exceptions=False)
             assert done.exit_code == 0, done.output[-4000:]
-    task = planned(str(config), str(output))
-    return filled(task.build, task.stages())
+        task = planned(str(config), str(output))
+        return filled(task.build, task.stages())
 
 
 def absences(tables: Iterable[Filled]) -> list[str]:
