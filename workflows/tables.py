@@ -111,7 +111,7 @@ class Source(TomlTable):
     """The reader's options."""
     splitter: SplitterName | Literal[""] = ""
     """Another sentence splitter than the build's."""
-    splits: Literal["", "own", "discoeval", "dissent", "lin", "ji"] = ""
+    splits: Literal["", "own", "discoeval", "dissent", "lin", "ji", "coherence"] = ""
     """[Prescribed splits](#one-division)."""
     get: str = ""
     """How to obtain it; `plan` prints this if it is absent."""

@@ -36,6 +36,7 @@ CHANGEABLE = {
     *("max_steps", "epochs", "iterations", "seeds", "save_steps", "eval_steps", "warmup_steps"),
     *("max_train_rows", "max_eval_rows", "limit", "document_lines"),
     *("train", "validation", "test"),
+    *("tokenizer", "vocab_size", "mine_every"),
 }
 """The last keys that an overlay may have: paths, backbones, sizes, steps, numbers of rows."""
 
