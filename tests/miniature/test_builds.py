@@ -1,0 +1,70 @@
+"""The build files of the papers run over made-up corpora, from `plan` to every cell of a table."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.miniature.__main__ import write_all
+from tests.miniature.builds import (
+    CHANGEABLE,
+    OVERLAYS,
+    absences,
+    keys_of,
+    overlaid,
+    overlay,
+    run_to_tables,
+    shipped,
+    write_build,
+)
+
+PAPERS = sorted(path.stem for path in OVERLAYS.glob("*.toml"))
+PLAN = """
+import sys
+from workflows.cli.app import app
+try:
+    app(["plan", "--config", sys.argv[1], "--json"])
+finally:
+    assert "torch" not in sys.modules
+"""
+
+
+@pytest.fixture(scope="session")
+def corpora_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("miniature")
+    write_all(folder)
+    return folder
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_an_overlay_changes_paths_backbones_sizes_steps_and_numbers_of_rows(paper: str) -> None:
+    changes = overlay(paper)
+    assert {keys[-1] for keys in keys_of(changes)} <= CHANGEABLE
+    assert overlaid(shipped(paper), changes) != shipped(paper)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_plan_names_what_is_missing_and_how_to_get_it(paper: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PLAN, f"papers/{paper}"],
+        env={**os.environ, "DISCORPORA_DATA": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    missing = json.loads(done.stdout)["missing"]
+    assert missing and [entry for entry in missing if not entry["get"]] == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_row_and_column_is_there(paper: str, corpora_folder: Path, tmp_path: Path) -> None:
+    tables = run_to_tables(write_build(paper, corpora_folder, tmp_path), tmp_path / "out")
+    assert tables and absences(tables) == []
