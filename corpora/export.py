@@ -225,17 +225,17 @@ def _triplet(row: Row) -> Row | None:
     is the prompt and the sentences that both begin and end with; the other two texts are what lies
     between. None if any of the three is empty."""
     pos, neg = row["pos"], row["neg"]
-    start = _shared(pos, neg)
-    end = _shared(pos[start:][::-1], neg[start:][::-1])
+    start = _count_common_start(pos, neg)
+    end = _count_common_start(pos[start:][::-1], neg[start:][::-1])
     anchor = [*row.get("prompt", []), *pos[:start], *pos[len(pos) - end :]]
     texts = {"anchor": anchor, "positive": pos[start : len(pos) - end]}
     texts["negative"] = neg[start : len(neg) - end]
     return {name: " ".join(text) for name, text in texts.items()} if all(texts.values()) else None
 
 
-def _shared(one: list[str], two: list[str]) -> int:
+def _count_common_start(first: list[str], second: list[str]) -> int:
     """Return the number of sentences at the beginning of both lists that are equal."""
-    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False))))
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))))
 
 
 def _json_lines(config: str, rows_of: Callable[[Iterator[Row]], Iterable[Row]]) -> Layout:

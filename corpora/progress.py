@@ -54,8 +54,8 @@ class Loop:
         seconds = f"{time.monotonic() - self.start:,.0f} s"
         if not (self.done or self.total):
             return f"{self.what}: {seconds}"
-        of = f" of {self.total:,}" if self.total else ""
-        line = f"{self.what}: {self.done:,}{of} in {seconds}, {self.rate:,.3g} a second"
+        of_total = f" of {self.total:,}" if self.total else ""
+        line = f"{self.what}: {self.done:,}{of_total} in {seconds}, {self.rate:,.3g} a second"
         if self.total and self.rate:
             line += f", {time_left(max(0, self.total - self.done) / self.rate)}"
         return line

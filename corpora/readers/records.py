@@ -174,7 +174,7 @@ class RecordReader(Reader):
         names = self._names(first, where)
         self._warn_of_unread(first, names, where, source)
         roles = {role for role in names if names[role] in first or role in self.model_fields_set}
-        layout: str = self.layout or _detected(first, roles, where)
+        layout: str = self.layout or _detect_layout(first, roles, where)
         is_turn = layout == "turns" and "turns" not in roles  # a record is one turn
         if layout == "turns" and not is_turn:
             names |= self._names_in_turns(first.get(names["turns"]))
@@ -272,7 +272,7 @@ def _usual_names() -> dict[str, tuple[str, ...]]:
     return {**ABOUT, **roles}
 
 
-def _detected(record: Record, roles: AbstractSet[str], where: str) -> str:
+def _detect_layout(record: Record, roles: AbstractSet[str], where: str) -> str:
     """Return the layout that the first record's roles imply; `InputError` if they imply none."""
     if roles & {"sections", "abstract"}:
         return "article"

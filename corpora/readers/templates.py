@@ -201,7 +201,7 @@ def _joined(values: Values, named: Named) -> str:
 
 
 def _sound(values: Values, named: Named) -> str:
-    """Return the label of a sound file; "" for a label such as `listen`, which no sentence has."""
+    """Return the label of a sound file, or "" for a button's label such as `listen`."""
     label = values[1] if len(values) > 1 else ""
     return "" if label.lower() in ("listen", "play", "pronunciation") else label
 

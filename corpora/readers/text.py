@@ -267,7 +267,8 @@ def _lines_with_letters(text: str) -> list[str]:
 
 
 def _level(heading: str) -> int:
-    """Return the level of a heading: 1 if it is empty, 2 or by its number (`3.1 Data`: 3)."""
+    """Return the level of a heading: 1 for an empty one, 2 for one without a number or with a whole
+    number, 3 for `3.1 Data`, and so on."""
     numbered = _NUMBERED.match(heading)
     if numbered:
         return min(99, 2 + numbered[1].count("."))

@@ -198,7 +198,7 @@ class DatasetFolder:
         Raises `InputError` if there is no row at all, and `DiscorporaError` if no row's licence was
         counted: the licence in the build file may differ from those of the documents.
         """
-        configs = self._closed()
+        configs = self._close_writers()
         if not configs:
             reasons = ", ".join(f"{reason} {n:,}" for reason, n in self.rejects.most_common())
             raise InputError(
@@ -259,7 +259,7 @@ class DatasetFolder:
         write_json(self.folder / MANIFEST, manifest)
         return dict(read_json(self.folder / MANIFEST))
 
-    def _closed(self) -> dict[str, Any]:
+    def _close_writers(self) -> dict[str, Any]:
         """Close all files; return the manifest's entries of the configurations that have rows. Adds
         a note for a configuration without rows, and for a split without rows."""
         configs: dict[str, Any] = {}

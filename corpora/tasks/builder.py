@@ -137,7 +137,8 @@ class Builder(Declared):
 
     @model_validator(mode="after")
     def _check_settings_fit(self) -> Self:
-        """Raise `ConfigError` for settings of `ascending` out of order, and for wrong shares."""
+        """Raise `ConfigError` if settings in a tuple of `ascending` do not ascend (a minimum above
+        its maximum), or if the shares of the splits do not add up to 1."""
         for names in self.ascending:
             values = [getattr(self, name) for name in names]
             if values != sorted(values):
@@ -157,7 +158,8 @@ class Builder(Declared):
 
     @classmethod
     def share_fields(cls) -> tuple[str, ...]:
-        """Return the settings that are shares of documents, which a build's division replaces."""
+        """Return the names of settings that are shares of documents, such as `train = 0.8`. In a
+        build its `[splits]` replace them."""
         return tuple(
             name
             for name in SPLITS

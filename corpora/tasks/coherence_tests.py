@@ -106,16 +106,16 @@ def _summaries(
         source.good += 1
         articles.setdefault(row["group"], []).append(row)
     for group, summaries in articles.items():
-        for one, two in combinations(sorted(summaries, key=itemgetter("id")), 2):
-            pos, neg = sorted((one, two), key=lambda row: sum(row["ratings"]), reverse=True)
-            if len(one["ratings"]) != len(two["ratings"]):
+        for first, second in combinations(sorted(summaries, key=itemgetter("id")), 2):
+            pos, neg = sorted((first, second), key=lambda row: sum(row["ratings"]), reverse=True)
+            if len(first["ratings"]) != len(second["ratings"]):
                 dataset.reject("other_number_of_experts")
-            elif sum(one["ratings"]) == sum(two["ratings"]):
+            elif sum(first["ratings"]) == sum(second["ratings"]):
                 dataset.reject("equal_rating")
             else:
                 ratings = zip(pos["ratings"], neg["ratings"], strict=True)
                 votes = [(a > b) - (a == b) for a, b in ratings]  # for 1, against 0, neither -1
-                name = f"{one['id']}-{two['id'].removeprefix(f'{group}/')}"
+                name = f"{first['id']}-{second['id'].removeprefix(f'{group}/')}"
                 texts = sentences(pos["text"]), sentences(neg["text"])
                 yield _test(name, group, *texts) | {"votes": votes}
 

@@ -138,10 +138,10 @@ class Dissent(Builder):
         """Return a mask [rows] of pairs that pass the filters; count the others in `rejects`."""
         s1, s2 = _words(batch["s1"]), _words(batch["s2"])
         shorter, longer = np.minimum(s1, s2), np.maximum(s1, s2)
-        known = pc.is_in(batch["marker"], pa.array(self.markers, pa.string()))
+        is_label = pc.is_in(batch["marker"], pa.array(self.markers, pa.string()))
         clauses = batch["has_clauses"].to_numpy(zero_copy_only=False)
         tests = {
-            "marker_not_in_set": ~known.to_numpy(zero_copy_only=False),
+            "marker_not_in_set": ~is_label.to_numpy(zero_copy_only=False),
             "no_clauses": ~clauses & self.require_clauses,
             "too_short": shorter < self.min_words,
             "too_long": longer > self.max_words,

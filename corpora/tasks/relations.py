@@ -90,12 +90,12 @@ class Relations(Treebank):
             if relation.kind not in self.kinds:
                 reject(f"relation_{relation.kind.lower()}")
                 continue
-            one, two = (
+            arg1, arg2 = (
                 text_of(document.text, spans, relation.connective_spans)
                 for spans in (relation.arg1_spans, relation.arg2_spans)
             )
-            if one and two:
-                yield relation, one, two
+            if arg1 and arg2:
+                yield relation, arg1, arg2
             else:
                 reject("argument_empty")
 
@@ -153,7 +153,7 @@ class Pdtb(Relations):
 
         Rejects relations whose senses are all coarser than `level`.
         """
-        for relation, one, two in self.relations(document, reject):
+        for relation, arg1, arg2 in self.relations(document, reject):
             senses = relation.senses[:1] if self.senses == "first" else relation.senses
             # Of several senses with one label the first one counts.
             labels = {sense_at(sense, self.level): sense for sense in reversed(senses)}
@@ -161,7 +161,7 @@ class Pdtb(Relations):
             if not labels:
                 reject("sense_too_coarse")
             for label, sense in labels.items():
-                yield Candidate((label, one, two, relation.connective, sense))
+                yield Candidate((label, arg1, arg2, relation.connective, sense))
 
     def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
         """Write the rows of the frequent classes; the label names are in alphabetical order."""
@@ -223,7 +223,7 @@ class PdtbMarked(Relations):
         "matched"` those that would be easy to tell.
         """
         explicit = [r for r in document.relations or () if r.kind == "Explicit"]
-        for relation, one, two in self.relations(document, reject):
+        for relation, arg1, arg2 in self.relations(document, reject):
             if relation.kind == "Implicit" and any(joins(r, relation) for r in explicit):
                 reject("implicit_beside_explicit")
                 continue
@@ -231,14 +231,14 @@ class PdtbMarked(Relations):
                 if max(relation.arg1_spans)[1] > min(relation.arg2_spans)[0]:
                     reject("arguments_not_in_order")
                     continue
-                one, two = bare(one), bare(two)
-                if len(one.split()) < CLAUSE or len(two.split()) < CLAUSE:
+                arg1, arg2 = bare(arg1), bare(arg2)
+                if len(arg1.split()) < CLAUSE or len(arg2.split()) < CLAUSE:
                     reject("argument_too_short")
                     continue
-                if CONNECTIVE.match(two):
+                if CONNECTIVE.match(arg2):
                     reject("another_connective")
                     continue
-            yield Candidate(("marked" if relation.kind == "Explicit" else "unmarked", one, two))
+            yield Candidate(("marked" if relation.kind == "Explicit" else "unmarked", arg1, arg2))
 
     def select(self, candidates: Candidates) -> None:
         """Split the documents, then reject rows until both labels of each split match."""

@@ -122,8 +122,8 @@ class Pattern(TomlTable):
 class Multiword(TomlTable):
     """A connective of several words; `second` are the words further on (`if ... then`).
 
-    A selected connective is a marker itself. All others are left out, but in the mode `standalone`
-    a `modified` form of the marker `like` counts as that marker.
+    Its words are no marker in a pair, unless the user's `markers` name the whole connective. In the
+    mode `standalone` a `modified` form ("even though") counts as the marker `like` ("though").
     """
 
     words: Marker

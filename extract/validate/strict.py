@@ -149,7 +149,11 @@ def draws(documents: int, resamples: int, generator: np.random.Generator) -> NDA
 def summary(
     counts: Counts, markers: Sequence[str], weights: NDArray[np.float64]
 ) -> ByMarker[Figures]:
-    """The scores of counts and weights over the same documents."""
+    """The scores of each marker and of all together, with their intervals.
+
+    `counts` are `[documents, markers, COLUMNS]`; `weights [resamples, documents]` say how often
+    each document is in a resample.
+    """
     table = np.concatenate((counts.sum(axis=1, keepdims=True), counts), axis=1)
     resampled = np.tensordot(weights, table.astype(np.float64), axes=1)
     overall, *rows = map(_row, table.swapaxes(0, 1), resampled.swapaxes(0, 1))

@@ -96,7 +96,8 @@ def error_file(folder: Path) -> Path:
 def made_in(folder: Path) -> list[Made]:
     """Return the stages of the results below `folder`, and all stages upstream of them, in order.
 
-    `folder` is `OUTPUT/NAME` of a build, or that of a result or stage; there are none for another.
+    `folder` is `OUTPUT/NAME` of a build, or the folder of one result or stage. For any other folder
+    the list is empty.
     """
     stages: dict[Path, Made] = {}
 
@@ -104,7 +105,7 @@ def made_in(folder: Path) -> list[Made]:
         stage = Made.at(place)
         if stage is None or place in stages:
             return
-        root = place.parents[len(Path(stage.key).parts) + 1]
+        root = place.parents[len(Path(stage.key).parts) + 1]  # the folder `stages`
         for title, name in stage.upstream.items():
             add(root.joinpath(*title.split(" ", 1), name))
         stages[place] = stage

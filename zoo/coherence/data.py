@@ -139,7 +139,7 @@ def mapped_documents(
 
 
 def check_sentences(table: pa.Table) -> None:
-    """Raise `InputError` for the first document of a table without sentences."""
+    """Raise `InputError` if a document in the table has no sentences; it names the first one."""
     row = pc.index(pc.list_value_length(table["sentences"]), 0).as_py()
     if row >= 0:
         raise InputError(

@@ -97,6 +97,7 @@ class MomentumEncoder:
     """
 
     def __init__(self, encoder: nn.Module, momentum: float) -> None:
+        # The averaged weights are `start + difference`: float32 holds a small difference exactly.
         self.momentum = momentum
         self.encoder = deepcopy(encoder).train().requires_grad_(False)
         self.start = [p.detach().float().clone() for p in encoder.parameters()]

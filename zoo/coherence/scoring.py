@@ -168,8 +168,8 @@ class Break:
     """Where a text breaks: the sentence (counted from 1) whose removal increases the score most.
 
     `margin` is the distance to the next largest increase, relative to the effects' spread. `right`
-    is the share of held-out intruded texts with at least this margin whose intruder was marked;
-    None for a model that was not measured.
+    says how often such a mark is right: among held-out texts with an intruder and at least this
+    margin, the share whose intruder was marked. None if the model was not measured.
     """
 
     sentence: int

@@ -60,7 +60,7 @@ class Vectors:
         self.layers, self.trained_with, self.has_pooler = 0, "", False
 
     def describe(self) -> dict[str, Any]:
-        """What a result says of the model."""
+        """The model in a result: its name, and what is known of its type and limits."""
         return {"name": self.name}
 
     def named(self, representation: str) -> str:
@@ -207,7 +207,7 @@ class BackboneEncoder:
         return len(self._cut)
 
     def describe(self) -> dict[str, Any]:
-        """What a result says of the model."""
+        """The model in a result: its name, and what is known of its type and limits."""
         return {
             "name": self.name,
             "type": self.model.config.model_type,

@@ -262,7 +262,7 @@ def open_dataset(
         files = tuple(folder / shard["file"] for shard in shards)
         try:
             if files and streamed:
-                tables[split] = _open_shards(files)
+                tables[split] = _describe_shards(files)
             elif files:
                 tables[split] = pa.concat_tables(
                     [pq.read_table(file, page_checksum_verification=True) for file in files]
@@ -274,7 +274,7 @@ def open_dataset(
     return Dataset(name, config, revision, tables, manifest, names)
 
 
-def _open_shards(files: tuple[Path, ...]) -> Shards:
+def _describe_shards(files: tuple[Path, ...]) -> Shards:
     """Return the Parquet files of a split with their number of rows and bytes."""
     heads = [pq.read_metadata(file) for file in files]
     groups = [head.row_group(i) for head in heads for i in range(head.num_row_groups)]

@@ -68,8 +68,10 @@ class Rst(Treebank):
             if not name:
                 reject(f"{WITHOUT_CLASS} {relation}")
                 continue
-            one, two = ([texts[i] for i in tree.edus(node)] for node in (left, right))
-            yield Candidate((f"{nuclearity}-{name}", relation, one, two))
+            left_units, right_units = (
+                [texts[i] for i in tree.edus(node)] for node in (left, right)
+            )
+            yield Candidate((f"{nuclearity}-{name}", relation, left_units, right_units))
 
     def prescribed(
         self, documents: Mapping[str, tuple[str, int]], target: Target
