@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from corpora.errors import ConfigError
 from tests.workflows.conftest import ROOT
 from tests.zoo.conftest import write_tiny_bert
+from tests.zoo.test_discoeval import write_trees
 from workflows import training
 from workflows.cli.app import app
 from workflows.config import load_build
@@ -71,6 +72,7 @@ limit = 20
 suite = "discoeval"
 models = ["bert", "markers"]
 dataset = ["sp"]
+data = "discoeval:released"  # of RST-DT
 limit = 10
 settings = { seeds = 1, second_opinion = false, cache = "" }
 """
@@ -138,6 +140,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     write_tiny_bert(folder / "bert", ["It rained all day. We stayed inside because of it."])
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        write_trees(folder / "released")
         patch.setattr(training, "_run", in_this_process)
         (folder / "build.toml").write_text(BUILD, encoding="utf-8")
         command("build", "--output", "out")
@@ -161,7 +164,7 @@ def test_an_encoder_is_a_row_and_a_base(built: Path) -> None:
         assert copy == (built / "bert" / name).read_bytes()
     for name in ("bert", "markers"):
         text = (folder / "evaluations" / "tasks" / name / "results.json").read_text()
-        assert {"SP"} <= {*json.loads(text)["metrics"]["tasks"]}
+        assert {"SP", "RST-DT"} == {*json.loads(text)["metrics"]["tasks"]}
     plan = json.loads(command("plan", "--config", str(built / "build.toml"), "--json"))
     (stage,) = (one for one in plan["stages"] if one["stage"] == "model bert")
     about = json.loads((folder / "models" / "markers" / "results.json").read_text())

@@ -20,7 +20,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.progress import track
 from zoo.declared import ENCODES, Form, Positive, Suite
 from zoo.evaluate.discoeval.data import DiscoEvalData, TaskData, find, read
-from zoo.evaluate.discoeval.tasks import TASKS, Protocol
+from zoo.evaluate.discoeval.tasks import TASKS, WITHOUT_CONTEXT, Protocol
 from zoo.evaluate.encoders import AUTO, SentenceEncoder, Text, as_encoder, encoder_of
 from zoo.evaluate.opening import open_model
 from zoo.evaluate.results import Result, finished, save
@@ -72,6 +72,8 @@ class DiscoEval(Suite):
     """Classifiers trained a task; the figure is their mean."""
     hidden: Annotated[int, Field(ge=-1)] = -1
     """Hidden units of every classifier in place of the task's own (0: none)."""
+    context: bool = True
+    """Whether the features of SP have the other four sentences too (table 6)."""
     second_opinion: bool = True
     """Also train scikit-learn's logistic regression, where the classifier is linear."""
     layers: bool = False
@@ -248,6 +250,7 @@ def evaluate_all(
         dataset=about,
         protocol={
             **options.model_dump(include={"protocol", "seeds", "hidden", "lower"}),
+            **({} if options.context else {"context": False}),
             "limit": limit,
             "split": ", ".join(sorted(splits)),
         },
@@ -334,6 +337,8 @@ class Inputs:
 def inputs_of(data: TaskData, options: DiscoEval) -> Inputs:
     """The texts that a task needs under the protocol, in lower case with the option `lower`."""
     settings = data.task.features[options.protocol]
+    if data.task.name == "SP" and not options.context:
+        settings = WITHOUT_CONTEXT
 
     def texts_of(slots: Sequence[Sequence[str]]) -> list[Text]:
         """The texts to encode of one example: a pair of two slots, or the texts of one slot."""

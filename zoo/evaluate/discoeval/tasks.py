@@ -112,6 +112,9 @@ def _relations(
     return Task(name, builder, (*columns, "label"), columns[:2], folder, features, probes)
 
 
+WITHOUT_CONTEXT = Features(((0,),), "concatenate")
+"""SP by the moved sentence alone (table 6)."""
+
 _PDTB = ("arg1", "arg2", "sense")
 
 TASKS = {
