@@ -8,6 +8,7 @@ may be a pattern: `[models."bert*".settings]` changes the settings of all these 
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -102,13 +103,14 @@ def write_build(paper: str, data: Path, folder: Path) -> Path:
 
 def run_to_tables(config: Path, output: Path) -> list[Filled]:
     """Plan and build a build file, all trainings in this process; its tables of the paper."""
-    with patch.object(training, "_run", in_this_process):
+    with patch.object(training, "_run", in_this_process), patch.dict(os.environ):
+        os.environ.pop("DISCORPORA_DATA", None)  # it would replace the build file's `data`
         for command in ("plan", "build"):
             words = [command, "--config", str(config), "--output", str(output)]
             done = CliRunner().invoke(app, words, catch_exceptions=False)
             assert done.exit_code == 0, done.output[-4000:]
-    task = planned(str(config), str(output))
-    return filled(task.build, task.stages())
+        task = planned(str(config), str(output))
+        return filled(task.build, task.stages())
 
 
 def absences(tables: Iterable[Filled]) -> list[str]:
