@@ -4,6 +4,9 @@ python docs/settings.py        # writes the tables below the marks `<!-- setting
 
 Below `<!-- keys: CLASS -->` are the keys of a table of a build file (`workflows.tables`), below
 `<!-- reasons: MODE -->` the reasons of candidates that extraction rejects (`extract.pairs`).
+Below `<!-- cost: WHAT ROWS, ... -->` is the cost of trainings on ROWS rows (`zoo.training.cost`).
+WHAT is a shipped recipe (`conpono/full`), or a model of a paper's build file (`conpono:bso`), with
+all its seeds and values of a sweep.
 NAMES are builders (`sp, bso`), shipped recipes (`conpono/full, conpono/small`), or the class of
 `zoo.declared` with settings that recipes share (`StepRecipe`).
 """
@@ -23,11 +26,14 @@ from corpora.tasks.builder import Builder
 from extract.clauses import REFUSALS
 from extract.pairs import MEANINGS
 from workflows import tables
+from workflows.config import load_build
+from workflows.training import chosen_recipe
 from zoo import declared
 from zoo.presets import read_preset
+from zoo.training.cost import cost_of
 
 FOLDER = Path(__file__).parent / "reference"
-MARKED = re.compile(r"(<!-- (settings|keys|reasons): ([\w/, ]+) -->\n\n)(?:\|.*\n)*\n*")
+MARKED = re.compile(r"(<!-- (settings|keys|reasons|cost): ([\w/:., -]+) -->\n\n)(?:\|.*\n)*\n*")
 SHARED = (declared.Recipe, declared.StepRecipe, declared.BackboneRecipe)
 """Their settings have a table each; a recipe's table has them only where it changes them."""
 LONGEST_LIST = 5
@@ -44,7 +50,12 @@ def pages() -> list[Path]:
 
 def written(text: str) -> str:
     """A page with its tables made anew."""
-    made = {"settings": lambda names: table(names.split(", ")), "keys": keys, "reasons": reasons}
+    made = {
+        "settings": lambda names: table(names.split(", ")),
+        "keys": keys,
+        "reasons": reasons,
+        "cost": costs,
+    }
     return MARKED.sub(lambda found: f"{found[1]}{made[found[2]](found[3])}\n", text)
 
 
@@ -68,6 +79,26 @@ def reasons(name: str) -> str:
     some = {key: text for key, text in MEANINGS.items() if (key in own) == (name == "standalone")}
     lines = [f"| `{reason}` | {meaning} |" for reason, meaning in some.items()]
     return "\n".join(["| reason | meaning |", "|---|---|", *lines]) + "\n"
+
+
+def costs(entries: str) -> str:
+    """The cost of trainings at most: FLOPs, and hours on one H200."""
+    lines = ["| training | times | examples | weights | FLOPs | hours |", "|---|" + "---:|" * 5]
+    for name, rows in (entry.rsplit(" ", 1) for entry in entries.split(", ")):
+        paper, model_of_paper, model = name.partition(":")
+        if model_of_paper:
+            build = load_build(f"papers/{paper}")
+            recipes = [chosen_recipe(build, each).recipe for each in build.variants(model)]
+        else:
+            preset = read_preset(name)
+            places = {"dataset": "-", "output": "-"}
+            places |= {"vectors": "-"} if "vectors" in preset.kind.model_fields else {}
+            recipes = [preset.recipe(places)]
+        every = [cost_of(recipe, int(rows)) for recipe in recipes]
+        flops, hours = sum(one.flops for one in every), sum(one.hours for one in every)
+        figures = f"{every[0].examples:,} | {every[0].weights / 1e6:,.1f} M | {flops:.2g}"
+        lines.append(f"| `{name}` | {len(every)} | {figures} | {hours:,.2g} |")
+    return "\n".join(lines) + "\n"
 
 
 def table(names: Sequence[str]) -> str:

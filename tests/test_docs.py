@@ -212,6 +212,7 @@ def test_tables_of_settings_are_those_of_builders_and_recipes() -> None:
         "criteria",
         "datasets",
         "extraction",
+        "papers",
         "recipes",
     }
     for page in module.pages():

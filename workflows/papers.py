@@ -54,15 +54,13 @@ class Filled:
 
     def printed(self, line: Line, column: str) -> str:
         """The paper's number with the paper's decimals; "" where it is not known."""
-        if column not in line.printed:
-            return ""
-        part = next(p for p in self.table.parts if column in p.printed.get(line.name, {}))
-        return f"{line.printed[column]:.{part.decimals(column)}f}"
+        texts = (part.as_printed(line.name, column) for part in self.table.parts)
+        return next(filter(None, texts), "")
 
 
 def filled(build: BuildFile, stages: Iterable[Made]) -> list[Filled]:
     """The tables of a build file, from the stages that are complete."""
-    known = {(made.stage, made.key): made.folder for made in stages}
+    known = {(stage.stage, stage.key): stage.folder for stage in stages}
     return [_Filling(build, shown, known).table() for shown in build.tables]
 
 
@@ -80,7 +78,7 @@ class _Filling:
     def table(self) -> Filled:
         rows = dict(self.shown.rows)
         rest = rows.pop("*", ())
-        lines = list[Line]()
+        lines: list[Line] = []
         if over := self.paper.over:
             for name, items in rows.items():
                 lines += self.sweep(name, items, over, many=len(rows) > 1)
@@ -88,12 +86,12 @@ class _Filling:
             for name in self.paper.rows:
                 lines.append(self.line(name, rows.get(name, rest)))
         lines += [self.line(name, items) for name, items in self.shown.more.items()]
-        columns, own = self.paper.columns, [line for line in lines if line.measured]
+        columns, filled_lines = self.paper.columns, [line for line in lines if line.measured]
         of_paper = [line for line in lines if line.name not in self.shown.more]
         if any(column not in line.printed for line in of_paper for column in columns):
             note = "An empty cell of the paper: it has no number there, or it is not known here."
             self.notes[note] = None
-        if any(column not in line.measured for line in own for column in columns):
+        if any(column not in line.measured for line in filled_lines for column in columns):
             self.notes["An empty cell of ours: no result of this build has that number."] = None
         for part in self.paper.parts:
             if part.data:
@@ -202,8 +200,8 @@ class _Filling:
                 return f"skipped: no source for {what}"
         for each in (stage, ("model", name)):
             folder = self.folders.get(each)
-            if folder is not None and (said := error_file(folder)).is_file():
-                return f"error: {said.read_text(encoding='utf-8').splitlines()[0]}"
+            if folder is not None and (file := error_file(folder)).is_file():
+                return f"error: {file.read_text(encoding='utf-8').splitlines()[0]}"
         return f"{kind} {key} is not built yet"
 
 

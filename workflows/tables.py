@@ -139,8 +139,8 @@ class Source(TomlTable):
 
     def reader_options(self) -> dict[str, Any]:
         """The options that the reader gets, licence and language included."""
-        given = {key: value for key in ("licence", "language") if (value := getattr(self, key))}
-        return {**self.options, **given}
+        named = {key: value for key in ("licence", "language") if (value := getattr(self, key))}
+        return {**self.options, **named}
 
 
 class Publisher(TomlTable):
@@ -308,7 +308,7 @@ class Model(WithSettings):
 
 @dataclass(frozen=True)
 class Variant:
-    """What a model is of its `[models.NAME]` table."""
+    """Which of the models of a `[models.NAME]` table a model is."""
 
     table: str
     """NAME."""
@@ -381,6 +381,14 @@ class Shown(TomlTable):
     """Rows that the paper does not have, likewise."""
     evaluations: tuple[str, ...] = ()
     """The evaluations to read, where several fill a column; default: all."""
+
+    @field_validator("rows", "more", mode="before")
+    @classmethod
+    def _one_name(cls, rows: Any) -> Any:
+        """A row of one model may name it without brackets."""
+        if not isinstance(rows, Mapping):
+            return rows
+        return {name: [item] if isinstance(item, str) else item for name, item in rows.items()}
 
     @model_validator(mode="after")
     def _rows_of_the_paper(self) -> Shown:
@@ -503,12 +511,12 @@ class BuildFile(TomlTable):
         return [m for m, variant in self._variants.items() if variant.point == name] or [name]
 
     def swept(self, table: str, key: str) -> dict[Any, str]:
-        """The models of the first seed by the value of a swept setting; the table's own too.
+        """The models of the first seed by the value of a swept setting.
 
-        The value of the table's own settings is only known if they name it.
+        The model with the table's own settings is among them if these name the setting.
         """
-        own = self.model(table).settings
-        values = {own[key]: table} if key in own else {}
+        settings = self.model(table).settings
+        values = {settings[key]: table} if key in settings else {}
         for variant in self._variants.values():
             if variant.table == table and key in variant.changes:
                 values[variant.changes[key]] = variant.point
@@ -550,11 +558,11 @@ class BuildFile(TomlTable):
                     where=self.where("datasets", dataset, key),
                     hint="documents are split once, for all datasets: shares stand in [splits]",
                 )
-        own = {key: getattr(self.splits, key) for key in shares}
+        of_build = {key: getattr(self.splits, key) for key in shares}
         placed = {key: self.placed(value) for key, value in table.items()}
-        made = kind.of({**placed, **own}, self.whereabouts("datasets", dataset))
-        self._builders[dataset] = made
-        return made
+        builder = kind.of({**placed, **of_build}, self.whereabouts("datasets", dataset))
+        self._builders[dataset] = builder
+        return builder
 
     def markers(self, language: str = "en") -> tuple[str, ...]:
         """The markers to look for, by name."""
@@ -597,8 +605,8 @@ class BuildFile(TomlTable):
         try:
             yield
         except OSError as error:  # of a path that no file system takes
-            said = f"{error.strerror}: {str(error.filename)[:80]!r}"
-            raise ConfigError(said, where=self.where(*keys)) from None
+            problem = f"{error.strerror}: {str(error.filename)[:80]!r}"
+            raise ConfigError(problem, where=self.where(*keys)) from None
         except DiscorporaError as error:
             if error.where.startswith(f"{self.path}:"):  # it has a place already
                 raise

@@ -75,24 +75,24 @@ def chosen_recipe(build: BuildFile, name: str) -> Chosen:
             hint="leave out `base`, or take a recipe with the setting `backbone`",
         )
     _check_dataset(build, name, preset.kind)
-    own = {key: build.placed(value) for key, value in model.settings.items()}
-    for key in own:
+    settings = {key: build.placed(value) for key, value in model.settings.items()}
+    for key in settings:
         if key in OF_THE_BUILD or (key == "backbone" and model.base):
             raise ConfigError(
                 f"{key!r} cannot be among the settings of the recipe {model.recipe}",
                 where=build.where(*keys, "settings"),
                 hint=f"it follows from {OF_THE_BUILD.get(key, '`base` of the model')}",
             )
-    if isinstance(own.get("objective"), str):
-        own["objective"] = anchored(own["objective"], build.folder)
+    if isinstance(settings.get("objective"), str):
+        settings["objective"] = anchored(settings["objective"], build.folder)
     usual = {"seed": build.seed, "threads": build.threads}
     places = {"dataset": "-" if model.dataset else "", "output": "-"}
     if model.config:
         places["dataset_config"] = model.config
-    recipe = preset.recipe({**usual, **own, **places}, build.where(*keys, "settings"))
+    recipe = preset.recipe({**usual, **settings, **places}, build.where(*keys, "settings"))
     # Another class behind the same name, as in a user's file, is another model.
     module = {} if preset.name in shipped() else {"module": portable(preset.reference)}
-    table = over({**preset.settings, **usual}, own)
+    table = over({**preset.settings, **usual}, settings)
     return Chosen(preset, recipe, {"recipe": preset.name, **module, **table})
 
 
@@ -214,14 +214,14 @@ def _run(
 
     Returns why each assignment failed, None for one that did not.
     """
-    own = {BUILD_VARIABLE: str(os.getpid()), "OMP_NUM_THREADS": str(threads)}
+    variables = {BUILD_VARIABLE: str(os.getpid()), "OMP_NUM_THREADS": str(threads)}
     tail = deque[str](maxlen=5)
     with (
         assigned(assignments) as file,
         devices.held(gpus) as held,
         subprocess.Popen(
             [sys.executable, "-m", module, str(file)],
-            env={**os.environ, **ENVIRONMENT, **own, **held},
+            env={**os.environ, **ENVIRONMENT, **variables, **held},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

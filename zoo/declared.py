@@ -104,6 +104,18 @@ class Objective(Declared):
         raise NotImplementedError
 
 
+@dataclass(frozen=True)
+class Work:
+    """What a training example costs: `weights * tokens + heads` products, forward."""
+
+    weights: int
+    """Weights that each token meets."""
+    tokens: float
+    """The most tokens of an example; one without a backward pass counts a third."""
+    heads: float = 0
+    """Weights that an example meets once."""
+
+
 class Recipe(Declared):
     """A training recipe. Each field is a key of the TOML file and an option `--name`."""
 
@@ -150,6 +162,13 @@ class Recipe(Declared):
     def described(self, about: About, preset: Mapping[str, Any]) -> About:
         """Return what the card says: `about`, changed if settings differ from the `preset`'s."""
         return about
+
+    def work(self) -> Work:
+        """What an example costs with these settings, from which `zoo.training.cost` takes FLOPs.
+
+        Raises `ConfigError` for a recipe without a formula.
+        """
+        raise ConfigError(f"no formula for the FLOPs of {type(self).__name__}")
 
     def train(self, job: Job) -> None:
         """Train a model and write it to `job.folder`, with its results and its card."""

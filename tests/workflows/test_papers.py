@@ -23,9 +23,13 @@ from tests.zoo.test_discoeval import write_trees
 from workflows import training
 from workflows.cli.app import app
 from workflows.config import load_build
-from workflows.report.papers import latex_of
+from workflows.papers import filled
+from workflows.report.blocks import Figure
+from workflows.report.papers import blocks, latex_of
+from workflows.report.stages import Made
 from workflows.settings import options
 from workflows.tasks import BuildAll
+from zoo.evaluate import confusions
 from zoo.options import Assignment
 
 MODELS = """
@@ -142,6 +146,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.chdir(folder)
         write_trees(folder / "released")
         patch.setattr(training, "_run", in_this_process)
+        patch.setattr(confusions, "save_pictures", lambda *_, **__: None)  # half of the time
         (folder / "build.toml").write_text(BUILD, encoding="utf-8")
         command("build", "--output", "out")
         yield folder
@@ -276,6 +281,8 @@ def test_a_row_without_a_number_says_why(built: Path) -> None:
         task.on_failure(ValueError("the disk is full\nand more"))
     shown = command("report", "other.toml", "--output", "out", "--table", "dissent:5")
     assert "error: the disk is full" in shown and "and more" not in shown
+    listed = command("prune", "build.toml", "--output", "out")
+    assert f"stages/model/markers/{task.hash}" in listed
 
 
 def test_the_report_has_the_tables(built: Path) -> None:
@@ -319,3 +326,119 @@ def test_what_a_table_names_must_be_there(tmp_path: Path, old: str, new: str, me
     (tmp_path / "build.toml").write_text(BUILD.replace(old, new), encoding="utf-8")
     with pytest.raises(ConfigError, match=message):
         load_build(str(tmp_path / "build.toml"))
+
+
+FIGURES = """
+name = "figures"
+[[sources]]
+name = "stories"
+spec = "sample:stories"
+datasets = ["permuted"]
+[[validation]]
+name = "gold"
+sources = ["stories"]
+gold = "pdtb:{sample}/gold"
+[datasets.permuted]
+[models.full]
+recipe = "coherence/full_tiny"
+dataset = "permuted"
+seeds = 2
+settings = { queue_size = 20 }
+sweep = { queue_size = [10, 20] }
+[models.bert]
+recipe = "pretrained"
+settings = { backbone = "bert" }
+[evaluations.wsj]
+suite = "permuted"
+models = ["full"]
+dataset = "permuted"
+[evaluations.single]
+suite = "discoeval"
+models = ["bert"]
+data = "discoeval:x"
+[evaluations.pairs]
+suite = "discoeval"
+models = ["bert"]
+data = "discoeval:x"
+[[tables]]
+table = "coherence:figure-2d"
+rows = { "Full Model" = ["full"] }
+[[tables]]
+table = "coherence:figure-2a"
+rows = { "Full Model, hard negatives" = ["full"] }
+[[tables]]
+table = "dissent:figure-2"
+rows = { "Error rate" = "gold" }
+[[tables]]
+table = "conpono:1"
+rows = { BERT-Base = ["bert"] }
+more = { "BERT, in pairs" = ["bert@pairs"] }
+"""
+
+
+def made(folder: Path, stage: str, key: str, name: str, content: dict[str, Any]) -> Made:
+    """A finished stage with one result."""
+    place = folder / stage / key
+    place.mkdir(parents=True)
+    (place / "manifest.json").write_text("{}")
+    (place / name).write_text(json.dumps(content))
+    return Made(stage, key, place)
+
+
+def accuracy(value: float) -> dict[str, Any]:
+    figures = {"accuracy": {"value": value, "ci": [value - 0.1, value + 0.1]}, "pairs": 9}
+    return {"suite": "permuted", "metrics": figures, "dataset": {"config": "pairwise"}}
+
+
+def discoeval(protocol: str, value: float) -> dict[str, Any]:
+    figure = {"value": value, "ci": [0, 1]}
+    metrics = {"tasks": {"SP": {**figure, "domains": {"wiki": figure}}}}
+    metrics["average"] = {"complete": False}
+    return {
+        "suite": "discoeval",
+        "metrics": metrics,
+        "dataset": [],
+        "protocol": {"protocol": protocol, "seeds": 1},
+    }
+
+
+def test_figures_and_protocols_are_filled_from_the_results(tmp_path: Path) -> None:
+    (tmp_path / "build.toml").write_text(FIGURES, encoding="utf-8")
+    validations = [{"step": 1, "accuracy": 0.5}, {"step": 2, "accuracy": 0.75}]
+    rates = {"because": {"error_rate": 0.25}, "so": {"error_rate": 0.5}}
+    stages = [
+        made(tmp_path, "evaluation", f"wsj/{name}", "results.json", accuracy(value))
+        for name, value in {"full": 0.6, "full.2": 0.8, "full.queue_size-10": 0.5}.items()
+    ]
+    for name, protocol, value in (("single", "single", 0.3), ("pairs", "pairs", 0.4)):
+        content = discoeval(protocol, value)
+        stages.append(made(tmp_path, "evaluation", f"{name}/bert", "results.json", content))
+    training = {"training": {"validations": validations}}
+    stages.append(made(tmp_path, "model", "full", "results.json", training))
+    stages.append(made(tmp_path, "model", "full.2", "results.json", training))
+    paper = {"criterion_paper": {"per_marker": rates}}
+    stages.append(made(tmp_path, "validation", "gold", "validation.json", {"paper": paper}))
+    build = load_build(str(tmp_path / "build.toml"))
+    queue, progress, rate, scores = filled(build, stages)
+
+    lines = {line.name: line for line in queue.lines}
+    assert [*lines] == ["10", "20"]
+    assert lines["20"].measured["WSJ"].figure == "70.0 ± 14.1"
+    assert lines["10"].measured["WSJ"].figure == "50.0 [40.0, 60.0]"
+    assert "10: evaluation wsj/full.queue_size-10.2 is not built yet." in queue.notes
+    (line,) = (line for line in progress.lines if line.curves)
+    assert line.curves == {"Full Model, hard negatives": [(1, 0.5), (2, 0.75)]}
+    (line,) = rate.lines
+    assert line.measured["so"].value == 0.5 and line.printed["so"] == 0.242
+    by_name = {line.name: line for line in scores.lines}
+    assert by_name["BERT-Base"].measured["SP"].value == 30
+    assert by_name["BERT, in pairs"].measured["SP"].value == 40
+    drawings = [block for block in blocks([queue, progress, rate]) if isinstance(block, Figure)]
+    names = [block.name for block in drawings]
+    assert names == [
+        "paper-coherence-figure-2d",
+        "paper-coherence-figure-2a",
+        "paper-dissent-figure-2-paper",
+        "paper-dissent-figure-2-ours",
+    ]
+    assert all("<svg" in drawing.svg for drawing in drawings)

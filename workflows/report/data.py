@@ -48,11 +48,11 @@ def sections(
     `tables` are those of papers.
     """
 
-    def of(stage: str) -> list[Made]:
-        return [made for made in stages if made.stage == stage]
+    def of(kind: str) -> list[Made]:
+        return [stage for stage in stages if stage.stage == kind]
 
     models, evaluations = of("model"), of("evaluation")
-    found = [
+    parts = [
         Section("sources", "Sources and attribution", [*_sources(stages)]),
         Section("pairs", "Pairs", [*_pairs(of("pairs"))]),
         Section("gold", "Validation against gold", [*_gold(of("validation"))]),
@@ -64,26 +64,26 @@ def sections(
         Section("cost", "Time and memory", [*_cost(stages, skipped)]),
         Section("versions", "Versions", [*_versions(stages)]),
     ]
-    return [section for section in found if section.blocks]
+    return [section for section in parts if section.blocks]
 
 
 def totals(stages: Sequence[Made]) -> dict[str, str]:
     """The build in a few numbers."""
     numbers = Counter(sources=len({s["name"] for m in stages for s in m.sources}))
     numbers.update(documents=0, words=0, pairs=0)  # in this order
-    used = {title for made in stages if made.stage == "dataset" for title in made.upstream}
-    for made in stages:
-        if made.stage == "documents":
-            counts = made.manifest["counts"]
+    used = {title for stage in stages if stage.stage == "dataset" for title in stage.upstream}
+    for stage in stages:
+        if stage.stage == "documents":
+            counts = stage.manifest["counts"]
             numbers.update(documents=counts["documents"], words=counts.get("words", 0))
-        elif made.stage == "pairs" and f"pairs {made.key}" in used:
-            numbers["pairs"] += made.manifest["counts"]["pairs"]
-        elif made.stage == "dataset":
-            configs = made.manifest["configs"].values()
+        elif stage.stage == "pairs" and f"pairs {stage.key}" in used:
+            numbers["pairs"] += stage.manifest["counts"]["pairs"]
+        elif stage.stage == "dataset":
+            configs = stage.manifest["configs"].values()
             rows = sum(split["rows"] for entry in configs for split in entry["splits"].values())
             numbers.update({"datasets": 1, "dataset rows": rows})
-        elif made.stage in ("model", "evaluation"):
-            numbers[f"{made.stage}s"] += 1
+        elif stage.stage in ("model", "evaluation"):
+            numbers[f"{stage.stage}s"] += 1
     return {name: f"{number:,}" for name, number in numbers.items() if number}
 
 
@@ -95,13 +95,13 @@ def _papers(tables: Sequence[Filled]) -> Iterator[Block]:
 
 
 def _sources(stages: Sequence[Made]) -> Iterator[Block]:
-    read = {made.key: made.manifest["counts"] for made in stages if made.stage == "documents"}
-    datasets = [made for made in stages if made.stage == "dataset"]
+    read = {stage.key: stage.manifest["counts"] for stage in stages if stage.stage == "documents"}
+    datasets = [stage for stage in stages if stage.stage == "dataset"]
     rows: list[Sequence[Cell]] = []
     about: list[Sequence[Cell]] = []
     links = {}
     for name, source in sorted({s["name"]: s for m in stages for s in m.sources}.items()):
-        fed = [made.key for made in datasets if any(s["name"] == name for s in made.sources)]
+        fed = [stage.key for stage in datasets if any(s["name"] == name for s in stage.sources)]
         # Texts of gold relations and of an evaluation's data are in no dataset.
         used = fed or name in read
         licence = shown(source["licence"]) if used or source["licence"] else "in no dataset"
@@ -121,7 +121,7 @@ def _sources(stages: Sequence[Made]) -> Iterator[Block]:
     if about:
         header = ["source", "title", "authors", "description", "address"]
         yield Table("About the sources", header, about, links=links)
-    firsts = (one for made in datasets for one in made.manifest["attribution"].get("first", ()))
+    firsts = (one for stage in datasets for one in stage.manifest["attribution"].get("first", ()))
     if credits := {(one["source"], one["id"]): one for one in firsts}:
         keys = ("source", "title", "author", "licence", "url")
         links = {one["url"]: one["url"] for one in credits.values()}
@@ -133,16 +133,16 @@ def _sources(stages: Sequence[Made]) -> Iterator[Block]:
 def _pairs(stages: Sequence[Made]) -> Iterator[Block]:
     """Pairs by marker, rejects by reason, confidence: over the sources of a parser and mode."""
     groups: dict[str, list[Made]] = {}
-    for made in stages:
-        mode = made.manifest["settings"]["mode"]
-        parser = made.key.rpartition("/")[2].removesuffix(f"-{mode}")
-        groups.setdefault(f"{parser} trees, mode {mode}", []).append(made)
+    for stage in stages:
+        mode = stage.manifest["settings"]["mode"]
+        parser = stage.key.rpartition("/")[2].removesuffix(f"-{mode}")
+        groups.setdefault(f"{parser} trees, mode {mode}", []).append(stage)
     for number, (title, group) in enumerate(groups.items()):
         markers: Counter[str] = Counter()
         reasons: Counter[str] = Counter()
         positions: Counter[str] = Counter()
-        for made in group:
-            counts = made.manifest["counts"]
+        for stage in group:
+            counts = stage.manifest["counts"]
             markers.update(counts.get("markers", {}))
             reasons.update(counts["rejects"].get("reasons", {}))
             positions.update(counts.get("positions", {}))
@@ -158,8 +158,8 @@ def _pairs(stages: Sequence[Made]) -> Iterator[Block]:
         rows = [(reason, n, MEANINGS[reason]) for reason, n in reasons.most_common()]
         yield Table("Rejected candidates by reason", header, rows, header[1])
         steps = np.zeros(STEPS, np.int64)
-        for made in group:
-            for path in sorted(made.folder.glob("pairs-*.parquet")):
+        for stage in group:
+            for path in sorted(stage.folder.glob("pairs-*.parquet")):
                 part = pq.read_table(path, columns=["confidence"], page_checksum_verification=True)
                 values = part["confidence"].drop_null()
                 steps += np.histogram(values.to_numpy(), STEPS, (0, 1))[0]
@@ -172,20 +172,22 @@ def _pairs(stages: Sequence[Made]) -> Iterator[Block]:
 
 
 def _gold(stages: Sequence[Made]) -> Iterator[Block]:
-    for made in stages:
-        result = read_json(made.folder / "validation.json")
-        yield Heading(made.key)
-        yield from _written((made.folder / "validation.md").read_text(encoding="utf-8"))
+    for stage in stages:
+        result = read_json(stage.folder / "validation.json")
+        yield Heading(stage.key)
+        yield from _written((stage.folder / "validation.md").read_text(encoding="utf-8"))
         documents = result["documents"]
         blocks = result["unseen"] if documents["unseen"] else result
         over = documents["unseen"] or documents["seen"]
         for name, (paper, measure, title, unit) in ALIGNED.items():
-            for criterion, said in CRITERIA.items():
+            for criterion, meaning in CRITERIA.items():
                 views = [blocks[view][criterion]["per_marker"] for view in ("paper", "control")]
                 rows = {m: [view.get(m, {}).get(measure) for view in views] for m in views[0]}
-                drawn = charts.bars(f"{title} ({said})", rows, CONTROL, unit)
-                caption = f"{title} ({paper} of DisSent), {said}; {over} documents of {made.key}"
-                yield Figure(f"{made.key}-{name}-{criterion}", caption, drawn)
+                drawn = charts.bars(f"{title} ({meaning})", rows, CONTROL, unit)
+                caption = (
+                    f"{title} ({paper} of DisSent), {meaning}; {over} documents of {stage.key}"
+                )
+                yield Figure(f"{stage.key}-{name}-{criterion}", caption, drawn)
 
 
 def _written(text: str) -> Iterator[Block]:
@@ -217,48 +219,48 @@ def _cell(text: str) -> Cell:
 
 def _datasets(stages: Sequence[Made]) -> Iterator[Block]:
     sizes: list[Sequence[Cell]] = []
-    for made in stages:
-        licence = str(made.manifest["licence"].get("id", ""))
-        for config, entry in made.manifest["configs"].items():
+    for stage in stages:
+        licence = str(stage.manifest["licence"].get("id", ""))
+        for config, entry in stage.manifest["configs"].items():
             rows = [entry["splits"].get(split, {}).get("rows", 0) for split in SPLITS]
-            sizes.append((made.key, config, *rows, licence))
+            sizes.append((stage.key, config, *rows, licence))
     if not sizes:
         return
     header = ("dataset", "configuration", *SPLITS, "licence")
     yield Table("Rows by split", header, sizes)
     yield from _strongest(stages)
-    for made in stages:
-        yield Fold(made.key, [*_dataset(made)])
+    for stage in stages:
+        yield Fold(stage.key, [*_dataset(stage)])
 
 
-def _audit(made: Made) -> dict[str, Any]:
-    path = made.folder / AUDIT_FILE
+def _audit(stage: Made) -> dict[str, Any]:
+    path = stage.folder / AUDIT_FILE
     return dict(read_json(path)["configs"]) if path.is_file() else {}
 
 
 def _strongest(stages: Iterable[Made]) -> Iterator[Block]:
     """Of each configuration the rule that is furthest above chance, and all that are warned of."""
     rows, warned = [], []
-    for made in stages:
-        for config, found in _audit(made).items():
-            warned += [f"{made.key}, {config}: {said}" for said in found["above"]]
-            if found["rules"]:
-                best = max(found["rules"], key=lambda rule: rule["low"] - rule["chance"])
+    for stage in stages:
+        for config, audit in _audit(stage).items():
+            warned += [f"{stage.key}, {config}: {warning}" for warning in audit["above"]]
+            if audit["rules"]:
+                best = max(audit["rules"], key=lambda rule: rule["low"] - rule["chance"])
                 interval = f"{best['low']} to {best['high']}"
                 figures = best["measure"], str(best["value"]), interval, str(best["chance"])
-                rows.append((made.key, config, best["rule"], *figures))
+                rows.append((stage.key, config, best["rule"], *figures))
     if rows:
         header = ("dataset", "configuration", "rule", "measure", "reached", "95 %", "chance")
         yield Table("Scores of rules that read no meaning, in per cent", header, rows)
         yield Text("Of each configuration the rule that is furthest above chance.")
     if warned:
         yield Text("Further above chance than on released data:")
-        yield from (Text(said, strong=True) for said in warned)
+        yield from (Text(warning, strong=True) for warning in warned)
 
 
-def _dataset(made: Made) -> Iterator[Block]:
+def _dataset(stage: Made) -> Iterator[Block]:
     """Balance, overlaps, what was left out, and the audit of one dataset."""
-    manifest, audit = made.manifest, _audit(made)
+    manifest, audit = stage.manifest, _audit(stage)
     yield from (Text(note) for note in manifest["notes"])
     balance: list[Sequence[Cell]] = []
     for config, entry in manifest["configs"].items():
@@ -267,7 +269,7 @@ def _dataset(made: Made) -> Iterator[Block]:
             counts = [split.get(column, {}) for split in splits]
             for name in entry["features"][column]["names"]:
                 shown_as = name if column == "label" else f"{column}: {name}"
-                balance.append((config, shown_as, *(own.get(name, 0) for own in counts)))
+                balance.append((config, shown_as, *(labels.get(name, 0) for labels in counts)))
     if balance:
         header: tuple[str, ...] = ("configuration", "label", *SPLITS)
         yield Table("Balance: rows by label", header, balance, bar="train")
@@ -278,18 +280,18 @@ def _dataset(made: Made) -> Iterator[Block]:
     if manifest["rejects"]:
         yield Table("Left out", ("reason", "candidates"), [*manifest["rejects"].items()])
     rules, shares = [], []
-    for config, found in audit.items():
-        for one in found["rules"]:
+    for config, result in audit.items():
+        for one in result["rules"]:
             figures = (one[key] for key in ("measure", "value", "low", "high", "chance"))
             rules.append((config, one["rule"], RULES.get(one["rule"], ""), *figures))
-        for one in (*found["labels"], *found["duplicates"]):
+        for one in (*result["labels"], *result["duplicates"]):
             figures = (one[key] for key in ("value", "low", "high"))
             what = config, one["split"], one["what"]
             shares.append((*what, *figures, one["chance"] or None, one["n"]))
     if rules:
         header = ("configuration", "rule", "sees", "measure", "reached", "low", "high", "chance")
-        said = "Audit: per cent correct of rules that read no meaning, with 95 % interval"
-        yield Table(said, header, rules, digits=1)
+        caption = "Audit: per cent correct of rules that read no meaning, with 95 % interval"
+        yield Table(caption, header, rules, digits=1)
     if shares:
         header = ("configuration", "split", "rows", "per cent", "low", "high", "chance", "of")
         yield Table("Audit: labels and duplicates, with 95 % interval", header, shares, digits=1)
@@ -297,21 +299,29 @@ def _dataset(made: Made) -> Iterator[Block]:
 
 def _training(stages: Sequence[Made]) -> Iterator[Block]:
     rows: list[Sequence[Cell]] = []
-    for made in stages:
-        found = made.results
-        data, training = found.get("dataset", {}), found.get("training", {})
+    for stage in stages:
+        result = stage.results
+        data, training = result.get("dataset", {}), result.get("training", {})
         name = f"{data.get('name', '')} {data.get('config', '')}".strip()
         steps = training.get("steps"), training.get("best_step")
-        seen = found.get("trained_on", data.get("rows", {}).get("train"))
-        said = f"{found.get('headline_name', '')}: {found.get('headline', '')}".strip(": ")
-        row = (made.key, found.get("recipe", ""), found.get("parameters"), name, seen, *steps, said)
+        seen = result.get("trained_on", data.get("rows", {}).get("train"))
+        headline = f"{result.get('headline_name', '')}: {result.get('headline', '')}".strip(": ")
+        row = (
+            stage.key,
+            result.get("recipe", ""),
+            result.get("parameters"),
+            name,
+            seen,
+            *steps,
+            headline,
+        )
         rows.append(row)
     if not rows:
         return
     header = ["model", "recipe", "parameters", "dataset", "examples", "steps", "best step"]
     yield Table("What was trained", [*header, "result"], rows)
-    for made in stages:
-        training = made.results.get("training", {})
+    for stage in stages:
+        training = stage.results.get("training", {})
         validations = training.get("validations", [])
         drawn = []
         for measure in ("loss", "accuracy"):
@@ -321,22 +331,22 @@ def _training(stages: Sequence[Made]) -> Iterator[Block]:
             lines = {name: line for name, line in lines.items() if len(line) > 1}
             if lines:
                 unit = f"{' and '.join(lines)} {measure}"
-                svg = charts.curves(f"{made.key}: {measure}", lines, "step", unit)
-                drawn.append(Figure(f"curve-{made.key}-{measure}", f"{unit} of {made.key}", svg))
+                svg = charts.curves(f"{stage.key}: {measure}", lines, "step", unit)
+                drawn.append(Figure(f"curve-{stage.key}-{measure}", f"{unit} of {stage.key}", svg))
         if drawn:
             keys = [*dict.fromkeys(["step", *(key for one in validations for key in one)])]
-            yield Heading(made.key)
+            yield Heading(stage.key)
             yield from drawn
             values = [[one.get(key) for key in keys] for one in validations]
-            yield Table(f"Validations of {made.key}", keys, values)
-        yield from _pictures(made)
+            yield Table(f"Validations of {stage.key}", keys, values)
+        yield from _pictures(stage)
 
 
-def _pictures(made: Made) -> Iterator[Figure]:
+def _pictures(stage: Made) -> Iterator[Figure]:
     """The plots that a model or a suite has drawn itself."""
-    for plot in sorted(made.folder.glob("*.svg")):
-        name = f"{made.key}-{plot.stem}".replace("/", "-")
-        yield Figure(name, f"{plot.stem} of {made.key}", file=plot)
+    for plot in sorted(stage.folder.glob("*.svg")):
+        name = f"{stage.key}-{plot.stem}".replace("/", "-")
+        yield Figure(name, f"{plot.stem} of {stage.key}", file=plot)
 
 
 def _evaluations(stages: Sequence[Made]) -> Iterator[Block]:
@@ -347,10 +357,10 @@ def _evaluations(stages: Sequence[Made]) -> Iterator[Block]:
     from zoo.evaluate.results import datasets_of
 
     judged: dict[str, dict[Path, Made]] = {}
-    for made in stages:
-        names = ", ".join(datasets_of(made.results["dataset"]))
-        title = f"{made.results['suite']}: {names}"
-        judged.setdefault(title, {})[made.folder / "results.json"] = made
+    for stage in stages:
+        names = ", ".join(datasets_of(stage.results["dataset"]))
+        title = f"{stage.results['suite']}: {names}"
+        judged.setdefault(title, {})[stage.folder / "results.json"] = stage
     number = 0
     for title, by_file in judged.items():
         tables = alike(by_file)
@@ -365,29 +375,29 @@ def _evaluations(stages: Sequence[Made]) -> Iterator[Block]:
                 number += 1
                 yield from _compared(compared, title, number)
             yield from map(Text, dict.fromkeys(s for m in group for s in left_out(m.results)))
-            for made in group:
-                counts = made.manifest["counts"]
+            for stage in group:
+                counts = stage.manifest["counts"]
                 if seen := counts.get("rows_seen"):
                     yield Text(
-                        f"{made.results['model']['name']} was trained on documents of {seen:,} of "
+                        f"{stage.results['model']['name']} was trained on documents of {seen:,} of "
                         f"the {counts['rows']:,} test rows.",
                         strong=True,
                     )
-                if not matrices(made.results["metrics"]):
-                    yield from _pictures(made)
+                if not matrices(stage.results["metrics"]):
+                    yield from _pictures(stage)
 
 
-def _compared(found: ScoreTable, title: str, number: int) -> Iterator[Block]:
-    columns, examples = found.columns, found.examples
+def _compared(table: ScoreTable, title: str, number: int) -> Iterator[Block]:
+    columns, examples = table.columns, table.examples
     rows: list[Sequence[Cell]] = []
     if examples:
         rows.append(("n, examples judged here", *(examples.get(column) for column in columns)))
-    for row in found.rows:
+    for row in table.rows:
         name = f"{row.name} (published: {row.source})" if row.kind == "published" else row.name
         rows.append((name, *(row.cells[c].text if c in row.cells else None for c in columns)))
     yield Table("Test scores with 95 % intervals", ("name", *columns), rows)
     for i, column in enumerate(columns):
-        kept = [row for row in found.rows if column in row.cells]
+        kept = [row for row in table.rows if column in row.cells]
         if 1 < len(kept) <= 24 and len(columns) <= 8:
             cells = [row.cells[column] for row in kept]
             points = [
@@ -397,17 +407,17 @@ def _compared(found: ScoreTable, title: str, number: int) -> Iterator[Block]:
             unit = "per cent" if cells[0].digits < 3 else "value"
             svg = charts.dots(column, points, KINDS, f"{unit}, 95 % interval")
             yield Figure(f"models-{number}-{i}", f"{column} of {title}", svg)
-    if found.differences:
-        shown = dict.fromkeys(c for by in found.differences.values() for c in by)
+    if table.differences:
+        shown = dict.fromkeys(c for by in table.differences.values() for c in by)
         lines = [
             (name, *(by[c].text if c in by else None for c in shown))
-            for name, by in found.differences.items()
+            for name, by in table.differences.items()
         ]
-        said = f"Differences from {found.baseline} in points, on the same examples"
+        caption = f"Differences from {table.baseline} in points, on the same examples"
         yield Table(
-            f"{said} (paired bootstrap, 95 % intervals; *: without 0)", ("name", *shown), lines
+            f"{caption} (paired bootstrap, 95 % intervals; *: without 0)", ("name", *shown), lines
         )
-    yield from map(Text, found.notes)
+    yield from map(Text, table.notes)
 
 
 def left_out(results: Mapping[str, Any]) -> list[str]:
@@ -419,20 +429,20 @@ def left_out(results: Mapping[str, Any]) -> list[str]:
 
 def _confusions(models: Sequence[Made], evaluations: Sequence[Made]) -> Iterator[Block]:
     """Those of the evaluations, and of the models that no suite has judged on their own data."""
-    judged = {made.key for made in evaluations}
-    own = [made for made in models if made.key not in judged]
-    for made in chain(evaluations, own):
-        metrics = made.results.get("metrics", {})
-        if made.stage == "model":
+    judged = {stage.key for stage in evaluations}
+    not_judged = [stage for stage in models if stage.key not in judged]
+    for stage in chain(evaluations, not_judged):
+        metrics = stage.results.get("metrics", {})
+        if stage.stage == "model":
             metrics = metrics.get("test", {})
         for name, matrix in matrices(metrics).items():
             classes = matrix["classes"]
             if len(classes) <= CLASSES:
                 counts = matrix["gold_by_predicted"]
                 rows = [(one, *row) for one, row in zip(classes, counts, strict=True)]
-                title = f"{made.key} {name}".strip()
-                said = f"{title}: rows are gold labels, columns are predicted labels; examples"
-                yield Table(said, ("gold", *classes), rows, heat=True)
+                title = f"{stage.key} {name}".strip()
+                caption = f"{title}: rows are gold labels, columns are predicted labels; examples"
+                yield Table(caption, ("gold", *classes), rows, heat=True)
 
 
 def _cost(stages: Sequence[Made], skipped: Sequence[str]) -> Iterator[Block]:
@@ -442,7 +452,7 @@ def _cost(stages: Sequence[Made], skipped: Sequence[str]) -> Iterator[Block]:
     ]
     header = ("stage", "over", "rows", "of", "rejected", "seconds", "peak MiB")
     yield Table("Stages of the build", header, rows, bar="seconds", digits=1)
-    runs = [made.run for made in stages if made.run]
+    runs = [stage.run for stage in stages if stage.run]
     keys = ("platform", "cores", "python")
     machines = sorted({tuple(str(run.get(key, "?")) for key in keys) for run in runs})
     for platform, cores, python in machines:
@@ -451,11 +461,11 @@ def _cost(stages: Sequence[Made], skipped: Sequence[str]) -> Iterator[Block]:
 
 
 def _versions(stages: Sequence[Made]) -> Iterator[Block]:
-    found: dict[str, set[str]] = {}
-    for made in stages:
-        about = made.results if made.stage in ("model", "evaluation") else made.manifest
+    versions: dict[str, set[str]] = {}
+    for stage in stages:
+        about = stage.results if stage.stage in ("model", "evaluation") else stage.manifest
         for name, version in about.get("versions", {}).items():
-            found.setdefault(name, set()).add(version)
-    if found:
-        rows = [(name, ", ".join(sorted(found[name]))) for name in sorted(found)]
+            versions.setdefault(name, set()).add(version)
+    if versions:
+        rows = [(name, ", ".join(sorted(versions[name]))) for name in sorted(versions)]
         yield Table("Libraries that made datasets and models", ("library", "version"), rows)

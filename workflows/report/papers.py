@@ -125,9 +125,9 @@ def _figures(filled: Filled) -> Iterator[Block]:
         for line in filled.lines:
             for name, matrix in line.confusions.items():
                 pairs = zip(matrix["classes"], matrix["gold_by_predicted"], strict=True)
-                said = f"{name}: rows are gold labels, columns are predicted labels; examples"
+                caption = f"{name}: rows are gold labels, columns are predicted labels; examples"
                 yield Table(
-                    said, ("gold", *matrix["classes"]), [(c, *r) for c, r in pairs], heat=True
+                    caption, ("gold", *matrix["classes"]), [(c, *r) for c, r in pairs], heat=True
                 )
     elif kind == "bars":
         for series, values in _series(filled):

@@ -144,7 +144,7 @@ class Train(ModelStage):
     def equal_models(self) -> Iterator[tuple[Path, Finished]]:
         """The finished models of the same settings, and of equal rows if its data are built."""
         recipe, preset, built = self.chosen.recipe, self.chosen.preset, self.upstream_is_built
-        own = {"recipe": preset.name, **recipe.identity()}
+        wanted = {"recipe": preset.name, **recipe.identity()}
         other = {"dataset_revision", *recipe.marked(Mark.PLACE)}
         folders = (self.root / "stages" / self.stage).glob("*/*")
         models = [
@@ -152,7 +152,7 @@ class Train(ModelStage):
             for folder, model in reuse.finished(Finished, folders)
             if model.data
             and model.version == recipe.version
-            and reuse.agree(model.settings, own, own.keys() - other)
+            and reuse.agree(model.settings, wanted, wanted.keys() - other)
         ]
         if not models:  # before the files of a backbone are read
             return
@@ -160,13 +160,13 @@ class Train(ModelStage):
         if built:
             recipe = placed(recipe, *self.places)
             data = data_of(recipe)
-        own, other = identity_of(preset, recipe), {"dataset_revision"}
+        wanted, other = identity_of(preset, recipe), {"dataset_revision"}
         if self.entry.base:
             other |= {"backbone"} if built else {"backbone", "backbone_files"}
         code = self.recipe_code() if discorpora().retrain else ""
         for folder, model in models:
-            keys = {*own, *model.settings} - other
-            same = reuse.agree(model.settings, own, keys) and code in ("", model.code)
+            keys = {*wanted, *model.settings} - other
+            same = reuse.agree(model.settings, wanted, keys) and code in ("", model.code)
             if same and (not built or reuse.same_rows(model.data, data)):
                 yield folder, model
 
@@ -202,9 +202,9 @@ class Train(ModelStage):
                 name: sha256(partial / name) if Path(name).suffix in COPIED else known
                 for name, known in model.files.items()
             }
-            own = {"settings": dict(run.identity), "data": run.data, "files": sums}
-            made = model.model_copy(update={**own, "trained_by": trained_by})
-            write_json(partial / MANIFEST, made.model_dump(mode="json"))
+            changes = {"settings": dict(run.identity), "data": run.data, "files": sums}
+            finished = model.model_copy(update={**changes, "trained_by": trained_by})
+            write_json(partial / MANIFEST, finished.model_dump(mode="json"))
         log.info("  its rows are those of %s: not trained again", trained_by)
 
 
@@ -333,9 +333,9 @@ class Evaluate(ModelStage):
         if not (train.complete() or train.reusable):
             return
         inputs, data = self.inputs() if built else ("", [])
-        own = {"settings": self.chosen_settings, "version": self.version}
+        wanted = {"settings": self.chosen_settings, "version": self.version}
         for folder, other in reuse.finished(Evaluated, self.folder.parent.glob("*")):
-            alike = other.data and reuse.agree(other.model_dump(), own, own)
+            alike = other.data and reuse.agree(other.model_dump(), wanted, wanted)
             same = other.inputs == inputs and reuse.same_rows(other.data, data)
             if alike and (same or not built):
                 yield folder, other
@@ -400,8 +400,8 @@ class Evaluate(ModelStage):
                     shutil.copytree(job.folder, partial, dirs_exist_ok=True)
                     part.conclude(partial, counts)
                 write_json(part.run_file, {**numbers, "evaluations": len(waiting)})
-            if made := [part.title for part in waiting if part.title not in errors]:
-                log.info("%s: %.1f s", ", ".join(made), numbers["seconds"])
+            if titles := [part.title for part in waiting if part.title not in errors]:
+                log.info("%s: %.1f s", ", ".join(titles), numbers["seconds"])
         if errors:
             first, *others = errors
             for title in others:  # Luigi shows one

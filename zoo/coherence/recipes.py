@@ -5,6 +5,7 @@ Nothing here loads torch.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -27,6 +28,7 @@ from zoo.declared import (
     Share,
     StepRecipe,
     Words,
+    Work,
 )
 
 if TYPE_CHECKING:
@@ -110,6 +112,14 @@ class ScorerRecipe(BackboneRecipe):
             )
         return self
 
+    def work(self) -> Work:
+        """A document and its negatives."""
+        from zoo.training.cost import encoder_weights
+
+        own = self.loss.negatives if isinstance(self, RankingRecipe) else 0
+        texts = 1 + (own or self.negatives)
+        return Work(encoder_weights(self), texts * self.max_tokens)
+
 
 class Contrastive(ScorerRecipe, RankingRecipe):
     """The scorer by pairwise or contrastive ranking, or by an objective of a plug-in."""
@@ -177,6 +187,13 @@ class Full(ScorerRecipe):
                 hint="increase batch_size instead",
             )
         return self
+
+    def work(self) -> Work:
+        """Also the momentum encoder, and the scores of all candidates, both without gradients."""
+        work = super().work()
+        momentum = work.tokens if self.momentum_weight else 0
+        mining = self.candidates * self.max_tokens
+        return replace(work, tokens=work.tokens + (momentum + mining) / 3)
 
     def train(self, job: Job) -> None:
         from zoo.coherence.full import train

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from zoo.declared import ENCODES, GOES_ON, Above0, BackboneRecipe, Count, Form, Positive
+from zoo.declared import ENCODES, GOES_ON, Above0, BackboneRecipe, Count, Form, Positive, Work
 
 if TYPE_CHECKING:
     from zoo.training.job import Job
@@ -73,6 +73,13 @@ class Conpono(BackboneRecipe):
     """
     block_tokens: Positive = 16384
     """Maximum tokens in the encoder at a time."""
+
+    def work(self) -> Work:
+        """The anchor, and each candidate with the anchor."""
+        from zoo.training.cost import encoder_weights
+
+        anchor = self.objective == "conpono" and self.encoder != "uni"
+        return Work(encoder_weights(self), (self.candidates + anchor) * self.max_tokens)
 
     def train(self, job: Job) -> None:
         from zoo.conpono.pretraining import train

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator
 
-from zoo.declared import ENCODES, Above0, AtLeast0, Form, Positive, StepRecipe, WordRecipe
+from zoo.declared import ENCODES, Above0, AtLeast0, Form, Positive, StepRecipe, WordRecipe, Work
 
 if TYPE_CHECKING:
     from zoo.training.job import Job
@@ -64,6 +64,13 @@ class Bigru(StepRecipe, WordRecipe):
     """The number of these layers."""
     bins: Positive = 20
     """Bins of relative positions: the number in the dataset."""
+
+    def work(self) -> Work:
+        """A GRU of three gates in two directions, and a decoder for each bag of words."""
+        weights = 6 * self.hidden_size * (self.embedding_size + self.hidden_size)
+        bags = 2 + 2 * ("sdt" in self.criteria)  # the neighbours; title and heading
+        heads = bags * self.decoder_size * (2 * self.hidden_size + self.vocab_size)
+        return Work(weights, self.max_tokens, heads)
 
     def train(self, job: Job) -> None:
         from zoo.criteria.bigru import train

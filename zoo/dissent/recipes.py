@@ -23,6 +23,7 @@ from zoo.declared import (
     Positive,
     StepRecipe,
     WordRecipe,
+    Work,
 )
 
 if TYPE_CHECKING:
@@ -87,6 +88,11 @@ class Bilstm(StepRecipe, WordRecipe, ClassifierRecipe):
                 hint="give --sentence_ends true too, as in the released code",
             )
         return self
+
+    def work(self) -> Work:
+        """The words of both sentences, each in an LSTM of four gates in two directions."""
+        weights = 8 * self.hidden_size * (self.embedding_size + self.hidden_size)
+        return Work(weights, 2 * self.max_tokens)
 
     def train(self, job: Job) -> None:
         from zoo.dissent.bilstm import train
@@ -200,6 +206,12 @@ class Transformer(BackboneRecipe, LabelledRecipe):
     """The split for the final test."""
     classes: Annotated[int, AfterValidator(_check_classes)] = 0
     """Number of labels to keep, those with most training rows (0: all)."""
+
+    def work(self) -> Work:
+        """Both sentences in one text."""
+        from zoo.training.cost import encoder_weights
+
+        return Work(encoder_weights(self), self.max_tokens)
 
     def train(self, job: Job) -> None:
         from zoo.dissent.transformer import train

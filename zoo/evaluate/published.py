@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from statistics import mode
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -72,9 +73,20 @@ class Part(BaseModel):
         return rows
 
     def decimals(self, head: str) -> int:
-        """The most decimals that the numbers of a column are printed with; 1 without numbers."""
+        """The decimals that most numbers of a column are printed with; 1 without numbers."""
         values = [row[head] for row in self.printed.values() if head in row]
-        return max((len(f"{v:.10g}".partition(".")[2]) for v in values), default=1)
+        return mode(map(_decimals, values)) if values else 1
+
+    def as_printed(self, row: str, head: str) -> str:
+        """The paper's number; "" where there is none."""
+        number = self.printed.get(row, {}).get(head)
+        if number is None:
+            return ""
+        return f"{number:.{max(self.decimals(head), _decimals(number))}f}"
+
+
+def _decimals(number: float) -> int:
+    return len(f"{number:.10g}".partition(".")[2])
 
 
 @dataclass(frozen=True)
@@ -156,8 +168,8 @@ def paper_tables() -> Mapping[str, PaperTable]:
     for part in _read().table:
         parts.setdefault(f"{part.paper}:{part.table}", []).append(part)
     return {
-        name: PaperTable(name, papers()[own[0].paper].citation, own[0].title, tuple(own))
-        for name, own in parts.items()
+        name: PaperTable(name, papers()[group[0].paper].citation, group[0].title, tuple(group))
+        for name, group in parts.items()
     }
 
 
