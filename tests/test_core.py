@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from runpy import run_module
@@ -11,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.processes import ran
 from zoo import EXTRA
 
 WITHOUT_EXTRA = f"""
@@ -58,13 +58,8 @@ class Done(NamedTuple):
 
 def run_without_extra(folder: Path, *commands: tuple[str, ...]) -> list[Done]:
     """Run commands in a fresh interpreter that finds no package of the extra."""
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_EXTRA + COMMANDS],
-        input=json.dumps(commands),
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        check=False,
+    done = ran(
+        [sys.executable, "-c", WITHOUT_EXTRA + COMMANDS], input=json.dumps(commands), cwd=folder
     )
     assert not done.returncode, done.stderr
     return [Done(*json.loads(line)) for line in done.stdout.splitlines()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 import discorpora
 from corpora.document import Document
 from corpora.errors import ConfigError, DiscorporaError, InputError
+from tests.processes import ran
 from zoo.evaluate.results import Result
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,13 +97,10 @@ def test_score_takes_texts_as_strings_or_sentences() -> None:
 def test_a_file_that_hides_a_package_is_named(name: str, tmp_path: Path) -> None:
     (tmp_path / f"{name}.py").write_text("", encoding="utf-8")
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", "discorpora", "--version"],
-        capture_output=True,
-        text=True,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": path},
-        check=False,
     )
     assert done.returncode and "ImportError" in done.stderr
     assert f"{tmp_path / name}.py" in done.stderr and "rename" in done.stderr

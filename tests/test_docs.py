@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from typing import Any
 import pytest
 
 from corpora.schemas import PAIRS
+from tests.processes import ran
 from tests.snippets import PAGES, ROOT, Block, blocks, faults, loose_commands
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
@@ -117,7 +117,7 @@ def run_page(page: Path, *, nightly: bool) -> None:
 def run_console(block: Block) -> None:
     checker = doctest.OutputChecker()
     for command, shown in block.steps():
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        done = ran(["bash", "-c", command])
         said = f"{block}: {command}\n{done.stdout}{done.stderr}"
         assert done.returncode == 0, said
         assert not shown or checker.check_output(shown, done.stdout, doctest.ELLIPSIS), said

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from tests.processes import ran
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCKED = re.findall(
@@ -47,5 +48,5 @@ def test_the_dockerfile_is_sound_and_installs_the_lock_with_hashes() -> None:
     assert copied and all((ROOT / place).exists() for place in copied)
     hadolint = Path(sys.executable).parent / "hadolint"
     command = [hadolint, ROOT / "Dockerfile"]
-    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = ran(command)
     assert said.returncode == 0, said.stdout

@@ -62,6 +62,9 @@ class StageTask(luigi.Task):
 
     The constructor works out the hash from `settings()`, `requires()`, `sources()` and `code`.
     This checks all names and settings, so that an error comes before anything runs.
+
+    Luigi calls `run`, once all that `requires` names is complete: `run` -> `produce` -> `work` (or
+    `part`, for each worker of an engine), which writes into a partial folder; `produce` renames it.
     """
 
     config = luigi.Parameter(default="", description="a build file: its path or a shipped name")

@@ -182,9 +182,10 @@ def evaluate(
     job that fails stops none of the others.
     """
     asked = []
+    file = chosen_recipe(build, name).recipe.file
     for job in jobs:
         request = {
-            "model": str(trained),
+            "model": str(trained / file),
             "name": name,
             "data": job.data,
             "json": str(job.folder / RESULTS),

@@ -93,18 +93,26 @@ class Candidates:
             counts = json.loads(pq.read_schema(path).metadata[REJECTS.encode()])
             for reason, number in counts.items():
                 self.dataset.reject(reason, number)
+        self._check_ids()
+        languages = "select distinct language from documents where candidates > 0"
+        self.dataset.languages |= {language for (language,) in self.engine.rows(languages)}
+        self._remove_duplicates()
+        return self
+
+    def _check_ids(self) -> None:
+        """Raise `InputError` if two documents have the same id."""
         for doc, sources in self.engine.rows(_TWICE):
             raise InputError(
                 f"two documents have the id {doc!r}",
                 where=", ".join(dict.fromkeys(sources)),
                 hint="ids must differ over all sources of a dataset: is a source named twice?",
             )
-        languages = "select distinct language from documents where candidates > 0"
-        self.dataset.languages |= {language for (language,) in self.engine.rows(languages)}
+
+    def _remove_duplicates(self) -> None:
+        """Keep one of the candidates with the same texts; the others count as rejected."""
         self.engine.run(_SINGLE)
         number = "select (select count(*) from candidate) - (select count(*) from single)"
         self.dataset.reject("exact_duplicate", int(self.engine.value(number)))
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         self.engine.__exit__()

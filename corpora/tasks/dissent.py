@@ -70,7 +70,7 @@ class Dissent(Builder):
     about .04); 0 disables it. It needs the extra `dedup`. Exact duplicates are always removed."""
     balanced_cap: Annotated[int, Field(ge=0)] = 0
     """Maximum pairs of each marker in `balanced`; 0: as many as the rarest marker has."""
-    train: Part = 0.9
+    train: Part = 0.9  # in a build `[splits]` counts instead
     """The share of the training split (section 4.3)."""
     validation: Part = 0.05
     """The share of the validation split."""

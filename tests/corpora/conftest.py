@@ -1,7 +1,8 @@
-"""What the tests of the dataset builders share: documents, pairs, a stage, a private cache."""
+"""What the tests of readers and builders share: documents, pairs, a stage, a private cache."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,24 @@ def sentence(number: int, name: str = "") -> str:
     """A sentence that differs for each number and name."""
     subject, verb = SUBJECTS[number % 5], VERBS[number % 7]
     return f"{subject} {verb} {OBJECTS[number % 4]} on day {number} of {name or 'May'}."
+
+
+def write_jsonl(path: Path, *records: object) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def paragraphs(document: Document) -> list[str]:
+    assert document.paragraphs is not None
+    return [document.text[a:b] for a, b in document.paragraphs]
+
+
+def sections(document: Document) -> list[tuple[int, str, str]]:
+    """The level, the heading and the text of each section."""
+    layer = document.sections
+    assert layer is not None
+    rows = zip(layer.level, layer.heading, layer.start, layer.end, strict=True)
+    return [(level, heading, document.text[a:b]) for level, heading, a, b in rows]
 
 
 @pytest.fixture

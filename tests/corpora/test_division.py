@@ -279,10 +279,6 @@ def documents_of(manifest, folder, *columns):
                     yield whole if number.isdigit() else name, path.name.partition("-")[0]
 
 
-def test_every_builder_that_splits_is_tried():
-    assert {name for name in BUILDERS if BUILDERS.find(name).reads != "sources"} == set(PAIRS)
-
-
 @pytest.mark.parametrize("name", PAIRS)
 def test_every_builder_keeps_to_the_division(name, tmp_path, build):
     settings = {k: v for k, v in SETTINGS.get(name, {}).items() if k not in SPLITS}

@@ -186,11 +186,6 @@ def test_spans_are_sorted_and_empty_ones_dropped() -> None:
     assert parse_spans("") == ()
 
 
-def test_the_source_kind_reads_it_too() -> None:
-    documents = list(open_source(f"pdtb:{FIXTURES / 'pdtb3'}"))
-    assert [document.id for document in documents] == ["ferry", "market"]
-
-
 def test_the_real_gold_reads_whole_and_aligns_with_the_treebank(discorpora_data: Path) -> None:
     treebank = f"conllu:{discorpora_data / 'treebank' / 'en_gum'}"
     texts = {document.id: document.text for document in open_source(treebank)}

@@ -28,6 +28,7 @@ from corpora.store.folder import DatasetFolder, Stage
 from corpora.store.rows import class_label
 from tests.hub_server import HubServer
 from tests.hub_state import Blob
+from tests.processes import ran
 
 TOKEN = "hf_" + "Secret7" * 5
 ID = "ana/sentences"
@@ -619,14 +620,7 @@ def child(server: HubServer, code: str, place: Path, **env: str) -> str:
         **{"HF_ENDPOINT": server.url, "HF_HUB_DISABLE_XET": "1", "HF_HOME": str(place / "home")},
         **{"HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONPATH": str(ROOT), **env},
     }
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=place,
-        env=env,
-    )
+    done = ran([sys.executable, "-c", textwrap.dedent(code)], cwd=place, env=env)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout + done.stderr
 

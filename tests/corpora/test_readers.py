@@ -4,32 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
-import pickle
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.licences import TABLE
 from corpora.readers import READERS, open_source, parse_spec
-from corpora.readers.rows import SAMPLE
 from corpora.readers.source import SeenIds
-
-FIXTURES = Path(__file__).resolve().parent.parent / "data" / "readers"
-
-
-def paragraphs(document: Document) -> list[str]:
-    assert document.paragraphs is not None
-    return [document.text[a:b] for a, b in document.paragraphs]
-
-
-def write_jsonl(path: Path, *records: object) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return path
+from tests.corpora.conftest import write_jsonl
 
 
 def test_gzipped_files_and_globs(tmp_path: Path) -> None:
@@ -206,12 +191,6 @@ def test_a_text_in_place_of_a_path_asks_for_a_kind(text: str) -> None:
         parse_spec(text * 20)
 
 
-def test_an_id_that_comes_twice_is_refused(tmp_path: Path) -> None:
-    path = write_jsonl(tmp_path / "x.jsonl", {"id": "a", "text": "A."}, {"id": "a", "text": "B."})
-    with pytest.raises(InputError, match=r"^\S*/x.jsonl:2: two documents have the id 'a'"):
-        list(open_source(f"jsonl:{path}"))
-
-
 def test_seen_ids_are_known_after_they_settle() -> None:
     seen = SeenIds()
     assert all(seen.add(f"id {n}") for n in range(80_000))
@@ -234,39 +213,6 @@ def test_only_the_named_reader_is_imported() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     shared = {"fields", "files", "guarded", "gutenberg", "records", "rows", "source"}
     assert set(done.stdout.split()) == {"text", *shared}
-
-
-def test_every_file_that_a_reader_opens_is_a_file_of_the_source(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pairs = [{"pos": ["One.", "Two."], "neg": ["Two.", "One."]}]
-    for name, value in (
-        ("lmvlm", pairs),
-        ("LMvLM_Annotations", [["0"]]),
-        ("other_Annotations", []),
-    ):
-        (tmp_path / f"{name}.pkl").write_bytes(pickle.dumps(value))
-    opened: set[Path] = set()
-    really_open = Path.open
-
-    def spying(self: Path, *args: Any, **kwargs: Any) -> Any:
-        opened.add(self)
-        return really_open(self, *args, **kwargs)
-
-    monkeypatch.setattr(Path, "open", spying)
-    for spec, number in (
-        (f"irc:{FIXTURES / 'irc' / 'pond.ascii.txt'}", 2),
-        (f"rst:{FIXTURES / 'rst' / 'market.out.dis'}", 3),
-        (f"coherence:{tmp_path / 'lmvlm.pkl'}", 2),
-        (f"pdtb:{SAMPLE / 'gold'}", 62),
-        ("sample:", 5),
-    ):
-        opened.clear()
-        options = {"context": 0} if spec.startswith("irc") else {}
-        assert list(open_source(spec, options))
-        reader, target = parse_spec(spec)
-        assert opened == set(reader.find(target)) and len(opened) == number
-    assert {path.name for path in opened} == {path.name for path in SAMPLE.glob("*.jsonl")}
 
 
 def test_no_reader_imports_anything_heavy() -> None:

@@ -239,15 +239,6 @@ def test_wrong_encoding_of_a_text_names_the_place(tmp_path: Path) -> None:
         list(open_source(f"text:{tmp_path}"))
 
 
-def test_bad_and_empty_texts_are_counted(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes("caf\xe9".encode("latin-1"))
-    (tmp_path / "b.txt").write_bytes(b"")
-    (tmp_path / "c.txt").write_bytes(b"Good.")
-    bad: list[BadRecord] = []
-    assert [d.id for d in open_source(f"text:{tmp_path}", on_bad=bad.append)] == ["c"]
-    assert [b.reason.partition(":")[0] for b in bad] == ["not UTF-8", "no text"]
-
-
 def test_text_in_every_script_is_kept(tmp_path: Path) -> None:
     odd = (
         "Emoji \U0001f469\u200d\U0001f467, zero\u200bwidth, \u202eright to left\u202c, שלום, "

@@ -8,29 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source, opened
 from corpora.readers.coherence import read_pairs
 from corpora.readers.discoeval import TASKS, read_discoeval
 from corpora.readers.irc import read_log
 from corpora.readers.stories import read_storycloze
+from tests.corpora.conftest import paragraphs, sections
 
 FIXTURES = Path(__file__).resolve().parent.parent / "data" / "readers"
 VALIDATE = FIXTURES.parent / "validate"
 STORY = ["Ann had a boat.", "It leaked.", "She mended it.", "It rained.", "She sailed home."]
-
-
-def paragraphs(document: Document) -> list[str]:
-    assert document.paragraphs is not None
-    return [document.text[a:b] for a, b in document.paragraphs]
-
-
-def sections(document: Document) -> list[tuple[int, str, str]]:
-    layer = document.sections
-    assert layer is not None
-    rows = zip(layer.level, layer.heading, layer.start, layer.end, strict=True)
-    return [(level, heading, document.text[a:b]) for level, heading, a, b in rows]
 
 
 def csv_file(path: Path, *rows: list[str]) -> Path:
@@ -239,14 +227,6 @@ def test_the_wiki_files_of_sp_are_no_texts(
     list(open_source(f"discoeval:{folder}"))
     (warning,) = (message for message in caplog.messages if "are shuffled" in message)
     assert str(Path("SP", "wiki", "valid.txt")) in warning
-
-
-def test_the_files_of_ssp_are_left_out_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    list(open_source(f"discoeval:{discoeval_files(tmp_path)}"))
-    (warning,) = (message for message in caplog.messages if "SSP" in message)
-    assert "skipped" in warning
 
 
 def test_a_discoeval_file_needs_a_task(tmp_path: Path) -> None:

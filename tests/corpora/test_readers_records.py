@@ -10,26 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpora.document import Document
 from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.readers import open_source
 from corpora.readers.records import conversation_numbers
 from corpora.readers.source import without_folder
+from tests.corpora.conftest import paragraphs, write_jsonl
 
 FIXTURES = Path(__file__).resolve().parent.parent / "data" / "readers"
 
 
-def paragraphs(document: Document) -> list[str]:
-    assert document.paragraphs is not None
-    return [document.text[a:b] for a, b in document.paragraphs]
-
-
-def write_jsonl(path: Path, *records: object) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return path
-
-
-def test_a_novel_has_a_document_a_chapter_and_a_group_a_book() -> None:
+def test_a_novel_has_a_document_a_chapter_and_a_group_a_book():
     first, second, third = open_source(f"jsonl:{FIXTURES / 'novel.jsonl'}")
     assert first.id == "ann-bell_the-mill/chapter-1"
     assert (first.group, first.title) == ("ann-bell_the-mill", "I")

@@ -8,14 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
-
-
-def paragraphs(document: Document) -> list[str]:
-    assert document.paragraphs is not None
-    return [document.text[a:b] for a, b in document.paragraphs]
+from tests.corpora.conftest import paragraphs
 
 
 def test_text_has_a_document_a_file_and_paragraphs_by_blank_lines(tmp_path: Path) -> None:

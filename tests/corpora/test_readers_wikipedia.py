@@ -23,6 +23,7 @@ from corpora.readers import files, guarded, open_source, wikipedia
 from corpora.readers.source import Source
 from corpora.readers.wikipedia import count_unclosed
 from corpora.sentences import split_document
+from tests.corpora.conftest import sections
 
 pytest.importorskip("mwxml")
 pytest.importorskip("mwparserfromhell")
@@ -50,17 +51,10 @@ def dump(tmp_path: Path) -> Write:
     return write
 
 
-def texts(document: Document) -> list[tuple[int, str, str]]:
-    layer = document.sections
-    assert layer is not None
-    rows = zip(layer.level, layer.heading, layer.start, layer.end, strict=True)
-    return [(level, heading, document.text[a:b]) for level, heading, a, b in rows]
-
-
-def test_an_article_has_sections_and_categories() -> None:
+def test_an_article_has_sections_and_categories():
     skipped: Counter[str] = Counter()
     pier, gull = open_source(str(DUMP), skipped=skipped)
-    assert texts(pier) == [
+    assert sections(pier) == [
         (
             1,
             "",
@@ -348,7 +342,7 @@ Bell, A. (1991). More moles.
 ==Life==
 They sleep."""
     (article,) = open_source(dump(page(text)))
-    assert texts(article) == [
+    assert sections(article) == [
         (1, "", "Moles dig.\n\nand so on. They eat worms."),
         (2, "Life", "They sleep."),
     ]

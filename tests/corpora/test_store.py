@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.errors import DiscorporaError, InputError
-from corpora.schemas import PAIRS
 from corpora.store import atomic
 from corpora.store.atomic import MANIFEST, is_complete, partial_path, sha256, staged, write_json
 from corpora.store.card import Card
@@ -25,14 +24,6 @@ from corpora.store.rows import class_label, write_parquet
 
 CARD = Card("Test", "What it is.", "How it was made.", {"text": "a text"}, "@misc{x}")
 SCHEMA = pa.schema([pa.field("text", pa.string()), class_label("label", ["no", "yes"])])
-PAIR = {
-    **{"doc": "d", "group": "g", "source": "s", "licence": "MIT", "language": "en"},
-    **{"sentence": 3, "marker": "but", "marker_spans": [[12, 15]], "s1_spans": [[0, 4], [6, 11]]},
-    **{"s2_spans": [[16, 20]], "s1": "It rained.", "s2": "We went.", "position": "same_sentence"},
-    **{"order": "s1_first", "has_clauses": True, "pattern": "but.cc"},
-    "s2_added": "",
-    "confidence": 0.75,
-}
 
 
 def rows(word: str, number: int) -> list[dict]:
@@ -237,14 +228,6 @@ def test_an_error_in_between_leaves_no_file(tmp_path):
     with pytest.raises(ValueError, match="a broken batch"):
         write_parquet(tmp_path / "x.parquet", broken(), SCHEMA)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_pairs_come_back_with_their_spans_as_lists(tmp_path):
-    batch = pa.RecordBatch.from_pylist([PAIR] * 3, PAIRS)
-    write_parquet(tmp_path / "pairs.parquet", [batch], PAIRS)
-    back = pq.read_table(tmp_path / "pairs.parquet").to_pylist()
-    assert back == [PAIR] * 3
-    assert json.loads(json.dumps(back[0]))["s1_spans"] == [[0, 4], [6, 11]]
 
 
 # --- dataset folders -----------------------------------------------------------------------------

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from corpora.document import Document, Sections, Spans, Turns
-from corpora.errors import ConfigError, InputError
+from corpora.errors import InputError
 from corpora.prose import units
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.tasks import BUILDERS
 from corpora.tasks.discoeval.chat import Nicknames, conversations, why_refused
 from tests.corpora import conftest
 
@@ -170,25 +169,9 @@ def test_order_changes_no_byte_and_the_seed_does(built, documents, folder_bytes)
     assert one != folder_bytes(built("three", [*documents, *logs], seed=2)[0])
 
 
-def test_the_folder_loads_with_label_names(built, load):
-    data = load(built()[0])
-    assert data["train"].features["label"].names == ["incoherent", "coherent"]
-
-
 def test_lonely_documents_give_no_row(built, make_document):
     with pytest.raises(InputError, match="not one row"):
         built(documents=[make_document("only", 6)])
-
-
-def test_two_documents_of_one_id_are_an_error(built, make_document):
-    with pytest.raises(InputError, match="two documents have the id"):
-        built(documents=[make_document("a", 8), replace(make_document("a", 8), title="x")])
-
-
-@pytest.mark.parametrize("bad", [{"similar": 0}, {"chat_plain": 2}, {"within": "page"}])
-def test_settings_that_do_not_fit_are_refused(bad):
-    with pytest.raises(ConfigError):
-        BUILDERS.find("dc").of(bad)
 
 
 # --- chat ----------------------------------------------------------------------------------------
@@ -270,20 +253,6 @@ def test_the_shared_logs_give_coherence_rows(discorpora_data, built):
     assert manifest["rejects"]["turn_technical"] > 0
 
 
-@pytest.mark.parametrize("name", ["DC/wiki/valid.txt", "DC/chat/valid.txt"])
-def test_ours_have_the_form_of_the_released_dc(discorpora_data, built, name):
-    lines = (discorpora_data / "discoeval" / name).read_text(encoding="utf-8").splitlines()
-    released = [line.split("\t") for line in lines]
-    rows = [row for split in rows_of(built()[0]).values() for row in split]
-    ours = [[str(row["label"]), *row["sentences"]] for row in rows]
-    assert {len(line) for line in released} == {len(line) for line in ours} == {7}
-    for lines in (released, ours):
-        for one, two in zip(lines[::2], lines[1::2], strict=True):
-            assert (one[0], two[0]) == ("0", "1")
-            assert sum(a != b for a, b in zip(one[1:], two[1:], strict=True)) == 1
-            assert one[1] == two[1] and one[6] == two[6]
-
-
 def test_the_licence_of_the_donor_counts_too(built, make_document):
     documents = [make_document(name, 6, licence=name) for name in ("CC0-1.0", "LDC")]
     _, manifest = built(documents=documents, train=2, validation=0, test=0)
@@ -347,17 +316,3 @@ def test_an_intruder_stands_nowhere_in_the_document(built, make_document):
     changed = [row for row in rows if row["label"] == 0]
     assert changed
     assert refrain not in {row["sentences"][row["position"]] for row in changed}
-
-
-@pytest.mark.parametrize(
-    ("bad", "said"),
-    [
-        ({"chat_test": -1}, "chat_test = -1"),
-        ({"max_text_similarity": 0.0}, "max_text_similarity = 0.0"),
-        ({"lead_sentences": 5}, "lead_sentences = 5"),
-    ],
-)
-def test_values_that_cannot_be_are_named(bad, said):
-    with pytest.raises(ConfigError) as caught:
-        BUILDERS.find("dc").of(bad)
-    assert caught.value.message.startswith(said)

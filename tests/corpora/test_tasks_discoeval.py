@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from corpora.document import Document, Sections
-from corpora.errors import ConfigError, InputError
+from corpora.errors import InputError
 from corpora.prose import lead, units
 from corpora.readers import open_source
 from corpora.sentences import split_document
@@ -62,27 +62,8 @@ def test_bso_gives_each_pair_in_both_orders(built, documents):
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_no_document_is_in_two_splits(built, task):
-    splits = [{row["doc"] for row in rows} for rows in rows_of(built(task)[0]).values()]
-    assert len(splits) == 3 and not set.intersection(splits[0], splits[1] | splits[2])
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_the_order_of_the_documents_changes_no_byte(built, task, documents, folder_bytes):
-    one, two = built(task, "one"), built(task, "two", documents[::-1])
-    assert folder_bytes(one[0]) == folder_bytes(two[0])
-
-
-@pytest.mark.parametrize("task", TASKS)
 def test_another_seed_gives_other_rows(built, task):
     assert rows_of(built(task, "one")[0]) != rows_of(built(task, "two", seed=2)[0])
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_the_folder_loads_with_label_names(built, task, load):
-    data = load(built(task)[0])
-    names = {"sp": ["0", "1", "2", "3", "4"], "bso": ["swapped", "original"]}
-    assert data["train"].features["label"].names == names[task]
 
 
 def test_sizes_are_kept_and_what_is_missing_is_said(built):
@@ -204,19 +185,6 @@ def test_exact_duplicates_are_left_out_and_counted(built, make_document):
     assert len(rows_of(folder)["train"]) == 1 and manifest["rejects"]["exact_duplicate"] == 2
 
 
-def test_two_documents_of_one_id_are_an_error(built, make_document):
-    with pytest.raises(InputError, match="two documents have the id 'a'"):
-        built("sp", documents=[make_document("a"), make_document("a")])
-
-
-@pytest.mark.parametrize(
-    "bad", [{"take": "led"}, {"within": "page"}, {"min_words": 9, "max_words": 3}]
-)
-def test_settings_that_do_not_fit_are_refused(bad):
-    with pytest.raises(ConfigError):
-        BUILDERS.find("sp").of(bad)
-
-
 def test_a_build_that_fails_leaves_no_target_and_the_next_one_is_the_same(
     built, documents, tmp_path, folder_bytes
 ):
@@ -278,29 +246,6 @@ def test_licences_and_languages_come_from_the_documents(built, make_document):
 # --- the released files have the same form ------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["SP/wiki/valid.txt", "SP/arxiv/valid.txt"])
-def test_ours_have_the_form_of_the_released_sp(discorpora_data, built, name):
-    released = _lines(discorpora_data / "discoeval" / name)
-    ours = [[str(r["label"]), *r["sentences"]] for s in rows_of(built("sp")[0]).values() for r in s]
-    assert {len(line) for line in released} == {len(line) for line in ours} == {6}
-    assert {line[0] for line in released} == {line[0] for line in ours}
-    assert all(field.strip() and "\t" not in field for line in ours for field in line)
-
-
-@pytest.mark.parametrize("name", ["BSO/wiki/valid.txt", "BSO/arxiv/valid.txt"])
-def test_ours_have_the_form_of_the_released_bso(discorpora_data, built, name):
-    released = _lines(discorpora_data / "discoeval" / name)
-    rows = [row for split in rows_of(built("bso")[0]).values() for row in split]
-    ours = [[r["sentence1"], r["sentence2"]] for r in rows if r["label"] == 1]
-    assert {len(line) for line in released} == {len(line) for line in ours} == {2}
-    assert len(ours) * 2 == len(rows)
-    assert all(field.strip() and "\t" not in field for line in ours for field in line)
-
-
-def _lines(path: Path) -> list[list[str]]:
-    return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def test_a_window_with_equal_sentences_is_left_out(built, make_document):
     text = make_document("d", sentences=4).text
     cry = "Pieces of eight, said he."
@@ -318,21 +263,6 @@ def test_a_window_with_equal_sentences_is_left_out(built, make_document):
 def test_a_dataset_may_have_a_test_split_alone(built):
     folder, _ = built("sp", train=0, validation=0, test=10)
     assert list(rows_of(folder)) == ["test"] and len(rows_of(folder)["test"]) == 10
-
-
-@pytest.mark.parametrize(
-    ("task", "bad", "said"),
-    [
-        ("sp", {"take": "lead", "lead_sentences": 3}, "lead_sentences = 3"),
-        ("bso", {"lead_sentences": -1}, "lead_sentences = -1"),
-        ("bso", {"validation": -2}, "validation = -2"),
-        ("sp", {"train": 0, "validation": 0, "test": 0}, "train, validation and test = 0, 0, 0"),
-    ],
-)
-def test_values_that_cannot_be_are_named(task, bad, said):
-    with pytest.raises(ConfigError) as caught:
-        BUILDERS.find(task).of(bad)
-    assert caught.value.message.startswith(said)
 
 
 HARBOUR = Path(__file__).resolve().parent.parent / "data" / "readers" / "harbour.conllu"

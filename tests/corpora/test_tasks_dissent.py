@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpora.errors import ConfigError, DiscorporaError, InputError
+from corpora.errors import DiscorporaError, InputError
 from corpora.schemas import MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS
 from corpora.store.atomic import staged
 from corpora.store.rows import write_parquet
@@ -222,12 +222,6 @@ def test_a_file_of_another_form_is_named(tmp_path, stage):
         Dissent().build([other], target)
 
 
-@pytest.mark.parametrize("bad", [{"markers": ("and", "and")}, {"near_duplicates": 3.0}])
-def test_settings_that_do_not_fit_are_refused(bad):
-    with pytest.raises(ConfigError):
-        Dissent.of(bad)
-
-
 def test_two_sources_with_one_id_are_refused(built, pairs):
     again = [{**row, "source": "another"} for row in pairs]
     with pytest.raises(InputError, match="two documents have the id"):
@@ -278,18 +272,3 @@ def test_which_near_duplicate_stays_hangs_on_the_pairs_alone(built, folder_bytes
     rows = [row for n in range(30) for row in alike(n, 19, f"d{n}")]
     one, two = (built(r, n, near_duplicates=0.7)[0] for r, n in ((rows, "1"), (rows[::-1], "2")))
     assert folder_bytes(one) == folder_bytes(two)
-
-
-@pytest.mark.parametrize(
-    ("bad", "said"),
-    [
-        ({"near_duplicates": 1.0}, "near_duplicates = 1.0"),
-        ({"balanced_cap": -1}, "balanced_cap = -1"),
-        ({"validation": -0.1}, "validation = -0.1"),
-        ({"train": float("nan")}, "train = nan"),
-    ],
-)
-def test_values_that_cannot_be_are_named(bad, said):
-    with pytest.raises(ConfigError) as caught:
-        Dissent.of(bad)
-    assert caught.value.message.startswith(f"{said}: expected ")

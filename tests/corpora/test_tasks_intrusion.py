@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document, Spans
-from corpora.errors import ConfigError, InputError
-from corpora.readers import open_source
+from corpora.errors import InputError
 from corpora.sentences import split_document
 from corpora.store.atomic import staged
 from corpora.tasks import intruders, intrusion
@@ -245,30 +244,6 @@ def test_long_units_are_cut_and_short_ones_left_out(built, make_document):
     assert {len(row["pos"]) for row in rows_of(lead)["train"]} == {8}
 
 
-def test_the_folder_loads_in_both_forms(built, load):
-    folder, _ = built()
-    names = load(folder)["train"].features["label"].names
-    assert names == ["coherent", "intruded"]
-    assert load(folder, "pairwise")["train"].column_names[-2:] == ["pos", "neg"]
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"take": "all"},
-        {"min_sentences": 2},
-        {"max_similarity": 1.0},
-        {"similar": 0},
-        {"max_ratio": 0.5},
-        {"per_text": 0},
-        {"choose": "best"},
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(bad):
-    with pytest.raises(ConfigError):
-        Intrusion.of(bad)
-
-
 # --- similar texts -------------------------------------------------------------------------------
 
 
@@ -318,12 +293,6 @@ def test_ours_are_no_easier_than_the_shared_pairs(discorpora_data, built):
         assert bench.untrained(same, score) <= bench.untrained(theirs, score) + noise
     assert bench.learned_overlap(same) <= bench.learned_overlap(theirs) + noise
     assert len(same) > len(theirs) / 2
-
-
-def test_the_sample_gives_rows(built):
-    documents = map(split_document, open_source("sample:stories"))
-    folder, _ = built(documents=documents)
-    assert rows_of(folder)["train"]
 
 
 def test_the_licence_of_the_donor_counts_too(built, documents):

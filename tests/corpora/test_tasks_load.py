@@ -31,6 +31,15 @@ SOURCES = {
     "pdtb_marked": (f"pdtb:{SAMPLE / 'gold'}",),
     "rst": (f"rst:{SAMPLE / 'rst'}",),
 }
+LABELS = {
+    "sp": ["0", "1", "2", "3", "4"],
+    "bso": ["swapped", "original"],
+    "dc": ["incoherent", "coherent"],
+    "ssp": ["body", "abstract"],
+    "intrusion": ["coherent", "intruded"],
+    "pdtb_marked": ["unmarked", "marked"],
+    "dissent": list(MARKERS_ALL),
+}
 ALL_TRAIN = {"train": 1, "validation": 0, "test": 0}
 SETTINGS = {
     "intrusion": ALL_TRAIN,
@@ -62,6 +71,10 @@ def test_each_configuration_loads_with_its_names_and_types(name, tmp_path, build
     folder, manifest = build(name, inputs(name, tmp_path), **settings)
     builder = BUILDERS.find(name).of(settings)
     assert set(manifest["configs"]) <= set(builder.configurations())
+    default = next(entry for entry in manifest["configs"].values() if entry["default"])
+    assert (
+        default["features"].get("label", {}).get("names") == LABELS.get(name) or name not in LABELS
+    )
     for config, entry in manifest["configs"].items():
         found = load(folder, config)
         rows = {split: body["rows"] for split, body in entry["splits"].items() if body["rows"]}

@@ -12,7 +12,6 @@ from corpora.document import Document, Relation
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.splits import SPLITS
 from corpora.splits.prescribed import prescribed, read_table
 from corpora.tasks import BUILDERS
 from corpora.tasks.relations import bare, sense_at, text_of
@@ -201,12 +200,6 @@ def test_an_argument_begins_with_a_capital_and_ends_without_a_mark(argument, sho
     assert bare(argument) == shown
 
 
-@pytest.mark.parametrize("dataset", ["pdtb_explicit", "pdtb_implicit", "pdtb_marked"])
-def test_order_changes_no_byte(built, documents, dataset, folder_bytes):
-    one, two = built(dataset, "one"), built(dataset, "two", documents[::-1])
-    assert folder_bytes(one[0]) == folder_bytes(two[0])
-
-
 def test_other_documents_are_split_by_shares_or_by_a_table(built, tmp_path):
     documents = [gold(f"story{i}") for i in range(30)]
     folder, manifest = built("pdtb_marked", documents=documents)
@@ -267,23 +260,6 @@ def test_the_connective_is_cut_out_of_an_argument():
 
 def test_senses_by_level():
     assert sense_at(REASON, 2) == "Contingency.Cause" and sense_at("Expansion", 2) == ""
-
-
-@pytest.mark.parametrize(
-    ("bad", "said"),
-    [
-        ({"level": 4}, "level = 4: expected 3 or less"),
-        ({"sections": "wsj"}, "sections = 'wsj': expected 'discoeval', 'dissent', 'lin' or 'ji'"),
-        ({"senses": "some"}, "senses = 'some': expected 'first' or 'all'"),
-        ({"min_count": -1}, "min_count = -1: expected 0 or more"),
-        ({"table": "nowhere.tsv"}, "table: nowhere.tsv: no table of splits"),
-        (dict.fromkeys(SPLITS, 0), "train, validation and test = 0.0, 0.0, 0.0"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused_at_their_place(bad, said):
-    with pytest.raises(ConfigError) as caught:
-        BUILDERS.find("pdtb_implicit").of(bad, "build.toml:7")
-    assert str(caught.value).startswith(f"build.toml:7: {said}")
 
 
 @pytest.mark.parametrize("dataset", ["pdtb_explicit", "pdtb_implicit", "pdtb_marked"])

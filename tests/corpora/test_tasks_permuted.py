@@ -128,12 +128,6 @@ def test_rows_have_their_full_number_of_negatives(n, expected):
     assert {c: Permuted().rows(c, factorial(n)) for c in expected} == expected
 
 
-@pytest.mark.parametrize("bad", [{"block_size": 30}, {"block_from": 400}, {"min_sentences": 1}])
-def test_settings_that_do_not_fit_are_refused(bad):
-    with pytest.raises(ConfigError):
-        Permuted.of(bad)
-
-
 def test_an_unknown_tokenizer_is_an_error_that_says_what_is_possible(tmp_path):
     broken = tmp_path / "tokenizer.json"
     broken.write_text("{}")
@@ -256,27 +250,6 @@ def test_headings_are_no_sentences_of_a_positive(built):
     folder, manifest = built("kept", [document], quotes="keep")
     assert table(folder, "documents")[0]["sentences"][3:] == ["“Go.", "Now,” he said."]
     assert not any("quotation marks" in note for note in manifest["notes"])
-
-
-def test_the_order_of_the_documents_changes_no_byte(built, documents, folder_bytes):
-    one, two = built("one")[0], built("two", documents[::-1])[0]
-    assert folder_bytes(one) == folder_bytes(two)
-
-
-def test_the_folder_loads(built, load):
-    folder, _ = built()
-    data = load(folder, "contrastive")["train"]
-    assert data.column_names == ["document", "repetition", "orders"]
-    assert str(data.features["orders"]) == "List(List(Value('uint8')))"
-    documents = {row["id"]: row["sentences"] for row in load(folder)["train"]}
-    row = data[0]
-    assert [documents[row["document"]][i] for i in row["orders"][0]]
-
-
-@pytest.mark.parametrize("wrong", ["contrastive", "ranked", "min_ranked", "max_tokens"])
-def test_a_number_below_one_is_refused(wrong):
-    with pytest.raises(ConfigError, match=f"{wrong} = 0"):
-        Permuted.of({wrong: 0})
 
 
 def test_a_block_with_the_id_of_another_document_is_refused(built, make_document):

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from corpora.document import Sections
-from corpora.errors import ConfigError, InputError
+from corpora.errors import InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.tasks import BUILDERS
 from tests.corpora.conftest import rows_of
 
 ALL = {"train": 1, "validation": 0, "test": 0}
@@ -47,20 +46,6 @@ def lengths(row: dict) -> list[int]:
 
 
 @pytest.mark.parametrize("builder", ["conpono", "criteria"])
-def test_splits_share_no_document_and_order_changes_no_byte(
-    build, builder, make_document, folder_bytes
-):
-    documents = [make_document(f"d{i}", 9, group=f"book{i % 12}") for i in range(36)]
-    shares = {"train": 0.6, "validation": 0.2, "test": 0.2}
-    one, manifest = build(builder, documents, "one", **shares)
-    two, _ = build(builder, documents[::-1], "two", **shares)
-    assert folder_bytes(one) == folder_bytes(two)
-    found = [{row["doc"] for row in rows} for rows in rows_of(one).values()]
-    assert len(found) == 3 and sum(map(len, found)) == len(set.union(*found)) == 36
-    assert set(manifest["overlap"]["default"].values()) == {0}
-
-
-@pytest.mark.parametrize("builder", ["conpono", "criteria"])
 def test_titles_and_headings_in_the_text_are_no_sentences(build, builder):
     """SDT is to predict them: CoNLL-U has them as paragraphs of the text."""
     source = Path(__file__).resolve().parent.parent / "data" / "readers" / "harbour.conllu"
@@ -73,21 +58,6 @@ def test_titles_and_headings_in_the_text_are_no_sentences(build, builder):
     else:
         assert [row["headings"][s] for s in row["section"]] == ["", "", "Boats"]
         assert row["paragraph"] == [0, 0, 1]
-
-
-@pytest.mark.parametrize(
-    ("builder", "bad"),
-    [
-        ("conpono", {"merge_above": -1}),
-        ("conpono", {"min_sentences": 0}),
-        ("criteria", {"bins": 0}),
-        ("criteria", {"bins": 200}),
-        ("criteria", {"min_sentences": 0}),
-    ],
-)
-def test_settings_are_checked(builder, bad):
-    with pytest.raises(ConfigError):
-        BUILDERS.find(builder).of(bad)
 
 
 def test_short_paragraphs_are_dropped(conpono, make_document):
@@ -115,12 +85,6 @@ def test_nothing_is_joined_over_a_section(conpono, make_document):
     document = replace(document, sections=halves(document.text, 2, "More"))
     folder, _ = conpono([document], merge_above=14, **ALL)
     assert lengths(rows_of(folder)["train"][0]) == [10, 10]
-
-
-def test_the_sample_gives_rows(conpono):
-    documents = map(split_document, open_source("sample:articles"))
-    folder, _ = conpono(documents, merge_above=10, **ALL)
-    assert all(min(lengths(row)) >= 8 for row in rows_of(folder)["train"])
 
 
 def test_levels_headings_and_positions_are_those_of_the_document(criteria, article, load):

@@ -11,7 +11,6 @@ from corpora.document import Document, RstTree
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.splits.prescribed import read_table
-from corpora.tasks import BUILDERS
 from corpora.tasks.discoeval.rst import CLASSES, class_of
 from tests.corpora.conftest import rows_of
 
@@ -109,8 +108,6 @@ def test_documents_without_a_tree_are_an_error(built, make_document):
         built(documents=[make_document("a")])
     with pytest.raises(InputError, match="not one row"):
         built("none", documents=[])
-    with pytest.raises(ConfigError):
-        BUILDERS.find("rst").of({"validation_documents": -1})
 
 
 def test_there_are_18_classes_and_each_relation_is_in_one():

@@ -114,7 +114,7 @@ def test_whether_the_sentence_before_is_a_clause_is_known_in_both_modes() -> Non
         assert pair.has_clauses
 
 
-def test_every_candidate_is_a_pair_or_counted() -> None:
+def test_every_candidate_is_a_pair_or_counted():
     extractor = Extractor(mode="recall")
     found = list(extractor.pairs([Document(id="d", text="Cats and dogs slept so well.")]))
     assert found == []

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from corpora.document import Document, Spans
+from corpora.document import Document
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.processes import in_order
 from corpora.sentences import split
@@ -21,6 +20,7 @@ from extract.parse import by_words
 from extract.settings import PairSettings, ParseSettings
 from extract.shards import iter_parses
 from extract.stages import extract, parse
+from tests.processes import ran
 
 TEXT = "The bus was late, so we walked. {} Anna laughed because the dog ran away. But it came back."
 
@@ -113,13 +113,6 @@ def test_markers_that_were_not_parsed_for_are_refused(
     assert extract(documents, tmp_path / "all", tmp_path / "pairs", settings).pairs
 
 
-def test_a_language_that_the_parser_does_not_know_is_refused(tmp_path: Path) -> None:
-    spanish = Document(id="e", text="Juan se fue porque llovía.", sentences=Spans([0], [26]))
-    settings = ParseSettings(markers="porque", language="es")
-    with pytest.raises(ConfigError, match="parses English only, not 'es'"):
-        parse([spanish], tmp_path, settings)
-
-
 def test_documents_without_blanks_are_grouped_by_their_length() -> None:
     chinese = [Document(id=str(i), text="他因为下雨所以没有来。" * 100) for i in range(50)]
     lines = [Document(id=str(i), text="word\n" * 200) for i in range(50)]
@@ -170,9 +163,7 @@ def test_a_script_without_a_guard_is_told_of_it(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, env=environment, check=False
-    )
+    done = ran([sys.executable, script], env=environment)
     assert done.returncode != 0
     assert "a worker process tried to start workers itself" in done.stderr
     assert 'under `if __name__ == "__main__":`' in done.stderr.partition("was killed")[2]

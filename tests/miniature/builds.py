@@ -30,6 +30,7 @@ NAMED = ("sources", "validation")
 """Lists of tables whose entries an overlay names."""
 CHANGEABLE = {
     *("spec", "gold", "data", "parser", "backbone", "vectors", "cache"),
+    *("hidden_size", "embedding_size", "decoder_size"),
     *("hidden", "embedding", "layers", "max_words", "max_length", "batch_size", "vocabulary"),
     *("max_steps", "epochs", "iterations", "seeds", "save_steps", "eval_steps", "warmup_steps"),
     *("max_train_rows", "max_eval_rows", "limit", "train", "validation", "test"),

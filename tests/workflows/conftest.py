@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.processes import ran
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 TINY = """
@@ -65,14 +67,7 @@ def luigi_command(config: Path, output: Path, *more: str, task: str = "BuildAll"
 
 def run_build_file(config: Path, output: Path, *more: str) -> str:
     """Build a file in a process of its own; returns what it says."""
-    done = subprocess.run(
-        luigi_command(config, output, *more),
-        env=luigi_environment(),
-        cwd=config.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(luigi_command(config, output, *more), env=luigi_environment(), cwd=config.parent)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -121,13 +116,10 @@ def run_luigi(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]
         task: str = "BuildAll",
         **options: object,
     ):
-        return subprocess.run(
+        return ran(
             luigi_command(config, output or tmp_path / "out", *more, task=task),
-            capture_output=True,
-            text=True,
             env=luigi_environment(),
             cwd=tmp_path,
-            check=False,
             timeout=600,
             **options,
         )

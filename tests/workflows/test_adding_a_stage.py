@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
+from tests.processes import ran
 from tests.workflows.conftest import ROOT, luigi_environment
 
 
@@ -19,13 +19,10 @@ def test_the_stage_of_the_page_runs_from_a_file_of_its_own(tmp_path: Path) -> No
     (tmp_path / "lengths.py").write_text(whole, encoding="utf-8")
     (line,) = re.findall(r"luigi (--module lengths .*)", page)
     places = os.pathsep.join(map(str, [tmp_path, ROOT]))
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", "luigi", *line.split(), "--discorpora-output", str(tmp_path)],
-        capture_output=True,
-        text=True,
         env={**luigi_environment(), "PYTHONPATH": places},
         cwd=tmp_path,
-        check=False,
     )
     assert not done.returncode, done.stderr
     (folder,) = (p for p in (tmp_path / "stages/lengths/stories").iterdir() if p.is_dir())

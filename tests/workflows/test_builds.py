@@ -19,6 +19,7 @@ import pytest
 from corpora.errors import DiscorporaError
 from corpora.store.atomic import MANIFEST, replacing
 from corpora.store.copies import is_linked
+from tests.processes import ran
 from tests.workflows.conftest import MODELS, TINY, luigi_command, luigi_environment, until
 from workflows import stage
 from workflows.results import stage_folder
@@ -228,14 +229,7 @@ def test_a_failure_is_no_success_in_any_folder(
     config = write_config(SMALL.replace("sample:stories", f"text:{text}"))
     environment = luigi_environment()
     del environment["LUIGI_CONFIG_PATH"]
-    done = subprocess.run(
-        luigi_command(config, tmp_path / "out"),
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(luigi_command(config, tmp_path / "out"), env=environment, cwd=tmp_path)
     assert "failed: dataset sp" in done.stderr
     assert done.returncode == 30, done.stderr
     assert "Traceback" not in done.stderr

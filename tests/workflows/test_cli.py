@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.errors import DiscorporaError
+from tests.processes import ran
 from workflows.cli import app as cli
 
 PAIR_FIELDS = {
@@ -318,15 +318,20 @@ def test_validate_writes_the_fixed_json(
     result = json.loads(out.read_text(encoding="utf-8"))
     blocks = {"strict", "paper", "control"}
     assert set(result) == {*blocks, "documents", "unseen", "settings"}
-    assert blocks <= set(result["unseen"])
-    overall = result["strict"]["overall"]
-    assert set(overall) >= {"occurrence", "exact", "dice", "extracted", "gold"}
-    assert set(overall["occurrence"]) == {"p", "r", "f1", "ci"}
-    assert overall["occurrence"]["f1"] > 0.7
-    for name in ("paper", "control"):
-        for criterion in ("criterion_paper", "criterion_strict"):
-            row = result[name][criterion]["overall"]
-            assert set(row) == {"extracted", "aligned", "error_rate", "distance"}
+    for part in (result, result["unseen"]):
+        assert blocks <= set(part) and set(part["strict"]) == {"overall", "per_marker"}
+        overall = part["strict"]["overall"]
+        row = {"occurrence", "exact", "dice", "extracted", "gold", "documents"}
+        assert set(overall) == row
+        for metric in ("occurrence", "exact", "dice"):
+            assert set(overall[metric]) == {"p", "r", "f1", "ci"}
+        for name in ("paper", "control"):
+            assert set(part[name]) == {"criterion_paper", "criterion_strict"}
+            for criterion in part[name].values():
+                assert set(criterion) == {"overall", "per_marker"}
+                row = {"extracted", "aligned", "error_rate", "distance"}
+                assert set(criterion["overall"]) == row
+    assert result["strict"]["overall"]["occurrence"]["f1"] > 0.7
     assert result["documents"]["seen"] == 0
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg", ".png"}
 
@@ -494,13 +499,7 @@ def test_a_build_that_fails_says_so_at_the_end(workers: str, tmp_path: Path) -> 
     text = BUILD.replace("sample:stories", "text:a.txt")
     (tmp_path / "small.toml").write_text(text, encoding="utf-8")
     build = ["build", "--config", "small.toml", "--workers", workers]
-    done = subprocess.run(
-        [sys.executable, "-m", "workflows.cli.app", *build],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
+    done = ran([sys.executable, "-m", "workflows.cli.app", *build], cwd=tmp_path)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     *_, failed, last = done.stderr.splitlines()

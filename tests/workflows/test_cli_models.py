@@ -7,7 +7,6 @@ import io
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ import torch
 
 from corpora import schemas
 from extract.patterns import resolve_markers
+from tests.processes import ran
 from tests.zoo.conftest import orders_of, pair_rows, story_documents, write_dataset
 from workflows.cli import app as cli
 from zoo.train import train
@@ -124,13 +124,10 @@ def test_a_broken_or_a_strange_model_is_one_line(
 def test_a_model_that_is_nowhere_is_said_without_asking_the_hub_again(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Anna sang. We listened.")
     nobody = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "0"}
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", "workflows.cli.app", "score", "--model", "nomodel", "a.txt"],
         cwd=tmp_path,
         env={**os.environ, **nobody, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 1 and "Retry" not in done.stderr
     assert done.stderr.startswith("error: nomodel: there is no such folder, and the Hub cannot be")

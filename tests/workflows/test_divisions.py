@@ -14,7 +14,7 @@ from corpora.errors import ConfigError
 from corpora.readers import open_source
 from corpora.splits import SPLITS
 from tests.workflows.conftest import TINY
-from tests.workflows.test_config import CHAIN, _fresh, graph
+from tests.workflows.test_config import CHAIN, graph
 from workflows.settings import options
 from workflows.tables import SAMPLE
 from workflows.tasks import Dataset, Divide, Evaluate
@@ -72,8 +72,8 @@ def test_the_division_depends_on_the_documents_of_datasets(
     direct = ANNOTATED + others.replace("SPEC", spec) + 'datasets = ["coherence_tests"]\n'
     unused = ANNOTATED + others.replace("SPEC", "sample:abstracts")
     for text in (direct, unused):
-        assert _fresh(graph, write_config(text))["division"] == before["division"]
-    added = _fresh(graph, write_config(ANNOTATED + MORE.replace("DATASETS", '["conpono"]')))
+        assert graph(write_config(text))["division"] == before["division"]
+    added = graph(write_config(ANNOTATED + MORE.replace("DATASETS", '["conpono"]')))
     assert {"division", "dataset sp"} <= changed(before, added)
     assert not {t for t in changed(before, added) & before.keys() if t.startswith("parse ")}
 
@@ -85,9 +85,9 @@ def test_the_order_of_sources_and_settings_of_sentences_change_no_division(
     head, stories, news = TINY.partition("[[validation]]")[0].split("[[sources]]")
     rest = TINY.partition("[[validation]]")[2]
     turned = f"{head}[[sources]]{news}[[sources]]{stories}[[validation]]{rest}"
-    assert not changed(before, _fresh(graph, write_config(turned)))
+    assert not changed(before, graph(write_config(turned)))
     lines = f"{TINY}[sentences]\nsplitter = 'lines'\n"
-    after = _fresh(graph, write_config(lines))
+    after = graph(write_config(lines))
     assert after["division"] == before["division"]
     assert after["dataset sp"] != before["dataset sp"]
 
@@ -169,13 +169,13 @@ def test_a_table_of_splits_counts_by_its_contents(
     table = tmp_path / "table.tsv"
     table.write_text("test\ta\n", encoding="utf-8")
     config = write_config(TINY + f'[splits]\ntable = "{table}"\n')
-    one = _fresh(graph, config)
+    one = graph(config)
     assert "division" in changed(before, one)
     table.write_text("dev\ta\n", encoding="utf-8")
-    assert "division" in changed(one, _fresh(graph, config))
+    assert "division" in changed(one, graph(config))
     table.write_text("dev\ta\ntest\ta\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"splits.table: .*table.tsv:2: the document 'a' is in"):
-        _fresh(graph, config)
+        graph(config)
 
 
 def test_a_table_of_other_documents_and_one_in_the_output_are_refused(
@@ -224,9 +224,7 @@ def test_what_is_only_said_of_a_source_makes_another_card_and_no_other_model(
     before = graph(write_config(CHAIN))
     assert CHAIN.count('spec = "sample:news"') == 1
     said = 'spec = "sample:news"\ntitle = "News"\nauthors = ["Ada"]'
-    after = changed(
-        before, _fresh(graph, write_config(CHAIN.replace('spec = "sample:news"', said)))
-    )
+    after = changed(before, graph(write_config(CHAIN.replace('spec = "sample:news"', said))))
     assert {title for title in after if title.startswith("dataset ")}
     kinds = {title.partition(" ")[0] for title in after}
     assert not kinds & {"documents", "sentences", "parse", "pairs", "division", "model"}
@@ -236,9 +234,7 @@ def test_splits_change_every_dataset_and_no_parse(
     write_config: Callable[[str], Path], graph: Callable
 ) -> None:
     before = graph(write_config(ANNOTATED))
-    after = changed(
-        before, _fresh(graph, write_config(ANNOTATED + "[splits]\ntrain = 0.6\ntest = 0.3\n"))
-    )
+    after = changed(before, graph(write_config(ANNOTATED + "[splits]\ntrain = 0.6\ntest = 0.3\n")))
     assert {title for title in before if title.startswith("dataset ")} <= after
     assert not {title for title in after if title.startswith(("parse ", "sentences "))}
 

@@ -208,6 +208,67 @@ MISFITS = {
         ("threads = 1", 'threads = 1\n[parse]\nparser = "stanza:es"'),
         ("source stories", "'stanza:es' is for texts in 'es'", "these are in 'en'"),
     ),
+    "an unknown key of a table": (
+        ("threads = 1", "threads = 1\n[extract]\nmakers = 'all15'"),
+        ("unknown key 'extract.makers'", "did you mean 'markers'"),
+    ),
+    "a value of a wrong type": (
+        ("threads = 1", 'threads = 1\nseed = "five"'),
+        ("seed", "five"),
+    ),
+    "a seed below 0": (("threads = 1", "threads = 1\nseed = -1"), ("seed = -1",)),
+    "an unknown engine": (
+        ("threads = 1", 'threads = 1\n[engine]\nkind = "slrum"'),
+        ("engine.kind = 'slrum'",),
+    ),
+    "an engine without workers": (
+        ("threads = 1", 'threads = 1\n[engine]\nkind = "local"\nworkers = 0'),
+        ("engine.workers = 0",),
+    ),
+    "a dataset that no table names": (
+        ('"conpono", "sp"]', '"conpono", "spp"]'),
+        ("source stories", "'spp'", "did you mean 'sp'"),
+    ),
+    "a splitter that splits nothing": (
+        (
+            "[datasets.dissent]",
+            '[[sources]]\nname = "cloze"\nspec = "storycloze:{sample}/tests/storycloze.csv"\n'
+            'datasets = ["coherence_tests"]\nsplitter = "lines"\n[datasets.coherence_tests]\n'
+            "[datasets.dissent]",
+        ),
+        ("source cloze", "splitter = 'lines' changes nothing", "coherence_tests"),
+    ),
+    "a table of splits that is not there": (
+        (
+            '"sp"]\n\n[datasets.dissent]',
+            '"sp", "rst"]\n[datasets.rst]\ntable = "nope.tsv"\n[datasets.dissent]',
+        ),
+        ("datasets.rst: table: nope.tsv: no table of splits", "SPLIT<TAB>DOCUMENT"),
+    ),
+    "a plug-in without a class": (
+        ("[datasets.sp]", '[datasets.sp]\nbuilder = "mine.py"'),
+        ("datasets.sp.builder: 'mine.py' names no class", "write mine.py:Class"),
+    ),
+    "a licence that is not in the table": (
+        ('name = "stories"', 'name = "stories"\nlicence = "CC-BY-5.0"'),
+        ("source stories: licence", "no licence 'CC-BY-5.0'", "did you mean"),
+    ),
+    "a licence of a genre that is not in the table": (
+        ('name = "stories"', 'name = "stories"\nlicence = { letters = "CC-BY-5.0" }'),
+        ("source stories: licence.letters", "no licence 'CC-BY-5.0'"),
+    ),
+    "a value of a model that its recipe refuses": (
+        ('suite = "dissent"', 'suite = "dissent"\nsettings = { batch_size = "many" }'),
+        ("models.markers.settings: batch_size = 'many'",),
+    ),
+    "an unknown setting of a suite": (
+        ('suite = "pairwise"', 'suite = "pairwise"\nsettings = { limt = 5 }'),
+        ("evaluations.intruders.settings: unknown key 'limt'",),
+    ),
+    "a language that the parser does not know": (
+        ('name = "stories"', 'name = "stories"\nlanguage = "es"'),
+        ("parses English only, not 'es'",),
+    ),
     "a source of a validation": (
         (
             "[datasets.dissent]",
@@ -302,7 +363,7 @@ def test_a_model_without_its_vectors_is_refused_before_anything_runs(
 
 
 OPTIONS = {
-    "text": ("layout = 'foo'", "document_lines = 'many'", "document_lines = 5", "layout = 3"),
+    "text": ("layout = 'foo'", "document_lines = 'many'", "document_lines = 5", "layuot = 3"),
     "jsonl": ("layout = 'documents'", "text = 3", "layout = 'document', document_lines = 5"),
     "irc": ("system = 'often'", "context = -1", "context = true"),
     "rst": ("text = 'tree_text'", "encoding = 'utf-9'"),

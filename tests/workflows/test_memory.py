@@ -115,13 +115,6 @@ def score_gz(folder: Path) -> list[str]:
     return [RUN, "score", str(path)]
 
 
-def score_records(folder: Path) -> list[str]:
-    """More texts than are held at a time."""
-    line = '{"text": "Anna sang at noon. We took our coats."}\n'
-    path = fill(folder / "a.jsonl", [blocks(line, 512 * MIB)])
-    return [RUN, "score", "--json", str(path)]
-
-
 def markers(folder: Path) -> list[str]:
     path = fill(folder / "a.jsonl", [b'{"s1": "', blocks("word ", 1024 * MIB), b'", "s2": "b"}\n'])
     return [RUN, "predict-marker", "--model", "{model}", str(path)]

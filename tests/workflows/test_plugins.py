@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from corpora.declared import Registry
 from corpora.errors import ConfigError
 from corpora.tasks import BUILDERS
+from tests.processes import ran
 from tests.workflows.conftest import ROOT, luigi_environment
 from zoo.declared import OBJECTIVES
 
@@ -53,7 +53,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = folder / "installed"
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
     command += ["--no-build-isolation", "--target", str(target), str(folder / "source")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = ran(command)
     assert not done.returncode, done.stderr
     return target
 
@@ -75,13 +75,10 @@ def build(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             "\n".join(speeches), encoding="utf-8"
         )
     command = [sys.executable, "-m", "luigi", "--module", "workflows", "BuildAll", "--workers", "2"]
-    done = subprocess.run(
+    done = ran(
         [*command, "--config", "plays.toml", "--discorpora-output", "out"],
-        capture_output=True,
-        text=True,
         cwd=folder,
         env=environment(installed),
-        check=False,
     )
     assert not done.returncode, done.stderr
     return folder / "out" / "plays"
@@ -121,32 +118,21 @@ def test_a_model_says_which_plugin_is_missing(build: Path) -> None:
         f"sys.exit(main(['permuted', '--model', {str(build / 'models/scorer')!r}, "
         f"'--data', {str(build / 'datasets/permuted')!r}, '--limit', '4']))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=False
-    )
+    done = ran([sys.executable, "-c", code], env=environment())
     assert not done.returncode, done.stderr  # the weights need no loss
     assert "plays.scorer" in done.stderr and "discorpora-plays" in done.stderr
 
 
 def test_help_and_errors_come_from_the_declaration(installed: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "zoo.train", "plays.scorer", "--help"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=environment(installed), check=False
-    )
+    done = ran(command, env=environment(installed))
     assert "--objective 'softplus'" in done.stdout
     (tmp_path / "b.toml").write_text(
         'name = "b"\n[[sources]]\nname = "p"\nspec = "play:x"\n'
         "options = { min_speechs = 3 }\ndatasets = []\n"
     )
     command = [sys.executable, "-m", "workflows.cli.app", "plan", "--config", "b.toml"]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        env=environment(installed),
-        cwd=tmp_path,
-        check=False,
-    )
+    done = ran(command, env=environment(installed), cwd=tmp_path)
     assert "b.toml:5: source p: options" in done.stderr
     assert "did you mean 'min_speeches'" in done.stderr
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.hub_server import HubServer
+from tests.processes import ran
 from tests.workflows.conftest import TINY, luigi_environment
 
 TOKEN = "hf_" + "Secret9" * 5
@@ -25,15 +26,7 @@ def publish_all(
     for name in ("HF_HUB_OFFLINE", "HF_TOKEN"):
         known.pop(name, None)
     home = {"HF_HOME": str(folder / "hf"), "HF_HUB_DISABLE_XET": "1", "HF_ENDPOINT": ""}
-    return subprocess.run(
-        [*command, *options],
-        capture_output=True,
-        text=True,
-        env={**known, **home, **environment},
-        cwd=folder,
-        check=False,
-        timeout=300,
-    )
+    return ran([*command, *options], env={**known, **home, **environment}, cwd=folder, timeout=300)
 
 
 @pytest.mark.slow

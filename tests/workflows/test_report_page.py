@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from corpora.schemas import MARKERS_ALL
 from tests.bench.bench_browser import synthetic
 from tests.chromium import Page, chromium
+from tests.processes import ran
 
 pytestmark = pytest.mark.nightly
 
@@ -40,7 +40,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed, which brings axe-core")
     command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "axe-core"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = ran(command, cwd=folder)
     script = folder / "node_modules" / "axe-core" / "axe.min.js"
     if not script.is_file():
         pytest.skip(f"npm cannot install axe-core: {done.stderr.strip()[-200:]}")

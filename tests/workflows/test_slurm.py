@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -22,6 +21,7 @@ from workflows.tables import Engine
 
 pytest.importorskip("datatrove")
 
+from tests.processes import ran
 from workflows.slurm import JOB, Executor, reduced_environment
 
 TASKS = int(os.environ.get("DISCORPORA_TASKS", "10000"))
@@ -125,14 +125,7 @@ def test_an_array_with_killed_and_slow_tasks_loses_and_repeats_nothing(
     environment |= {"PATH": f"{slurm}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     runs, began = [], time.monotonic()
     while not runs or runs[-1]:
-        done = subprocess.run(
-            [*command, *words],
-            env=environment,
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = ran([*command, *words], env=environment, cwd=ROOT)
         lost = re.search(r"(\d+) of \d+ tasks did not end well", done.stderr)
         assert bool(lost) == bool(done.returncode), done.stderr[-3000:]
         runs.append(int(lost.group(1)) if lost else 0)
@@ -165,11 +158,11 @@ def test_a_job_runs_only_from_a_folder_that_is_closed(tmp_path: Path) -> None:
     folder = tmp_path / "it's here"
     folder.mkdir(mode=0o700)
     script = executor(folder).get_launch_file_contents({}, f"echo ran {folder}/executor.pik")
-    for mode, ran in ((0o700, True), (0o750, False), (0o777, False)):
+    for mode, runs in ((0o700, True), (0o750, False), (0o777, False)):
         folder.chmod(mode)
-        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
-        assert ("ran" in done.stdout, done.returncode == 0) == (ran, ran)
-        assert ran or "must be yours and of mode 700" in done.stderr
+        done = ran(["bash", "-c", script])
+        assert ("ran" in done.stdout, done.returncode == 0) == (runs, runs)
+        assert runs or "must be yours and of mode 700" in done.stderr
 
 
 def test_every_array_is_known_and_none_merges_statistics(

@@ -162,6 +162,8 @@ def test_columns_that_are_no_texts(train_cli: Run, pairs_folder: Path, tmp_path:
     options = ["dissent/ngram", "--dataset", pairs_folder, "--output", tmp_path / "m"]
     code, message = train_cli(*options, "--columns", "s1,s1")
     assert code == 2 and "expected two columns of texts, got s1, s1" in message
+    code, message = train_cli(*options, "--columns", "s1,s3")
+    assert code == 2 and "no column 's3'" in message and "s1 (string), s2 (string)" in message
     code, message = train_cli(*options, "--columns", "s1,label")
     assert code == 2 and "no column 'label' of texts" in message and "call two of" in message
 

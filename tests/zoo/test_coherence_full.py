@@ -436,25 +436,6 @@ def test_validation_takes_as_many_texts_at_once_as_set(
     assert set(seen) == {3 * 64}
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "range_"),
-    [
-        ("mine_every", "0", "1 or more"),
-        ("queue_size", "0", "1 or more"),
-        ("candidates", "0", "1 or more"),
-        ("shortest_slice", "0", "1 or more"),
-        ("momentum", "1.5", "1 or less"),
-        ("momentum_weight", "-0.1", "0 or more"),
-    ],
-)
-def test_settings_outside_their_range(
-    key: str, value: str, range_: str, ranked_folder: Path, tmp_path: Path, train_cli: Any
-) -> None:
-    words = [f"--{key}", value, "--dataset", ranked_folder, "--output", tmp_path / "m"]
-    code, message = train_cli(*FULL, *words)
-    assert code == 2 and f"{key} = {value}: " in message and range_ in message
-
-
 @pytest.mark.parametrize("recipe", ["coherence/full_tiny", "coherence/contrastive_tiny"])
 def test_what_a_bfloat16_run_reports_is_what_its_users_get(
     recipe: str, ranked_folder: Path, tmp_path: Path

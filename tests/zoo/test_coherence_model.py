@@ -310,13 +310,6 @@ def test_each_row_keeps_its_own_candidates(tokenizer: Any) -> None:
         candidate_rows(documents, rows[2:], 50)
 
 
-def test_texts_of_one_sentence_and_of_ten_thousand_tokens(tokenizer: Any) -> None:
-    model = scorer("bert", tokenizer)
-    model.encoder = TextEncoder(tokenizer, model.config.max_tokens)
-    scores = model.score([STORY[0], " ".join(STORY * 300), "word " * 10_000])
-    assert np.isfinite(scores).all()
-
-
 def test_a_tiny_model_tells_50_documents_from_their_permutations(tokenizer: Any) -> None:
     documents = story_documents(50, seed=11)
     texts = encode_documents(pa.Table.from_pylist(documents), TextEncoder(tokenizer, 100))

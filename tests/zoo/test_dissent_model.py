@@ -11,7 +11,7 @@ import torch
 from transformers import AutoTokenizer
 
 from corpora.errors import InputError
-from zoo.dissent import BiLstmConfig, BiLstmForMarkers, BiLstmModel
+from zoo.dissent import BiLstmConfig, BiLstmForMarkers
 from zoo.dissent.data import EncodedPairs, encode_texts
 from zoo.dissent.modeling import pair_features
 from zoo.evaluate.classification import predict
@@ -60,22 +60,6 @@ def test_max_pooling_takes_the_real_tokens_only_even_if_all_are_negative() -> No
     assert (output.pooler_output < 0).any()
 
 
-def test_the_auto_classes_load_what_was_saved(tmp_path: Path) -> None:
-    from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
-
-    model = tiny()
-    model.save_pretrained(tmp_path)
-    assert [path.name for path in tmp_path.glob("*.safetensors")] == ["model.safetensors"]
-    assert isinstance(AutoConfig.from_pretrained(tmp_path), BiLstmConfig)
-    encoder = AutoModel.from_pretrained(tmp_path)
-    assert isinstance(encoder, BiLstmModel)
-    classifier = AutoModelForSequenceClassification.from_pretrained(tmp_path)
-    ids = torch.tensor([[[3, 4], [5, 6]]])
-    mask = torch.ones_like(ids)
-    torch.testing.assert_close(classifier(ids, mask).logits, model(ids, mask).logits)
-    torch.testing.assert_close(encoder(ids[0]).pooler_output, model.encoder(ids[0]).pooler_output)
-
-
 def test_a_tiny_model_learns_64_pairs_by_heart() -> None:
     pairs, words = encoded(64, seed=5, max_tokens=20)
     model = tiny(vocab_size=words, hidden_size=32, projection_size=32).train()
@@ -86,12 +70,6 @@ def test_a_tiny_model_learns_64_pairs_by_heart() -> None:
         model(**batch).loss.backward()
         optimizer.step()
     assert (predict(model, pairs, batch_size=7) == pairs.labels).all()
-
-
-def test_sentences_are_cut_and_counted() -> None:
-    pairs, _ = encoded(10, seed=1, max_tokens=3)
-    assert pairs.truncated > 0
-    assert max(len(side) for row in range(10) for side in pairs[row][0]) == 3
 
 
 def test_words_are_lower_cased_and_unknown_ones_have_id_1() -> None:

@@ -31,7 +31,6 @@ from zoo.training.throughput import operations, peak
 from zoo.vocabularies import train_subwords
 
 from .conftest import MARKERS, STORY, pair_rows, write_dataset
-from .test_resume import _resolve, assert_alike, kill_at, killed, trained
 
 Run = Callable[..., tuple[int, str]]
 TINY = ["dissent/transformer_tiny", "--vocab_size", "400", "--backbone_config.hidden_size", "32"]
@@ -254,23 +253,6 @@ def test_a_model_without_vectors_or_labels(
 ) -> None:
     assert main(["pdtb", "--model", str(dissent_models["ngram"]), "--data", str(relations)]) != 0
     assert "error:" in capsys.readouterr().err
-
-
-def test_columns_that_are_not_there(train_cli: Run, pairs_folder: Path, tmp_path: Path) -> None:
-    options = [*TINY[1:], "--dataset", pairs_folder, "--output", tmp_path / "m"]
-    code, message = train_cli(TINY[0], *options, "--columns", '["s1", "s3"]')
-    assert code != 0 and "no column 's3'" in message and "s1 (string), s2 (string)" in message
-
-
-def test_a_killed_run_goes_on_as_if_undisturbed(pairs_folder: Path, tmp_path: Path) -> None:
-    words = [*TINY, "--dataset", str(pairs_folder), "--save_steps", "2"]
-    whole = trained(words, tmp_path / "whole")
-    for step in (4, 9):
-        output = tmp_path / f"killed-{step}"
-        with pytest.MonkeyPatch.context() as patch:
-            kill_at(patch, _resolve("zoo.training.trainer.ZooTrainer"), "training_step", step)
-            killed(lambda output=output: trained(words, output))
-        assert_alike(trained(words, output), whole)
 
 
 def test_out_of_memory_says_what_to_lower(

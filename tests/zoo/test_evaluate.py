@@ -32,10 +32,8 @@ from .conftest import MARKERS, STORY, SUBJECTS
 
 
 @pytest.fixture(scope="module")
-def marker_model(tmp_path_factory: pytest.TempPathFactory, pairs_folder: Path) -> Path:
-    output = tmp_path_factory.mktemp("models") / "pairs"
-    train(["dissent/bilstm_tiny", "--dataset", str(pairs_folder), "--output", str(output)])
-    return output
+def marker_model(dissent_models: dict[str, Path]) -> Path:
+    return dissent_models["bilstm_tiny"]
 
 
 @pytest.fixture(scope="module")

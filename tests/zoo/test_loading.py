@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from transformers import AutoModel, AutoModelForSequenceClassification
 
 import zoo
 from corpora.schemas import CONPONO
+from tests.processes import ran
 from zoo.coherence import CoherenceScorer
 from zoo.dissent import predict
 from zoo.evaluate.encoders import load_encoder
@@ -115,14 +115,7 @@ def elsewhere(
     asked = json.dumps([str(ROOT), folders, TEXTS, str(work / "found.json")])
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     environment |= {"HF_HOME": str(work / "hf"), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, asked],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=work,
-        env=environment,
-    )
+    done = ran([sys.executable, "-c", ELSEWHERE, asked], cwd=work, env=environment)
     assert done.returncode == 0, "\n".join(line[:300] for line in done.stderr.splitlines()[-40:])
     found: dict[str, dict[str, Any]] = json.loads((work / "found.json").read_text())
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import zoo
 from corpora.errors import ConfigError, InputError
 from corpora.store.atomic import write_json
+from tests.processes import ran
 from zoo.coherence import CoherenceScorer
 from zoo.presets import read_preset
 
@@ -123,9 +123,7 @@ def test_a_file_is_found_beside_the_preset(
     (folder / "loss.py").write_text(LOSS.replace("softplus", "relu"), encoding="utf-8")
     # Another loss of the same name is another run: it is told in a process that has not loaded it.
     words = [str(preset), "--dataset", str(permuted_folder), "--output", str(output)]
-    found = subprocess.run(
-        [sys.executable, "-m", "zoo.train", *words], capture_output=True, text=True, check=False
-    )
+    found = ran([sys.executable, "-m", "zoo.train", *words])
     assert found.returncode == 2 and "a run with other settings is there (plugins" in found.stderr
 
 

@@ -190,6 +190,10 @@ def test_a_folder_may_have_any_name(name: str) -> None:
         ("criteria/bigru_tiny", "criteria=nl,nl max_tokens=0 bins=0"),
         ("coherence/contrastive_tiny", "negatives=0 anneal_calls=0 max_tokens=2 patience=-1"),
         ("coherence/unc_tiny", "kernel_size=0 max_words=0"),
+        ("coherence/full_tiny", "mine_every=0 queue_size=0 candidates=0 shortest_slice=0"),
+        ("coherence/full_tiny", "momentum=1.5 momentum_weight=-0.1"),
+        ("conpono/tiny", "k=0 targets=-1 mask_rate=1 mask_rate=-0.1 anchor_sentences=0 workers=-2"),
+        ("conpono/tiny", "target_sentences=0 max_tokens=5 warmup=1000 block_tokens=0"),
     ],
 )
 def test_values_out_of_bounds_are_named(name: str, options: str) -> None:

@@ -69,7 +69,8 @@ class Bigru(StepRecipe, WordRecipe):
         """A GRU of three gates in two directions, and a decoder for each bag of words."""
         weights = 6 * self.hidden_size * (self.embedding_size + self.hidden_size)
         bags = 2 + 2 * ("sdt" in self.criteria)  # the neighbours; title and heading
-        heads = bags * self.decoder_size * (2 * self.hidden_size + self.vocab_size)
+        hidden = (self.decoder_layers - 1) * self.decoder_size
+        heads = bags * self.decoder_size * (2 * self.hidden_size + hidden + self.vocab_size)
         return Work(weights, self.max_tokens, heads)
 
     def train(self, job: Job) -> None:

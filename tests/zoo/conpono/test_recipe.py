@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel
 
 import zoo
 from corpora.errors import ConfigError
@@ -90,14 +90,6 @@ def test_a_model_that_is_shared_out_learns_the_same(
     paragraphs_folder: Path, tmp_path: Path
 ) -> None:
     learns_the_same_shared_out("conpono/tiny", paragraphs_folder, tmp_path)
-
-
-def test_backbone_serves_evaluations(undisturbed: Path) -> None:
-    zoo.register()
-    model = AutoModel.from_pretrained(undisturbed)
-    tokenizer = AutoTokenizer.from_pretrained(undisturbed)
-    pair = tokenizer("The baker wakes.", "The baker eats.", return_tensors="pt")
-    assert model.backbone(**pair).pooler_output.shape == (1, 16)
 
 
 def test_workers_and_checkpoints_change_no_byte(
@@ -230,22 +222,12 @@ def test_cut_texts_and_a_step_that_teaches_nothing_are_said(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ("--k 0", "k = 0: expected 1 or more"),
-        ("--targets -1", "targets = -1"),
-        ("--mask_rate 1", "mask_rate = 1: expected a number below 1"),
-        ("--mask_rate -0.1", "mask_rate = -0.1"),
-        ("--anchor_sentences 0", "anchor_sentences = 0"),
-        ("--target_sentences 0", "target_sentences = 0"),
-        ("--max_tokens 5", "max_tokens = 5: expected 8 or more"),
         ("--candidates 4", "candidates = 4: they are 4 targets and some random segments"),
         ("--targets 0 --k 3 --candidates 3", "candidates = 3: they are 3 targets"),
         ("--objective bso --candidates 0", "candidates = 0"),
-        ("--warmup 1000", "warmup = 1000: expected a number below 1"),
-        ("--block_tokens 0", "block_tokens = 0"),
-        ("--workers -2", "workers = -2"),
     ],
 )
-def test_settings_out_of_bounds_are_said(options: str, said: str) -> None:
+def test_settings_that_do_not_fit_together_are_said(options: str, said: str) -> None:
     found = read_preset("conpono/tiny")
     words = ["--dataset", "d", "--output", "o", *options.split()]
     given = parse_flags(words, "train", found.kind)
