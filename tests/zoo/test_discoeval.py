@@ -27,9 +27,16 @@ from zoo.evaluate.compare import compare
 from zoo.evaluate.discoeval import DiscoEval, probe
 from zoo.evaluate.discoeval.data import Split, TaskData, divide, read
 from zoo.evaluate.discoeval.probe import fit
-from zoo.evaluate.discoeval.protocol import COMBINE, features_of, inputs_of, vectors_of
+from zoo.evaluate.discoeval.protocol import (
+    COMBINE,
+    as_published,
+    features_of,
+    inputs_of,
+    representation_of,
+    vectors_of,
+)
 from zoo.evaluate.discoeval.tasks import L2_GRID, TASKS, ProbeSettings
-from zoo.evaluate.encoders import Vectors
+from zoo.evaluate.encoders import Vectors, load_encoder
 from zoo.evaluate.results import read_outcomes
 
 from .conftest import SUBJECTS, VERBS, write_dataset
@@ -90,7 +97,10 @@ def test_every_task_is_declared_in_full() -> None:
             assert features.combine in COMBINE
             slots = {slot for group in features.inputs for slot in group}
             assert slots == set(range(task.slots))
-            assert (probe.l2 == L2_GRID) == (task.name in ("SP", "BSO"))
+            tuned = protocol == "single" and task.name in ("SP", "BSO")
+            assert (probe.l2 == L2_GRID) == tuned
+            pooled = protocol == "pairs" and task.name in ("SP", "BSO", "DC")  # section 3.1
+            assert features.vectors == ("pooled" if pooled else "cls_mean")
     hidden = [task.name for task in TASKS.values() if task.probes["single"].hidden]
     assert hidden == ["DC"]
 
@@ -107,6 +117,28 @@ def _data(task: str, columns: list[list[list[str]]]) -> TaskData:
     rows = len(columns[0])
     split = Split(tuple(columns), np.arange(rows) % 2, np.arange(rows))
     return TaskData(TASKS[task], "test", ("a", "b"), {"train": split})
+
+
+@pytest.mark.parametrize(
+    ("task", "representation", "vectors", "published"),
+    [
+        ("SP", "auto", "pooled", True),
+        ("BSO", "auto", "pooled", True),
+        ("DC", "auto", "pooled", True),
+        ("SSP", "auto", "cls_mean", True),
+        ("RST-DT", "auto", "cls_mean", True),
+        ("RST-DT", "pooled", "pooled", False),
+    ],
+)
+def test_the_pair_protocol_pools_three_tasks_alone(
+    task: str, representation: str, vectors: str, published: bool, tiny_bert: Path
+) -> None:
+    options = DiscoEval(protocol="pairs", representation=representation)
+    encoder = load_encoder(str(tiny_bert))
+    assert representation_of(encoder, options, task) == vectors
+    assert as_published(encoder, options) == published  # else there is no average
+    if representation == "auto":
+        assert representation_of(encoder, DiscoEval(), task) == "cls_mean"
 
 
 def test_a_subtree_is_the_mean_of_its_units_or_one_text() -> None:
