@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.miniature.prose import WHAT, WHO, Prose
+from tests.miniature.prose import WHAT, Prose
 
 
 def write_hub(folder: Path, documents: int, seed: int = 7) -> None:

@@ -21,7 +21,7 @@ from corpora.outside import read_json, record_of
 from corpora.store.manifest import Results
 from zoo.declared import Suite
 from zoo.evaluate import SUITES
-from zoo.evaluate.published import Part, papers, parts_of, source_of
+from zoo.evaluate.published import Part, decimals_of, papers, parts_of, source_of
 from zoo.evaluate.results import Result, by_rule, datasets_of, outcomes_of, place_of
 from zoo.evaluate.scores import (
     Columns,
@@ -475,16 +475,16 @@ def _model_rows(entries: Sequence[Entry]) -> list[ScoreRow]:
 def _published_rows(part: Part, columns: Sequence[str]) -> list[ScoreRow]:
     """The rows of a part that have a figure in `columns`, with the paper's decimals."""
     rows, source = [], f"{papers()[part.paper].citation}, {source_of(part)}"
-    in_percent = _suite_class(part.suite).percent
-    for name, *values in part.rows:
-        pairs = zip(part.columns, values, strict=True)
-        shown = {column: v for column, v in pairs if v != "" and column in columns}
-        cells = {}
-        for column, value in shown.items():
-            digits = 1 if in_percent and round(float(value), 1) == value else 2
-            cells[column] = Cell(float(value), None, digits)
+    for name, numbers in part.numbers.items():
+        named = zip(part.columns, part.shown_columns, strict=True)
+        shown = {column: numbers[head] for column, head in named if head in numbers}
+        cells = {
+            column: Cell(float(number), None, decimals_of(number))
+            for column, number in shown.items()
+            if column in columns
+        }
         if cells:
-            rows.append(ScoreRow(str(name), "published", cells, source))
+            rows.append(ScoreRow(name, "published", cells, source))
     return rows
 
 

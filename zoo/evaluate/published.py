@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from statistics import mode
@@ -33,7 +34,7 @@ class Part(BaseModel):
     suite: str
     """A suite; or `training` (the results.json of a model), `validation`."""
     columns: tuple[str, ...]
-    rows: tuple[tuple[str | float, ...], ...]
+    rows: tuple[tuple[str | Decimal, ...], ...]
     title: str = ""
     """Given once a table."""
     source: str = ""
@@ -64,33 +65,39 @@ class Part(BaseModel):
         return self.heads or self.columns
 
     @property
-    def printed(self) -> dict[str, dict[str, float]]:
-        """The paper's numbers by row and by the paper's name of the column."""
-        rows: dict[str, dict[str, float]] = {}
+    def numbers(self) -> dict[str, dict[str, Decimal]]:
+        """The paper's numbers as printed, by row and by the paper's name of the column."""
+        rows: dict[str, dict[str, Decimal]] = {}
         for name, *values in self.rows:
             pairs = zip(self.shown_columns, values, strict=False)
-            rows[str(name)] = {head: float(value) for head, value in pairs if value != ""}
+            rows[str(name)] = {head: Decimal(value) for head, value in pairs if value != ""}
         return rows
+
+    @property
+    def printed(self) -> dict[str, dict[str, float]]:
+        """The same as floats."""
+        return {
+            row: {head: float(number) for head, number in cells.items()}
+            for row, cells in self.numbers.items()
+        }
 
     def decimals(self, head: str) -> int:
         """The decimals that most numbers of a column are printed with.
 
         Without numbers: none for counts, 3 for shares, else 1.
         """
-        values = [row[head] for row in self.printed.values() if head in row]
+        numbers = [row[head] for row in self.numbers.values() if head in row]
         default = {"histogram": 0, "bars": 3}.get(self.kind, 1)
-        return mode(map(_decimals, values)) if values else default
+        return mode(map(decimals_of, numbers)) if numbers else default
 
     def as_printed(self, row: str, head: str) -> str:
         """The paper's number; "" where there is none."""
-        number = self.printed.get(row, {}).get(head)
-        if number is None:
-            return ""
-        return f"{number:.{max(self.decimals(head), _decimals(number))}f}"
+        return str(self.numbers.get(row, {}).get(head, ""))
 
 
-def _decimals(number: float) -> int:
-    return len(f"{number:.10g}".partition(".")[2])
+def decimals_of(number: Decimal) -> int:
+    """The decimals that a number is printed with."""
+    return len(str(number).partition(".")[2])
 
 
 @dataclass(frozen=True)
@@ -157,7 +164,8 @@ class _File(BaseModel):
 
 @cache
 def _read() -> _File:
-    return _File.model_validate(tomllib.loads(PUBLISHED.read_text(encoding="utf-8")))
+    text = PUBLISHED.read_text(encoding="utf-8")
+    return _File.model_validate(tomllib.loads(text, parse_float=Decimal))
 
 
 def papers() -> Mapping[str, Paper]:
