@@ -27,7 +27,7 @@ from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Builder
 from corpora.toml import TomlFile
 from extract.parsers import get_parser
-from extract.patterns import resolve_markers
+from extract.patterns import pattern_path, resolve_markers
 from extract.settings import Mode, PairShape
 from zoo.evaluate.published import paper_table
 
@@ -111,7 +111,7 @@ class Source(TomlTable):
     """The reader's options."""
     splitter: SplitterName | Literal[""] = ""
     """Another sentence splitter than the build's."""
-    splits: Literal["", "own", "discoeval", "dissent", "lin", "ji"] = ""
+    splits: Literal["", "own", "discoeval", "dissent", "lin", "ji", "coherence"] = ""
     """[Prescribed splits](#one-division)."""
     get: str = ""
     """How to obtain it; `plan` prints this if it is absent."""
@@ -571,8 +571,8 @@ class BuildFile(TomlTable):
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The user's own pattern files; a relative path starts at the build file's folder."""
-        return tuple([str(self.folder / self.place(file)) for file in self.extract.patterns])
+        """Pattern files; a relative path starts at the build file's folder."""
+        return tuple([str(pattern_path(self.place(f), self.folder)) for f in self.extract.patterns])
 
     # Places for messages
 

@@ -27,7 +27,7 @@ from workflows.cli.app import app
 from workflows.config import load_build
 from workflows.papers import filled
 from workflows.report.blocks import Figure
-from workflows.report.papers import blocks, latex_of
+from workflows.report.papers import blocks, latex_of, text
 from workflows.report.stages import Made
 from workflows.settings import options
 from workflows.tasks import BuildAll
@@ -524,6 +524,7 @@ def test_figures_and_protocols_are_filled_from_the_results(tmp_path: Path) -> No
     assert "10: evaluation wsj/full.queue_size-10.2 is not built yet." in queue.notes
     (line,) = (line for line in progress.lines if line.curves)
     assert line.curves == {"Full Model, hard negatives": [(1, 0.5), (2, 0.75)]}
+    assert "75.0 at step 2" in text(progress)
     (line,) = rate.lines
     assert line.measured["so"].value == 0.5 and line.printed["so"] == 0.242
     by_name = {line.name: line for line in scores.lines}

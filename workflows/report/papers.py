@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from operator import itemgetter
 from typing import Any
 
 from workflows.papers import Filled, Line
@@ -44,8 +45,15 @@ def grid(filled: Filled) -> list[list[str]]:
             rows.append([name, OURS, line.state, *[""] * (len(columns) - 1)])
         else:
             cells = (line.measured.get(column) for column in columns)
-            rows.append([name, OURS, *(cell.text if cell else "" for cell in cells)])
+            texts = [cell.text if cell else "" for cell in cells]
+            rows.append([name, OURS, *(map(_best, line.curves.values()) if line.curves else texts)])
     return rows
+
+
+def _best(points: Sequence[tuple[float, float]]) -> str:
+    """The highest point of a training's progress."""
+    step, value = max(points, key=itemgetter(1))
+    return f"{100 * value:.1f} at step {step:g}"
 
 
 def text(filled: Filled) -> str:
