@@ -122,7 +122,7 @@ def encoder_of(model: Any, name: str = "") -> SentenceEncoder:
     return as_encoder(model) or Vectors(model, name)
 
 
-def load_vectors(path: Path) -> Vectors:
+def load_vectors(path: Path) -> SentenceEncoder:
     """The vectors that a file gives: the function `encode` of FILE.py, or a table FILE.parquet.
 
     The table has the columns `text` and `vector`. Raises `ConfigError` for a Python file without
