@@ -31,9 +31,11 @@ from workflows.report.papers import blocks, latex_of, text
 from workflows.report.stages import Made
 from workflows.settings import options
 from workflows.tasks import BuildAll
-from zoo.evaluate import confusions
+from zoo.declared import ENCODES
+from zoo.evaluate import SUITES, confusions
 from zoo.evaluate.discoeval import texts as texts_of
 from zoo.evaluate.encoders import load_vectors
+from zoo.evaluate.opening import open_model
 from zoo.options import Assignment
 
 MODELS = """
@@ -259,6 +261,14 @@ def test_a_file_without_vectors_is_refused(
         pq.write_table(pa.table(content), path)
     with pytest.raises(DiscorporaError, match=f"(?s){message}"):
         load_vectors(path)
+
+
+def test_every_suite_of_vectors_opens_a_function(tmp_path: Path) -> None:
+    path = tmp_path / "given.py"
+    path.write_text(GIVEN, encoding="utf-8")
+    suites = [kind for name in SUITES.built_in if ENCODES in (kind := SUITES.find(name)).needs]
+    assert len(suites) > 2
+    assert {open_model(kind(), str(path)).name for kind in suites} == {"given"}
 
 
 def test_the_commands_around_a_build_know_the_variants(built: Path) -> None:

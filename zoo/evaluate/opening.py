@@ -19,6 +19,10 @@ def open_model(suite: Suite, name: str, *, seed: int = 0, batch_size: int = 64) 
     """
     if Path(name).name in ("", ".."):  # tables need a name
         name = str(Path(name).resolve())
+    if ENCODES in suite.needs and name.endswith(KINDS) and Path(name).is_file():
+        from zoo.evaluate.encoders import load_vectors
+
+        return load_vectors(Path(name))
     if SCORES in suite.needs:
         from zoo.evaluate.scorers import load_scorer
 
@@ -29,10 +33,8 @@ def open_model(suite: Suite, name: str, *, seed: int = 0, batch_size: int = 64) 
         if ENCODES not in suite.needs or classifier_class(name):
             return PairClassifier.load(name, batch_size)
     if ENCODES in suite.needs:
-        from zoo.evaluate.encoders import load_encoder, load_vectors
+        from zoo.evaluate.encoders import load_encoder
 
-        if name.endswith(KINDS) and Path(name).is_file():
-            return load_vectors(Path(name))
         return load_encoder(
             name, **suite.model_dump(include={"representation", "cache", "dtype", "batch_tokens"})
         )
