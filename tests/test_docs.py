@@ -241,6 +241,19 @@ def test_files_and_tests_that_a_page_names_are_there(page: Path) -> None:
             assert not name or f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), name
 
 
+def test_names_on_the_way_of_a_document_are_those_of_the_code() -> None:
+    page = (ROOT / "docs/explanation/one-document.md").read_text(encoding="utf-8")
+    prose = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
+    names = {name.rpartition(".")[2] for name in re.findall(r"`([A-Za-z_][\w.]*)`", prose)}
+    rooms = ("corpora", "extract", "zoo", "workflows")
+    files = [f for room in rooms for f in (ROOT / room).rglob("*") if f.suffix in (".py", ".toml")]
+    code = "".join(file.read_text(encoding="utf-8") for file in files)
+    code += "".join(f"{file.stem} = {file.suffix[1:]} = " for file in files)  # `dissent.py`
+    defined = set(re.findall(r"(?:def|class) (\w+)", code))
+    defined |= set(re.findall(r"(\w+)(?: =|:|\")", code))
+    assert not names - defined
+
+
 def test_the_page_of_papers_has_every_table() -> None:
     from zoo.evaluate.published import paper_tables, papers
 
