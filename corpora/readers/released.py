@@ -334,7 +334,7 @@ def _tags(misc: str) -> dict[str, str]:
     They are such as `{"Conn": "B-conn"}`. Until 2023 a unit begins at `BeginSeg=Yes`, and
     connectives are `Seg=B-Conn` and `Seg=I-Conn`.
     """
-    tags = {}
+    tags: dict[str, str] = {}
     for match in _TAG.finditer(misc):
         kind, tag = match[1] or "Seg", match[2] or "B-seg"
         place, _, name = tag.partition("-")
