@@ -17,11 +17,8 @@ from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.readers.pdtb import read_gold
 from corpora.rng import stream
-<<<<<<< HEAD
 from corpora.vocabulary import WORD
-=======
 from extract.commands import validate_source
->>>>>>> h58-F
 from extract.pairs import Pair
 from extract.validate import Validation, plot, to_markdown, tree_source, validate
 from extract.validate.material import GoldText, WordMap, _last_subsequence
