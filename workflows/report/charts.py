@@ -148,7 +148,7 @@ def heat(title: str, rows: Mapping[str, Mapping[str, float]], columns: Sequence[
     parts = [_name(name, left, top + LINE * (i + 0.5)) for i, name in enumerate(rows)]
     for number, column in enumerate(columns):
         x = left + wide * number
-        turned = f"translate({_n(x + wide / 2)} {top - 5}) rotate(-45)"
+        turned = f"translate({_n(x + wide / 2 + 4)} {top - 5}) rotate(-90)"
         parts.append(tag("text", column, transform=turned, class_="muted"))
         values = [row[column] for row in rows.values() if column in row]
         mean, deviation = (fmean(values), pstdev(values)) if values else (0.0, 0.0)

@@ -141,7 +141,7 @@ def _figures(filled: Filled) -> Iterator[Block]:
         measured = {line.name: line.measured for line in filled.lines if line.measured}
         rows = {n: {c: cell.value for c, cell in cells.items()} for n, cells in measured.items()}
         if rows:
-            yield Figure(file, title, charts.heat(title, rows, table.columns))
+            yield Figure(file, title, charts.heat(table.title, rows, table.columns))
     elif kind == "bars":
         for series, values in _series(filled):
             bars = {column: [values.get(column)] for column in table.columns if column in values}
