@@ -35,7 +35,7 @@ def test_an_assignment_that_fails_leaves_the_others(
         assert main([str(file)]) == 2
         one, two, three, four, five = faults_in(file)
     assert one is four is None and two and three and five
-    assert "no such dataset folder" in two.problem and "give --data hub" in three.hint
+    assert "no such dataset folder" in two.problem and "data/ of SentEval" in three.hint
     assert five == Fault(problem="limit = 'six': expected a whole number")
     kept = [json.loads(place(name).read_text(encoding="utf-8")) for name in ("one", "four")]
     assert [each["examples"] for each in kept] == [24, 6]
