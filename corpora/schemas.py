@@ -201,6 +201,12 @@ COHERENCE_TESTS = schema(
 RTE = schema(
     audit="labelled", **texts("id", "premise", "hypothesis"), label=["entailment", "not_entailment"]
 )
+NLI = schema(
+    audit="labelled",
+    **texts("id", "premise", "hypothesis"),
+    label=["entailment", "neutral", "contradiction"],
+)
+"""SNLI and MultiNLI."""
 COPA = schema(
     **texts("id", "premise", "question", "choice1", "choice2"), label=["choice1", "choice2"]
 )

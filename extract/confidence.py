@@ -34,6 +34,8 @@ CLASSES = ("main_clause", "conjunct", "reported_clause", "adverbial_clause")
 MAX_DEPTH = 20
 DEFAULT_THRESHOLD = 0.55
 """Nine in ten pairs above it are good, in GUM and in novels (`docs/results`)."""
+OTHER_PARSERS = ("spacy:", "stanza:")
+"""Parsers with other errors than those that the model was fitted on."""
 NOWHERE = -1
 """Stands for a missing token, which has no tag."""
 
@@ -67,15 +69,16 @@ def load_model(language: str, mode: str) -> Model | None:
     return None if weights is None else Model.of(weights, str(MODEL))
 
 
-def threshold(language: str, mode: str, minimum: float | None) -> float:
-    """Return the minimum confidence of a pair: `minimum`, or the mode's default if it is None.
+def threshold(language: str, mode: str, minimum: float | None, parser: str = "embedded") -> float:
+    """Return the minimum confidence of a pair: `minimum`, or the default if it is None.
 
-    The default is .55 in `standalone` if the language has a model, else 0. Raises `ConfigError`
-    for a threshold above 0 without a model.
+    The default is .55 in `standalone` if the language has a model and the parser is the one that it
+    was fitted on, else 0. Raises `ConfigError` for a threshold above 0 without a model.
     """
     model = load_model(language, mode)
     if minimum is None:
-        return DEFAULT_THRESHOLD if model is not None and mode == "standalone" else 0.0
+        fitted = model is not None and not parser.startswith(OTHER_PARSERS)
+        return DEFAULT_THRESHOLD if fitted and mode == "standalone" else 0.0
     if minimum > 0 and model is None:
         raise ConfigError(
             f"min_confidence = {minimum}: no confidence model for the language {language!r}",

@@ -215,15 +215,18 @@ class Extractor:
         **parser_settings: Any,
     ) -> None:
         files = [patterns] if isinstance(patterns, str | Path) else patterns
+        name = parser if isinstance(parser, str) else parser.name
         shape = {"mode": mode, "language": language, "text": text, "subjects": subjects}
         shape |= {"markers": markers if isinstance(markers, str) else ",".join(markers)}
+        PairSettings.of({**shape, "min_confidence": min_confidence})  # raises for a wrong value
+        # Raises for a language without a model.
+        minimum = threshold(language, mode, min_confidence, name)
         self.settings = PairSettings.of(
-            {**shape, "min_confidence": min_confidence, "patterns": tuple(map(str, files))}
+            {**shape, "min_confidence": minimum, "patterns": tuple(map(str, files))}
         )
         if not isinstance(parser, str) and workers > 1:
             raise ConfigError("several workers need a parser by its name, not an object")
         self.workers, self.gold_tokens = workers, gold_tokens
-        name = parser if isinstance(parser, str) else parser.name
         self.gold_sentences = gold_sentences or gold_tokens or name == "gold"
         layers = {"gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
         self._keywords = {
@@ -233,7 +236,6 @@ class Extractor:
             **parser_settings,
         }
         self.markers = resolve_markers(self.settings.markers, language, self.settings.patterns)
-        threshold(language, mode, min_confidence)  # raises for a language without a model
         self.on_reject = on_reject or (lambda reject: None)
         self.reject_counts: Counter[str] = Counter()
         self._waiting: defaultdict[str, list[Reject]] = defaultdict(list)

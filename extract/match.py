@@ -288,6 +288,9 @@ class _Heads:
             reported = batch.labelled("reported_clause")
             before = batch.child_beside(s2, head[s2], reported, after=False)
             return np.where(reported[s2], before, -1)
+        if row.s1 == "child":
+            first = batch.leftmost(batch.under(row.s1_deprels))[s2]
+            return np.where(first < len(batch), first, -1).astype(np.int32)
         if row.s1 == "conjunct":
             s1 = self.with_subject(batch.previous_conjunct()[s2], s2)
             if self.whole_clauses:

@@ -24,11 +24,12 @@ class PairShape(TomlTable):
     that it shares with the previous conjunct (`restored`), or may lack it (`shared`)."""
     min_confidence: float | None = Field(default=None, ge=0, le=1)
     """Pairs of lower confidence are rejected; by default .55 in the mode `standalone`, 0 in
-    `recall`."""
+    `recall` and with stanza and spaCy, on whose errors it was not fitted."""
     text: Literal["written", "tokenised"] = "written"
     """The author's text, or tokens separated by spaces."""
     patterns: tuple[str, ...] = ()
-    """Pattern files that add markers to the table or replace their rows."""
+    """Pattern files that add markers to the table or replace their rows; `dissent2019`: the shipped
+    file of DisSent's patterns."""
 
 
 class PairSettings(PairShape):

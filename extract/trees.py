@@ -386,7 +386,7 @@ class Batch:
         An `imperative` is a bare form that commands: no subject, no "to", and no auxiliary but a
         bare one ("do not"). It heads a main clause or a quotation, or is coordinated with another
         one. After "you can run", a bare form without a conjunction shares the auxiliary ("then
-        rest").
+        rest"). A token without children is `alone`.
         """
         subject, copula, auxiliary = (self.having(n) for n in ("subject", "copula", "auxiliary"))
         introduced, helping = self.having("subordinator"), self.labelled("auxiliary")
@@ -412,6 +412,7 @@ class Batch:
             "clause": self.tagged("verb") | copula | subject | self.having("remnant"),
             "statement": statement,
             "imperative": self._shared(independent, every, bare, ~commands),
+            "alone": ~self.with_child(every),
         }
 
     def _shared(

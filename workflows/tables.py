@@ -27,7 +27,7 @@ from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Builder
 from corpora.toml import TomlFile
 from extract.parsers import get_parser
-from extract.patterns import resolve_markers
+from extract.patterns import pattern_path, resolve_markers
 from extract.settings import Mode, PairShape
 from zoo.evaluate.published import paper_table
 
@@ -328,18 +328,21 @@ class Evaluation(WithSettings):
     dataset: str | tuple[str, ...] = ""
     """`"NAME@CONFIG"` of this build; a list of datasets for a suite that reads several."""
     data: str = ""
-    """In its place `kind:PATH` of files; `{data}` in it stands for the data folder."""
+    """`kind:PATH` of files; `{data}` in it stands for the data folder. Beside it `dataset` is a
+    list, whose datasets replace the files of their tasks."""
     limit: int = Field(0, ge=0)
     """Rows to evaluate on; 0: all."""
     get: str = ""
     """How to obtain the data."""
 
     @model_validator(mode="after")
-    def _one_kind_of_data(self) -> Evaluation:
-        if bool(self.dataset) == bool(self.data):
+    def _some_data(self) -> Evaluation:
+        one = isinstance(self.dataset, str)
+        if bool(self.dataset) == bool(self.data) and (one or not self.data):
             raise ConfigError(
                 f"it names {'both a dataset and data' if self.data else 'no data'}",
-                hint='give dataset = "NAME[@CONFIG]" of this build, or data = "kind:PATH"',
+                hint='give dataset = "NAME[@CONFIG]" of this build, or data = "kind:PATH"; for a '
+                'suite that reads several, beside data a list: dataset = ["NAME"]',
             )
         for name in () if isinstance(self.dataset, str) else self.dataset:
             if "@" in name or self.dataset.count(name) > 1:
@@ -568,8 +571,8 @@ class BuildFile(TomlTable):
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The user's own pattern files; a relative path starts at the build file's folder."""
-        return tuple([str(self.folder / self.place(file)) for file in self.extract.patterns])
+        """Pattern files; a relative path starts at the build file's folder."""
+        return tuple([str(pattern_path(self.place(f), self.folder)) for f in self.extract.patterns])
 
     # Places for messages
 

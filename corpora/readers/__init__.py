@@ -49,6 +49,7 @@ READERS = Registry(
         "coherence": f"{_FOLDER}.coherence:Coherence",
         "discovery": f"{_FOLDER}.released:Discovery",
         "dissent": f"{_FOLDER}.released:DisSent",
+        "nli": f"{_FOLDER}.released:Nli",
         "insted": f"{_FOLDER}.released:Insted",
         "disrpt": f"{_FOLDER}.released:Disrpt",
         "gcdc": f"{_FOLDER}.released:Gcdc",

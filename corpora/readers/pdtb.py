@@ -20,15 +20,19 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import chain, compress, product
 from pathlib import Path
+from typing import Annotated
 
-from corpora.document import Document, Relation, Span, Spans
+from pydantic import Field
+
+from corpora.document import Document, Relation, Span, Spans, paragraph_spans
 from corpora.errors import BadRecord, InputError, amount, expanded
 from corpora.languages import UNSPACED
 from corpora.readers.files import Refused, expect, find_files, read_chunks
-from corpora.readers.source import Encoded, OnBad, Source, fail
+from corpora.readers.source import Encoded, OnBad, Source, Whole, fail
 from corpora.readers.text import START
+from corpora.vocabulary import frequent, limited, words_of
 
 SIZE_LIMIT = 16 << 20
 """Maximum size of a file, in bytes: gold and raw files are read whole."""
@@ -69,6 +73,11 @@ class Pdtb(Encoded):
 
     name = "pdtb"
 
+    vocabulary: Annotated[Whole, Field(ge=0)] = 0
+    """If not 0, only so many words are kept, those most frequent in the source; all others become
+    `unk`, numbers `N`, and the text is in lower case (DisSent, appendix A.2: 10,000). Such
+    documents have no relations: they are to be parsed."""
+
     @classmethod
     def find(cls, target: str) -> list[Path]:
         """Return the files of relations and of raw texts in the folder `target`, sorted."""
@@ -81,17 +90,25 @@ class Pdtb(Encoded):
     def read(self, source: Source) -> Iterator[Document]:
         """Yield the documents of the folder with their relations, as `read_gold` does."""
         folder = expanded(source.target)
+        known: frozenset[str] = frozenset()
+        if self.vocabulary:
+            texts = read_gold(folder, on_bad=lambda record: None, encoding=self.encoding)
+            words = chain.from_iterable(words_of(document.text) for document in texts)
+            known = frozenset(frequent(words, self.vocabulary))
         documents = read_gold(
             folder, on_bad=source.refuse, encoding=self.encoding, skipped=source.skipped
         )
         for document in documents:
             document.language = source.language
-            paragraphs = Spans()
+            spans = document.paragraphs or Spans()
             # The Wall Street Journal's .START is not a paragraph; offsets count it.
-            for start, end in document.paragraphs or ():
-                if document.text[start:end].strip() != START:
-                    paragraphs.add(start, end)
-            document.paragraphs = paragraphs
+            shown = [document.text[start:end].strip() != START for start, end in spans]
+            if self.vocabulary:
+                document.text, document.relations = limited(document.text, known), None
+                spans = paragraph_spans(document.text)
+            document.paragraphs = Spans()
+            for start, end in compress(spans, shown):
+                document.paragraphs.add(start, end)
             yield document
 
 

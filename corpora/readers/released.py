@@ -165,6 +165,35 @@ class DisSent(Discovery):
         return table_rows(path, (), quoted=False, header=("s1", "s2", "label"))
 
 
+class _NliPair(Fields):
+    sentence1: Filled
+    sentence2: Filled
+    gold_label: Literal["entailment", "neutral", "contradiction", "-"]
+
+
+class Nli(Release):
+    """SNLI and MultiNLI: a premise, a hypothesis and the relation that most annotators chose."""
+
+    name = "nli"
+    suffixes = JSON_LINES
+    paper = "Bowman et al. 2015; Williams et al. 2018"
+
+    def columns(self, record: Record, path: Path) -> Iterator[Columns]:
+        """Yield the record's one row; none if the annotators did not agree.
+
+        MultiNLI's test labels are hidden: the mismatched development set is the test split.
+        """
+        pair = _NliPair.of(record)
+        split = {"split": "test"} if "mismatched" in path.name else {}
+        texts = {"premise": pair.sentence1, "hypothesis": pair.sentence2}
+        if pair.gold_label != "-":
+            yield "default", {**texts, "label": pair.gold_label, **split}
+
+    def record(self, row: Record) -> Record | None:
+        """Return the premise and the hypothesis as a text."""
+        return {"sentences": [row["premise"], row["hypothesis"]]}
+
+
 class _InstedRecord(Fields):
     """A text of INSteD. `ctx` is a list of sentences, or one text."""
 

@@ -25,6 +25,7 @@ BUILDERS = Registry(
         "coherence_tests": "corpora.tasks.coherence_tests:CoherenceTests",
         "discovery": "corpora.tasks.discovery:Discovery",
         "marker_pairs": "corpora.tasks.released:MarkerPairs",
+        "nli": "corpora.tasks.released:NaturalInference",
         "insted": "corpora.tasks.released:Insted",
         "disrpt": "corpora.tasks.released:Disrpt",
         "rated": "corpora.tasks.released:Ratings",

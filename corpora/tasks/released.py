@@ -14,7 +14,7 @@ from pydantic import Field
 from corpora.readers.coherence import SummEval
 from corpora.readers.released import Release, ReleasedRow, is_held_out
 from corpora.readers.source import Source
-from corpora.schemas import INSTED_DETECTION, INSTED_PAIRWISE, RATED, TAGGED, marked
+from corpora.schemas import INSTED_DETECTION, INSTED_PAIRWISE, NLI, RATED, TAGGED, marked
 from corpora.schemas import disrpt as disrpt_schema
 from corpora.splits import SPLITS
 from corpora.store.folder import DatasetFolder
@@ -97,6 +97,18 @@ class MarkerPairs(Released):
     labelled = dict.fromkeys(kinds, marked)
     texts = dict.fromkeys(kinds, ("s1", "s2"))
     card = card_beside(__file__, "marker_pairs")
+
+
+class NaturalInference(Released):
+    """SNLI and MultiNLI as released: does a premise entail a hypothesis?"""
+
+    name = "nli"
+    paper = "Bowman et al. 2015; Williams et al. 2018"
+    kinds = ("nli",)
+    gives = {"default": NLI}
+    default = "default"
+    texts = {"default": ("premise", "hypothesis")}
+    card = card_beside(__file__, "nli")
 
 
 class Insted(Released):

@@ -21,6 +21,8 @@ from extract.patterns.table import SCHEMES, PatternFile, PatternTable, fold
 
 GROUP = "discorpora.patterns"
 FOLDER = Path(__file__).parent
+NAMED = FOLDER / "named"
+"""Shipped files that are no language's table: they are used by their names."""
 Files = Sequence[str | Path]
 """The user's pattern files: a later file replaces an earlier one's rows of a marker."""
 
@@ -31,6 +33,13 @@ def table_languages() -> tuple[str, ...]:
     return tuple(sorted(shipped | {entry.name for entry in _plugins()}))
 
 
+def pattern_path(file: str | Path, folder: Path = Path()) -> Path:
+    """The pattern file `file`: a path from `folder`, or a shipped one by name (`dissent2019`)."""
+    shipped = NAMED / f"{file}.toml"
+    is_name = Path(file).name == str(file) and shipped.is_file()
+    return shipped if is_name else folder / expanded(file)
+
+
 def load_patterns(language: str = "en", scheme: str = "ud", files: Files = ()) -> PatternTable:
     """The table of `language` for the label scheme `scheme`, with the rows of `files`.
 
@@ -39,7 +48,7 @@ def load_patterns(language: str = "en", scheme: str = "ud", files: Files = ()) -
     """
     if scheme not in SCHEMES:
         raise ConfigError(f"unknown label scheme {scheme!r}; choose from {', '.join(SCHEMES)}")
-    shipped, users = _shipped(language), tuple(expanded(file) for file in files)
+    shipped, users = _shipped(language), tuple(map(pattern_path, files))
     if not shipped and not users:
         raise ConfigError(
             f"no patterns for language {language!r}; choose from {', '.join(table_languages())}",
@@ -50,7 +59,8 @@ def load_patterns(language: str = "en", scheme: str = "ud", files: Files = ()) -
             raise InputError(
                 "no such pattern file",
                 where=str(path),
-                hint="--patterns expects the path of a TOML file",
+                hint="--patterns expects the path of a TOML file, or the name of a shipped one: "
+                + ", ".join(sorted(named.stem for named in NAMED.glob("*.toml"))),
             )
     # With its modification time: a changed file is read again.
     files_with_times = tuple((path, path.stat().st_mtime_ns) for path in (*shipped, *users))
@@ -60,7 +70,7 @@ def load_patterns(language: str = "en", scheme: str = "ud", files: Files = ()) -
 def patterns_hash(language: str, files: Files = ()) -> str:
     """The sha256 of all files of a language's table: part of a stage's hash."""
     digest = hashlib.sha256()
-    for path in (*_shipped(language), *(expanded(file) for file in files)):
+    for path in (*_shipped(language), *map(pattern_path, files)):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -132,6 +142,9 @@ def _merged(
                 f"language = {file.language!r}: this is the table of {language!r}",
                 where=file.where(("language",)),
             )
+        if file.replaces:
+            kept = {k: e for k, e in entries_by_key.items() if k[0] not in ("pattern", "multiword")}
+            entries_by_key = kept
         entries = file.entries()
         for keys in entries:
             if keys in stated_in and number < shipped:

@@ -18,7 +18,7 @@ Scheme = Literal["ud", "clear"]
 SCHEMES: tuple[str, ...] = get_args(Scheme)
 DERIVED = (
     *("subject", "copula", "finite", "complement", "object", "clause", "statement"),
-    "imperative",
+    *("imperative", "alone"),
 )
 """Properties that follow from a token's children, beside those that `[properties]` names."""
 SPAN_KEYS = ("s1_drop", "s2_drop", "s1_mute", "s2_mute")
@@ -83,6 +83,7 @@ class Pattern(TomlTable):
         "first_conjunct",
         "marker_head",
         "sibling",
+        "child",
         "previous",
     ] = "parent"
     """How S1's head is found from S2's."""
@@ -239,6 +240,8 @@ class _OfLanguage(TomlTable):
 class PatternFile(_OfLanguage):
     """The pattern table of a language, or a file's additions to it."""
 
+    replaces: bool = False
+    """The markers and connectives of the files before are left out, all of them."""
     classes: dict[Scheme, Classes] = Field(default_factory=dict)
     multiword: tuple[Multiword, ...] = ()
     pattern: tuple[Pattern, ...] = ()
@@ -262,7 +265,7 @@ class PatternFile(_OfLanguage):
         All rows of a marker are one entry.
         """
         tables = {"sets", "classes", "properties", "spans", "standalone", "multiword", "pattern"}
-        single = self.model_fields_set - tables - {"language"}
+        single = self.model_fields_set - tables - {"language", "replaces"}
         entries: dict[Loc, Any] = {(key,): getattr(self, key) for key in single}
         entries |= {("sets", name): markers for name, markers in self.sets.items()}
         entries |= {("properties", name): tags for name, tags in self.properties.items()}

@@ -7,7 +7,6 @@ their tokens are, and punctuation never counts.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,17 +16,10 @@ import numpy as np
 from corpora.align import align
 from corpora.document import Document, Relation, Span
 from corpora.errors import InputError, amount
-from corpora.languages import UNSPACED
+from corpora.vocabulary import NUMBER, UNKNOWN, WORD
 from extract.pairs import Pair
 
 DESCRIPTION = "words of the gold text (letters and digits, apostrophes inside), no punctuation"
-# A character of a script without spaces; a number with its separators; letters and digits with
-# apostrophes inside (an author's "don't", a treebank's "n't").
-_WORD = re.compile(
-    rf"[{UNSPACED}]"
-    r"|\d+(?:[.,:/]\d+)+"
-    rf"|[^\W_{UNSPACED}]+(?:['’][^\W_{UNSPACED}]+)*"
-)
 Words = tuple[int, ...]
 """Indices of words in their document, increasing."""
 
@@ -36,7 +28,7 @@ class GoldText:
     """A gold document's text as words; `index` numbers the documents of one validation."""
 
     def __init__(self, index: int, id: str, text: str) -> None:
-        matches = list(_WORD.finditer(text))
+        matches = list(WORD.finditer(text))
         self.index, self.id, self.text = index, id, text
         self.words = [match.group().lower() for match in matches]
         self.starts = [match.start() for match in matches]
@@ -47,13 +39,19 @@ class WordMap:
     holds its first character."""
 
     def __init__(self, gold: GoldText, source: str | None = None) -> None:
-        """Raises `InputError` where `source` and the gold text hold different characters."""
+        """Raises `InputError` where `source` and the gold text hold different characters.
+
+        A source in a limited vocabulary (`corpora.vocabulary.limited`) may have other words.
+        """
+        starts = gold.starts
         if source is None:
             offsets = np.arange(len(gold.text) + 1)
+        elif limited := _starts_in_limited(source, gold.words):
+            offsets, starts = np.arange(len(source) + 1), limited
         else:
             offsets = align(source, gold.text, where=f"document {gold.id!r}, source and gold")
         # Words that start before each offset: a span's words are the range between two.
-        self._rank: list[int] = np.searchsorted(gold.starts, offsets).tolist()
+        self._rank: list[int] = np.searchsorted(starts, offsets).tolist()
 
     def __call__(self, spans: Iterable[Span]) -> Words:
         """The words under `spans`, each once, in order. Raises `IndexError` outside the text."""
@@ -62,6 +60,16 @@ class WordMap:
         if len(ranges) == 1:
             return tuple(ranges[0])
         return tuple(sorted({word for words in ranges for word in words}))
+
+
+def _starts_in_limited(source: str, words: list[str]) -> list[int] | None:
+    """Where `words` begin in a source in a limited vocabulary; None if it is not, or of others."""
+    matches = list(WORD.finditer(source))
+    if len(matches) != len(words) or not source.replace(NUMBER, "").islower():
+        return None
+    pairs = zip((match.group() for match in matches), words, strict=True)
+    differ = {one for one, other in pairs if one != other}
+    return [match.start() for match in matches] if differ <= {UNKNOWN, NUMBER} else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,13 @@ from extract.validate import strict
 from extract.validate.distances import (
     AT_MOST,
     BELOW,
-    Alignment,
+    NEAREST,
+    Aligned,
     Sequences,
     Vocabulary,
     joined,
     measure,
+    nearest_reading,
     summary,
 )
 from extract.validate.material import DESCRIPTION, Item, Material, connective, gather
@@ -40,14 +42,16 @@ MANY = 5
 class Alignments(TypedDict):
     """By criterion: alignment with all gold and, as a control, with that of other documents."""
 
-    paper: dict[str, strict.ByMarker[Alignment]]
-    control: dict[str, strict.ByMarker[Alignment]]
+    paper: dict[str, Aligned]
+    control: dict[str, Aligned]
 
 
 class Blocks(Alignments):
     """All scores over some documents."""
 
     strict: strict.ByMarker[strict.Figures]
+    nearest: Aligned
+    """Alignment by the reading that comes nearest to figure 2 of the paper."""
 
 
 class Validation(Blocks):
@@ -154,13 +158,23 @@ class Scoring:
         return {
             "strict": strict.summary(self.counts[self.policy][documents], self.names, weights),
             **self.alignment(documents, "characters"),
+            "nearest": self.nearest_reading(documents),
         }
+
+    def sides(self, documents: list[int], unit: str) -> list[Sequences]:
+        """The pairs and the gold pairs of these documents, in `unit`."""
+        return [
+            side.take(np.flatnonzero(np.isin(side.doc, documents))) for side in self.units[unit]
+        ]
+
+    def nearest_reading(self, documents: list[int]) -> Aligned:
+        """`nearest` over these documents."""
+        pairs, gold = self.sides(documents, "words")
+        return summary({NEAREST: nearest_reading(pairs, gold)}, pairs.marker, self.names)[NEAREST]
 
     def alignment(self, documents: list[int], unit: str) -> Alignments:
         """`paper` and `control` over these documents, by distances in `unit`."""
-        pairs, gold = (
-            side.take(np.flatnonzero(np.isin(side.doc, documents))) for side in self.units[unit]
-        )
+        pairs, gold = self.sides(documents, unit)
         distances = measure(pairs, gold)
         return {
             "paper": summary(distances.all_gold, pairs.marker, self.names),
@@ -201,6 +215,7 @@ class Scoring:
                 },
                 "criterion_paper": f"min < {BELOW:.1f}",
                 "criterion_strict": f"max <= {AT_MOST:.1f}, same document and marker",
+                "criterion_nearest": f"max < {BELOW:.1f} in words, same marker",
             },
             "left_out": dict(sorted(self.material.left_out.items())),
         }

@@ -137,6 +137,11 @@ def insted(i: int, **fields: Any) -> bytes:
     return line(**record | fields)
 
 
+def nli(i: int, **fields: Any) -> bytes:
+    pair = {"sentence1": text(i), "sentence2": "So.", "gold_label": "neutral"}
+    return line(**pair | fields)
+
+
 def cohesentia(i: int, **fields: Any) -> tuple[str, dict[str, Any]]:
     rated = {"scores": {"annot0": 3}, "consensus_score": 3}
     story = {"Title": WORDS[i], "Text": text(i), "HolisticData": rated, "IncrementalData": rated}
@@ -380,6 +385,16 @@ KINDS = {
         head=b"s1\ts2\ty\n",
     ),
     "dissent": Kind("{}.tsv", lambda i: f"{text(i)}\tIt ends .\tbut\n".encode(), TABS),
+    "nli": Kind(
+        "{}.jsonl",
+        nli,
+        JSON
+        | {
+            "encoding": b'{"sentence1": "caf\xe9"}\n',
+            "no text": nli(1, sentence1=" "),
+        },
+        suffix=".gz",
+    ),
     "insted": Kind(
         "{}.jsonl",
         insted,

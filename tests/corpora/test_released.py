@@ -60,6 +60,30 @@ def test_discovery_has_one_set_of_labels_in_all_its_files(build, discovery):
     assert not manifest["licence"]["redistributable"]
 
 
+def test_two_releases_of_nli_are_one_dataset(build, tmp_path):
+    rows = [
+        {"sentence1": f"It rained on day {i}.", "sentence2": "We waited.", "gold_label": label}
+        for i, label in enumerate(("entailment", "neutral", "contradiction", "-"))
+    ]
+    files = ("snli_1.0_train", "snli_1.0_dev", "snli_1.0_test", "multinli_1.0_train")
+    files += ("multinli_1.0_dev_matched", "multinli_1.0_dev_mismatched")
+    for name in files:
+        path = tmp_path / name.partition("_")[0] / f"{name}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    specs = [(f"nli:{tmp_path / name}", {}) for name in ("snli", "multinli")]
+    folder, manifest = build("nli", specs)
+    found = rows_of(folder, "default")
+    assert {split: len(part) for split, part in found.items()} == {
+        "train": 6,
+        "validation": 6,
+        "test": 6,
+    }
+    assert {row["id"].partition(":")[0] for row in found["test"]} == {files[2], files[-1]}
+    assert names(manifest, "default") == ["entailment", "neutral", "contradiction"]
+    assert found["train"][0]["label"] == 0 and found["train"][0]["hypothesis"] == "We waited."
+
+
 def test_discovery_of_the_hub_names_its_labels_in_the_metadata(build, tmp_path):
     schema = pa.schema(
         [

@@ -15,7 +15,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from extract import Extractor, Pair, calibrate
 from extract.calibrate import agrees
-from extract.confidence import Model, load_model
+from extract.confidence import Model, load_model, threshold
 
 CLEAR = "The boat was late because the storm had not passed."
 TANGLED = (
@@ -50,6 +50,12 @@ def test_the_threshold_rejects_what_is_less_likely() -> None:
     kept = list(extractor.pairs([Document(id="story", text=f"{CLEAR} {TANGLED}")]))
     assert kept == [pair for pair in everything if (pair.confidence or 0.0) >= middle]
     assert extractor.reject_counts["confidence"] == len(everything) - len(kept) > 0
+
+
+def test_the_default_threshold_is_for_the_parser_that_it_was_fitted_on() -> None:
+    assert {threshold("en", "standalone", None, p) for p in ("stanza:en", "spacy:x")} == {0}
+    assert Extractor("stanza:en").settings.min_confidence == 0
+    assert threshold("en", "standalone", 0.3, "stanza:en") == 0.3
 
 
 def test_a_text_gets_the_same_probability_in_any_batch() -> None:

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,47 @@ def test_every_row_has_a_reason_and_an_example_with_its_marker(language: str) ->
         assert len(row.comment) > 5, row.id
         words = [re.escape(w) for w in row.marker.split()]
         assert re.search(" ".join(words), row.example, re.IGNORECASE), row.id
+
+
+def test_the_patterns_of_the_paper_are_a_shipped_file() -> None:
+    names, language = resolve_markers("all15"), load_patterns("en")
+    for scheme in ("ud", "clear"):
+        table = load_patterns("en", scheme, ["dissent2019"])
+        assert {*table.markers} == {*names} and not table.multiwords
+        assert {row.marker for row in table.patterns} == {*names}
+    assert load_patterns("en") is language and language.multiwords
+    extractor = Extractor(mode="recall", patterns="dissent2019")
+    for row in load_patterns("en", "ud", ["dissent2019"]).patterns:
+        pairs = list(extractor.pairs([Document(id="d", text=row.example)]))
+        # The embedded parser, of UD v2, has no `mark` of a root, and `acl` for no clause of time.
+        if row.id not in ("dissent2019.so.previous", "dissent2019.after.noun"):
+            assert row.id in {pair.pattern for pair in pairs}, row.id
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("He ran so that he would not be late.", []),  # the marker has a dependent
+        ("He came early because we had asked.", [("because", "He came early.", "We had asked.")]),
+        (
+            "The dog slept while the soup boiled, and she read a book.",
+            [
+                ("while", "The dog slept and she read a book.", "The soup boiled."),
+                ("and", "The dog slept while the soup boiled.", "She read a book."),
+            ],
+        ),
+        (
+            "If it rains, the ferry also stops.",
+            [
+                ("if", "The ferry also stops.", "It rains."),
+                ("also", "It rains.", "The ferry stops."),
+            ],
+        ),
+    ],
+)
+def test_pairs_by_the_patterns_of_the_paper(text: str, expected: list[Any]) -> None:
+    pairs = Extractor(mode="recall", patterns="dissent2019").pairs([Document(id="d", text=text)])
+    assert [(pair.marker, pair.s1, pair.s2) for pair in pairs] == expected
 
 
 def test_the_sets_of_the_paper() -> None:

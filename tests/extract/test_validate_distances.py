@@ -10,12 +10,14 @@ from rapidfuzz.distance import Levenshtein
 
 from extract.validate import distances as module
 from extract.validate.distances import (
+    NEAREST,
     PAPER,
     STRICT,
     Sequences,
     Vocabulary,
     joined,
     measure,
+    nearest_reading,
     summary,
 )
 from extract.validate.material import GoldText
@@ -48,7 +50,7 @@ def by_definition(
             nearest = min(nearest, (min(d1, d2), (d1 + d2) / 2))
         elif marker == pair[3]:
             nearest = min(nearest, (max(d1, d2), (d1 + d2) / 2))
-    aligned = nearest[0] < 0.7 if criterion == PAPER else nearest[0] <= 0.3
+    aligned = nearest[0] <= 0.3 if criterion == STRICT else nearest[0] < 0.7
     return nearest[1] if aligned else float("nan")
 
 
@@ -69,6 +71,13 @@ def test_distances_are_those_of_a_double_loop(cells: int, monkeypatch: pytest.Mo
         ]
         got = [view[c][i] for c in (PAPER, STRICT) for view in (found.all_gold, found.control)]
         assert got == pytest.approx(expected, abs=1e-6, nan_ok=True)
+    quality = nearest_reading(sequences(pairs), sequences(gold))
+    expected = [by_definition(pair, gold, NEAREST) for pair in pairs]
+    assert quality == pytest.approx(expected, abs=1e-6, nan_ok=True)
+    table = summary({NEAREST: quality}, np.array([pair[3] for pair in pairs]), ["a", "b", "c"])
+    steps = np.histogram(quality[~np.isnan(quality)] + 1e-6, np.arange(12) / 10)[0]
+    assert [*table[NEAREST]["histogram"].values()] == steps.tolist() and steps.sum() > 10
+    assert [*table[NEAREST]["histogram"]][::5] == ["0.0", "0.5", "1.0"]
 
 
 def test_the_thresholds_are_below_and_at_most() -> None:
@@ -96,7 +105,11 @@ def test_no_gold_aligns_nothing() -> None:
     nothing = Sequences([], [], np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
     rows = summary(measure(pairs, nothing).all_gold, pairs.marker, ["but"])
     expected = {"extracted": 1, "aligned": 0, "error_rate": 1.0, "distance": None}
-    assert rows[PAPER] == {"overall": expected, "per_marker": {"but": expected}}
+    assert rows[PAPER] == {
+        "overall": expected,
+        "per_marker": {"but": expected},
+        "histogram": {f"{n / 10}": 0 for n in range(11)},
+    }
 
 
 def test_long_and_short_strings_have_their_own_distances() -> None:

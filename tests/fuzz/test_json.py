@@ -24,7 +24,7 @@ from zoo.evaluate.compare import compare
 from zoo.evaluate.confusions import compare_files
 from zoo.presets import catalogue, load_plugins
 from zoo.training.data import open_configs
-from zoo.training.finishing import _of_results
+from zoo.training.finishing import _origins_in_results
 from zoo.training.results import trained_on
 
 from .campaign import Call, run, sizes, spoilt_json
@@ -89,7 +89,7 @@ def test_results(
         lambda: compare([place, results]).render("json"),
         lambda: compare_files(place, results, tmp_path / "out"),
         lambda: trained_on(str(place.parent)),
-        lambda: _of_results(str(place.parent)),
+        lambda: _origins_in_results(str(place.parent)),
         lambda: catalogue(place.parent),
         lambda: warn_of_chance(place.parent),
     ]

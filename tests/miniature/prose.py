@@ -54,7 +54,7 @@ INSIDE = {
     "but": "Comparison.Contrast.Juxtaposition",
 }
 """Connectives inside a sentence, with their senses in PDTB 2."""
-COMMA = ("so", "and", "but", "though", "although")
+COMMA = ("and", "but", "though", "although")
 FRONTED = ("when", "if", "because", "although", "after")
 STARTING = {
     "then": "Temporal.Asynchronous.Precedence",
@@ -131,9 +131,10 @@ class Prose:
         self.random = random.Random(seed)
         self.number = 0
 
-    def clause(self) -> str:
+    def clause(self, verb: str = "") -> str:
         pick = self.random.choice
-        return f"the {pick(KIND)} {pick(WHO)} {pick(DID)} the {pick(WHAT)} {pick(WHERE)}"
+        subject, verb = f"the {pick(KIND)} {pick(WHO)}", verb or pick(DID)
+        return f"{subject} {verb} the {pick(WHAT)} {pick(WHERE)}"
 
     def plain(self) -> Sentence:
         text = self.clause() + "."
@@ -141,8 +142,9 @@ class Prose:
 
     def joined(self) -> Sentence:
         """Two clauses with a connective between them or in front of both."""
-        one, other = self.clause(), self.clause()
         connective = self.random.choice([*INSIDE])
+        # A purpose: there "so" is a subordinator, as DisSent's patterns want it.
+        one, other = self.clause(), self.clause("could keep" if connective == "so" else "")
         sense = INSIDE[connective]
         if connective in FRONTED and self.random.random() < 0.4:
             text = f"{connective.capitalize()} {other}, {one}."

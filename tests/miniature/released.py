@@ -311,10 +311,15 @@ def passage(prose: Prose, number: int, hidden: bool) -> dict[str, Any]:
 def write_nli(folder: Path, examples: int, seed: int = 6) -> None:
     """SNLI and MNLI in their JSON Lines."""
     prose, labels = Prose(seed), ("entailment", "neutral", "contradiction")
-    for name in ("snli_1.0", "multinli_1.0"):
-        for split, share in {"train": 4, "dev": 1, "test": 1}.items():
+    parts = {
+        "snli_1.0": ("train", "dev", "test"),
+        "multinli_1.0": ("train", "dev_matched", "dev_mismatched"),
+    }
+    for name, splits in parts.items():
+        for split in splits:
+            count = (4 if split == "train" else 1) * examples
             records = [
                 {"sentence1": one, "sentence2": other, "gold_label": labels[k % 3]}
-                for k, (_, (one, other)) in enumerate(same(prose, share * examples))
+                for k, (_, (one, other)) in enumerate(same(prose, count))
             ]
             json_lines(folder / name / f"{name}_{split}.jsonl", records)

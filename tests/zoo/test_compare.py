@@ -19,6 +19,7 @@ from zoo.evaluate import SUITES
 from zoo.evaluate.compare import compare
 from zoo.evaluate.permuted import Permuted
 from zoo.evaluate.published import paper_tables, papers, parts_of
+from zoo.evaluate.relations import task_of
 from zoo.evaluate.results import Result, place_of, read_outcomes, save, write_outcomes
 from zoo.evaluate.scores import (
     Columns,
@@ -31,6 +32,8 @@ from zoo.evaluate.scores import (
     of_ratio,
 )
 from zoo.evaluate.table import Cell
+from zoo.labelled import Labelled
+from zoo.training.data import Dataset
 
 
 def dataset(revision: str, config: str = "all", name: str = "dissent") -> dict[str, Any]:
@@ -338,6 +341,30 @@ def test_pdtb_shows_the_papers_columns(tmp_path: Path) -> None:
     assert table.columns == ["IMP", "IMP (pair)"]
     shown = {row.name: row.cells for row in table.rows}
     assert shown["BERT"]["IMP"].value == 52.7 and shown["rule: majority"]["IMP"].value == 30.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "column", "published"),
+    [("annotated", "MVU", 80.5), ("matched", "marked", None), (None, "marked", None)],
+)
+def test_matched_arguments_never_stand_beside_the_papers_figures(
+    arguments: str | None, column: str, published: float | None, tmp_path: Path
+) -> None:
+    settings = {"arguments": arguments} if arguments else {}
+    data = Dataset("pdtb_marked", "default", "r1", {}, {"details": {"settings": settings}})
+    task = task_of(Labelled(data, ("arg1", "arg2"), ["unmarked", "marked"], {}))
+    scores = {"accuracy": figure(0.4), "majority": {"accuracy": 0.3}}
+    result = {
+        "suite": "pdtb",
+        "task": task,
+        "model": {"name": "m"},
+        "dataset": dataset("r1", name="pdtb_marked"),
+        "metrics": {"fine_tuned": scores},
+    }
+    (table,) = compare([write(tmp_path / "p.json", result)]).tables
+    assert table.columns == [column]
+    shown = {row.name: row.cells for row in table.rows}
+    assert (shown["BERT"][column].value if "BERT" in shown else None) == published
 
 
 def test_what_is_no_result_is_named(tmp_path: Path) -> None:

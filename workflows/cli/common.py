@@ -77,7 +77,10 @@ Markers = Annotated[
 ]
 Patterns = Annotated[
     list[Path] | None,
-    typer.Option("--patterns", help="A pattern file that adds or replaces markers; repeatable."),
+    typer.Option(
+        "--patterns",
+        help="A pattern file that adds or replaces markers, or `dissent2019`; repeatable.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 JsonFile = Annotated[

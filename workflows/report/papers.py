@@ -137,11 +137,16 @@ def _figures(filled: Filled) -> Iterator[Block]:
                 yield Table(
                     caption, ("gold", *matrix["classes"]), [(c, *r) for c, r in pairs], heat=True
                 )
+    elif kind == "heat":
+        measured = {line.name: line.measured for line in filled.lines if line.measured}
+        rows = {n: {c: cell.value for c, cell in cells.items()} for n, cells in measured.items()}
+        if rows:
+            yield Figure(file, title, charts.heat(title, rows, table.columns))
     elif kind == "bars":
         for series, values in _series(filled):
-            rows = {column: [values.get(column)] for column in table.columns if column in values}
+            bars = {column: [values.get(column)] for column in table.columns if column in values}
             yield Figure(
-                f"{file}-{series}", f"{title}: {series}", charts.bars(title, rows, [series], unit)
+                f"{file}-{series}", f"{title}: {series}", charts.bars(title, bars, [series], unit)
             )
     elif kind == "histogram":
         low, *_, last = map(float, table.columns)

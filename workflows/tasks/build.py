@@ -281,7 +281,7 @@ def missing_inputs(stage: StageTask) -> list[Missing]:
     if isinstance(stage, Train):
         recipe, where = stage.chosen.recipe, build.where("models", stage.name, "recipe")
         backbone, vectors = getattr(recipe, "backbone", ""), getattr(recipe, "vectors", "")
-        if backbone and not Path(backbone).is_dir():
+        if backbone and not stage.entry.base and not Path(backbone).is_dir():
             problem = FROM_NETWORK if HUB_ID.fullmatch(backbone) else "no such folder"
             name = f"{stage.key}, backbone {backbone}"
             missing.append(Missing(name, problem, where, stage.entry.get))

@@ -37,7 +37,7 @@ class Validate(StageTask):
     """Score the pairs of a source against gold relations."""
 
     stage = "validation"
-    version = 2
+    version = 3
     also_reads = ("documents", "sentences")
     loads = ("matplotlib.figure", "matplotlib.backends.backend_agg")
     name = luigi.Parameter(description="a [[validation]] entry's name")

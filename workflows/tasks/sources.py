@@ -224,7 +224,8 @@ class Pairs(SourceStage):
         settings, language = self.build.extract, self.entry.language or "en"
         minimum = settings.min_confidence if self.mode_name == settings.mode else None
         with self.build.at("extract", "min_confidence"):
-            minimum = threshold(language, self.mode_name, minimum)
+            parser = self.parser or self.build.parse.parser
+            minimum = threshold(language, self.mode_name, minimum, parser)
         changes = {
             "language": language,
             "mode": self.mode_name,

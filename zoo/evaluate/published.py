@@ -31,7 +31,7 @@ class Part(BaseModel):
     paper: str
     table: str
     suite: str
-    """A suite; or `training` (the results.json of a model), `validation`, `layers`."""
+    """A suite; or `training` (the results.json of a model), `validation`."""
     columns: tuple[str, ...]
     rows: tuple[tuple[str | float, ...], ...]
     title: str = ""
@@ -73,9 +73,13 @@ class Part(BaseModel):
         return rows
 
     def decimals(self, head: str) -> int:
-        """The decimals that most numbers of a column are printed with; 1 without numbers."""
+        """The decimals that most numbers of a column are printed with.
+
+        Without numbers: none for counts, 3 for shares, else 1.
+        """
         values = [row[head] for row in self.printed.values() if head in row]
-        return mode(map(_decimals, values)) if values else 1
+        default = {"histogram": 0, "bars": 3}.get(self.kind, 1)
+        return mode(map(_decimals, values)) if values else default
 
     def as_printed(self, row: str, head: str) -> str:
         """The paper's number; "" where there is none."""
