@@ -146,7 +146,7 @@ class Registry(Generic[D]):
                 hint=f"the {self.what}s are: {', '.join(self)}; a custom one is "
                 "package.module:Class or FILE.py:Class",
             )
-        declaration = _imported(reference)
+        declaration = imported(reference)
         if not (isinstance(declaration, type) and issubclass(declaration, self.base)):
             base = f"{self.base.__module__}.{self.base.__name__}"
             raise ConfigError(f"{reference} is not a subclass of {base}")
@@ -202,8 +202,11 @@ def portable(reference: str) -> str:
     return f"{Path(match['module']).name}:{match['name']}" if match else reference
 
 
-def _imported(reference: str) -> Any:
-    """Import the object that `package.module:NAME` or `FILE.py:NAME` refers to."""
+def imported(reference: str) -> Any:
+    """Import the object that `package.module:NAME` or `FILE.py:NAME` refers to.
+
+    Raises `ConfigError` if there is no such file, module or object, or if its code raises.
+    """
     place, _, name = reference.rpartition(":")
     try:
         module = _module_of_file(Path(place)) if place.endswith(".py") else import_module(place)
@@ -215,8 +218,9 @@ def _imported(reference: str) -> Any:
         problem = str(error) if missing else f"{type(error).__name__}: {error}"
         raise ConfigError(f"cannot be imported: {problem}", where=reference, hint=hint) from error
     if not hasattr(module, name):
-        classes = [n for n, value in vars(module).items() if isinstance(value, type)]
-        raise ConfigError(f"{place} has no class {name!r}", hint=nearest(name, classes).strip())
+        what = "class" if name[:1].isupper() else "function"
+        others = [n for n, value in vars(module).items() if callable(value)]
+        raise ConfigError(f"{place} has no {what} {name!r}", hint=nearest(name, others).strip())
     return getattr(module, name)
 
 

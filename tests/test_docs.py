@@ -245,7 +245,7 @@ def test_the_page_of_papers_has_every_table() -> None:
     from zoo.evaluate.published import paper_tables, papers
 
     page = (ROOT / "docs/reference/papers.md").read_text(encoding="utf-8")
-    names = re.findall(r"^\| `(\w+:[\w.-]+)` \| (.+?) \| (.+?) \|$", page, re.M)
+    names = re.findall(r"^\| `(\w+:[\w.-]+)` \| ([^|]+) \| ([^|]+) \|$", page, re.M)
     others = {
         f"{paper}:{number}": (title, "no results")
         for paper, about in papers().items()

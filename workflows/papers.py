@@ -83,8 +83,9 @@ class _Filling:
             for name, items in rows.items():
                 lines += self.sweep(name, items, over, many=len(rows) > 1)
         else:
+            line = self.layers if self.paper.kind == "heat" else self.lines
             for name in self.paper.rows:
-                lines.append(self.line(name, rows.get(name, rest)))
+                lines += line(name, rows.get(name, rest))
         lines += [self.line(name, items) for name, items in self.shown.more.items()]
         columns, filled_lines = self.paper.columns, [line for line in lines if line.measured]
         of_paper = [line for line in lines if line.name not in self.shown.more]
@@ -108,6 +109,21 @@ class _Filling:
             for value, model in points.items():
                 line = self.line(str(value), [f"{model}{at}{on}"])
                 yield replace(line, name=f"{name}, {value}") if many else line
+
+    def lines(self, name: str, items: Sequence[str]) -> list[Line]:
+        return [self.line(name, items)]
+
+    def layers(self, name: str, items: Sequence[str]) -> list[Line]:
+        """A line for each layer of a model; one with the reason if there is no figure of any."""
+        layers: dict[int, Cells] = {}
+        for part in self.paper.parts:
+            for _, content in self.results(part, name, items, {}):
+                for column in part.columns:
+                    for layer, value in enumerate(_at(content, part, name, column) or ()):
+                        cell = percent(value, scale=part.scale)
+                        layers.setdefault(layer, {}).setdefault(column, cell)
+        lines = [Line(f"{name}, layer {number}", {}, cells) for number, cells in layers.items()]
+        return lines or self.lines(name, items)
 
     def line(self, name: str, items: Sequence[str]) -> Line:
         """The row `name` of the paper, or one of the build's, with the numbers of its models."""

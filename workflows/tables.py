@@ -111,7 +111,7 @@ class Source(TomlTable):
     """The reader's options."""
     splitter: SplitterName | Literal[""] = ""
     """Another sentence splitter than the build's."""
-    splits: Literal["", "own", "discoeval", "dissent", "lin", "ji"] = ""
+    splits: Literal["", "own", "discoeval", "dissent", "lin", "ji", "coherence"] = ""
     """[Prescribed splits](#one-division)."""
     get: str = ""
     """How to obtain it; `plan` prints this if it is absent."""
@@ -328,18 +328,21 @@ class Evaluation(WithSettings):
     dataset: str | tuple[str, ...] = ""
     """`"NAME@CONFIG"` of this build; a list of datasets for a suite that reads several."""
     data: str = ""
-    """In its place `kind:PATH` of files; `{data}` in it stands for the data folder."""
+    """`kind:PATH` of files; `{data}` in it stands for the data folder. Beside it `dataset` is a
+    list, whose datasets replace the files of their tasks."""
     limit: int = Field(0, ge=0)
     """Rows to evaluate on; 0: all."""
     get: str = ""
     """How to obtain the data."""
 
     @model_validator(mode="after")
-    def _one_kind_of_data(self) -> Evaluation:
-        if bool(self.dataset) == bool(self.data):
+    def _some_data(self) -> Evaluation:
+        one = isinstance(self.dataset, str)
+        if bool(self.dataset) == bool(self.data) and (one or not self.data):
             raise ConfigError(
                 f"it names {'both a dataset and data' if self.data else 'no data'}",
-                hint='give dataset = "NAME[@CONFIG]" of this build, or data = "kind:PATH"',
+                hint='give dataset = "NAME[@CONFIG]" of this build, or data = "kind:PATH"; for a '
+                'suite that reads several, beside data a list: dataset = ["NAME"]',
             )
         for name in () if isinstance(self.dataset, str) else self.dataset:
             if "@" in name or self.dataset.count(name) > 1:

@@ -124,7 +124,8 @@ def chosen_suite(build: BuildFile, plan: Evaluation, *keys: str) -> Suite:
         kind = SUITES.find(anchored(plan.suite, build.folder))
     suite = kind.of(plan.settings, build.whereabouts(*keys, "settings"))
     with build.at(*keys):
-        suite.check_data({name: build.builder(name).name for name in plan.datasets})
+        if not plan.data:
+            suite.check_data({name: build.builder(name).name for name in plan.datasets})
     return suite
 
 
@@ -181,9 +182,10 @@ def evaluate(
     job that fails stops none of the others.
     """
     asked = []
+    file = chosen_recipe(build, name).recipe.file
     for job in jobs:
         request = {
-            "model": str(trained),
+            "model": str(trained / file),
             "name": name,
             "data": job.data,
             "json": str(job.folder / RESULTS),

@@ -163,6 +163,11 @@ class Recipe(Declared):
         """Return what the card says: `about`, changed if settings differ from the `preset`'s."""
         return about
 
+    @property
+    def file(self) -> str:
+        """Return the file of the model's folder that suites open; "": the folder itself."""
+        return ""
+
     def work(self) -> Work:
         """What an example costs with these settings, from which `zoo.training.cost` takes FLOPs.
 
@@ -476,6 +481,7 @@ RECIPES = Registry(
         "conpono.conpono": "zoo.conpono.recipes:Conpono",
         "criteria.bigru": "zoo.criteria.recipes:Bigru",
         "pretrained": "zoo.pretrained:Pretrained",
+        "vectors": "zoo.pretrained:GivenVectors",
     },
 )
 OBJECTIVES = Registry(

@@ -111,7 +111,7 @@ class Coherence(Reader):
             return self.set or probes[0]
         if "insted" in name or "instead" in name:
             return "insted_cnn" if "cnn" in name else "insted"
-        for test_set in ("storycloze", "lmvlm"):
+        for test_set in ("storycloze", "summeval", "lmvlm"):
             if test_set in name.replace("_", ""):
                 return test_set
         raise InputError(

@@ -46,14 +46,14 @@ _NOT_IN_ORDER = (
     "(docs/reference/sources.md): use them as examples of SP, not as coherent texts for other "
     "datasets"
 )
-_NO_TEXTS = "skipped: the examples of SSP are single sentences, not texts for other datasets"
+_NO_TEXTS = "skipped: the examples of SSP are single sentences, those of RST-DT parts of trees"
 
 
 class DiscoEval(Reader):
     """DiscoEval's own files of SP, BSO and DC."""
 
     name = "discoeval"
-    suffixes = (".txt",)
+    suffixes = (".txt", ".pkl")
     paper = "Chen et al. 2019"
 
     task: Literal["SP", "BSO", "DC", "SSP"] | None = None
@@ -65,16 +65,17 @@ class DiscoEval(Reader):
         SP: the five sentences with the moved one put back; the other four are in order in the files
         of arXiv, but not in the published files of Wikipedia (a warning says so;
         `tests/bench/measure_order.py`). BSO: the two sentences. DC: the six sentences of the
-        coherent examples. SSP is skipped, its examples are single sentences. The domain, a part of
-        the path, gives the licence.
+        coherent examples. SSP and the pickles of RST-DT are skipped, their examples are no texts;
+        the suite `discoeval` reads them. The domain, a part of the path, gives the licence.
         """
         task: str = self.task or next((part for part in reversed(path.parts) if part in TASKS), "")
-        if not task:
+        pickled = path.suffix == ".pkl"
+        if not task and not pickled:
             hint = f"set the option task to one of {', '.join(TASKS)}"
             raise ConfigError(f"the path does not name a task: {str(path)!r}", hint=hint)
-        if task == "SSP":
+        if task == "SSP" or pickled:
             log.warning("%s: %s", path, _NO_TEXTS)
-            source.skipped["file of SSP"] += 1
+            source.skipped[f"file of {'RST' if pickled else task}"] += 1
             return
         domain = path.parent.name
         if task == "SP" and domain == "wiki":

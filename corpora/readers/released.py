@@ -25,6 +25,7 @@ from corpora.readers.files import LINES_LIMIT, TOO_LONG, Refused, expect, read_l
 from corpora.readers.records import PlacedRecord, as_document
 from corpora.readers.rows import JSON_LINES, json_rows, json_value, parquet_rows, table_rows
 from corpora.readers.source import Encoded, Reader, Source
+from corpora.rng import stable_id
 from corpora.sentences import split
 from corpora.splits import split_of
 from corpora.store.manifest import label_names
@@ -94,7 +95,18 @@ class Release(Reader):
             if record is not None and row.where != last:
                 last = row.where
                 with source.refusing(last):
-                    yield as_document(record, source, row.columns["id"])
+                    document = as_document(record, source, row.columns["id"])
+                    document.split = self.split_of_text(row)
+                    yield document
+
+    def split_of_text(self, row: ReleasedRow) -> str:
+        """Return the split of a document; "" if the path of its file tells."""
+        return ""
+
+
+def is_held_out(group: str, share: float) -> bool:
+    """Return whether a group is among the `share` of all groups that is for validation."""
+    return stable_id(f"held_out/{group}") / 2**64 < share
 
 
 class _MarkedPair(Fields):
@@ -197,8 +209,12 @@ class Insted(Release):
     """INSteD, training and test: texts, half of them with a sentence of another text."""
 
     name = "insted"
+    version = 2
     suffixes = JSON_LINES
     paper = "Shen et al. 2021"
+
+    held_out: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    """The share of the training texts, by file, that `splits = "own"` has in validation."""
 
     def columns(self, record: Record, path: Path) -> Iterator[Columns]:
         """Yield the text to judge (`detection`), and if a sentence intrudes also the pair of texts.
@@ -235,6 +251,11 @@ class Insted(Release):
         """Return the coherent text of a row as a record; None if it has only an intruded one."""
         text = row.get("pos") or (row["sentences"] if row["position"] < 0 else None)
         return text and {"group": row["doc"], "sentences": text}
+
+    def split_of_text(self, row: ReleasedRow) -> str:
+        """Return the split of the release; the texts held out are those of the dataset `insted`."""
+        held_out = row.split == "train" and is_held_out(row.columns["doc"], self.held_out)
+        return "validation" if held_out else row.split
 
 
 def _sentences(text: str, language: str) -> list[str]:

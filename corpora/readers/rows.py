@@ -107,8 +107,9 @@ class Hub(RecordReader):
 
         where, number = f"hub:{target}[{split}]", 0
         folder = expanded(target)
-        name = str(folder) if folder.is_dir() else target
-        if name == target:
+        on_hub = not folder.is_dir()
+        name = target if on_hub else str(folder)
+        if on_hub:
             self._ask_hub(target, where)
         options = {"split": split, "revision": self.revision, "streaming": True}
         try:
@@ -118,7 +119,7 @@ class Hub(RecordReader):
                 yield f"{where}:{number}", row
         except Exception as error:  # the library raises whatever lies below: network, Arrow, ...
             place = f"{where}:{number + 1}" if number else where
-            if name == target and is_offline_mode():
+            if on_hub and is_offline_mode():
                 raise _unreachable("HF_HUB_OFFLINE is set", target, place) from error
             raise unreadable(error, place, CHECK) from error
 

@@ -129,7 +129,7 @@ class Reader(Declared):
                 split = split_of(path_below(source.target, path))
                 documents = self.read_file(path, source.stem(path, self.suffixes), source)
                 for document in self.documents_only(documents, "read_file"):
-                    document.split = split
+                    document.split = document.split or split
                     yield document
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -19,8 +20,14 @@ SECTIONS = {
     "dissent": {"train": range(2, 23), "validation": range(2), "test": range(23, 25)},
     "lin": {"train": range(2, 22), "validation": range(22, 23), "test": range(23, 24)},
     "ji": {"train": range(2, 21), "validation": range(2), "test": range(21, 23)},
+    "coherence": {"train": range(14), "test": range(14, 25)},
 }
-"""DiscoEval 3.1; DisSent A.3; Lin, Kan and Ng 2009; Ji and Eisenstein 2015."""
+"""DiscoEval 3.1; DisSent A.3; Lin, Kan and Ng 2009; Ji and Eisenstein 2015; coherence models."""
+
+TENTHS = ("coherence",)
+"""Of these, every tenth training article, in the order of their numbers, is for development."""
+COUNTED = {"coherence": {"train": 1240, "validation": 138, "test": 1053}}
+"""The articles of each split that a paper counts (Jwalapuram et al. 2022, section 2.1)."""
 
 OWN = "own"
 PRESCRIBED = (OWN, *SECTIONS)
@@ -29,16 +36,32 @@ PRESCRIBED = (OWN, *SECTIONS)
 _WSJ = re.compile(r"(?:.*/)?wsj_(\d\d)\d\d$", re.IGNORECASE)
 
 
-def by_section(document: str, sections: str) -> str | None:
-    """Return the split of an article of the Wall Street Journal, such as `wsj_0207`.
+def by_section(documents: Iterable[str], sections: str) -> dict[str, str | None]:
+    """Return the split of each article of the Wall Street Journal, such as `wsj_0207`.
 
     `sections` is a name in `SECTIONS`. The split is "" for an article in none of its sections, None
     for a document that is not such an article.
     """
-    if not (article := _WSJ.match(document)):
-        return None
-    parts = SECTIONS[sections].items()
-    return next((split for split, numbers in parts if int(article[1]) in numbers), "")
+    parts, splits = SECTIONS[sections].items(), dict[str, str | None]()
+    for name in documents:
+        article = _WSJ.match(name)
+        in_parts = (split for split, numbers in parts if article and int(article[1]) in numbers)
+        splits[name] = next(in_parts, "" if article else None)
+    if sections in TENTHS:
+        training = sorted(name for name, split in splits.items() if split == "train")
+        splits |= dict.fromkeys(training[::10], "validation")
+    return splits
+
+
+def other_count(splits: Iterable[str], sections: str) -> str:
+    """Return how the numbers of articles differ from those that a paper counts; "" if equal."""
+    if sections not in COUNTED:
+        return ""
+    counts, paper = Counter(splits), COUNTED[sections]
+    if all(counts[split] == number for split, number in paper.items()):
+        return ""
+    ours, theirs = (" / ".join(f"{n[split]:,}" for split in paper) for n in (counts, paper))
+    return f"{ours} documents ({' / '.join(paper)}), where the paper counts {theirs}"
 
 
 def prescribed_splits(documents: Iterable[tuple[str, str]], how: str) -> dict[str, str]:
@@ -47,9 +70,9 @@ def prescribed_splits(documents: Iterable[tuple[str, str]], how: str) -> dict[st
     `documents` are ids, each with the split that its file's path names, or "". `how` is one of
     `PRESCRIBED`: by that path, or by sections. Raises `InputError` for a document without a split.
     """
+    by_path = {name: split_in_path or None for name, split_in_path in documents}
     splits: dict[str, str] = {}
-    for name, split_in_path in documents:
-        split = (split_in_path or None) if how == OWN else by_section(name, how)
+    for name, split in (by_path if how == OWN else by_section(by_path, how)).items():
         if split is None:
             reason = "its file's path names none of train, dev and test"
             raise InputError(
@@ -76,7 +99,7 @@ def prescribed(
         split = {name: splits.get(name) or splits.get(_file_name(name), "") for name in documents}
         reason = f"as {Path(table).name} says"
     elif sections and documents and all(map(_WSJ.match, documents)):
-        split = {name: by_section(name, sections) or "" for name in documents}
+        split = {name: part or "" for name, part in by_section(documents, sections).items()}
         parts = SECTIONS[sections].items()
         reason = ", ".join(f"{part} sections {r.start}-{r.stop - 1}" for part, r in parts)
     else:

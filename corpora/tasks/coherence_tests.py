@@ -17,8 +17,9 @@ from corpora.readers.coherence import (
     read_pairs,
     with_group,
 )
-from corpora.readers.source import SeenIds, Source
+from corpora.readers.source import Source
 from corpora.readers.stories import StoryCloze, read_storycloze
+from corpora.rng import stable_id
 from corpora.schemas import COHERENCE_TESTS
 from corpora.sentences import SplitterName, split
 from corpora.store.folder import DatasetFolder
@@ -32,7 +33,7 @@ Test = dict[str, Any]
 class CoherenceTests(FromSources):
     """Test sets of pairs of texts, of which one reads better."""
 
-    name, version = "coherence_tests", 2
+    name, version = "coherence_tests", 3
     paper = "Jwalapuram, Joty and Lin 2022, sections 2.2 and 2.3"
     card = card_beside(__file__, "coherence_tests")
     kinds = ("coherence", "storycloze", "summeval")
@@ -43,18 +44,31 @@ class CoherenceTests(FromSources):
     """What splits summaries into sentences (`corpora.sentences.SPLITTERS`)."""
 
     def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[SplitRows]:
-        """Yield the tests of each file, all in the split `test`; repeated tests are counted."""
-        seen: dict[str, SeenIds] = {}
+        """Yield the tests of each file, all in the split `test`.
+
+        Tests that repeat in a file are counted. Those of an earlier file are left out: a set may be
+        there as the authors' pickle and as the release that it was made from, whose sentences may
+        be divided otherwise.
+        """
+        earlier: dict[str, dict[int, str]] = {}  # ids by a hash of the texts
         duplicates = dataset.details.setdefault("exact_duplicates", {})
 
-        def without_identical(name: str, place: str, tests: Iterator[Test]) -> PlacedRows:
+        def new_tests(name: str, place: str, tests: Iterator[Test]) -> PlacedRows:
+            before, of_file = earlier.setdefault(name, {}), dict[int, str]()
+            duplicates.setdefault(name, 0)
             for test in tests:
                 if test["pos"] == test["neg"]:
                     dataset.reject(f"identical_{name}")
                     continue
-                text = "\n".join((*test["pos"], "", *test["neg"]))
-                duplicates[name] += not seen[name].add(text)
+                texts = ("".join("".join(test[side]).split()) for side in ("pos", "neg"))
+                code = stable_id("\n".join(texts))
+                if before.get(code, test["id"]) != test["id"]:
+                    dataset.reject(f"in_another_file_{name}")
+                    continue
+                duplicates[name] += code in of_file
+                of_file[code] = test["id"]
                 yield place, test
+            before |= of_file
 
         for reader, source in sources:
             for path in source.files:
@@ -67,9 +81,7 @@ class CoherenceTests(FromSources):
                     name, tests = reader.set_of(path), _pairs(path, source)
                 else:
                     continue  # votes, which go with the pairs
-                seen.setdefault(name, SeenIds())
-                duplicates.setdefault(name, 0)
-                rows = without_identical(name, str(path), tests)
+                rows = new_tests(name, str(path), tests)
                 yield SplitRows(name, "test", reader.licence_of(name), rows)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,7 +16,7 @@ from pydantic import Field
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
-from corpora.prose import Quotes, prose, quoted
+from corpora.prose import Quotes, balanced, prose, quoted, units
 from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS, PERMUTED_PAIRWISE
 from corpora.splits import SPLITS
 from corpora.store.atomic import sha256
@@ -44,9 +44,13 @@ class Permuted(Prescribed):
     }
     default = "documents"
     columns = pa.schema(
-        [*(PERMUTED_DOCUMENTS.field(name) for name in ("id", "sentences")), ("quoted", pa.int32())]
+        [
+            *(PERMUTED_DOCUMENTS.field(name) for name in ("id", "sentences")),
+            ("quoted", pa.int32()),
+            ("of_whole", pa.bool_()),
+        ]
     )
-    equal = ("sentences",)
+    equal = ("sentences", "of_whole")
     ascending = (("min_sentences", "block_size", "block_from"), ("min_ranked", "ranked"))
 
     quotes: Quotes = "balance"
@@ -55,6 +59,12 @@ class Permuted(Prescribed):
     speech: Literal["keep", "move"] = "keep"
     """`keep`: a sentence takes only places of its kind (speech, narration, or both in one), since
     speech beside speech tells the order; `move`: any place, as in the paper."""
+    lines: Literal["prose", "all"] = "prose"
+    """`prose`: without headings, captions, author and date lines, and with a sentence that
+    announces the next one joined to it; `all`: the sentences as they are, as in the paper."""
+    whole: tuple[Literal["train", "validation", "test"], ...] = ()
+    """Splits whose documents, of two sentences or more, are neither cut into blocks nor at
+    `max_tokens`: `["test"]` in the paper."""
     min_sentences: Annotated[int, Field(ge=2)] = 4
     """Minimum sentences of a document or block."""
     block_from: Annotated[int, Field(le=LARGEST + 1)] = 20
@@ -85,11 +95,25 @@ class Permuted(Prescribed):
         return {**super().identity(), "tokenizer_sha256": digest}
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
-        """Yield the positives of one document: the document, or its blocks if it is long."""
-        texts, originals = prose(document, self.quotes), set(prose(document))
+        """Yield the positives of one document: the document, or its blocks if it is long.
+
+        Where a split keeps its documents whole, also the whole document: its split is not known
+        yet.
+        """
+        if self.lines == "all":
+            texts: list[str | None] = [*document.sentence_texts()]
+            originals = set(texts)
+            if self.quotes == "balance":
+                texts = [*chain.from_iterable(map(balanced, units(document, texts, "paragraph")))]
+        else:
+            texts, originals = prose(document, self.quotes), set(prose(document))
         sentences = [text for text in texts if text]
         for _ in range(texts.count("")):
             reject("no_sentence")
+
+        def positive(id: str, texts: list[str], of_whole: bool) -> Candidate:
+            return Candidate((id, texts, sum(text not in originals for text in texts), of_whole))
+
         in_blocks = len(sentences) >= self.block_from
         size = self.block_size if in_blocks else max(1, len(sentences))
         count = token_counter(self.tokenizer)
@@ -99,9 +123,20 @@ class Permuted(Prescribed):
             kept = block[: sum(length <= self.max_tokens for length in lengths)]
             if len(kept) >= self.min_sentences:
                 id = f"{document.id}#{number}" if in_blocks else document.id
-                yield Candidate((id, kept, sum(text not in originals for text in kept)))
+                yield positive(id, kept, False)
             else:
                 reject("too_few_sentences" if len(kept) == len(block) else "sentences_too_long")
+        # Last: the priorities of the others are then the same without it.
+        if self.whole and len(sentences) > LARGEST:
+            reject("too_many_sentences")
+        elif self.whole and len(sentences) > 1:
+            yield positive(document.id, sentences, True)
+
+    def select(self, candidates: Candidates) -> None:
+        """Split as `Prescribed.select` does; of each split keep the whole documents, or the cut."""
+        super().select(candidates)
+        if self.whole:
+            candidates.engine.run(_OTHERS, {"whole": list(self.whole)})
 
     def rows(self, config: str, distinct: int) -> tuple[int, int]:
         """Return the number of rows of a document in `config`, and of negatives in each row.
@@ -140,10 +175,16 @@ class Permuted(Prescribed):
                         writer.append(rows)
 
 
+_OTHERS = """
+delete from kept using candidate
+where kept.part = candidate.part and kept.doc = candidate.doc and kept.number = candidate.number
+    and of_whole != list_contains($whole, kept.split)
+"""
+
 _TWICE = """
 select id, max(source)
 from candidate join documents using (part, doc)
-group by id having count(*) > 1 order by id limit 1
+group by id, of_whole having count(*) > 1 order by id limit 1
 """
 
 

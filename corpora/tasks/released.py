@@ -12,9 +12,8 @@ import pyarrow as pa
 from pydantic import Field
 
 from corpora.readers.coherence import SummEval
-from corpora.readers.released import Release, ReleasedRow
+from corpora.readers.released import Release, ReleasedRow, is_held_out
 from corpora.readers.source import Source
-from corpora.rng import stable_id
 from corpora.schemas import INSTED_DETECTION, INSTED_PAIRWISE, NLI, RATED, TAGGED, marked
 from corpora.schemas import disrpt as disrpt_schema
 from corpora.splits import SPLITS
@@ -74,10 +73,8 @@ class Released(FromSources):
         number = {name: i for i, name in enumerate(names)}
         for _, released_split, row, where in examples:
             group = row.setdefault(self.group, row["id"])
-            # A number from 0 to 1 that is always the same for a group.
-            chance = stable_id(f"held_out/{group}") / 2**64
-            is_held_out = released_split == "train" and chance < held_out
-            if ("validation" if is_held_out else released_split) == split:
+            for_validation = released_split == "train" and is_held_out(group, held_out)
+            if ("validation" if for_validation else released_split) == split:
                 yield where, {**row, "label": number[row["label"]]} if names else row
 
 

@@ -87,8 +87,8 @@ def _tables(blocks: Blocks) -> Iterator[str]:
             )
             cells += map(_number, (paper["error_rate"], control["error_rate"], paper["distance"]))
         nearest = blocks["nearest"]
-        reading = nearest["overall"] if name == "all" else nearest["per_marker"][name]
-        yield _cells(*cells, _number(reading["error_rate"]))
+        aligned = nearest["overall"] if name == "all" else nearest["per_marker"][name]
+        yield _cells(*cells, _number(aligned["error_rate"]))
     yield ""
 
 

@@ -13,7 +13,7 @@ from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.splits import SPLITS, Shares, split_of
 from corpora.splits.division import FILE, Division, divide
-from corpora.splits.prescribed import prescribed_splits, read_table
+from corpora.splits.prescribed import other_count, prescribed_splits, read_table
 from corpora.splits.seen import COLUMNS, rows_seen
 from corpora.splits.stratification import DocumentTable
 from corpora.store.atomic import staged
@@ -186,6 +186,20 @@ def test_what_prescribes_the_splits_of_a_source():
 
     assert sections("lin") == [[*range(2, 22)], [22], [23]]
     assert sections("ji") == [[*range(2, 21)], [0, 1], [21, 22]]
+    # The coherence paper: a tenth of sections 00 to 13 for development.
+    many = [(f"{s:02}/wsj_{s:02}{n:02}", "") for s in range(25) for n in range(10)]
+    found = prescribed_splits(many[::-1], "coherence")
+    split_of_name = {name[-4:]: split for name, split in found.items()}
+    assert {split_of_name[f"{s:02}{n:02}"] for s in range(14) for n in range(1, 10)} == {"train"}
+    assert {split_of_name[f"{s:02}00"] for s in range(14)} == {"validation"}
+    assert {split_of_name[f"{s:02}{n:02}"] for s in range(14, 25) for n in range(10)} == {"test"}
+    assert other_count(found.values(), "lin") == ""
+    assert other_count(found.values(), "coherence") == (
+        "126 / 14 / 110 documents (train / validation / test), where the paper counts "
+        "1,240 / 138 / 1,053"
+    )
+    paper = ["train"] * 1240 + ["validation"] * 138 + ["test"] * 1053
+    assert other_count(paper, "coherence") == ""
     assert prescribed_splits([("a", "train"), ("b", "test")], "own") == {"a": "train", "b": "test"}
     with pytest.raises(InputError, match="document 'a' is prescribed: its file's path"):
         prescribed_splits([("a", "")], "own")

@@ -88,8 +88,9 @@ def test_a_hub_dataset_is_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (fox.id, fox.title, fox.text) == ("tales:000001", "Fox", "A fox ran.\n\nIt hid.")
     (owl,) = open_source(f"hub:{folder}", {"split": "test", "layout": "lines"})
     assert owl.sentence_texts() == ["An owl slept."]
-    with pytest.raises(InputError, match=r"\[dev\]"):
+    with pytest.raises(InputError, match=r"\[dev\]") as caught:
         list(open_source(f"hub:{folder}", {"split": "dev"}))
+    assert "the Hub cannot be reached" not in str(caught.value)  # it was never asked
 
 
 @pytest.mark.parametrize(

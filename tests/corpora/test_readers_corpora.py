@@ -195,6 +195,8 @@ def discoeval_files(folder: Path) -> Path:
 
 def test_discoeval_examples_become_their_texts(tmp_path: Path) -> None:
     skipped: Counter[str] = Counter()
+    (tmp_path / "RST").mkdir()
+    (tmp_path / "RST" / "RST_DEV.pkl").write_bytes(b"not opened")
     found = {
         d.id: d for d in open_source(f"discoeval:{discoeval_files(tmp_path)}", skipped=skipped)
     }
@@ -202,7 +204,7 @@ def test_discoeval_examples_become_their_texts(tmp_path: Path) -> None:
     assert found["SP/wiki/valid:000001"].sentence_texts() == STORY
     assert found["DC/chat/valid:000002"].sentence_texts()[-1] == "yes"
     assert [d.licence for d in found.values()] == ["CC0-1.0", "CC-BY-4.0", "CC-BY-SA-3.0"]
-    assert skipped == {"file of SSP": 1}
+    assert skipped == {"file of SSP": 1, "file of RST": 1}
     (example,) = read_discoeval("SSP", tmp_path / "SSP" / "abs" / "valid.txt")
     assert (example.label, example.sentences) == (1, (STORY[0],))
 

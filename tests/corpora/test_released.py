@@ -189,6 +189,11 @@ def test_insted_gives_texts_to_judge_and_pairs(build, tmp_path):
     # A text and its pair are in one split.
     held_out = {row["doc"] for row in detection["validation"]}
     assert {row["doc"] for row in pairs["validation"]} <= held_out
+    # As documents they have the same splits: `splits = "own"` of a source.
+    documents = open_source(f"insted:{path}", {"held_out": 0.2})
+    split_of_text = {document.group: document.split for document in documents}
+    parts = [(split, row["doc"]) for split, rows in detection.items() for row in rows]
+    assert split_of_text == {doc: split for split, doc in parts}
     again, _ = build("insted", [(f"insted:{path}", {})], "again", held_out=0.2)
     assert rows_of(again, "detection") == detection
 

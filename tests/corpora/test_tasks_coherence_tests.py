@@ -154,10 +154,34 @@ def test_storycloze(built, tmp_path):
     assert not manifest["licence"]["redistributable"]
 
 
+def test_a_pair_of_two_files_comes_once(built, tmp_path):
+    """The authors' pickle of a set, and the release that it was made from."""
+    (tmp_path / "val.csv").write_text(CLOZE, encoding="utf-8")
+    begin = ["One.", "Two.", "Three.", "Four."]
+    endings = (("Right.", "Wrong."), ("Good.", "Bad."), ("Other.", "Odd."))
+    pairs = [{"pos": [*begin, right], "neg": [" ".join(begin), wrong]} for right, wrong in endings]
+    pickles = tmp_path / "independent_test_sets"
+    pickles.mkdir()
+    pickled(pickles / "StoryCloze.pkl", pairs)
+    release = jsonl(tmp_path / "s.jsonl", *(summary("d1", f"M{n}", 1 + n) for n in range(3)))
+    (first, *rest), _ = (built((f"summeval:{release}", {}))[0]["summeval"], None)
+    texts = [{side: test[side] for side in ("pos", "neg")} for test in (first, *rest)]
+    pickled(pickles / "SummEval.pkl", [*texts, texts[0], {"pos": TEXT, "neg": OTHER}])
+    released = (f"coherence:{pickles}", {})
+    sources = [released, (f"storycloze:{tmp_path / 'val.csv'}", {}), (f"summeval:{release}", {})]
+    rows, manifest = built(*sources)
+    assert [row["id"] for row in rows["storycloze"]] == [f"StoryCloze-000{n}" for n in range(3)]
+    assert len(rows["summeval"]) == 5 and manifest["details"]["exact_duplicates"]["summeval"] == 1
+    assert manifest["rejects"] == {"in_another_file_storycloze": 2, "in_another_file_summeval": 3}
+    rows, _ = built(*sources[::-1])
+    assert [row["id"] for row in rows["storycloze"]] == ["s1", "s2", "StoryCloze-0002"]
+    assert [len(row["votes"]) for row in rows["summeval"]] == [1, 1, 1, 0]
+
+
 @pytest.mark.parametrize("bad", [1, 3])
 def test_too_many_bad_records_of_one_source_are_an_error(built, tmp_path, bad):
     (tmp_path / "good.csv").write_text(CLOZE, encoding="utf-8")
-    broken = CLOZE.replace("s1,", "t1,").replace("s2,", "t2,") + "short,One.\n" * bad
+    broken = CLOZE.replace("s1,One", "t1,Once").replace("s2,One", "t2,Once") + "short,One.\n" * bad
     (tmp_path / "bad.csv").write_text(broken, encoding="utf-8")
     sources = [(f"storycloze:{tmp_path / name}", {}) for name in ("good.csv", "bad.csv")]
     rows, manifest = built(*sources, max_bad_share=bad / (bad + 2))

@@ -252,6 +252,39 @@ def test_headings_are_no_sentences_of_a_positive(built):
     assert not any("quotation marks" in note for note in manifest["notes"])
 
 
+def test_a_split_keeps_its_documents_whole(tmp_path, make_document, build):
+    lengths = {"train": (3, 9, 25), "validation": (41,), "test": (1, 2, 3, 9, 25, 256)}
+    documents, lines = [], []
+    for split, numbers in lengths.items():
+        documents += [make_document(f"{split}{n}", n) for n in numbers]
+        lines += [f"{split}\t{split}{n}\n" for n in numbers]
+    table_of_splits = tmp_path / "splits.tsv"
+    table_of_splits.write_text("".join(lines), encoding="utf-8")
+    settings = {"table": str(table_of_splits), "max_tokens": 100, "min_sentences": 2}
+    folder, manifest = build("permuted", documents, whole=["test"], **settings)
+    rows = rows_of(folder, "documents")
+    of_test = {row["id"]: len(row["sentences"]) for row in rows["test"]}
+    assert of_test == {f"test{n}": n for n in (2, 3, 9, 25)}
+    assert manifest["rejects"]["too_many_sentences"] == 1
+    pairs = Counter(row["document"] for row in rows_of(folder, "pairwise")["test"])
+    assert pairs == {"test2": 1, "test3": 5, "test9": 20, "test25": 20}
+    # The other splits are as without the setting.
+    cut = rows_of(build("permuted", documents, "cut", **settings)[0], "documents")
+    assert [rows[s] for s in ("train", "validation")] == [cut[s] for s in ("train", "validation")]
+    assert {row["id"].partition("#")[0] for row in cut["validation"]} == {"validation41"}
+
+
+def test_lines_as_they_are(built):
+    text = "The Pier\n\nIt is old. He replied: “Go. Now.”"
+    document = split_document(Document("d", text, licence="MIT"))
+    for name, settings in {"keep": {}, "balance": {"quotes": "balance"}}.items():
+        folder, manifest = built(name, [document], quotes=name, lines="all", min_sentences=3)
+        [row] = table(folder, "documents")
+        assert row["sentences"][:2] == ["The Pier", "It is old."], settings
+        assert (row["sentences"][-1] == "Now.”") is (name == "keep")
+        assert "no_sentence" not in manifest["rejects"]
+
+
 def test_a_block_with_the_id_of_another_document_is_refused(built, make_document):
     long, short = make_document("a", 25), make_document("a#0", 8)
     for documents in ([long, short], [short, long]):

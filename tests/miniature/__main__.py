@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from tests.miniature.backbones import write_backbones
-from tests.miniature.hub import write_hub
+from tests.miniature.hub import write_dump, write_hub
 from tests.miniature.penn import write_penn
 from tests.miniature.released import (
     write_coherence,
@@ -26,6 +26,7 @@ def write_all(folder: Path, size: int = 1) -> None:
     write_superglue(folder, examples=8 * size)
     write_nli(folder, examples=12 * size)
     write_hub(folder, documents=40 * size)
+    write_dump(folder, documents=40 * size)
     write_backbones(folder)
 
 

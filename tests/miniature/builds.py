@@ -30,10 +30,13 @@ NAMED = ("sources", "validation")
 """Lists of tables whose entries an overlay names."""
 CHANGEABLE = {
     *("spec", "gold", "data", "parser", "backbone", "vectors", "cache"),
-    *("hidden_size", "projection_size", "embedding_size", "layers", "threads", "vocabulary"),
-    *("max_words", "max_tokens", "batch_size"),
+    *("hidden_size", "projection_size", "embedding_size", "decoder_size"),
+    *("hidden", "embedding", "layers", "threads", "vocabulary"),
+    *("max_words", "max_length", "max_tokens", "batch_size"),
     *("max_steps", "epochs", "iterations", "seeds", "save_steps", "eval_steps", "warmup_steps"),
     *("max_train_rows", "max_eval_rows", "limit", "document_lines"),
+    *("train", "validation", "test"),
+    *("tokenizer", "vocab_size", "mine_every"),
 }
 """The last keys that an overlay may have: paths, backbones, sizes, steps, numbers of rows."""
 

@@ -1,4 +1,5 @@
-"""Local Hub folders: BookCorpus (a line a row), Wikipedia and CC-News (an article a row)."""
+"""Local Hub folders: BookCorpus (a line a row), Wikipedia and CC-News (an article a row); and a
+dump of Wikipedia."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.miniature.prose import Prose
+from tests.miniature.prose import WHAT, WHO, Prose
 
 
 def write_hub(folder: Path, documents: int, seed: int = 7) -> None:
@@ -32,6 +33,34 @@ def write_hub(folder: Path, documents: int, seed: int = 7) -> None:
         "plain_text",
         {**about, "text": [story.text.replace("\n\n", "\n") for story in news]},
     )
+
+
+PAGE = """<page><title>{title}</title><ns>0</ns><id>{number}</id><revision><id>{number}</id>
+<timestamp>2026-01-02T03:04:05Z</timestamp><text>{text}</text></revision></page>
+"""
+HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" xml:lang="en"><siteinfo>
+<sitename>Wikipedia</sitename><dbname>enwiki</dbname></siteinfo>
+"""
+
+
+def write_dump(folder: Path, documents: int, seed: int = 9) -> None:
+    """A dump in MediaWiki's XML: a lead, and sections of three levels with headings."""
+    prose, pages = Prose(seed), []
+    for number, story in enumerate(prose.stories(documents, paragraphs=5, length=5), 1):
+        paragraphs = story.text.split("\n\n")
+        headings = [
+            f"The {prose.random.choice(WHAT)} of the {prose.random.choice(WHO)}" for _ in "1234"
+        ]
+        marks = ("==", "===", "====", "==")
+        parts = (
+            f"{mark} {heading} {mark}\n{paragraph}"
+            for mark, heading, paragraph in zip(marks, headings, paragraphs[1:], strict=True)
+        )
+        text = "\n\n".join([paragraphs[0], *parts])
+        pages.append(PAGE.format(title=f"Article {number}", number=number, text=text))
+    path = folder / "wikipedia/enwiki.xml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{HEAD}{''.join(pages)}</mediawiki>\n", encoding="utf-8")
 
 
 def rows(folder: Path, config: str, columns: dict[str, list[str]]) -> None:

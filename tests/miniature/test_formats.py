@@ -13,7 +13,7 @@ from corpora.readers import open_source
 from corpora.readers.coherence import read_pairs
 from corpora.readers.pdtb import read_gold
 from tests.miniature.backbones import write_backbones
-from tests.miniature.hub import write_hub
+from tests.miniature.hub import write_dump, write_hub
 from tests.miniature.penn import SECTIONS, write_penn
 from tests.miniature.released import write_coherence, write_discoeval, write_superglue
 
@@ -28,6 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_coherence(folder, examples=6)
     write_superglue(folder, examples=4)
     write_hub(folder, documents=6)
+    write_dump(folder, documents=6)
     return folder
 
 
@@ -47,6 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("superglue:superglue", {}),
         ("hub:hub/wikipedia", COLUMNS),
         ("hub:hub/cc_news", COLUMNS),
+        ("wikipedia:wikipedia", {}),
         ("hub:hub/bookcorpus", {"layout": "lines", "document_lines": 12}),
     ],
 )

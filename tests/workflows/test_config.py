@@ -348,6 +348,7 @@ def test_a_model_depends_on_the_model_that_it_starts_from(
         ('models = ["second"]', 'models = ["third"]', "no model 'third'"),
         ('dataset = "permuted@pairwise"', 'dataset = "permutd"', "did you mean 'permuted'"),
         ('dataset = "permuted@pairwise"', "", "names no data"),
+        ('"permuted@pairwise"', '"permuted@pairwise"\ndata = "discoeval:x"', "both a dataset and"),
         ("permuted@pairwise", "permuted@pairwse", "did you mean 'pairwise'"),
         ('"permuted@pairwise"', '["permuted@pairwise"]', "lists .* with a configuration"),
         ('"permuted@pairwise"', '["bso", "bso"]', "lists 'bso' twice"),

@@ -344,3 +344,21 @@ def test_a_build_says_that_groups_are_divided(
     done = run_luigi(write_config(text), task="Divide")
     assert "such as chapters of a book, are in several splits" in done.stderr
     assert "few documents to divide: 1 in validation, 1 in test" in done.stderr
+
+
+def test_other_numbers_of_articles_than_the_papers_are_told(tmp_path, divided):
+    """The coherence paper counts the articles of its splits."""
+    for section in (0, 5, 13, 14, 24):
+        for number in range(1, 5):
+            path = tmp_path / f"raw/{section:02}/wsj_{section:02}{number:02}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(".START \n\nThe mill was sold.\nIt stood near the river.\n")
+    config = tmp_path / "build.toml"
+    config.write_text(
+        f'name = "wsj"\n[[sources]]\nname = "articles"\nspec = "wsj:{tmp_path}/raw"\n'
+        'splitter = "source"\nsplits = "coherence"\ndatasets = ["permuted"]\n[datasets.permuted]\n'
+    )
+    manifest = json.loads((divided(config).parent / "manifest.json").read_text())
+    assert manifest["counts"]["documents"] == {"train": 10, "validation": 2, "test": 8}
+    said = "10 / 2 / 8 documents (train / validation / test), where the paper counts 1,240 / 138"
+    assert said in manifest["counts"]["reason"]

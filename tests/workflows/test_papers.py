@@ -13,22 +13,27 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, DiscorporaError
 from tests.workflows.conftest import ROOT
 from tests.zoo.conftest import write_tiny_bert
+from tests.zoo.test_discoeval import write_trees
 from workflows import training
 from workflows.cli.app import app
 from workflows.config import load_build
 from workflows.papers import filled
 from workflows.report.blocks import Figure
-from workflows.report.papers import blocks, latex_of
+from workflows.report.papers import blocks, latex_of, text
 from workflows.report.stages import Made
 from workflows.settings import options
 from workflows.tasks import BuildAll
 from zoo.evaluate import confusions
+from zoo.evaluate.discoeval import texts as texts_of
+from zoo.evaluate.encoders import load_vectors
 from zoo.options import Assignment
 
 MODELS = """
@@ -56,6 +61,14 @@ sweep = { min_texts = [1, 2] }
 recipe = "pretrained"
 settings = { backbone = "bert" }
 
+[models.function]
+recipe = "vectors"
+settings = { vectors = "given.py" }
+
+[models.table]
+recipe = "vectors"
+settings = { vectors = "given.parquet" }
+
 [models.markers]
 recipe = "dissent/transformer_tiny"
 dataset = "dissent"
@@ -75,8 +88,21 @@ limit = 20
 suite = "discoeval"
 models = ["bert", "markers"]
 dataset = ["sp"]
+data = "discoeval:released"  # of RST-DT
 limit = 10
-settings = { seeds = 1, second_opinion = false, cache = "" }
+settings = { seeds = 1, second_opinion = false, cache = "", layers = true }
+
+[evaluations.given]
+suite = "discoeval"
+models = ["function", "table"]
+data = "discoeval:released"
+settings = { seeds = 1, second_opinion = false }
+"""
+GIVEN = """
+import numpy as np
+
+def encode(texts):
+    return np.array([[len(text), text.count(",")] for text in texts], np.float32)
 """
 BUILD = (
     MODELS
@@ -92,6 +118,18 @@ rows = { "*" = ["words"] }
 
 [[tables]]
 table = "discoeval:2"
+rows = { BERT-Base = ["bert"] }
+
+[[tables]]
+table = "discoeval:readme"
+rows = { ELMo = ["function"], InferSent = ["table"] }
+
+[[tables]]
+table = "discoeval:3"
+rows = { BERT-Base = ["bert"] }
+
+[[tables]]
+table = "discoeval:figure-8"
 rows = { BERT-Base = ["bert"] }
 
 [[tables]]
@@ -142,6 +180,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     write_tiny_bert(folder / "bert", ["It rained all day. We stayed inside because of it."])
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        texts = texts_of(write_trees(folder / "released"))
+        (folder / "given.py").write_text(GIVEN, encoding="utf-8")
+        vectors = [[len(text), text.count(",")] for text in texts]
+        pq.write_table(pa.table({"text": texts, "vector": vectors}), folder / "given.parquet")
         patch.setattr(training, "_run", in_this_process)
         patch.setattr(confusions, "save_pictures", lambda *_, **__: None)  # half of the time
         (folder / "build.toml").write_text(BUILD, encoding="utf-8")
@@ -154,7 +196,8 @@ def test_seeds_and_a_sweep_are_models_of_their_own(built: Path) -> None:
     assert [name for name in build.models if name.startswith("words")] == WORDS
     assert build.variants("words") == WORDS and build.variants("words.2") == ["words.2"]
     results = built / "out" / "tiny" / "models"
-    assert {path.name for path in results.iterdir()} == {*WORDS, "bert", "markers"}
+    others = {"bert", "markers", "function", "table"}
+    assert {path.name for path in results.iterdir()} == {*WORDS, *others}
     seeds = [json.loads((results / w / "results.json").read_text())["seed"] for w in WORDS]
     assert seeds == [5, 6] * 2
 
@@ -166,11 +209,56 @@ def test_an_encoder_is_a_row_and_a_base(built: Path) -> None:
         assert copy == (built / "bert" / name).read_bytes()
     for name in ("bert", "markers"):
         text = (folder / "evaluations" / "tasks" / name / "results.json").read_text()
-        assert {"SP"} <= {*json.loads(text)["metrics"]["tasks"]}
+        assert {"SP", "RST-DT"} == {*json.loads(text)["metrics"]["tasks"]}
     plan = json.loads(command("plan", "--config", str(built / "build.toml"), "--json"))
     (stage,) = (one for one in plan["stages"] if one["stage"] == "model bert")
     about = json.loads((folder / "models" / "markers" / "results.json").read_text())
     assert about["settings"]["backbone"] == stage["hash"] and stage["reads"] == []
+
+
+def test_vectors_of_a_function_or_a_file_are_a_row(built: Path) -> None:
+    table = command("report", "--output", "out", "--table", "discoeval:readme", "--json")
+    rows = {row["name"]: row["ours"] for row in json.loads(table)["rows"]}
+    assert rows["ELMo"].keys() == {"RST-DT"} and rows["ELMo"] == rows["InferSent"]
+
+
+def test_another_function_is_another_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    by_content = []
+    for content in (GIVEN, GIVEN.replace("len(text)", "0"), GIVEN):
+        (tmp_path / "given.py").write_text(content, encoding="utf-8")
+        by_content.append(hashes(tmp_path / "build.toml", BUILD)["model function"])
+    first, second, third = by_content
+    assert first == third != second
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "one.py",
+            "def encoded(texts): ...",
+            "has no function 'encode'.*\n.*did you mean 'encoded'",
+        ),
+        ("one.parquet", {"text": ["a"], "vectors": [[1.0]]}, "holds no vectors: .*vector"),
+        (
+            "one.parquet",
+            {"text": ["a", "b"], "vector": [[1.0], [1.0, 2.0, 3.0]]},
+            "different lengths",
+        ),
+        ("one.parquet", {"text": ["a"], "vector": [[float("nan")]]}, "gives vectors"),
+    ],
+)
+def test_a_file_without_vectors_is_refused(
+    tmp_path: Path, name: str, content: Any, message: str
+) -> None:
+    path = tmp_path / name
+    if isinstance(content, str):
+        path.write_text(content, encoding="utf-8")
+    else:
+        pq.write_table(pa.table(content), path)
+    with pytest.raises(DiscorporaError, match=f"(?s){message}"):
+        load_vectors(path)
 
 
 def test_the_commands_around_a_build_know_the_variants(built: Path) -> None:
@@ -259,6 +347,17 @@ def test_a_table_reads_numbers_that_no_suite_has_a_column_for(built: Path) -> No
     assert bert["ours"]["Parameters"]["value"] == pytest.approx(parameters / 1e6)
 
 
+def test_a_heat_map_has_a_row_for_each_layer(built: Path) -> None:
+    shown = json.loads(
+        command("report", "--output", "out", "--table", "discoeval:figure-8", "--json")
+    )
+    names = [row["name"] for row in shown["rows"]]
+    assert names == ["ELMo", *(f"BERT-Base, layer {number}" for number in range(len(names) - 1))]
+    assert all(row["ours"].keys() == {"SP", "RST-DT"} for row in shown["rows"][1:])
+    best = command("report", "--output", "out", "--table", "discoeval:3")
+    assert re.search(r"BERT-Base +paper +5.0 +8.9\n +ours +[\d.]+\n", best)
+
+
 def test_a_row_without_a_number_says_why(built: Path) -> None:
     shown = command("report", "--output", "out", "--table", "discoeval:2")
     assert len(re.findall(r"published only", shown)) == 4
@@ -286,7 +385,7 @@ def test_the_report_has_the_tables(built: Path) -> None:
     report = (built / "out" / "tiny" / "report" / "report.md").read_text(encoding="utf-8")
     _, _, section = report.partition("## Tables of papers")
     section, _, _ = section.partition("## Models and baselines")
-    assert section.count("### ") == 6 and "| Ngram-bow | paper | 28.1 |" in section
+    assert section.count("### ") == 9 and "| Ngram-bow | paper | 28.1 |" in section
     assert "rows are gold labels" in section
 
 
@@ -425,6 +524,7 @@ def test_figures_and_protocols_are_filled_from_the_results(tmp_path: Path) -> No
     assert "10: evaluation wsj/full.queue_size-10.2 is not built yet." in queue.notes
     (line,) = (line for line in progress.lines if line.curves)
     assert line.curves == {"Full Model, hard negatives": [(1, 0.5), (2, 0.75)]}
+    assert "75.0 at step 2" in text(progress)
     (line,) = rate.lines
     assert line.measured["so"].value == 0.5 and line.printed["so"] == 0.242
     by_name = {line.name: line for line in scores.lines}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -378,6 +378,22 @@ def test_processes_share_the_validation(
         loop.accelerator = cast(Any, SimpleNamespace(process_index=rank))
         assert loop.score_ids(texts, 64) == texts
     assert shares == [[5.0, 1.0, 9.0], [4.0, 7.0], [8.0, 2.0]]
+
+
+def test_development_accuracy_as_released(training: Callable[..., FullTraining]) -> None:
+    """A document counts if it is above all of its first negatives, here two of more."""
+    loop = training(development="all", negatives="2")
+    rows = loop.prepared.rows["validation"].num_rows
+    shapes, values = [], np.tile([1.0, 0.0, 0.5, 1.0, 0.0, 1.5, 1.0, 1.0, 0.0], rows)
+
+    def score_ids(texts: Sequence[Any], _: int) -> list[float]:
+        shapes.append(len(texts))
+        return values[: len(texts)].tolist()
+
+    loop.model = cast(Any, SimpleNamespace(score_ids=score_ids))
+    # One of three documents is above both; the second is below one, the third equal to one.
+    assert loop._accuracy() == pytest.approx(len(range(0, rows, 3)) / rows)
+    assert shapes == [3 * rows]
 
 
 def test_max_steps_replaces_epochs(ranked_folder: Path, tmp_path: Path) -> None:

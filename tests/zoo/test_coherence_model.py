@@ -233,6 +233,10 @@ def test_a_validation_counts_no_repeated_negative_and_half_of_a_tie() -> None:
     scores = np.array([[2.0, 1.0, 2.0, 3.0], [2.0, 3.0, 3.0, 3.0]])
     prediction = SimpleNamespace(predictions=scores, label_ids=np.array([3, 1]))
     assert ranking_accuracy(prediction) == {"accuracy": (1 + 0.5 + 0 + 0) / 4}
+    assert ranking_accuracy(prediction, above_all=True) == {"accuracy": 0}
+    scores = np.array([[1.0, 0.5, 0.9], [1.0, 0.5, 2.0], [1.0, 1.0, 0.0], [3.0, 1.0, 1.0]])
+    prediction = SimpleNamespace(predictions=scores, label_ids=np.array([2, 2, 2, 1]))
+    assert ranking_accuracy(prediction, above_all=True) == {"accuracy": 2 / 4}
 
 
 def test_a_pair_of_texts_is_cut_as_in_training(tokenizer: Any) -> None:

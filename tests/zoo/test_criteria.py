@@ -13,6 +13,7 @@ import torch
 from transformers import AutoModel
 
 import zoo
+import zoo.criteria.bigru as bigru
 from corpora.errors import ConfigError, InputError
 from corpora.schemas import CRITERIA
 from tests.zoo.conftest import write_dataset
@@ -23,6 +24,7 @@ from zoo.criteria.recipes import Bigru
 from zoo.evaluate.encoders import load_encoder
 from zoo.train import train
 from zoo.training.data import open_dataset
+from zoo.training.trainer import trainer_over
 from zoo.vocabularies import train_words
 
 THINGS = ["lamp", "boat", "clock", "garden", "letter", "bridge"]
@@ -218,6 +220,30 @@ def test_each_row_of_the_papers_table_is_a_setting(
     options = ["--criteria", criteria, "--max_steps", "2", "--output", str(output)]
     train([TINY, "--dataset", str(data), *options])
     assert list(CriteriaModel.from_pretrained(output).decoders) == decoders
+
+
+def test_the_released_values(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of train/config.py: two hidden layers of 300, and a rate that stays."""
+    arguments: list[Any] = []
+
+    def trainer(*given: Any, **more: Any) -> Any:
+        made = trainer_over(*given, **more)
+        arguments.append(made.args)
+        return made
+
+    monkeypatch.setattr(bigru, "trainer_over", trainer)
+    options = ["--dataset", str(data), "--max_steps", "2", "--output", str(tmp_path / "model")]
+    train(["criteria/bigru_released", *options])
+    (used,) = arguments
+    assert used.lr_scheduler_type == "constant" and used.max_grad_norm == 0
+    assert used.learning_rate == 1e-3 and used.per_device_train_batch_size == 20
+    assert used.weight_decay == 0
+    model = CriteriaModel.from_pretrained(tmp_path / "model")
+    linear = [part for part in model.decoders["level"] if isinstance(part, torch.nn.Linear)]
+    widths = [(part.in_features, part.out_features) for part in linear]
+    assert widths == [(600, 300), (300, 300), (300, 7)]
+    results = json.loads((tmp_path / "model/results.json").read_text())
+    assert results["settings"]["max_tokens"] == 200
 
 
 def test_bad_data_is_named(data, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import pickle
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,9 +27,16 @@ from zoo.evaluate.compare import compare
 from zoo.evaluate.discoeval import DiscoEval, probe
 from zoo.evaluate.discoeval.data import Split, TaskData, divide, read
 from zoo.evaluate.discoeval.probe import fit
-from zoo.evaluate.discoeval.protocol import COMBINE, features_of, inputs_of, vectors_of
+from zoo.evaluate.discoeval.protocol import (
+    COMBINE,
+    as_published,
+    features_of,
+    inputs_of,
+    representation_of,
+    vectors_of,
+)
 from zoo.evaluate.discoeval.tasks import L2_GRID, TASKS, ProbeSettings
-from zoo.evaluate.encoders import Vectors
+from zoo.evaluate.encoders import Vectors, load_encoder
 from zoo.evaluate.results import read_outcomes
 
 from .conftest import SUBJECTS, VERBS, write_dataset
@@ -89,7 +97,10 @@ def test_every_task_is_declared_in_full() -> None:
             assert features.combine in COMBINE
             slots = {slot for group in features.inputs for slot in group}
             assert slots == set(range(task.slots))
-            assert (probe.l2 == L2_GRID) == (task.name in ("SP", "BSO"))
+            tuned = protocol == "single" and task.name in ("SP", "BSO")
+            assert (probe.l2 == L2_GRID) == tuned
+            pooled = protocol == "pairs" and task.name in ("SP", "BSO", "DC")  # section 3.1
+            assert features.vectors == ("pooled" if pooled else "cls_mean")
     hidden = [task.name for task in TASKS.values() if task.probes["single"].hidden]
     assert hidden == ["DC"]
 
@@ -106,6 +117,28 @@ def _data(task: str, columns: list[list[list[str]]]) -> TaskData:
     rows = len(columns[0])
     split = Split(tuple(columns), np.arange(rows) % 2, np.arange(rows))
     return TaskData(TASKS[task], "test", ("a", "b"), {"train": split})
+
+
+@pytest.mark.parametrize(
+    ("task", "representation", "vectors", "published"),
+    [
+        ("SP", "auto", "pooled", True),
+        ("BSO", "auto", "pooled", True),
+        ("DC", "auto", "pooled", True),
+        ("SSP", "auto", "cls_mean", True),
+        ("RST-DT", "auto", "cls_mean", True),
+        ("RST-DT", "pooled", "pooled", False),
+    ],
+)
+def test_the_pair_protocol_pools_three_tasks_alone(
+    task: str, representation: str, vectors: str, published: bool, tiny_bert: Path
+) -> None:
+    options = DiscoEval(protocol="pairs", representation=representation)
+    encoder = load_encoder(str(tiny_bert))
+    assert representation_of(encoder, options, task) == vectors
+    assert as_published(encoder, options) == published  # else there is no average
+    if representation == "auto":
+        assert representation_of(encoder, DiscoEval(), task) == "cls_mean"
 
 
 def test_a_subtree_is_the_mean_of_its_units_or_one_text() -> None:
@@ -443,6 +476,72 @@ def test_relations_of_the_original_layout(tmp_path: Path) -> None:
 def test_bad_relations_are_named(lines: str | bytes, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         read(str(_relations(tmp_path, lines)))
+
+
+TREES = [
+    ["NS-elaboration", ["It rained ,", "so we stayed"], ["inside ."]],
+    ["NN-list", ["We read"], ["and wrote ."]],
+    ["NS-elaboration", ["She waved"], ["because he left ,", "at last ."]],
+]
+
+
+def write_trees(folder: Path, rows: Any = TREES, below: str = "RST/py3") -> Path:
+    """A folder in the original layout with the pickles of RST-DT."""
+    (folder / below).mkdir(parents=True, exist_ok=True)
+    for split in ("TRAIN", "DEV", "TEST"):
+        (folder / below / f"RST_{split}.pkl").write_bytes(pickle.dumps(rows, protocol=2))
+    return folder
+
+
+@pytest.mark.parametrize("below", ["RST", "RST/py3"])
+def test_the_released_pickles_of_rst_are_read(tmp_path: Path, below: str) -> None:
+    (task,) = read(str(write_trees(tmp_path, below=below)), ["RST-DT"]).tasks
+    assert task.name == "RST-DT rst" and task.labels == ("NN-list", "NS-elaboration")
+    assert task.splits.keys() == {"train", "validation", "test"}
+    assert task.splits["test"].labels.tolist() == [1, 0, 1]
+    assert task.splits["test"].slots[0][0] == ["It rained ,", "so we stayed"]
+    assert task.revision.startswith("files ")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([*TREES, ["NN-list", [], ["nothing"]]], "RST_TRAIN.pkl: row 3: expected a label and two"),
+        ([["NN-list", ["one"], "two"]], r"row 0: expected a label and two lists of texts: .\['NN"),
+        ({"rows": TREES}, "row 0: expected a label"),
+        ([], "RST_TRAIN.pkl: has no examples"),
+        ([Path("a")], "a pickle refused: it refers to pathlib"),
+    ],
+)
+def test_bad_pickles_of_rst_are_named(tmp_path: Path, rows: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read(str(write_trees(tmp_path, rows)))
+
+
+def test_released_files_and_a_built_dataset_are_evaluated_together(
+    original_layout: Path, tmp_path: Path
+) -> None:
+    released = write_trees(shutil.copytree(original_layout, tmp_path / "data/released"))
+    shutil.rmtree(released / "SP")
+    row = {"doc": "d", "label": 0, "relation": "x", "left": ["one"], "right": ["two"]}
+    parts = {
+        ("default", split): ([row, {**row, "label": 1}], schemas.rst(["x", "y"]))
+        for split in ("train", "validation", "test")
+    }
+    write_dataset(tmp_path / "data/rst", "rst", parts)
+    tasks = [(data.name, data.dataset) for data in read(str(tmp_path / "data")).tasks]
+    assert tasks == [("BSO wiki", ""), ("DC chat", ""), ("SSP abs", ""), ("RST-DT rst", "rst")]
+
+
+def test_sp_is_also_judged_without_its_context(original_layout: Path) -> None:
+    (data,) = read(str(original_layout), ["SP"]).tasks
+    alone = QUICK.model_copy(update={"context": False, "tasks": ("SP",)})
+    inputs = inputs_of(data, alone)
+    first = [text.lower() for split in data.splits.values() for (text,) in split.slots[0]]
+    assert inputs.texts == first
+    result = discoeval.run(letters, original_layout, alone)
+    assert result["protocol"]["context"] is False
+    assert result["metrics"]["tasks"]["SP"]["domains"]["wiki"]["features"] == 600
 
 
 def test_the_limit_is_part_of_the_protocol(original_layout: Path, tmp_path: Path) -> None:

@@ -294,6 +294,9 @@ def test_what_a_model_starts_from_counts_as_its_training(tmp_path: Path) -> None
     assert len(other_revisions(trained, tasks)) == 1
     assert other_revisions(trained, {"name": "a", "revision": "1"}) == []
     assert other_revisions(trained, {"STS12": {"revision": "2"}}) == []
+    copied = {"recipe": "pretrained", "trained_on": 0}  # an encoder as it is
+    (tmp_path / "model" / "results.json").write_text(json.dumps(copied), encoding="utf-8")
+    assert trained_on(str(tmp_path / "model")) == []
     (tmp_path / "model" / "results.json").write_text("[]", encoding="utf-8")
     for name in ("baseline:cosine:some/where", "", str(tmp_path), str(tmp_path / "model")):
         assert trained_on(name) == []

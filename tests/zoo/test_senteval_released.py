@@ -18,6 +18,7 @@ from corpora.readers import open_source
 from tests.miniature.prose import INSIDE
 from tests.miniature.released import write_senteval
 from zoo.evaluate import Vectors
+from zoo.evaluate.encoders import load_encoder
 from zoo.evaluate.senteval import COLUMNS, TASKS, SentEval
 from zoo.evaluate.senteval_released import bins, by_folds, examples, relatedness, rows
 
@@ -140,3 +141,18 @@ def test_another_folder_and_what_it_would_ignore_are_refused(folder: Path, tmp_p
         SentEval.of({"tasks": ("MRR",)})
     with pytest.raises(InputError, match="no document"):  # it is the suite's
         list(open_source(f"senteval:{folder}"))
+
+
+def test_layers_are_judged_by_column(folder: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    years = tuple(task.name for task in TASKS if task.column == "USS")
+    suite = SentEval(tasks=(*years, "SICK-R"), layers=True)
+    encoder = load_encoder(str(tiny_bert))
+    result = suite.evaluate(encoder, suite.read(str(folder)))
+    layers = result.metrics["layers"]
+    assert layers["layers"] == [*range(encoder.layers + 1)] and [*layers["accuracy"]] == ["USS"]
+    assert layers["best"] == {"USS": int(np.argmax(layers["accuracy"]["USS"]))}
+    assert layers["mean_best"] == layers["best"]["USS"]
+    suite.write_files(result, tmp_path / "out")
+    assert (tmp_path / "out.layers.csv").read_text().startswith("layer,USS")
+    with pytest.raises(ConfigError, match="no layers to look at"):
+        suite.evaluate(Vectors(bag, "bag"), suite.read(str(folder)))

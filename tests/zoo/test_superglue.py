@@ -20,6 +20,7 @@ from tests.zoo.opened import evaluate
 from tests.zoo.outcomes import check_outcomes
 from zoo.backbones import pooling_of
 from zoo.coherence import CoherenceScorer
+from zoo.conpono import ConponoModel
 from zoo.evaluate import superglue_training
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
@@ -32,7 +33,7 @@ from zoo.evaluate.superglue import (
     fewer_candidates,
     word_f1,
 )
-from zoo.evaluate.superglue_training import PairCollator, PairModel
+from zoo.evaluate.superglue_training import PairCollator, PairModel, Start, choose
 from zoo.training.data import open_dataset
 
 from .conftest import SUBJECTS, write_dataset, write_tiny_bert
@@ -133,12 +134,47 @@ def test_a_limit_of_candidates_keeps_a_right_one() -> None:
 def test_the_ranking_loss_by_hand() -> None:
     model = PairModel(SimpleNamespace(config=SimpleNamespace(hidden_size=1)), "first", 1)  # type: ignore[arg-type]
     scores = torch.tensor([[1.0], [2.0], [0.0], [3.0], [1.0]])
-    model.logits = lambda encoded: scores  # type: ignore[method-assign]
+    model.logits = lambda encoded, contexts: scores  # type: ignore[method-assign]
     sizes, right = torch.tensor([2, 3]), torch.tensor([0, 1, 1, 0, 1])
     first = math.log(math.e + math.e**2) - 2
     second = math.log(1 + math.e**3 + math.e) - math.log(1 + math.e)
     loss = model(sizes, right)["loss"].item()
     assert loss == pytest.approx((first + second) / 2)
+
+
+@pytest.mark.parametrize("encoder", ["full", "uni"])
+def test_copa_is_scored_by_the_matrix_of_the_next_text(
+    encoder: str, tiny_bert: Path, superglue_folder: Path, tmp_path: Path
+) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    backbone = AutoModel.from_pretrained(tiny_bert)
+    conpono = ConponoModel.from_backbone(backbone, 64, 0, encoder=encoder, k=2, mlm=False).eval()
+    conpono.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    suite = SuperGlue(max_steps=1, batch=4, learning_rate=1e-9)
+    notes = evaluate(suite, tmp_path, f"{superglue_folder}@copa").notes
+    if encoder == "uni":
+        assert Start.load(str(tmp_path)).relation is None
+        assert "COPA: the model has no W of k = +1, a new one is trained" in notes
+        return
+    assert not any("has no W" in note for note in notes)
+    examples = examples_of("copa", open_dataset(f"{superglue_folder}@copa")["validation"])[:3]
+    collator = PairCollator(tokenizer, 64, 0, contexts=True)
+    relation = Start.load(str(tmp_path)).relation
+    model = PairModel(conpono.backbone, "first", 1, relation).eval()
+    batch = collator(examples)
+    anchors, pairs = (
+        model.vectors(batch["contexts"]),
+        model.vectors(collator.encode(pair for example in examples for pair in example.pairs)),
+    )
+    vectors = torch.cat([anchors[:, None], pairs.view(3, 2, -1)], 1)
+    scores = conpono.relations(vectors)[:, 2]  # distances -2, -1, +1, +2
+    expected = torch.nn.functional.cross_entropy(scores, batch["right"].view(3, 2).argmax(1))
+    torch.testing.assert_close(model(**batch)["loss"], expected)
+    chosen = choose(model, examples, collator, 2)
+    assert chosen.tolist() == scores.argmax(1).tolist()
 
 
 def test_a_batch_gives_what_single_texts_give_where_padding_stands_left() -> None:

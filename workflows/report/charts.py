@@ -1,4 +1,4 @@
-"""Small charts as SVG: bars, a histogram, curves, and dots with intervals.
+"""Small charts as SVG: bars, a histogram, curves, dots with intervals, and a heat map.
 
 They are drawn about 370 units wide, for a column of text or a telephone. Colours are classes of
 the page's style sheet, or of `alone` in a file of its own.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, log10
+from statistics import fmean, pstdev
 from typing import Any
 
 from workflows.report.markup import Html, tag
@@ -135,6 +136,34 @@ def dots(
         parts.append(tag("circle", cx=_n(x(value)), cy=_n(y), r=3.6, class_=f"c{kind}"))
     described = "; ".join(f"{name}: {value:.1f}" for name, _, value, _ in rows)
     return _svg(title, f"In {unit}. {described}.", bottom + 2 * LINE, parts)
+
+
+def heat(title: str, rows: Mapping[str, Mapping[str, float]], columns: Sequence[str]) -> Html:
+    """Draw a square for each number, the darker the further above the mean of its column.
+
+    The shades run over two standard deviations on both sides of the mean.
+    """
+    left = _margin(rows)
+    wide, top = (WIDTH - left - 8) / len(columns), 5 * LINE
+    parts = [_name(name, left, top + LINE * (i + 0.5)) for i, name in enumerate(rows)]
+    for number, column in enumerate(columns):
+        x = left + wide * number
+        turned = f"translate({_n(x + wide / 2)} {top - 5}) rotate(-45)"
+        parts.append(tag("text", column, transform=turned, class_="muted"))
+        values = [row[column] for row in rows.values() if column in row]
+        mean, deviation = (fmean(values), pstdev(values)) if values else (0.0, 0.0)
+        for line, row in enumerate(rows.values()):
+            if column in row:
+                shade = (row[column] - mean) / (4 * deviation) if deviation else 0.0
+                size = {"width": _n(wide - 1), "height": LINE - 1}
+                opacity = _n(min(1, max(0.05, 0.5 + shade)))
+                place = {"x": _n(x), "y": top + LINE * line, "fill_opacity": opacity}
+                parts.append(tag("rect", **place, **size, class_="c0"))
+    described = "; ".join(
+        f"{name}: {', '.join(f'{column} {value:.1f}' for column, value in row.items())}"
+        for name, row in rows.items()
+    )
+    return _svg(title, f"{described}.", top + LINE * len(rows) + 8, parts)
 
 
 def _svg(title: str, description: str, height: float, parts: Iterable[Html]) -> Html:

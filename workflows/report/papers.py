@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from operator import itemgetter
 from typing import Any
 
 from workflows.papers import Filled, Line
@@ -44,8 +45,15 @@ def grid(filled: Filled) -> list[list[str]]:
             rows.append([name, OURS, line.state, *[""] * (len(columns) - 1)])
         else:
             cells = (line.measured.get(column) for column in columns)
-            rows.append([name, OURS, *(cell.text if cell else "" for cell in cells)])
+            texts = [cell.text if cell else "" for cell in cells]
+            rows.append([name, OURS, *(map(_best, line.curves.values()) if line.curves else texts)])
     return rows
+
+
+def _best(points: Sequence[tuple[float, float]]) -> str:
+    """The highest point of a training's progress."""
+    step, value = max(points, key=itemgetter(1))
+    return f"{100 * value:.1f} at step {step:g}"
 
 
 def text(filled: Filled) -> str:
@@ -129,11 +137,16 @@ def _figures(filled: Filled) -> Iterator[Block]:
                 yield Table(
                     caption, ("gold", *matrix["classes"]), [(c, *r) for c, r in pairs], heat=True
                 )
+    elif kind == "heat":
+        measured = {line.name: line.measured for line in filled.lines if line.measured}
+        rows = {n: {c: cell.value for c, cell in cells.items()} for n, cells in measured.items()}
+        if rows:
+            yield Figure(file, title, charts.heat(title, rows, table.columns))
     elif kind == "bars":
         for series, values in _series(filled):
-            rows = {column: [values.get(column)] for column in table.columns if column in values}
+            bars = {column: [values.get(column)] for column in table.columns if column in values}
             yield Figure(
-                f"{file}-{series}", f"{title}: {series}", charts.bars(title, rows, [series], unit)
+                f"{file}-{series}", f"{title}: {series}", charts.bars(title, bars, [series], unit)
             )
     elif kind == "histogram":
         low, *_, last = map(float, table.columns)

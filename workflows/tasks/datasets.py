@@ -18,7 +18,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.splits import MIN_GROUPS, SPLITS
 from corpora.splits.division import VERSION as DIVISION_VERSION
 from corpora.splits.division import Division, divide
-from corpora.splits.prescribed import prescribed_splits, read_table, table_hash
+from corpora.splits.prescribed import other_count, prescribed_splits, read_table, table_hash
 from corpora.store.documents import DocumentSizes, settled_splits, shards_of
 from corpora.store.folder import Stage
 from corpora.tasks.builder import Builder, Target
@@ -135,6 +135,9 @@ class Divide(StageTask):
                     split_of = prescribed_splits(settled_splits(task.folder), scheme)
                 splits = ", ".join(split for split in SPLITS if split in split_of.values())
                 notes.append(f"those of {name} are prescribed (`{scheme}`: {splits})")
+                if count := other_count(split_of.values(), scheme):
+                    log.warning("source %s: %s", name, count)
+                    notes[-1] += f", {count}"
                 prescribed |= split_of
         listed = read_table(Path(self.table)) if self.table else {}
         divided = divide(

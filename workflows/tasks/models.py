@@ -292,10 +292,11 @@ class Evaluate(ModelStage):
     def data(self, shelf: Path) -> str:
         """The folder, file or Hub id that the suite reads, with `@CONFIG`.
 
-        Several datasets get links by name in the new folder `shelf`.
+        Several datasets, and files beside datasets, get links by name in the new folder `shelf`.
         """
-        if self.judged.data:
-            return split_spec(self.own_sources[0].spec)[1]
+        files = split_spec(self.own_sources[0].spec)[1] if self.judged.data else ""
+        if files and not self.judged.datasets:
+            return files
         folders = [stage.folder for stage in self.judged_on()]
         if isinstance(self.judged.dataset, str):
             _, at, config = self.judged.dataset.partition("@")
@@ -303,6 +304,8 @@ class Evaluate(ModelStage):
         shelf.mkdir()
         for name, folder in zip(self.judged.datasets, folders, strict=True):
             (shelf / name).symlink_to(folder, target_is_directory=True)
+        if files:
+            (shelf / self.own_sources[0].name).symlink_to(Path(files).resolve())
         return str(shelf)
 
     def inputs(self) -> tuple[str, list[dict[str, Any]]]:

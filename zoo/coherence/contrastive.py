@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,7 +83,7 @@ def train(recipe: Contrastive, job: Job) -> None:
         arguments={**KEEP_BEST, "adam_epsilon": recipe.adam_epsilon},
         schedule=lambda optimizer, _: annealing_schedule(recipe, optimizer),
         compute_loss_func=lambda outputs, labels, **_: objective(outputs.scores),
-        compute_metrics=ranking_accuracy,
+        compute_metrics=partial(ranking_accuracy, above_all=recipe.development == "all"),
     )
     with training_attention(prepared.model.backbone, recipe):
         state = fit(trainer, patience=recipe.patience)

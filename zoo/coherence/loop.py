@@ -33,7 +33,7 @@ from corpora.rng import stream
 from corpora.store.atomic import write_json
 from zoo.backbones import merge_lora, training_attention
 from zoo.coherence.contrastive import Prepared, annealing_schedule
-from zoo.coherence.data import Documents, Row, on_device, pad
+from zoo.coherence.data import Documents, Row, on_device, pad, usable_rows
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.objectives import (
     ContrastiveMargin,
@@ -257,8 +257,7 @@ class FullTraining:
         due = not progress.log or progress.step - progress.log[-1]["step"] >= recipe.eval_steps
         if due or self._is_finished():
             with self._timed("validation"):
-                metrics = self.prepared.ranking("validation", self).metrics(recipe.seed)
-            accuracy = metrics["accuracy"]["value"]
+                accuracy = self._accuracy()
             progress.log.append({"step": progress.step, "accuracy": accuracy})
             log.info("%s: validation accuracy %.4f", self.pace.line(progress.step), accuracy)
             self.accelerator.log({"eval_accuracy": accuracy}, step=progress.step)
@@ -269,6 +268,20 @@ class FullTraining:
             progress.saved = progress.step
             with self._timed("checkpoints"):
                 self._save_checkpoint()
+
+    def _accuracy(self) -> float:
+        """The accuracy in validation, as the setting `development` says."""
+        recipe, prepared = self.recipe, self.prepared
+        if recipe.development == "each":
+            return float(
+                prepared.ranking("validation", self).metrics(recipe.seed)["accuracy"]["value"]
+            )
+        documents, table = prepared.documents["validation"], prepared.rows["validation"]
+        rows = usable_rows(documents, table, recipe.negatives, split="validation")
+        texts = [text for row in rows for text in documents.row_texts(row)]
+        scores = np.array(self.score_ids(texts, prepared.batch_tokens))
+        ends = np.cumsum([1 + len(orders) for _, orders in rows])
+        return float(np.mean([row[0] > row[1:].max() for row in np.split(scores, ends[:-1])]))
 
     def score_ids(self, texts: Sequence[Any], batch_tokens: int) -> list[float]:
         """Score texts as the model does; the processes divide them, and each gets all scores."""

@@ -157,12 +157,16 @@ class NegativeQueue:
         self.next, self.filled = state["next"], state["filled"]
 
 
-def ranking_accuracy(prediction: Any) -> dict[str, float]:
+def ranking_accuracy(prediction: Any, *, above_all: bool = False) -> dict[str, float]:
     """Return the share of negatives scored below their original; a tie counts one half.
+
+    With `above_all`, the share of originals scored above all of their negatives.
 
     `prediction` is the Trainer's: its predictions are scores `[rows, 1 + negatives]`, its labels
     `[rows]` the number of each row's first negatives that count. The others repeat them.
     """
     scores, counts = prediction.predictions, prediction.label_ids
+    if above_all:  # repeated negatives change no maximum
+        return {"accuracy": float((scores[:, 0] > scores[:, 1:].max(axis=1)).mean())}
     counted = np.arange(scores.shape[1] - 1) < counts[:, None]
     return {"accuracy": float(wins(scores[:, :1], scores[:, 1:])[counted].mean())}

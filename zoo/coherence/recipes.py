@@ -97,6 +97,10 @@ class ScorerRecipe(BackboneRecipe):
     """Number of negatives of a document."""
     max_tokens: Annotated[int, Field(ge=8)] = 600
     """Maximum tokens of a text; sentences that do not fit are cut."""
+    development: Literal["each", "all"] = "each"
+    """What counts in a validation: `each` pair of a document and a negative, a tie as a half; or a
+    document that is above `all` of its negatives, as in the authors' code.
+    """
     vector: Literal["cls", "mean"] = "cls"
     """The linear layer's input: the [cls] token (the paper), or the mean of all tokens, for
     backbones trained on sentences, such as MiniLM.

@@ -1,9 +1,10 @@
-"""Compare two models by discourse markers, as in section 3.4 of the paper.
+"""Compare two models by discourse markers, as in section 3.4 and table 6 of the paper.
 
-    python -m zoo.conpono.compare ONE TWO --data DISCOEVAL
+    python -m zoo.conpono.compare ONE TWO --data DISCOEVAL [--examples 2]
 
 Both models solve DiscoEval's binary sentence ordering (frozen, pairs encoded together); then the
-discourse markers are counted in the examples that only one gets right.
+discourse markers are counted in the examples that only one gets right. The paper's models are
+CONPONO and BERT-Base.
 """
 
 from __future__ import annotations
@@ -28,16 +29,19 @@ from zoo.evaluate.discoeval.data import read
 from zoo.evaluate.discoeval.protocol import run_task
 from zoo.evaluate.encoders import AUTO
 from zoo.evaluate.opening import open_model
+from zoo.evaluate.published import paper_table
 
 MARKERS = (
     "but", "when", "if", "before", "because", "while", "though", "after", "so", "although",
     "then", "also", "still",
 )  # fmt: skip
 """The paper's markers; it leaves out "and" and "as"."""
+PUBLISHED = "conpono:section-3.4"
 SAMPLES = 1000
 """Number of random sets of examples that the change of rate is compared with."""
 
 SentencePair = tuple[str, str]
+WORDS = CountVectorizer(vocabulary=MARKERS, token_pattern=r"\b\w+\b")
 
 
 def compare(
@@ -47,13 +51,15 @@ def compare(
     *,
     domain: str = "wiki",
     representation: str = AUTO,
+    examples: int = 0,
     limit: int = 0,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Compare two models (folders or Hub ids) by `analyse` on BSO in a domain (the paper: wiki).
 
     It takes `limit` rows of each split (0: all). Without a test split the validation split is used.
-    Raises `InputError` if the data has no such domain.
+    The result also has `published`, the paper's changes in %, and up to `examples` pairs that only
+    one model gets right, for each of them. Raises `InputError` if the data has no such domain.
     """
     domains = {task.domain: task for task in read(data, ("BSO",), limit=limit).tasks}
     if domain not in domains:
@@ -73,9 +79,43 @@ def compare(
         slots = zip(*task.splits[part].slots[:2], strict=True)
         pairs[part] = [(" ".join(first), " ".join(second)) for first, second in slots]
     result = analyse(pairs["train"], pairs[split], *right, seed=seed)
+    if examples:
+        labels = task.splits[split].labels
+        result["examples"] = {
+            name: examples_of(pairs[split], labels, rows, examples, seed)
+            for name, rows in _alone(*right).items()
+        }
+    table = paper_table(PUBLISHED)
+    result["published"] = {row: table.printed(row) for row in table.rows}
     accuracy = {"one": float(right[0].mean()), "two": float(right[1].mean())}
     data_used = {"domain": domain, "split": split, "rows": len(pairs[split])}
     return {**result, **data_used, "accuracy": accuracy}
+
+
+def _alone(right_one: np.ndarray, right_two: np.ndarray) -> dict[str, np.ndarray]:
+    """The examples that only model one gets right, and those that only model two does."""
+    return {"one": right_one & ~right_two, "two": right_two & ~right_one}
+
+
+def examples_of(
+    pairs: Sequence[SentencePair], labels: np.ndarray, rows: np.ndarray, count: int, seed: int = 0
+) -> list[dict[str, Any]]:
+    """Choose `count` of the pairs that `rows [examples]` marks at random, as in table 6.
+
+    Pairs are in the order of the text (`labels` 1) and have a marker in the first sentence; if they
+    are fewer, all are given. Returns both sentences and the markers of each.
+    """
+    in_first = WORDS.transform([first for first, _ in pairs]).toarray().any(1)
+    candidates = np.flatnonzero(rows & in_first & (labels == 1))
+    chosen = stream(seed, "zoo.conpono.examples").permutation(candidates)[:count]
+    analyse_words = WORDS.build_analyzer()
+    return [
+        {
+            "sentences": pairs[row],
+            "markers": [word for word in analyse_words(" ".join(pairs[row])) if word in MARKERS],
+        }
+        for row in chosen.tolist()
+    ]
 
 
 def analyse(
@@ -95,12 +135,11 @@ def analyse(
 
     Raises `InputError` if no marker occurs in the training data.
     """
-    sets = {"one": right_one & ~right_two, "two": right_two & ~right_one}
+    sets = _alone(right_one, right_two)
     result: dict[str, Any] = {name: {"n": int(rows.sum())} for name, rows in sets.items()}
-    words = CountVectorizer(vocabulary=MARKERS, token_pattern=r"\b\w+\b")
     for place, sentences in {"both": slice(2), "first": slice(1), "second": slice(1, 2)}.items():
         base, counts = (
-            words.transform([" ".join(pair[sentences]) for pair in pairs]).toarray()
+            WORDS.transform([" ".join(pair[sentences]) for pair in pairs]).toarray()
             for pairs in (training, examples)
         )
         if not base.any():
@@ -147,6 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", required=True)
     parser.add_argument("--domain", default="wiki")
     parser.add_argument("--representation", default=AUTO)
+    parser.add_argument("--examples", type=int, default=0)
     parser.add_argument("--limit", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     return command(run, parser, arguments)

@@ -24,7 +24,10 @@ from zoo.vocabularies import load_vectors, words_for
 if TYPE_CHECKING:
     from zoo.criteria.recipes import Bigru
 
-MODEL_SETTINGS = {"embedding_size", "hidden_size", "decoder_size", "bins", "train_embeddings"}
+MODEL_SETTINGS = {
+    *("embedding_size", "hidden_size", "decoder_size", "decoder_layers"),
+    *("bins", "train_embeddings"),
+}
 """The settings that are also in the model's configuration."""
 
 
@@ -72,7 +75,7 @@ def train(recipe: Bigru, job: Job) -> None:
         job,
         model,
         contexts,
-        arguments={"lr_scheduler_type": "linear"},
+        arguments={"lr_scheduler_type": recipe.schedule},
         compute_metrics=lambda prediction: part_losses(prediction.predictions[0], config),
     )
     state = fit(trainer)

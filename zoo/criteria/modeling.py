@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -36,6 +37,7 @@ class CriteriaConfig(PretrainedConfig):
     embedding_size: int = 300
     hidden_size: int = 1024
     decoder_size: int = 512
+    decoder_layers: int = 1
     criteria: list[str] = field(default_factory=lambda: ["nl", "spp"])
     levels: int = 7
     bins: int = 20
@@ -76,6 +78,13 @@ class CriteriaEncoder(ZooModel, modeling_discorpora.CriteriaEncoder):
     config_class = CriteriaConfig
 
 
+def _decoder(config: CriteriaConfig, size: int) -> nn.Sequential:
+    """The layers from a sentence's vector to `size` scores."""
+    widths = [2 * config.hidden_size, *[config.decoder_size] * config.decoder_layers]
+    hidden = [part for pair in pairwise(widths) for part in (nn.Linear(*pair), nn.ReLU())]
+    return nn.Sequential(*hidden, nn.Linear(widths[-1], size))
+
+
 class CriteriaModel(ZooModel, modeling_discorpora.WordModel):
     """Predicts a sentence's neighbours, headings and positions from its vector.
 
@@ -90,14 +99,7 @@ class CriteriaModel(ZooModel, modeling_discorpora.WordModel):
         self.encoder = CriteriaEncoder(config)
         sizes = dict.fromkeys(config.bags, config.vocab_size) | config.classes
         self.decoders = nn.ModuleDict(
-            {
-                name: nn.Sequential(
-                    nn.Linear(2 * config.hidden_size, config.decoder_size),
-                    nn.ReLU(),
-                    nn.Linear(config.decoder_size, size),
-                )
-                for name, size in sizes.items()
-            }
+            {name: _decoder(config, size) for name, size in sizes.items()}
         )
         self.post_init()
 

@@ -50,6 +50,8 @@ class Bigru(StepRecipe, WordRecipe):
     eval_batch_size: Positive = 256
     learning_rate: Above0 = 5e-4
     max_grad_norm: AtLeast0 = 5.0
+    schedule: Literal["linear", "constant"] = "linear"
+    """The learning rate falls to 0 (`linear`), or stays (`constant`)."""
     train_embeddings: bool = True
     """Whether to train the word vectors."""
     embedding_size: Positive = 300
@@ -57,7 +59,9 @@ class Bigru(StepRecipe, WordRecipe):
     hidden_size: Positive = 1024
     """Width of the recurrent layers in each direction."""
     decoder_size: Positive = 512
-    """Width of the hidden layer between a sentence's vector and the predictions."""
+    """Width of the hidden layers between a sentence's vector and the predictions."""
+    decoder_layers: Positive = 1
+    """The number of these layers."""
     bins: Positive = 20
     """Bins of relative positions: the number in the dataset."""
 
@@ -65,7 +69,8 @@ class Bigru(StepRecipe, WordRecipe):
         """A GRU of three gates in two directions, and a decoder for each bag of words."""
         weights = 6 * self.hidden_size * (self.embedding_size + self.hidden_size)
         bags = 2 + 2 * ("sdt" in self.criteria)  # the neighbours; title and heading
-        heads = bags * self.decoder_size * (2 * self.hidden_size + self.vocab_size)
+        hidden = (self.decoder_layers - 1) * self.decoder_size
+        heads = bags * self.decoder_size * (2 * self.hidden_size + hidden + self.vocab_size)
         return Work(weights, self.max_tokens, heads)
 
     def train(self, job: Job) -> None:

@@ -31,7 +31,8 @@ class Options(TomlTable):
     """The options that all suites have."""
 
     model: str
-    """A model folder or Hub id."""
+    """A model folder or Hub id; for vectors also FILE.py with a function `encode`, or FILE.parquet
+    with the columns `text` and `vector`."""
     data: str
     """A dataset folder or Hub id; `@CONFIG` at the end names the configuration."""
     place: str = Field("", alias="json")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from corpora.declared import imported
 from corpora.errors import ConfigError, InputError, nearest
 from corpora.progress import Loop, reported
 from corpora.store.atomic import replacing, sha256
@@ -119,6 +120,31 @@ def encoder_of(model: Any, name: str = "") -> SentenceEncoder:
 
         return Vectors(lambda texts: [*map(vector, texts)], name, takes_pairs=True)
     return as_encoder(model) or Vectors(model, name)
+
+
+def load_vectors(path: Path) -> SentenceEncoder:
+    """The vectors that a file gives: the function `encode` of FILE.py, or a table FILE.parquet.
+
+    The table has the columns `text` and `vector`. Raises `ConfigError` for a Python file without
+    the function, `InputError` for another table.
+    """
+    if path.suffix == ".py":
+        return Vectors(imported(f"{path}:encode"), path.stem)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path, columns=["text", "vector"], page_checksum_verification=True)
+        texts = table["text"].cast(pa.string()).to_pylist()
+        rows = table["vector"].cast(pa.list_(pa.float32())).combine_chunks()
+        if len(rows.value_lengths().unique()) != 1 or None in texts:
+            raise ValueError("rows of different lengths, or without a text or a vector")
+        matrix = rows.flatten().to_numpy(zero_copy_only=False).reshape(len(texts), -1)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        hint = "write the columns text and vector, lists of numbers of one length, without nulls"
+        raise InputError(f"holds no vectors: {error}", where=str(path), hint=hint) from error
+    finite(matrix, "the file gives vectors", str(path))
+    return encoder_of(dict(zip(texts, matrix, strict=True)), path.stem)
 
 
 def load_frozen(

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from zoo.declared import CLASSIFIES, ENCODES, GOES_ON, SCORES, Suite
+from zoo.pretrained import KINDS
 from zoo.training.data import open_configs, open_dataset, split_spec
 
 
 def open_model(suite: Suite, name: str, *, seed: int = 0, batch_size: int = 64) -> Any:
     """Load the model in a folder or of a Hub id as the kind of object that `suite` needs.
 
-    For a suite of scorers `name` may be a rule, `baseline:RULE`. Raises `InputError` for a model
+    For a suite of scorers `name` may be a rule, `baseline:RULE`; for one of encoders a file of
+    vectors, as `load_vectors` takes it. Raises `InputError` for a model
     that is not of the kind.
     """
     if Path(name).name in ("", ".."):  # tables need a name
@@ -27,8 +29,10 @@ def open_model(suite: Suite, name: str, *, seed: int = 0, batch_size: int = 64) 
         if ENCODES not in suite.needs or classifier_class(name):
             return PairClassifier.load(name, batch_size)
     if ENCODES in suite.needs:
-        from zoo.evaluate.encoders import load_encoder
+        from zoo.evaluate.encoders import load_encoder, load_vectors
 
+        if name.endswith(KINDS) and Path(name).is_file():
+            return load_vectors(Path(name))
         return load_encoder(
             name, **suite.model_dump(include={"representation", "cache", "dtype", "batch_tokens"})
         )

@@ -31,7 +31,7 @@ class Part(BaseModel):
     paper: str
     table: str
     suite: str
-    """A suite; or `training` (the results.json of a model), `validation`, `layers`."""
+    """A suite; or `training` (the results.json of a model), `validation`."""
     columns: tuple[str, ...]
     rows: tuple[tuple[str | float, ...], ...]
     title: str = ""

@@ -9,9 +9,9 @@ measures them; `TASKS` says of each other one what differs or that it is not the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import field_validator
@@ -72,6 +72,10 @@ class SentEval(Suite):
     """As in `load_encoder`: mean, cls, cls_mean, pooled, mean:LAYER."""
     tasks: tuple[str, ...] = ()
     """Names such as `MR,SICK-R`, of a folder; all if empty."""
+    layers: bool = False
+    """Also judge every layer by itself (figure 8), of a folder."""
+    layer_vectors: Literal["cls", "mean"] = "cls"
+    """The vectors of a layer: its [CLS] token's, or the mean of its tokens."""
 
     @field_validator("tasks")
     @classmethod
@@ -134,21 +138,39 @@ class SentEval(Suite):
         encoder = as_encoder(model)
         if encoder is None:
             raise self.unfit(model)
+        if self.layers and not encoder.layers:
+            hint = "set layers = false"
+            raise ConfigError("this encoder has no layers to look at", hint=hint, field="layers")
+
+        def tasks_by(representation: str) -> Any:
+            def vectors(texts: Sequence[str]) -> np.ndarray:
+                return encoder.vectors(texts, [representation])[representation]
+
+            return senteval_released.run(folder, vectors, self.tasks, seed)
+
         name = encoder.named(self.representation)
-        tasks = senteval_released.run(
-            folder, lambda texts: encoder.vectors(texts, [name])[name], self.tasks, seed
-        )
+        tasks = tasks_by(name)
+        names = [f"{self.layer_vectors}:{layer}" for layer in range(encoder.layers + 1)]
+        layers = per_layer([tasks_by(each) for each in names]) if self.layers else {}
         result = Result(
             model={**encoder.describe(), "representation": name},
             dataset={"name": "SentEval", "revision": revision_of(folder)},
             protocol={"library": "SentEval's own", "representation": name},
             examples=sum(task["n"] for task in tasks.values()),
             metrics={
-                "columns": columns_of({k: v["value"] for k, v in tasks.items()}, released=True),
+                "columns": columns_of(values_of(tasks), released=True),
                 "tasks": tasks,
+                **({"layers": {"vectors": self.layer_vectors, **layers}} if layers else {}),
             },
         )
         return finished(self, result, encoder, split, seed)
+
+    def write_files(self, result: Result, stem: Path) -> None:
+        """Write the figures of the layers if they are there: `STEM.layers.csv`, `.svg`, `.png`."""
+        from zoo.evaluate.confusions import write_layers
+
+        if layers := result.metrics.get("layers"):
+            write_layers(layers, stem.with_name(f"{stem.name}.layers"))
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
@@ -233,6 +255,31 @@ def columns_of(scores: Mapping[str, float], *, released: bool = False) -> dict[s
         if not missing:
             columns[column]["value"] = float(np.mean([scores[task.name] for task in tasks]))
     return columns
+
+
+def values_of(tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """The figure of each task."""
+    return {name: task["value"] for name, task in tasks.items()}
+
+
+def per_layer(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The complete columns by layer, from the tasks of each layer; layer 0 is the embeddings.
+
+    Empty if no column is complete. `accuracy[column]` has a figure for each layer (of USS and SSS
+    mostly correlations); `best[column]` is the layer with the highest one, `mean_best` the mean of
+    these (table 3).
+    """
+    rows = [columns_of(values_of(tasks), released=True) for tasks in layers]
+    accuracy = {
+        column: [row[column]["value"] for row in rows]
+        for column in COLUMNS
+        if rows[0][column]["complete"]
+    }
+    best = {column: int(np.argmax(values)) for column, values in accuracy.items()}
+    if not best:
+        return {}
+    about = {"layers": [*range(len(rows))], "accuracy": accuracy, "best": best}
+    return {**about, "mean_best": float(np.mean([*best.values()]))}
 
 
 def notes_of(scores: Mapping[str, float]) -> list[str]:

@@ -257,6 +257,14 @@ def run(folder: Path, encode: Encode, tasks: Sequence[str] = (), seed: int = SEE
     }
 
 
+def texts(folder: Path, tasks: Sequence[str] = ()) -> list[str]:
+    """The distinct texts of the tasks in SentEval's `data/`, all if none are named."""
+    parts = [
+        p for task in TASKS if not tasks or task.name in tasks for p in task.read(folder).values()
+    ]
+    return list(dict.fromkeys(text for part in parts for text in [*part.first, *part.second]))
+
+
 def judge(task: Task, parts: Parts, encode: Encode, seed: int) -> dict[str, Any]:
     """The figure of one task."""
     if task.kind == "cosine":

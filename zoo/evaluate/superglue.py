@@ -123,6 +123,9 @@ class SuperGlue(Suite):
     """Steps in place of the paper's steps and epochs, for a try (0: the paper's)."""
     learning_rate: AtLeast0 = 0.0
     """A learning rate in place of the paper's (0: the paper's)."""
+    head: Literal["bilinear", "linear"] = "bilinear"
+    """The head of COPA and ReCoRD: `bilinear` as in the released code, t^T W c with CONPONO's W of
+    k = +1 (a new W for a model without one), or a new `linear` layer. RTE's is linear."""
     copa_question: bool = False
     """Append the question (cause or effect) to the premise; the paper's table 2 shows none."""
     bf16: bool | Literal["auto"] = "auto"
@@ -174,12 +177,17 @@ class SuperGlue(Suite):
             tasks[task.name], of_task = self._run_task(task, train, table, start, seed)
             outcomes += of_task
         rows = {name: datasets[name].describe()["rows"] for name in names}
+        ranks = [task.name for task in judged if not task.classes]
+        notes = []
+        if ranks and self.head == "bilinear" and start.relation is None:
+            notes.append(f"{', '.join(ranks)}: the model has no W of k = +1, a new one is trained")
         result = Result(
             model=in_hand.about(start),
             dataset={**datasets[names[0]].describe(), "config": config, "rows": rows},
             protocol=self.model_dump(exclude={"tasks", "bf16"}) | {"limit": limit},
             examples=sum(task["examples"] for task in tasks.values()),
             metrics={"tasks": tasks, "resampled": "rows"},
+            notes=notes,
             outcomes=outcomes,
             more={"split": " ".join(dict.fromkeys(scored for scored, _ in judged.values()))},
         )

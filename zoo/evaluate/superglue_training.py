@@ -1,10 +1,10 @@
-"""Fine-tuning for the suite `superglue`: an encoder with a linear layer on pairs of texts."""
+"""Fine-tuning for the suite `superglue`: an encoder of pairs of texts with a head."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import (
+    AutoModel,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PrinterCallback,
@@ -24,6 +25,7 @@ from transformers import (
 )
 
 from zoo.backbones import Pooling, load_backbone, max_positions, pooled, pooling_of, warn_of_padding
+from zoo.evaluate.encoders import load_frozen
 from zoo.evaluate.in_hand import folder_of, name_of, parts_of, type_of
 from zoo.evaluate.scores import finite
 from zoo.loading import load_tokenizer, model_type
@@ -40,8 +42,9 @@ log = logging.getLogger("zoo")
 class Start:
     """The model that each training starts from.
 
-    `make()` returns a fresh encoder (loaded again, or a copy) and its tokenizer. `batch_size` is
-    the batch size of the evaluation.
+    `make()` returns a fresh encoder (loaded again, or a copy) and its tokenizer. `relation [width,
+    width]` is CONPONO's W of k = +1, None if the model has none. `batch_size` is the batch size of
+    the evaluation.
     """
 
     make: Callable[[], tuple[Any, Any]]
@@ -49,6 +52,7 @@ class Start:
     model_type: str
     folder: str = ""
     batch_size: int = 64
+    relation: Tensor | None = None
 
     @classmethod
     def load(cls, name: str, batch_size: int = 64) -> Start:
@@ -58,7 +62,10 @@ class Start:
             backbone = load_backbone(name, {})
             return backbone, load_tokenizer(name, backbone.config)
 
-        return cls(make, Path(name).name, model_type(name), name, batch_size)
+        kind, relation = model_type(name), None
+        if kind.startswith("discorpora-"):
+            relation = relation_of(load_frozen(AutoModel, name, optional="pooler")[0])
+        return cls(make, Path(name).name, kind, name, batch_size, relation)
 
     @classmethod
     def of(cls, model: Any) -> Start | None:
@@ -70,8 +77,24 @@ class Start:
         if parts is None:
             return None
         backbone, tokenizer = getattr(parts[0], "backbone", parts[0]), parts[1]
-        folder = folder_of(model)
-        return cls(lambda: (deepcopy(backbone), tokenizer), name_of(model), type_of(model), folder)
+        return cls(
+            lambda: (deepcopy(backbone), tokenizer),
+            name_of(model),
+            type_of(model),
+            folder_of(model),
+            relation=relation_of(parts[0]),
+        )
+
+
+def relation_of(model: Any) -> Tensor | None:
+    """W of k = +1 in a model with CONPONO's `relations.weight [2K, width, width]`, else None.
+
+    The distances are in the order -K .. -1, 1 .. K. The uni-encoder has vectors, not matrices.
+    """
+    weight = getattr(getattr(model, "relations", None), "weight", None)
+    if weight is None or weight.dim() != 3:
+        return None
+    return weight[len(weight) // 2].detach().float().cpu().clone()
 
 
 def fine_tune(
@@ -92,9 +115,16 @@ def fine_tune(
         tokenizer.pad_token = tokenizer.eos_token
     warn_of_padding(backbone)
     limit = max_positions(backbone.config) or options.max_length
-    collator = PairCollator(tokenizer, min(options.max_length, limit), task.classes)
     pooling = pooling_of(backbone.config, tokenizer)
-    model = PairModel(backbone, pooling, task.classes or 1).to(best_device())
+    relation = None
+    if options.head == "bilinear" and not task.classes:
+        relation = start.relation
+        if relation is None:
+            width = backbone.config.hidden_size
+            relation = nn.init.normal_(torch.empty(width, width), std=0.02)
+    length = min(options.max_length, limit)
+    collator = PairCollator(tokenizer, length, task.classes, contexts=relation is not None)
+    model = PairModel(backbone, pooling, task.classes or 1, relation).to(best_device())
     points: list[dict[str, Any]] = []
 
     def judge(step: int) -> list[int]:
@@ -164,35 +194,70 @@ class _Checkpoints(TrainerCallback):
 
 
 class PairModel(nn.Module):
-    """A backbone with one linear layer, which gives `outputs` numbers for each pair of texts."""
+    """A backbone with a head, which gives `outputs` numbers for each pair of texts.
+
+    The head is a linear layer on the vector of the pair or, with `relation [width, width]`,
+    CONPONO's log-bilinear score t^T W c (equation 2): c is the vector of the first text alone, t
+    that of the pair, W starts as `relation`.
+    """
 
     # `forward` passes its keyword arguments on to the backbone: the Trainer must not add any.
     accepts_loss_kwargs = False
 
-    def __init__(self, backbone: PreTrainedModel, pooling: Pooling, outputs: int) -> None:
+    def __init__(
+        self,
+        backbone: PreTrainedModel,
+        pooling: Pooling,
+        outputs: int,
+        relation: Tensor | None = None,
+    ) -> None:
         super().__init__()
-        self.backbone, self.pooling = backbone, pooling
+        self.backbone, self.pooling, self.outputs = backbone, pooling, outputs
         self.dropout = nn.Dropout(getattr(backbone.config, "hidden_dropout_prob", 0.1))
-        self.head = nn.Linear(backbone.config.hidden_size, outputs)
-        nn.init.normal_(self.head.weight, std=0.02)
-        nn.init.zeros_(self.head.bias)
+        self.relation = None if relation is None else nn.Parameter(relation.clone())
+        if relation is None:
+            self.head = nn.Linear(backbone.config.hidden_size, outputs)
+            nn.init.normal_(self.head.weight, std=0.02)
+            nn.init.zeros_(self.head.bias)
 
-    def logits(self, encoded: dict[str, Tensor]) -> Tensor:
-        """`[pairs, outputs]` from `input_ids` and `attention_mask`, `[pairs, tokens]` each."""
+    def vectors(self, encoded: dict[str, Tensor]) -> Tensor:
+        """`[texts, width]` from `input_ids` and `attention_mask`, `[texts, tokens]` each."""
         output = self.backbone(**encoded)
         vectors = getattr(output, "pooler_output", None)
         if vectors is None or self.pooling != "first":
             vectors = pooled(output.last_hidden_state, encoded["attention_mask"], self.pooling)
-        return self.head(self.dropout(vectors))
+        return vectors
 
-    def forward(self, sizes: Tensor, right: Tensor, **encoded: Tensor) -> dict[str, Tensor]:
+    def logits(self, encoded: dict[str, Tensor], contexts: Tensor | None = None) -> Tensor:
+        """`[pairs, outputs]` from encoded pairs; a bilinear head needs `contexts [pairs, width]`.
+
+        Those are the vectors of the pairs' first texts.
+        """
+        vectors = self.vectors(encoded)
+        if self.relation is None or contexts is None:
+            return self.head(self.dropout(vectors))
+        with torch.autocast(vectors.device.type, enabled=False):
+            scores = ((vectors.float() @ self.relation) * contexts.float()).sum(1, keepdim=True)
+        return scores
+
+    def forward(
+        self,
+        sizes: Tensor,
+        right: Tensor,
+        contexts: dict[str, Tensor] | None = None,
+        **encoded: Tensor,
+    ) -> dict[str, Tensor]:
         """The mean loss of a batch; `sizes [examples]` has the number of pairs of each example.
 
         With several outputs, `right [pairs]` is the class of each pair, and the loss is cross
         entropy. With one output, the pairs of an example are its candidates, `right` marks the
         right ones, and the loss is -log of their share of the softmax over the candidates.
+        `contexts` are the encoded first texts of the examples, for a bilinear head.
         """
-        logits = self.logits(encoded).float()
+        first_texts = None
+        if contexts is not None:
+            first_texts = self.vectors(contexts).repeat_interleave(sizes, 0)
+        logits = self.logits(encoded, first_texts).float()
         if logits.size(1) > 1:
             return {"loss": nn.functional.cross_entropy(logits, right)}
         parts = (part.split(sizes.tolist()) for part in (logits[:, 0], right))
@@ -207,22 +272,24 @@ class PairModel(nn.Module):
 class PairCollator:
     """Makes batches of examples, with pairs of texts as ids; the longer text of a pair is cut.
 
-    `classes` is the task's number of classes, 0 if it ranks candidates.
+    `classes` is the task's number of classes, 0 if it ranks candidates. With `contexts` a batch
+    also has the examples' first texts alone.
     """
 
     tokenizer: PreTrainedTokenizerBase
     max_length: int
     classes: int
+    contexts: bool = False
 
-    def encode(self, pairs: Iterable[tuple[str, str]]) -> dict[str, Tensor]:
-        """The tokenizer's tensors of pairs of texts, `[pairs, tokens]` each."""
-        first, second = map(list, zip(*pairs, strict=True))
+    def encode(self, pairs: Iterable[tuple[str, ...]]) -> dict[str, Tensor]:
+        """The tokenizer's tensors of pairs of texts, or of `(text,)`, `[pairs, tokens]` each."""
+        first, *second = map(list, zip(*pairs, strict=True))
         options = {"truncation": "longest_first", "max_length": self.max_length, "padding": True}
         # `pooled` needs padding on the right; XLNet's tokenizer would pad on the left.
         tensors = {"padding_side": "right", "return_tensors": "pt"}
-        return dict(self.tokenizer(first, second, **options, **tensors))
+        return dict(self.tokenizer(first, *second, **options, **tensors))
 
-    def __call__(self, examples: Sequence[SuperGlueExample]) -> dict[str, Tensor]:
+    def __call__(self, examples: Sequence[SuperGlueExample]) -> dict[str, Any]:
         """The arguments of `PairModel.forward` for a batch of examples."""
         marks = [
             example.right[0] if self.classes else int(place in example.right)
@@ -231,7 +298,9 @@ class PairCollator:
         ]
         sizes = torch.tensor([len(example.pairs) for example in examples])
         encoded = self.encode(pair for example in examples for pair in example.pairs)
-        return {"sizes": sizes, "right": torch.tensor(marks), **encoded}
+        first_texts = self.encode(example.pairs[0][:1] for example in examples)
+        contexts = {"contexts": first_texts} if self.contexts else {}
+        return {"sizes": sizes, "right": torch.tensor(marks), **contexts, **encoded}
 
 
 @torch.inference_mode()
@@ -242,17 +311,29 @@ def choose(
     was_training = model.training
     model.eval()
     device = next(model.parameters()).device
+
+    def batches(texts: Sequence[tuple[str, ...]]) -> Iterator[tuple[np.ndarray, dict[str, Tensor]]]:
+        """Texts or pairs of similar length, as row numbers and the model's input."""
+        order = np.argsort([-sum(map(len, text)) for text in texts], kind="stable")
+        for start in range(0, len(order), batch_size):
+            rows = order[start : start + batch_size]
+            encoded = collator.encode([texts[row] for row in rows])
+            yield rows, {name: value.to(device) for name, value in encoded.items()}
+
+    sizes = [len(example.pairs) for example in examples]
+    first_texts = None
+    if collator.contexts:
+        first_texts = torch.empty(len(examples), model.backbone.config.hidden_size, device=device)
+        for rows, inputs in batches([example.pairs[0][:1] for example in examples]):
+            first_texts[torch.from_numpy(rows)] = model.vectors(inputs).float()
+        first_texts = first_texts.repeat_interleave(torch.tensor(sizes, device=device), 0)
     flat = [pair for example in examples for pair in example.pairs]
-    order = np.argsort([-len(first) - len(second) for first, second in flat], kind="stable")
-    scores = np.zeros((len(flat), model.head.out_features))
-    for start in range(0, len(order), batch_size):
-        rows = order[start : start + batch_size]
-        encoded = collator.encode([flat[row] for row in rows])
-        inputs = {name: value.to(device) for name, value in encoded.items()}
-        scores[rows] = model.logits(inputs).float().cpu().numpy()
+    scores = np.zeros((len(flat), model.outputs))
+    for rows, inputs in batches(flat):
+        contexts = None if first_texts is None else first_texts[torch.from_numpy(rows)]
+        scores[rows] = model.logits(inputs, contexts).float().cpu().numpy()
     model.train(was_training)
     finite(scores, "the model gives scores", hint="lower --learning_rate, or --bf16 false")
     if collator.classes:
         return scores.argmax(1)
-    ends = np.cumsum([len(example.pairs) for example in examples])
-    return np.array([part.argmax() for part in np.split(scores[:, 0], ends[:-1])])
+    return np.array([part.argmax() for part in np.split(scores[:, 0], np.cumsum(sizes)[:-1])])

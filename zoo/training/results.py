@@ -25,5 +25,7 @@ def trained_on(model: str) -> list[dict[str, str]]:
         results = read_record(Results, path)
         if results.recipe and isinstance(results.dataset, Mapping):
             dataset = record_of(DatasetRecord, results.dataset, str(path))
-            return [about.model_dump() for about in (dataset, *results.started_from)]
+            datasets = (dataset, *results.started_from)
+            # An encoder that was copied as it is has no dataset.
+            return [about.model_dump() for about in datasets if about.name]
     return []

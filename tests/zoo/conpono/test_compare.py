@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from corpora.errors import InputError
-from zoo.conpono.compare import analyse, main
+from zoo.conpono.compare import analyse, examples_of, main
 
 TRAINING = [("But it rained.", "So they left."), ("It was dry.", "Then it rained, but not long.")]
 
@@ -28,6 +28,14 @@ def test_changes_by_hand() -> None:
     assert one["first"]["change"] == pytest.approx(1.0)
     assert found["two"]["first"]["change"] == pytest.approx(-1.0)
     assert found["two"]["both"]["markers"]["so"] == pytest.approx(1.0)  # "Butter" is no marker
+
+
+def test_examples_have_a_marker_in_the_first_sentence() -> None:
+    texts = [("But she sang.", "He slept."), ("She sang.", "But he slept."), ("He slept.", "But.")]
+    pairs = [pair for text in texts for pair in (text, text[::-1])]  # BSO: original and swapped
+    labels, right = np.tile([1, 0], 3), np.array([1, 1, 1, 1, 0, 0]) > 0
+    (example,) = examples_of(pairs, labels, right, 5)
+    assert example == {"sentences": ("But she sang.", "He slept."), "markers": ["but"]}
 
 
 def test_random_samples_scatter_around_the_whole_set() -> None:
@@ -65,8 +73,11 @@ def test_two_models_on_the_ordering_task(
         ]
         (folder / f"{split}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     models = [str(tmp_path / "one"), str(tmp_path / "two")]
-    assert main([*models, "--data", str(tmp_path / "data")]) == 0
+    assert main([*models, "--data", str(tmp_path / "data"), "--examples", "2"]) == 0
     found = json.loads(capsys.readouterr().out)
+    assert found["published"]["CONPONO"] == {"both": 15, "first": 12}
+    for pairs in found["examples"].values():
+        assert all(pair["sentences"][0].startswith("The baker") for pair in pairs)
     assert found["split"] in ("test", "validation")
     rows = found["rows"]
     for name, other in (("one", "two"), ("two", "one")):

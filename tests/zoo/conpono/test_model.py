@@ -512,5 +512,5 @@ def test_evaluations_take_the_vector_that_was_trained(
 ) -> None:
     save_model(tiny_model(vector=vector), tokenizer, tmp_path)
     encoder = load_encoder(str(tmp_path))
-    assert representation_of(encoder, DiscoEval(protocol="pairs")) == pairs
-    assert representation_of(encoder, DiscoEval(protocol="single")) == "cls_mean"
+    assert representation_of(encoder, DiscoEval(protocol="pairs"), "BSO") == pairs
+    assert representation_of(encoder, DiscoEval(protocol="single"), "BSO") == "cls_mean"

@@ -14,6 +14,7 @@ import pyarrow as pa
 from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.readers.discoeval import read_discoeval
 from corpora.readers.files import read_lines
+from corpora.readers.guarded import load_plain
 from corpora.rng import stream
 from corpora.store.atomic import MANIFEST, sha256
 from corpora.store.manifest import read_manifest
@@ -34,6 +35,8 @@ Slot = list[list[str]]
 TRAIN_SHARE = 0.75
 """The share of the validation set that becomes the training set if there is none."""
 FILES = {"train": "train.txt", "validation": "valid.txt", "test": "test.txt"}
+TREES = {"train": "RST_TRAIN.pkl", "validation": "RST_DEV.pkl", "test": "RST_TEST.pkl"}
+"""The files of RST-DT, which stand in `RST/`, `RST/py3/` or `RST/py2/`."""
 
 
 @dataclass(frozen=True)
@@ -116,22 +119,19 @@ def read(data: Any, tasks: Sequence[str] = (), *, limit: int = 0) -> DiscoEvalDa
 def find(spec: str, tasks: Sequence[str] = ()) -> DiscoEvalData:
     """Read all rows of the tasks in a folder or dataset; `tasks` names those to read (empty: all).
 
-    `spec` is a built dataset folder or Hub id (`@CONFIG`), a folder of built folders, or a folder
-    in DiscoEval's own layout (`SP/wiki/train.txt`). Raises `InputError` if it holds no task.
+    `spec` is a built dataset folder or Hub id (`@CONFIG`), a folder in DiscoEval's own layout
+    (`SP/wiki/train.txt`), or a folder of such folders. A built dataset replaces the released files
+    of its task. Raises `InputError` if it holds no task.
     """
     wanted, data = tuple(tasks) or tuple(TASKS), DiscoEvalData()
     name, config = split_spec(spec)
     folder = Path(name)
-    file = FILES["validation"]
-    released = [f"{t.folder}/{path}" for t in TASKS.values() for path in (file, f"*/{file}")]
     if not folder.is_dir() or (folder / MANIFEST).is_file():
         domain = folder.name.strip(".")  # a folder `.` gives no name
         data.tasks = _tasks_of_dataset(open_dataset(spec), domain)
     elif config:
         problem = f"no configuration {config!r}: it is a folder of several datasets"
         raise ConfigError(problem, where=name, hint="leave @CONFIG out; --tasks SP,BSO chooses")
-    elif any(any(folder.glob(path)) for path in released):
-        _read_original(folder, wanted, data)
     else:
         _read_several(folder, wanted, data)
     return _chosen(data, tasks, spec)
@@ -190,7 +190,10 @@ def divide(split: Split, seed: int = 0) -> tuple[Split, Split]:
 
 
 def _read_several(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> None:
-    """Add to `data` the wanted tasks of the dataset folders in `folder`; others are not opened."""
+    """Add to `data` the wanted tasks of the dataset folders in `folder`; others are not opened.
+
+    The released files in `folder`, or in a folder of it, give the tasks that no dataset is of.
+    """
     builders = {"", *(TASKS[name].builder for name in wanted)}
     for subfolder in sorted(folder.iterdir()):
         path = subfolder / MANIFEST
@@ -202,6 +205,11 @@ def _read_several(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> N
                 data.tasks += _tasks_of_dataset(open_dataset(f"{subfolder}@{config}"), name)
             except InputError as error:
                 data.skipped[name] = error.message
+    built = {each.task.name for each in data.tasks}
+    rest = [name for name in wanted if name not in built]
+    for place in (folder, *sorted(folder.iterdir())):
+        if _is_original(place):
+            _read_original(place, rest, data)
 
 
 def _builder_of(manifest: Mapping[str, Any]) -> str:
@@ -256,6 +264,12 @@ def _split_of(table: pa.Table, task: Task) -> Split:
 # DiscoEval's own files.
 
 
+def _is_original(folder: Path) -> bool:
+    """Whether a folder has released files of a task."""
+    files = [f"{below}{kind['validation']}" for below in ("", "*/") for kind in (FILES, TREES)]
+    return any(any(folder.glob(f"{t.folder}/{file}")) for t in TASKS.values() for file in files)
+
+
 def _read_original(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> None:
     """Add to `data` every domain of the wanted tasks in a folder of the released data."""
     for task in (TASKS[name] for name in TASKS if name in wanted):
@@ -263,9 +277,7 @@ def _read_original(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> 
         if not task_folder.is_dir():
             continue
         if task.builder == "rst":
-            data.skipped[task.name] = (
-                "its files are pickles, which are not opened: build the dataset rst from the trees"
-            )
+            data.tasks += _trees(task, task_folder)
             continue
         label_file = task_folder / "labelset.txt"
         lines = _lines(label_file) if label_file.is_file() else ()
@@ -276,14 +288,53 @@ def _read_original(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> 
             if not files:  # a stray folder, such as .ipynb_checkpoints
                 continue
             splits = {split: _split_of_file(task, path, labels) for split, path in files.items()}
-            # The hash of the files is their revision: results of other files are not comparable.
-            digests = "".join(sha256(path) for path in files.values())
-            revision = f"files {hashlib.sha256(digests.encode()).hexdigest()[:12]}"
             domain = subfolder.name if task.labels else "pdtb"
             domain = "roc" if domain == "rocstory" else domain
             highest = max((int(split.labels.max()) for split in splits.values()), default=-1)
             names = labels or tuple(map(str, range(highest + 1)))
-            data.tasks.append(TaskData(task, domain, names, splits, revision))
+            data.tasks.append(TaskData(task, domain, names, splits, _revision(files)))
+
+
+def _revision(files: Mapping[str, Path]) -> str:
+    """The hash of the files: results of other files are not comparable."""
+    digests = "".join(sha256(path) for path in files.values())
+    return f"files {hashlib.sha256(digests.encode()).hexdigest()[:12]}"
+
+
+def _trees(task: Task, folder: Path) -> list[TaskData]:
+    """RST-DT as released: pickles of rows `[label, EDUs of the left, EDUs of the right]`."""
+    places = [
+        {split: path for split, name in TREES.items() if (path := folder / below / name).is_file()}
+        for below in ("", "py3", "py2")
+    ]
+    files = max(places, key=len)
+    rows = {split: list(_subtrees(path)) for split, path in files.items()}
+    labels = tuple(sorted({label for each in rows.values() for label, _, _ in each}))
+    splits = {}
+    for split, each in rows.items():
+        names, left, right = zip(*each, strict=True)
+        numbers = np.array([labels.index(name) for name in names], np.int64)
+        splits[split] = Split(([*left], [*right]), numbers, np.arange(len(each)))
+    return [TaskData(task, "rst", labels, splits, _revision(files))] if splits else []
+
+
+def _subtrees(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield the rows of a pickle. Raises `InputError` for a row of another form, or for none."""
+    rows = load_plain(path)
+    for number, row in enumerate(rows if isinstance(rows, list) else [rows]):
+        match row:
+            case [str(label), [str(), *_] as left, [str(), *_] as right] if all(
+                isinstance(text, str) for text in [*left, *right]
+            ):
+                yield label, [*left], [*right]
+            case _:
+                raise InputError(
+                    f"expected a label and two lists of texts: {str(row)[:80]!r}",
+                    where=f"{path}: row {number}",
+                    hint="take RST_TRAIN.pkl, RST_DEV.pkl and RST_TEST.pkl of DiscoEval's release",
+                )
+    if not rows:
+        raise InputError("has no examples", where=str(path))
 
 
 def _split_of_file(task: Task, path: Path, labels: Sequence[str]) -> Split:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,7 +20,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.progress import track
 from zoo.declared import ENCODES, Form, Positive, Suite
 from zoo.evaluate.discoeval.data import DiscoEvalData, TaskData, find, read
-from zoo.evaluate.discoeval.tasks import TASKS, Protocol
+from zoo.evaluate.discoeval.tasks import TASKS, WITHOUT_CONTEXT, Protocol
 from zoo.evaluate.encoders import AUTO, SentenceEncoder, Text, as_encoder, encoder_of
 from zoo.evaluate.opening import open_model
 from zoo.evaluate.results import Result, finished, save
@@ -65,13 +65,15 @@ class DiscoEval(Suite):
     """`single`: DiscoEval section 3; `pairs`: CONPONO section 3.1."""
     representation: str = "auto"
     """mean, cls, cls_mean, pooled, mean:LAYER, cls:LAYER; `auto` is what the protocol's paper
-    takes: cls_mean (single), pooled (pairs; mean for a model trained with `vector = mean`)."""
+    takes: cls_mean, in `pairs` pooled for SP, BSO and DC (mean for a model trained with it)."""
     tasks: tuple[Literal["SP", "BSO", "DC", "SSP", "PDTB-E", "PDTB-I", "RST-DT"], ...] = ()
     """Names such as `SP,BSO`; all that the data has if empty."""
     seeds: Positive = 3
     """Classifiers trained a task; the figure is their mean."""
     hidden: Annotated[int, Field(ge=-1)] = -1
     """Hidden units of every classifier in place of the task's own (0: none)."""
+    context: bool = True
+    """Whether the features of SP have the other four sentences too (table 6)."""
     second_opinion: bool = True
     """Also train scikit-learn's logistic regression, where the classifier is linear."""
     layers: bool = False
@@ -238,13 +240,17 @@ def evaluate_all(
         if figures["split"] != split:
             notes.append(f"{each.name}: no test set: the accuracy is that of the validation set")
     metrics = {**summary(domains), "skipped": data.skipped}
+    if metrics["average"]["complete"] and not as_published(encoder, options):
+        metrics["average"]["complete"] = False
+        notes.append("no average: the paper's is of pooled vectors in SP, BSO and DC alone")
     if options.layers:
         metrics["layers"] = per_layer(data.tasks, encoder, options, split, seed)
     result = Result(
-        model={**encoder.describe(), "representation": representation_of(encoder, options)},
+        model={**encoder.describe(), "representation": _representations(encoder, options, domains)},
         dataset=about,
         protocol={
             **options.model_dump(include={"protocol", "seeds", "hidden", "lower"}),
+            **({} if options.context else {"context": False}),
             "limit": limit,
             "split": ", ".join(sorted(splits)),
         },
@@ -266,15 +272,34 @@ def split_of(data: TaskData, split: str) -> str:
     return split if split in data.splits else "validation"
 
 
-def representation_of(encoder: SentenceEncoder, options: DiscoEval) -> str:
-    """The name of the representation to judge; `auto` becomes that of the protocol's paper."""
+def representation_of(encoder: SentenceEncoder, options: DiscoEval, task: str) -> str:
+    """The representation to judge in a task; `auto` becomes that of the protocol's paper.
+
+    CONPONO takes the pooled vector "for the SP, BSO and DC tasks" (3.1), else DiscoEval's. A model
+    without a pooler gives [CLS] in its place.
+    """
     if options.representation != AUTO or not encoder.layers:
         return encoder.named(options.representation)
-    if options.protocol == "single":
-        return "cls_mean"
-    if encoder.trained_with == "mean":
+    if options.protocol == "pairs" and encoder.trained_with == "mean":
         return "mean"
-    return "pooled" if encoder.has_pooler else "cls"
+    vectors = TASKS[task].features[options.protocol].vectors
+    return vectors if vectors != "pooled" or encoder.has_pooler else "cls"
+
+
+def as_published(encoder: SentenceEncoder, options: DiscoEval) -> bool:
+    """Whether the representations are those of the protocol's paper; `single` allows any."""
+    automatic = options.representation == AUTO and encoder.trained_with != "mean"
+    return options.protocol == "single" or not encoder.layers or automatic
+
+
+def _representations(encoder: SentenceEncoder, options: DiscoEval, tasks: Iterable[str]) -> str:
+    """The representations of the tasks as a result states them: `pooled (SP, BSO), cls_mean`."""
+    tasks_by_name: dict[str, list[str]] = {}
+    for task in tasks:
+        tasks_by_name.setdefault(representation_of(encoder, options, task), []).append(task)
+    if len(tasks_by_name) == 1:
+        return next(iter(tasks_by_name))
+    return ", ".join(f"{name} ({', '.join(each)})" for name, each in tasks_by_name.items())
 
 
 def run_task(
@@ -282,7 +307,7 @@ def run_task(
 ) -> dict[str, Any]:
     """Encode one task in one domain, train its classifiers, and return their figures."""
     inputs = inputs_of(data, options)
-    name = representation_of(encoder, options)
+    name = representation_of(encoder, options, data.task.name)
     features = features_of(inputs, vectors_of(encoder, inputs.texts, [name])[name])
     return {
         **score(data, features, options, split, seed),
@@ -312,6 +337,8 @@ class Inputs:
 def inputs_of(data: TaskData, options: DiscoEval) -> Inputs:
     """The texts that a task needs under the protocol, in lower case with the option `lower`."""
     settings = data.task.features[options.protocol]
+    if data.task.name == "SP" and not options.context:
+        settings = WITHOUT_CONTEXT
 
     def texts_of(slots: Sequence[Sequence[str]]) -> list[Text]:
         """The texts to encode of one example: a pair of two slots, or the texts of one slot."""

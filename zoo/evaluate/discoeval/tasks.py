@@ -40,6 +40,8 @@ HIDDEN = ProbeSettings(hidden=2000, tenacity=8, epoch_size=15)
 RELATIONS = ProbeSettings(epoch_size=1, max_epochs=15)
 """PDTB and RST: the released code measures after each epoch. Its loop counts the epochs from 0 to
 15 inclusive, which makes 16 at most."""
+LONGER = ProbeSettings(epoch_size=1, max_epochs=55)
+"""PDTB in CONPONO's released code; all classifiers of `pairs` are its own, without an L2 grid."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,13 @@ class Features:
     A slot is one of an example's texts. Each of `inputs` has one slot that is encoded by itself, or
     two slots that are encoded as a pair. `combine` is a key of `protocol.COMBINE`. A slot of
     several texts (a subtree's EDUs) has the mean of their vectors, or with `joined` the vector of
-    the texts as one.
+    the texts as one. `vectors` is the representation that the protocol's paper takes.
     """
 
     inputs: tuple[tuple[int, ...], ...]
     combine: str
     joined: bool = False
+    vectors: Literal["cls_mean", "pooled"] = "cls_mean"
 
 
 @dataclass(frozen=True)
@@ -92,16 +95,25 @@ def _each(count: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _relations(
-    name: str, builder: str, columns: tuple[str, ...], folder: str, *, joined: bool = False
+    name: str,
+    builder: str,
+    columns: tuple[str, ...],
+    folder: str,
+    *,
+    joined: bool = False,
+    pairs: ProbeSettings = RELATIONS,
 ) -> Task:
     """A task of section 3.1, to predict the relation between two spans of text."""
     features: dict[Protocol, Features] = {
         "single": Features(_each(2), "relation"),
         "pairs": Features(_each(2), "relation", joined),
     }
-    probes: dict[Protocol, ProbeSettings] = {"single": RELATIONS, "pairs": RELATIONS}
+    probes: dict[Protocol, ProbeSettings] = {"single": RELATIONS, "pairs": pairs}
     return Task(name, builder, (*columns, "label"), columns[:2], folder, features, probes)
 
+
+WITHOUT_CONTEXT = Features(((0,),), "concatenate")
+"""SP by the moved sentence alone (table 6)."""
 
 _PDTB = ("arg1", "arg2", "sense")
 
@@ -116,10 +128,14 @@ TASKS = {
             folder="SP",
             features={
                 "single": Features(_each(5), "position"),
-                "pairs": Features(((0,), (0, 1), (0, 2), (0, 3), (0, 4)), "concatenate"),
+                "pairs": Features(
+                    ((0,), (0, 1), (0, 2), (0, 3), (0, 4)), "concatenate", vectors="pooled"
+                ),
             },
-            # The hidden units are those of CONPONO's released code.
-            probes={"single": TUNED, "pairs": ProbeSettings(hidden=50, l2=L2_GRID)},
+            probes={
+                "single": TUNED,
+                "pairs": ProbeSettings(hidden=50, tenacity=20, epoch_size=1, max_epochs=20),
+            },
             labels=("0", "1", "2", "3", "4"),
             alone=True,
         ),
@@ -131,9 +147,9 @@ TASKS = {
             folder="BSO",
             features={
                 "single": Features(_each(2), "order"),
-                "pairs": Features(((0, 1),), "concatenate"),
+                "pairs": Features(((0, 1),), "concatenate", vectors="pooled"),
             },
-            probes={"single": TUNED, "pairs": TUNED},
+            probes={"single": TUNED, "pairs": LINEAR},
             labels=("swapped", "original"),
             unit_rows=2,
         ),
@@ -145,9 +161,12 @@ TASKS = {
             folder="DC",
             features={
                 "single": Features(_each(6), "concatenate"),
-                "pairs": Features(((0, 1), (2, 3), (4, 5)), "concatenate"),
+                "pairs": Features(((0, 1), (2, 3), (4, 5)), "concatenate", vectors="pooled"),
             },
-            probes={"single": HIDDEN, "pairs": HIDDEN},
+            probes={
+                "single": HIDDEN,
+                "pairs": ProbeSettings(hidden=2000, tenacity=80, max_epochs=40),
+            },
             labels=("incoherent", "coherent"),
             unit="pair",
         ),
@@ -161,8 +180,8 @@ TASKS = {
             probes={"single": LINEAR, "pairs": LINEAR},
             labels=("body", "abstract"),
         ),
-        _relations("PDTB-E", "pdtb_explicit", _PDTB, "PDTB/Explicit"),
-        _relations("PDTB-I", "pdtb_implicit", _PDTB, "PDTB/Implicit"),
+        _relations("PDTB-E", "pdtb_explicit", _PDTB, "PDTB/Explicit", pairs=LONGER),
+        _relations("PDTB-I", "pdtb_implicit", _PDTB, "PDTB/Implicit", pairs=LONGER),
         _relations("RST-DT", "rst", ("left", "right", "relation"), "RST", joined=True),
     )
 }
