@@ -15,7 +15,7 @@ from corpora.readers import opened, parse_spec, read_documents
 from corpora.readers.source import Source, without_folder
 from corpora.store.documents import write_documents
 
-VERSION = 5
+VERSION = 6
 """Increased when the output of `ingest` for the same source changes."""
 
 

@@ -13,9 +13,10 @@ from typing import Any
 from corpora.declared import Loc
 from corpora.errors import ConfigError
 
-_TABLE = re.compile(r"\s*\[(?P<list>\[)?\s*(?P<keys>[^\]#]+?)\s*\]")
 _NAME = r"(?:[\w-]+|\"[^\"]*\"|'[^']*')"
-_KEY = re.compile(rf"\s*(?P<keys>{_NAME}(?:\s*\.\s*{_NAME})*)\s*=")
+_NAMES = rf"(?P<keys>{_NAME}(?:\s*\.\s*{_NAME})*)"
+_TABLE = re.compile(rf"\s*\[(?P<list>\[)?\s*{_NAMES}\s*\]")
+_KEY = re.compile(rf"\s*{_NAMES}\s*=")
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def _positions(text: str) -> list[tuple[Loc, int]]:
 
 def _keys(dotted: str) -> Loc:
     """Return the keys of a dotted key: `a."b c"` gives `a` and `b c`."""
-    return tuple(key.strip().strip("\"'") for key in dotted.split("."))
+    return tuple(key.strip("\"'") for key in re.findall(_NAME, dotted))
 
 
 def toml_lines(table: Mapping[str, Any]) -> list[str]:

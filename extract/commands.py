@@ -265,7 +265,11 @@ def score(
     layers = {key: settings.get(key, False) for key in ("gold_tokens", "gold_sentences")}
     spec, language = settings.get("markers", "all15"), settings.get("language", "en")
     markers = resolve_markers(spec, language, settings.get("patterns", ()))
-    relations = read_gold(expanded(target), ids={document.id for document in documents})
+    skipped = Counter[str]()
+    ids = {document.id for document in documents}
+    relations = read_gold(expanded(target), ids=ids, skipped=skipped)
     facts = {**settings, "gold": Path(target).name, "trees": tree_source(parser, **layers)}
     seen = trained_documents() if parser == "embedded" else frozenset()
-    return validate(pairs, relations, documents, markers, seen=seen, settings=facts)
+    result = validate(pairs, relations, documents, markers, seen=seen, settings=facts)
+    result["settings"]["left_out"].update(skipped)
+    return result

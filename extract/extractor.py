@@ -276,8 +276,10 @@ class Extractor:
         """The pairs of a text in order; with `marker`, only those of this marker.
 
         The text is split into sentences, paragraphs at blank lines; `previous` is the sentence
-        before it.
+        before it. Raises `TypeError` for what is not a text.
         """
+        if not isinstance(text, str):
+            raise TypeError(f"{text!r:.80} is no text: give a string")
         paragraphs = paragraph_spans(text)
         sentences = split(text, paragraphs, language=self.settings.language)
         pairs = [r for r in self._results(text, sentences, previous) if isinstance(r, Pair)]

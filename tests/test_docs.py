@@ -241,6 +241,17 @@ def test_files_and_tests_that_a_page_names_are_there(page: Path) -> None:
             assert not name or f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), name
 
 
+def test_the_way_of_a_row_names_functions_of_its_files() -> None:
+    page = (ROOT / "docs/explanation/one-document.md").read_text(encoding="utf-8")
+    steps = re.split(r"^\d\. ", page.partition("## A row becomes a scorer")[2], flags=re.MULTILINE)
+    for step in steps[1:]:
+        step = step.partition("\n\n")[0]
+        paths = re.findall(r"`(zoo/[\w/]+\.py)`", step)
+        code = "".join((ROOT / path).read_text(encoding="utf-8") for path in paths)
+        for name in re.findall(r"`(?:\w+\.)?(\w+)`", step):
+            assert re.search(rf"(def|class) {name}\b", code), (name, paths)
+
+
 def test_the_page_of_papers_has_every_table() -> None:
     from zoo.evaluate.published import paper_tables, papers
 

@@ -413,6 +413,8 @@ class BackboneConfig(PretrainedConfig):
         part = self.backbone_config or {}
         if not isinstance(part, PretrainedConfig):
             self.backbone_config = CONFIG_MAPPING[part.get("model_type", "bert")].from_dict(part)
+        if not isinstance(limit := getattr(self, "max_tokens", 0), int):
+            raise ValueError(f"max_tokens = {limit!r}: expected a whole number")
         super().__post_init__(**kwargs)
 
 

@@ -162,6 +162,7 @@ def load_tokenizer(name: str, config: Any = None) -> Any:
             raise ValueError("it has no pad token")
         if tokens and largest >= tokens:
             raise ValueError(f"it has a token {largest}, and the model {tokens} tokens")
+        tokenizer("word")  # a damaged `post_processor` fails only here
         tokenizer.model_max_length = min(limit, NO_LIMIT)
         return tokenizer
 

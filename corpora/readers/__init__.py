@@ -178,6 +178,7 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
                 hint += ", or give each `# newdoc id` in them an id of its own"
             if getattr(reader, "layout", "") is None:
                 hint += '; if records with one id are its paragraphs: layout = "paragraph"'
+                hint += ', or the turns of a conversation: layout = "turns"'
             raise InputError(f"two documents have the id {document.id!r}", where=where, hint=hint)
         document.source = source.name
         source.good += 1

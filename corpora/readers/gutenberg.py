@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 from corpora.readers.files import expect
 from corpora.readers.source import Source, blocks_of
@@ -54,6 +55,13 @@ _LICENCE_BEGINS = re.compile(
     r"|section 1\. general terms of use and redistributing)",
     re.IGNORECASE,
 )
+_LICENCE_WORDS = re.compile(
+    r"gutenberg|\be-?(?:book|text)s?\b|electronic work|licen[cs]e|copyright|public domain|trademark"
+    r"|distribut|donat|foundation\b",
+    re.IGNORECASE,
+)
+_FIRST_OF_LICENCE = 6
+"""The number of paragraphs at the licence's beginning, half of which have its typical words."""
 
 
 def without_licence(lines: Sequence[str], source: Source) -> Sequence[str]:
@@ -61,7 +69,8 @@ def without_licence(lines: Sequence[str], source: Source) -> Sequence[str]:
 
     The book stands between the marks `*** START OF ...` and `*** END OF ...` (also of other
     styles). Where these are lost, paragraphs that begin as the header or licence does are left out.
-    A text that only speaks of Project Gutenberg stays. `source` counts the paragraphs left out.
+    A text that only speaks of Project Gutenberg stays, as does a paragraph that begins as the
+    licence does if no licence follows. `source` counts the paragraphs left out.
     Raises `Refused` if no paragraph is left.
     """
     text = "\n".join(lines)
@@ -73,7 +82,7 @@ def without_licence(lines: Sequence[str], source: Source) -> Sequence[str]:
     place = "text"  # the part that the last block belongs to
     book_start = 0  # where in `kept` the current book begins
     has_start_mark = False  # whether that book began with a mark
-    for block in blocks:
+    for number, block in enumerate(blocks):
         paragraph = " ".join(block)
         if _MARK.match(paragraph):
             if _BOOK_BEGINS.match(paragraph):
@@ -86,7 +95,7 @@ def without_licence(lines: Sequence[str], source: Source) -> Sequence[str]:
             unsure = []
         elif _HEADER_TITLE.match(paragraph):
             place = "header"
-        elif _LICENCE_BEGINS.match(paragraph):
+        elif _LICENCE_BEGINS.match(paragraph) and _is_licence(blocks[number:]):
             kept += unsure
             place, unsure, book_start = "licence", [], len(kept)
         elif place == "licence":
@@ -108,3 +117,10 @@ def without_licence(lines: Sequence[str], source: Source) -> Sequence[str]:
     expect(kept or not left_out, "no text: only Project Gutenberg's header or licence")
     source.skipped[OF_GUTENBERG] += left_out
     return [line for block in kept for line in (*block, "")] if left_out else lines
+
+
+def _is_licence(blocks: Sequence[Sequence[str]]) -> bool:
+    """Whether the paragraphs before the next mark are the licence, by its typical words."""
+    paragraphs = map(" ".join, blocks[:_FIRST_OF_LICENCE])
+    first = list(takewhile(lambda paragraph: not _MARK.match(paragraph), paragraphs))
+    return 2 * sum(bool(_LICENCE_WORDS.search(paragraph)) for paragraph in first) >= len(first)

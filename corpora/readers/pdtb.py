@@ -61,7 +61,8 @@ _LETTER = rf"[^\W_{UNSPACED}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
 _INSIDE = re.compile(_LETTER * 2)
 """Two letters of one word. Those of scripts without blanks between words (Chinese, Thai, Lao,
 Burmese, Khmer) do not count."""
-_EDGES = " \t\r\n,;:.!?…\"'`“”„‘’‚«»‹›()[]{}<>-\u2010\u2011\u2012–—―"
+_BOM = "\ufeff"
+_EDGES = " \t\r\n,;:.!?…\"'`“”„‘’‚«»‹›()[]{}<>-\u2010\u2011\u2012–—―" + _BOM
 """Characters at the edges of a connective's span that are not part of it."""
 _EMPTY = ("_", "null")
 """The values of a column that stand for no connective."""
@@ -244,14 +245,17 @@ def _read(path: Path, encoding: str) -> str:
 def _best_form(text: str, rows: list[Relation]) -> tuple[str, int, bool]:
     """Return the form of `text` that the rows' offsets fit best, their shift, and whether they fit.
 
-    Releases differ in what their offsets count: a line end as one character or two (`\\r\\n`), and
-    a byte-order mark (a shift of 1) or none (0); and a file may have lost either since. The form
+    Releases differ in what their offsets count: a line end as one character or two (`\\r\\n`), a
+    byte-order mark (a shift of 1) or none (0), and those inside a text, where files were joined;
+    and a file may have lost the first two since. The form
     and shift win for which the fewest spans begin or end inside a word, or lie beside the
     connective that their row names; of equals the first, the usual count. The offsets fit if at
     least half of the explicit connectives are at their spans.
     """
     unix = text.replace("\r\n", "\n")
     forms = dict.fromkeys((unix, text, unix.replace("\n", "\r\n")))
+    if _BOM in text:
+        forms |= dict.fromkeys([form.replace(_BOM, "") for form in forms])
     best: tuple[str, int] = unix, 0
     fewest = sum(_misfits(unix, 0, row) for row in rows)
     for offset, form in product((0, 1), forms):

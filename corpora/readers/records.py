@@ -175,6 +175,9 @@ class RecordReader(Reader):
         self._warn_of_unread(first, names, where, source)
         roles = {role for role in names if names[role] in first or role in self.model_fields_set}
         layout: str = self.layout or _detect_layout(first, roles, where)
+        if not self.layout and layout == "document" and {"role", "content"} <= first.keys():
+            advice = 'a record with a role may be a turn of a chat, which layout = "turns" reads'
+            log.warning("%s: %s; it is read as a document", where, advice)
         is_turn = layout == "turns" and "turns" not in roles  # a record is one turn
         if layout == "turns" and not is_turn:
             names |= self._names_in_turns(first.get(names["turns"]))
@@ -241,6 +244,11 @@ class RecordReader(Reader):
                     hint=f"{nearest(option, first)}its fields are {', '.join(first)}",
                 )
             names[role] = option or next((field for field in usual if field in first), usual[0])
+        # An article has its abstract before its text: one field is only one of the two.
+        if not self.abstract and names["abstract"] in {getattr(self, role) for role in TEXTS}:
+            del names["abstract"]
+        elif self.abstract == names["text"] and self.layout in (None, "article"):
+            del names["text"]
         if self.replace_licences:
             del names["licence"]
         return names

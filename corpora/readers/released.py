@@ -333,15 +333,16 @@ class Disrpt(Release):
 def _tagged_sentences(path: Path, source: Source) -> Iterator[PlacedRecord]:
     """Yield the sentences of a `.conllu` file, each with the number of the line after it.
 
-    A sentence is a record of `doc`, `kind` (`Conn` or `Seg`, the first in the file), `tokens` (the
-    words), their `tags`, and `surface` (the text as written, with multiword tokens).
+    A sentence is a record of `doc`, `kind` (`Conn` or `Seg`), `tokens` (the words), their `tags`,
+    and `surface` (the text as written, with multiword tokens). A file with tags of both kinds
+    gives each sentence twice.
     """
     doc = ""
     misc = (line.rpartition("\t")[2] for line in read_lines(path) if isinstance(line, str))
-    kind = next((tag[0] for tag in map(_tag, misc) if tag), "")
+    kinds = sorted(set(chain.from_iterable(map(_tags, misc))))
     tokens: list[str] = []
     surface: list[str] = []
-    tags: list[str] = []
+    tags: list[dict[str, str]] = []
     covered = 0  # the number of the last word in a multiword token
     bad: BadRecord | None = None
     for number, line in enumerate(chain(read_lines(path), [""]), 1):
@@ -357,37 +358,39 @@ def _tagged_sentences(path: Path, source: Source) -> Iterator[PlacedRecord]:
                 reason = f"not CoNLL-U: {amount(len(cells), 'column')}"
                 bad = bad or BadRecord(where, reason, line[:200])
             elif cells[0].isdecimal():  # neither a multiword token nor an empty node
-                tag = _tag(cells[-1])
                 if len(tokens) >= LINES_LIMIT // 10:
                     raise Refused(TOO_LONG, where)
                 tokens.append(cells[1])
                 if len(tokens) > covered:
                     surface.append(cells[1])
-                tags.append(tag[1] if tag and tag[0] == kind else "O")
+                tags.append(_tags(cells[-1]))
             elif (last := cells[0].partition("-")[2]).isdecimal():
                 covered = int(last)
                 surface.append(cells[1])
         else:
-            if bad or (tokens and kind):
-                sentence = {"doc": doc, "kind": kind, "tokens": tokens, "tags": tags}
-                yield where, bad or {**sentence, "surface": surface}
-            elif tokens:
+            for kind in kinds if tokens and not bad else ():
+                sentence = {"doc": doc, "kind": kind, "tokens": tokens, "surface": surface}
+                yield where, {**sentence, "tags": [tag.get(kind, "O") for tag in tags]}
+            if bad:
+                yield where, bad
+            elif tokens and not kinds:
                 source.skipped["sentence in a file without Conn, Seg or BeginSeg"] += 1
             tokens, surface, tags, bad, covered = [], [], [], None, 0
 
 
-def _tag(misc: str) -> tuple[str, str] | None:
-    """Return the kind and the tag in a word's MISC as DISRPT writes them since 2024, or None.
+def _tags(misc: str) -> dict[str, str]:
+    """Return the tags in a word's MISC by kind, as DISRPT writes them since 2024.
 
-    They are such as `("Conn", "B-conn")`. Until 2023 a unit begins at `BeginSeg=Yes`, and
+    They are such as `{"Conn": "B-conn"}`. Until 2023 a unit begins at `BeginSeg=Yes`, and
     connectives are `Seg=B-Conn` and `Seg=I-Conn`.
     """
-    match = _TAG.search(misc)
-    if not match:
-        return None
-    kind, tag = match[1] or "Seg", match[2] or "B-seg"
-    place, _, name = tag.partition("-")
-    return ("Conn", f"{place}-conn") if name == "Conn" else (kind, tag)
+    tags: dict[str, str] = {}
+    for match in _TAG.finditer(misc):
+        kind, tag = match[1] or "Seg", match[2] or "B-seg"
+        place, _, name = tag.partition("-")
+        kind, tag = ("Conn", f"{place}-conn") if name == "Conn" else (kind, tag)
+        tags.setdefault(kind, tag)
+    return tags
 
 
 Number = Annotated[float, Field(strict=False, allow_inf_nan=False)]

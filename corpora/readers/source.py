@@ -332,20 +332,25 @@ def paragraphs_from_blocks(blocks: Iterable[Sequence[str]]) -> list[str]:
 
     A block is one paragraph, unless it has quoted mail (`>`, which is left out), short lines
     without small letters in front of others (speakers, running heads, page numbers, times), or in a
-    subtitle a line with a dash (another speaker): a paragraph begins and ends there. A space joins
+    subtitle a line with a dash (another speaker): a paragraph begins and ends there. In captions
+    one begins at the mark of a new speaker (`>>`, which is left out). A space joins
     lines, but behind a hyphen nothing (except in "two- or"): the hyphen stays before a capital or
     digit ("Neo-Gothic"), and elsewhere unless the text has the word without it.
     """
     groups: list[list[str]] = []  # the lines of each paragraph
+    blocks = list(blocks)
+    captions = _are_captions(blocks)
     for block in blocks:
         last = max((n for n, line in enumerate(block) if _SMALL.search(line)), default=0)
         previous, in_subtitle = None, False
         for number, original in enumerate(block):
             line = _QUOTED.sub("", original, count=1)
             depth = original.count(">", 0, len(original) - len(line))
-            kind = line and (depth, number < last and _stands_alone(line))
+            turn = captions and depth > 0
+            kind = line and (depth * (not turn), number < last and _stands_alone(line))
             in_subtitle |= _TIMES in line
-            if kind and kind == previous and not (in_subtitle and line[0] in _DASHES):
+            new_speaker = turn or (in_subtitle and line[:1] in _DASHES)
+            if kind and kind == previous and not new_speaker:
                 groups[-1].append(line)
             elif kind:
                 groups.append([line])
@@ -371,6 +376,7 @@ _HYPHENS = re.compile("[\u2010\u2011]\n")
 _TIMES = " --> "  # between the times of a subtitle: 00:01:20 --> 00:01:24
 _DASHES = "-–—―‐"
 _QUOTED = re.compile(r"^(?:>\s?)+(?![\s\d.=])")  # the marks of quoted mail: "> > "
+_TURN = re.compile(r">>>?\s?[^\W\d_a-zß-öø-ÿ]")  # a new speaker in captions: ">> Good evening."
 _SMALL = re.compile(r"[a-zß-öø-ÿ]")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _BROKEN = re.compile(
@@ -381,6 +387,19 @@ _BROKEN = re.compile(
 _COMPOUND = re.compile(r"(?<=[^\W_])-\n([^\W_])")
 """A hyphen at a line's end, where a capital or a digit shows that it belongs to the word."""
 _LONGEST_ALONE = 40
+
+
+def _are_captions(blocks: Iterable[Sequence[str]]) -> bool:
+    """Whether the marks `>>` of a text are those of speakers: all stand before a capital, and at
+    least one before a single line. Mail marks each line that it quotes, and first with one `>`."""
+    runs = [
+        list(lines)
+        for block in blocks
+        for quoted, lines in groupby(block, lambda line: bool(_QUOTED.match(line)))
+        if quoted
+    ]
+    turns = all(_TURN.match(line) for run in runs for line in run)
+    return turns and any(len(run) == 1 for run in runs)
 
 
 def _stands_alone(line: str) -> bool:

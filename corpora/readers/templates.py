@@ -43,7 +43,7 @@ _MONTHS = (
     *("August", "September", "October", "November", "December"),
 )
 _POWER = re.compile(r"(?<=[a-z])[23]$")
-_AS_GIVEN = frozenset(("", "b", "or", "comma", "br", "br()", "x", "sqbr", "/", "s", "flip"))
+_AS_GIVEN = frozenset(("", "b", "or", "comma", "br", "br()", "x", "sqbr", "/", "s"))
 """What the argument `disp` of a measure may be for the first value to be shown with its unit."""
 _BETWEEN = {"-": "–", "x": "×", "*": "×", "+/-": "±"} | {
     w: w for w in ("–", "by", "to", "and", "or")
@@ -102,8 +102,13 @@ def _unit(code: str) -> str:
 
 
 def _converted(values: Values, named: Named) -> str:
-    """Return what `convert` shows: the measure as given (`12 km`), without its conversion."""
-    if named.get("disp", "") not in _AS_GIVEN or named.get("order") == "out" or "spell" in named:
+    """Return what `convert` shows: the measure as given (`12 km`), without its conversion. Where
+    the conversion comes first (`flip`), what it shows is unknown."""
+    if (
+        named.get("disp", "") not in _AS_GIVEN
+        or named.get("order") in ("out", "flip")
+        or "spell" in named
+    ):
         return GAP
     shown: list[str] = []
     for place, value in enumerate(values):
@@ -122,8 +127,15 @@ def _converted(values: Values, named: Named) -> str:
                 break
         else:
             return GAP
-    between = "-" if named.get("adj") in ("on", "mid") and len(shown) == 2 else " "
-    return between.join(shown).replace(" – ", "–") or GAP
+    adj = named.get("adj")
+    between = "-" if adj in ("on", "mid") and len(shown) == 2 else " "
+    # `adj=mid` puts the last value behind the unit: `12-km-long` of `12|km|mi|adj=mid|-long`.
+    behind = values[-1] if adj == "mid" and len(values) > 2 else ""
+    if _NUMBER.fullmatch(behind) or _unit(behind):
+        behind = ""
+    if behind and not behind.startswith("-"):
+        return GAP
+    return between.join(shown).replace(" – ", "–") + behind or GAP
 
 
 def _date(values: Values, named: Named) -> str:

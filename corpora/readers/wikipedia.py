@@ -124,7 +124,7 @@ class Wikipedia(Reader):
     """MediaWiki XML dumps, as a stream."""
 
     name = "wikipedia"
-    version = 2
+    version = 3
     suffixes = (".xml", ".xml.bz2", ".xml.gz")
     own_licence = "CC-BY-SA-4.0"
 

@@ -126,7 +126,7 @@ class Insted(Released):
 class Disrpt(Released):
     """DISRPT as released: relations between units, connectives, and discourse units."""
 
-    name, version = "disrpt", 2
+    name, version = "disrpt", 3
     paper = "DISRPT 2025"
     kinds = ("disrpt",)
     gives = {"relations": disrpt_schema([]), "connectives": TAGGED, "units": TAGGED}

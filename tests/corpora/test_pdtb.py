@@ -276,6 +276,14 @@ def test_marks_and_line_ends_in_the_file_that_no_offset_counts(tmp_path: Path, e
     assert [words(kitchen, relation) for relation in kitchen.relations or []] == list(LINKS)
 
 
+@pytest.mark.parametrize("counted", [False, True])
+@pytest.mark.parametrize("place", ["although", "so the"])
+def test_byte_order_marks_inside_a_text(tmp_path: Path, place: str, counted: bool) -> None:
+    raw = PROSE.replace(place, f"\ufeff{place}")
+    (kitchen,) = read(annotator(tmp_path, raw if counted else PROSE, raw=raw))[0].values()
+    assert [words(kitchen, relation) for relation in kitchen.relations or []] == list(LINKS)
+
+
 @pytest.mark.parametrize(
     ("columns", "spans", "name"),
     [
@@ -297,7 +305,13 @@ def test_an_explicit_relation_is_named_by_its_text(
 
 @pytest.mark.parametrize(
     ("spans", "written", "name"),
-    [("0..5", "", "but"), ("0..5", "Null", "but"), ("0..3", "", ""), ("6..8", "", "we")],
+    [
+        ("0..5", "", "but"),
+        ("0..5", "Null", "but"),
+        ("16..20", "", "so"),
+        ("0..3", "", ""),
+        ("6..8", "", "we"),
+    ],
 )
 def test_a_connective_has_no_quotes_and_whole_words(
     tmp_path: Path, spans: str, written: str, name: str
@@ -313,7 +327,7 @@ def test_a_connective_has_no_quotes_and_whole_words(
         "9..13",
         *[""] * 13,
     ]
-    folder = annotator(tmp_path, raw="“But, we wait.\n")
+    folder = annotator(tmp_path, raw="“But, we wait.\n \ufeffso\ufeff we went.\n")
     (folder / "ann" / "01" / "kitchen.txt").write_text("|".join(line))
     (relation,) = next(read_gold(folder)).relations or []
     assert relation.connective == name

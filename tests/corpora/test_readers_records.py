@@ -51,6 +51,22 @@ def test_an_abstract_is_the_first_section(tmp_path: Path) -> None:
     assert paragraphs(paper) == ["In short.", "We asked.", "They answered."]
 
 
+@pytest.mark.parametrize(
+    ("record", "options"),
+    [
+        ({"abstract": "We sail."}, {"text": "abstract"}),
+        ({"abstract": "We sail."}, {"text": "abstract", "layout": "article"}),
+        ({"abstract": ["We sail."]}, {"paragraphs": "abstract"}),
+        ({"text": "We sail."}, {"abstract": "text"}),
+    ],
+)
+def test_a_field_of_two_roles_is_read_once(
+    tmp_path: Path, record: dict[str, object], options: dict[str, str]
+) -> None:
+    path = write_jsonl(tmp_path / "x.jsonl", record)
+    assert [document.text for document in open_source(str(path), options)] == ["We sail."]
+
+
 @pytest.mark.parametrize("field", ["sections", "sentences", "paragraphs"])
 def test_an_empty_list_leaves_the_text(tmp_path: Path, field: str) -> None:
     path = write_jsonl(tmp_path / "x.jsonl", {"id": "a", field: [], "text": "One.\n\nTwo."})
@@ -163,6 +179,19 @@ def test_rows_of_one_document_are_told_the_layout(tmp_path: Path) -> None:
         list(open_source(f"jsonl:{path}"))
     read = open_source(f"jsonl:{path}", {"layout": "paragraph"})
     assert [document.text for document in read] == ["One.\n\nTwo.", "B."]
+
+
+def test_flat_turns_of_a_chat_are_told_the_layout(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [{"role": "user", "content": "It rained."}, {"role": "tool", "content": "It did."}]
+    path = write_jsonl(tmp_path / "x.jsonl", *rows)
+    assert len(list(open_source(str(path)))) == 2 and 'layout = "turns"' in caplog.text
+    path = write_jsonl(tmp_path / "x.jsonl", *({"id": "a", **row} for row in rows))
+    with pytest.raises(InputError, match='turns of a conversation: layout = "turns"'):
+        list(open_source(str(path)))
+    (chat,) = open_source(str(path), {"layout": "turns"})
+    assert chat.turns is not None and chat.turns.speaker == ["user", "tool"]
 
 
 def test_a_document_never_has_a_hole(tmp_path: Path) -> None:

@@ -61,6 +61,12 @@ def test_a_carriage_return_ends_a_line_where_nothing_else_does(tmp_path: Path) -
         ("He ate|- and left.", ["He ate - and left."]),
         # Quoted mail.
         ("Ann wrote:|> We sold|> it.|>|>> It leaks.|We did.", None),
+        (">> We sold it.|>> It leaks.|We did.", ["We sold it. It leaks.", "We did."]),
+        # Captions.
+        (
+            ">> Good evening. It|rained.|>> Did|it?|>> It did.|>>> NOW THE NEWS.",
+            ["Good evening. It rained.", "Did it?", "It did.", "NOW THE NEWS."],
+        ),
         ("It grew to|> 5 mm, <i>n</i>|> = 3.", ["It grew to > 5 mm, <i>n</i> > = 3."]),
         # Lines without a small letter.
         ("ALICE|It is late|THE GATE 17|for us.", ["ALICE", "It is late", "THE GATE 17", "for us."]),
@@ -164,7 +170,7 @@ def test_notes_and_styles_of_webvtt_are_no_text(tmp_path: Path) -> None:
 BOOK = "THE MILL\n\nThe wheel stopped.\n\nThe pond\nwas dry.\n\nIt rained.\n\nWe left."
 HEAD = "The Project Gutenberg eBook of The Mill\n\nThis ebook is for the use of anyone anywhere in"
 ABOUT = "Title: The Mill\n\nLanguage: English"
-TERMS = "Updated editions will replace the previous one.\n\nYou can copy it, but it is named so."
+TERMS = "Updated editions will replace the previous one.\n\nYou can copy this eBook, not its name."
 SMALL_PRINT = (
     "Title: Mill\n\n***START**THE SMALL PRINT!**\nYou know.\n\nWe disclaim it because we can."
 )
@@ -221,6 +227,9 @@ def test_two_books_in_one_file_and_a_text_about_project_gutenberg(tmp_path: Path
     path.write_text(text)
     (document,) = open_source(str(path))
     assert document.text == text.replace("the\n", "the ")
+    text = "Updated editions will replace the previous one.\n\nThe sea was calm.\n\nWe slept."
+    path.write_text(f"{start}\n\n{text}\n\n{end}\n\n{TERMS}")
+    assert [document.text for document in open_source(str(path))] == [text]
     path.write_text(f"{HEAD}\n\n{ABOUT}")
     with pytest.raises(InputError, match="no text: only Project Gutenberg's header or licence"):
         list(open_source(str(path)))

@@ -337,6 +337,18 @@ def test_the_tags_of_disrpt_until_2023(build, tmp_path, config, suffix):
     assert sorted(row["tags"] for row in rows) == sorted([["O"] * 4, expected])
 
 
+def test_a_file_of_disrpt_with_both_kinds_of_tags_gives_both(build, tmp_path):
+    tags = ["Seg=B-seg|Conn=B-conn", "Conn=O", "Conn=B-conn|Seg=B-seg", "Seg=O"]
+    lines = [
+        row(n, word, n - 1, tag) for n, (word, tag) in enumerate(zip("abcd", tags, strict=True), 1)
+    ]
+    write(tmp_path / "eng.x.mine_train.conllu", "# newdoc id = pier", *lines, "")
+    folder, _ = build("disrpt", [(f"disrpt:{tmp_path}", {})])
+    for config, name in (("connectives", "conn"), ("units", "seg")):
+        (parts,) = rows_of(folder, config).values()
+        assert [row["tags"] for row in parts] == [[f"B-{name}", "O", f"B-{name}", "O"]]
+
+
 def test_disrpt_counts_a_masked_multiword_token_as_one_word(build, tmp_path):
     masked = [row("1-2", "_____", "_"), row(1, "fog", 0, "Seg=B-Conn"), row(2, "gy", 1)]
     written = [row(1, "Fog", 0, "Seg=B-Conn"), row(2, "____", 1)]

@@ -316,3 +316,9 @@ def test_a_long_s_hides_no_marker() -> None:
 
 def test_a_text_of_invisible_characters_alone_gives_nothing() -> None:
     assert list(Extractor().pairs([Document(id="a", text="\u200b\u2060")])) == []
+
+
+@pytest.mark.parametrize("text", [None, 7, ["It rained."]])
+def test_what_is_no_text_is_refused(text: object) -> None:
+    with pytest.raises(TypeError, match=r"(None|7|\['It rained.'\]) is no text: give a string"):
+        Extractor().pairs_in(text)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from corpora.readers import open_source
 from corpora.readers.pdtb import read_gold
 from corpora.rng import stream
 from corpora.vocabulary import WORD
+from extract.commands import validate_source
 from extract.pairs import Pair
 from extract.validate import Validation, plot, to_markdown, tree_source, validate
 from extract.validate.material import GoldText, WordMap, _last_subsequence
@@ -395,6 +397,15 @@ def test_the_table_says_where_the_trees_come_from(result: Validation) -> None:
     text = to_markdown(result)
     assert "## 1 document that the parser was not trained on: embedded on raw text" in text
     assert "## All 2 documents, 1 of them seen in training: embedded on raw text" in text
+
+
+def test_relations_that_an_adjudicator_rejected_are_counted(tmp_path: Path) -> None:
+    folder = shutil.copytree(FIXTURES / "pdtb3", tmp_path / "pdtb3")
+    row = [*["Explicit", "0..3"], *[""] * 25, "Rejected", *[""] * 6]
+    with (folder / "gold" / "00" / "ferry").open("a") as gold:
+        gold.write("|".join(row) + "\n")
+    result = validate_source(f"pdtb:{folder}", f"pdtb:{folder}", reader_options={})
+    assert "relation marked as rejected: 1" in to_markdown(result)
 
 
 def test_the_table_shows_scores_controls_and_policies(result: Validation) -> None:

@@ -31,7 +31,7 @@ NAMED = ("sources", "validation")
 CHANGEABLE = {
     *("spec", "gold", "data", "parser", "backbone", "vectors", "cache"),
     *("hidden_size", "projection_size", "embedding_size", "decoder_size"),
-    *("hidden", "embedding", "layers", "threads", "vocabulary"),
+    *("hidden", "embedding", "layers", "threads", "workers", "vocabulary"),
     *("max_words", "max_length", "max_tokens", "batch_size"),
     *("max_steps", "epochs", "iterations", "seeds", "save_steps", "eval_steps", "warmup_steps"),
     *("max_train_rows", "max_eval_rows", "limit", "document_lines"),

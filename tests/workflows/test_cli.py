@@ -547,6 +547,13 @@ def test_plan_and_status_say_what_is_not_needed(
     assert expected.items() <= states().items()
     assert run(monkeypatch, "build") == 0
     assert set(states().values()) == {"done"}
+    assert run(monkeypatch, "plan") == 0
+    assert "put at" not in capfd.readouterr().out
+    (result,) = (tmp_path / "build").glob("*/datasets/*")
+    shutil.rmtree(result)
+    assert run(monkeypatch, "plan") == 0
+    assert f"not built again, but put at {result}" in capfd.readouterr().out
+    assert run(monkeypatch, "build") == 0 and result.is_dir()
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])

@@ -10,7 +10,7 @@ import pytest
 
 from corpora.errors import ConfigError
 from corpora.readers import open_source
-from corpora.toml import toml_value
+from corpora.toml import TomlFile, toml_value
 from tests.workflows.conftest import TINY
 from workflows import config as configs
 from workflows import tasks
@@ -491,6 +491,23 @@ def test_a_byte_order_mark_and_odd_spaces_of_a_text_leave_the_lines_as_they_are(
     with options(str(config), str(tmp_path / "out")), pytest.raises(ConfigError) as error:
         BuildAll(config=str(config))
     assert f"one.toml:{line}: " in str(error.value) and "'sise'" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "keys"),
+    [
+        ('[datasets."../x"]', ("datasets", "../x")),
+        ("[datasets . 'a.b']", ("datasets", "a.b")),
+        ('[["a]b#c"."d"]]', ("a]b#c", "d", 0)),
+    ],
+)
+def test_a_quoted_header_of_a_table_has_a_line(
+    tmp_path: Path, header: str, keys: tuple[str | int, ...]
+) -> None:
+    path = tmp_path / "one.toml"
+    path.write_text(f"\n{header}\nsise = 1\n")
+    file = TomlFile.read(path)
+    assert (file.where(keys), file.where((*keys, "sise"))) == (f"{path}:2", f"{path}:3")
 
 
 DISCOEVAL = (

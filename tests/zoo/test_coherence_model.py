@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from itertools import permutations
 from pathlib import Path
@@ -15,7 +16,7 @@ import torch
 
 from corpora.errors import InputError
 from zoo.backbones import config_from, load_backbone, max_positions
-from zoo.coherence import CoherenceConfig, CoherenceScorer
+from zoo.coherence import CoherenceConfig, CoherenceScorer, load_scorer
 from zoo.coherence.data import (
     candidate_rows,
     cut_pairs,
@@ -82,6 +83,29 @@ def test_a_limit_that_leaves_no_word_is_an_error(limit: int, tokenizer: Any) -> 
     """Of two special tokens beside a text: its score was NaN, or range() failed."""
     with pytest.raises(InputError, match=f"max_tokens = {limit}: no token is left"):
         TextEncoder(tokenizer, limit)
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "value", "message"),
+    [
+        (
+            *("tokenizer.json", ("post_processor", "single", 0, "SpecialToken", "id"), "gone"),
+            r"its tokenizer \(tokenizer.json\): AutoTokenizer cannot load it",
+        ),
+        ("config.json", ("max_tokens",), "", "max_tokens = '': expected a whole number"),
+    ],
+)
+def test_a_damaged_value_is_refused_when_a_model_is_opened(
+    tmp_path: Path, tokenizer: Any, name: str, keys: tuple[Any, ...], value: str, message: str
+) -> None:
+    save_model(scorer("bert", tokenizer), tokenizer, tmp_path)
+    table = inner = json.loads((tmp_path / name).read_text(encoding="utf-8"))
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = value
+    (tmp_path / name).write_text(json.dumps(table), encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        load_scorer(str(tmp_path)).score(["Anna sang."])
 
 
 def test_the_vector_of_xlnet_is_the_last_real_token(tokenizer: Any) -> None:

@@ -42,6 +42,7 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
     missing: dict[str, Missing] = {}
     states: dict[StageTask, str] = {}
     to_do = task.to_do()
+    places = {made: place for place, made in task.outdated().items()}
     for stage in task.lineage[:-1]:
         stage_missing = missing_inputs(stage)
         missing |= {entry.name: entry for entry in stage_missing}
@@ -63,6 +64,8 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
                 "reads": [upstream.title for upstream in stage.upstream],
             }
         )
+        if states[stage] == "done" and stage.folder in places:
+            stages[-1]["put_back_as"] = str(places[stage.folder])
         if states[stage] == "to do" and isinstance(stage, Train | Evaluate) and stage.reusable:
             stages[-1]["reused_if_rows_are_equal"] = True
         if isinstance(stage, Train) and (other := stage.other_code()):
@@ -99,6 +102,8 @@ def _print_plan(stages: Sequence[Mapping[str, Any]]) -> None:
         typer.echo(f"{stage['stage']:<{width}}  {stage['state']:<16}  {stage['hash']}")
         if other := stage.get("built_by_other_code"):
             typer.echo(f"    built by other code ({', '.join(other)}): discorpora build --retrain")
+        if place := stage.get("put_back_as"):
+            typer.echo(f"    not built again, but put at {place}")
         if stage.get("reused_if_rows_are_equal"):
             typer.echo("    reused if the rows are equal")
         reads = stage["reads"]

@@ -163,14 +163,16 @@ class BuildAll(StageTask):
                 results[folder] = task.folder
         return results
 
+    def outdated(self) -> dict[Path, Path]:
+        """Return the folders of `results` that are missing or older than their stage's folder."""
+        return {path: made for path, made in self.results().items() if not is_linked(made, path)}
+
     def complete(self) -> bool:
         """Tell whether all stages are complete, and all results are in their places."""
-        stages = (self, *self.upstream, *self.again)
-        results = self.results()
         return (
-            all(is_complete(task.folder) for task in stages)
-            and results_at(self.place).keys() == results.keys()
-            and all(is_linked(stage, folder) for folder, stage in results.items())
+            all(is_complete(task.folder) for task in (self, *self.upstream, *self.again))
+            and results_at(self.place).keys() == self.results().keys()
+            and not self.outdated()
         )
 
     def to_do(self) -> list[StageTask]:
