@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pytest import mark
 
 from tests.miniature.__main__ import write_all
 from tests.miniature.builds import (
@@ -24,6 +25,8 @@ from tests.miniature.builds import (
 )
 
 PAPERS = sorted(path.stem for path in OVERLAYS.glob("*.toml"))
+SMALLEST = "dissent"
+"""The build that CI runs: 50 seconds of a core. The others are for the night."""
 PLANS = """
 import json, sys
 from typer.testing import CliRunner
@@ -43,7 +46,7 @@ def corpora_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("paper", PAPERS)
+@mark.parametrize("paper", PAPERS)
 def test_an_overlay_changes_paths_backbones_sizes_steps_and_numbers_of_rows(paper: str) -> None:
     changes = overlay(paper)
     assert {keys[-1] for keys in keys_of(changes)} <= CHANGEABLE
@@ -66,8 +69,10 @@ def test_plan_names_what_is_missing_and_how_to_get_it(tmp_path: Path) -> None:
         assert [entry for entry in missing if not entry["get"]] == [], paper
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("paper", PAPERS)
+@mark.parametrize(
+    "paper",
+    [pytest.param(p, marks=mark.slow if p == SMALLEST else mark.nightly) for p in PAPERS],
+)
 def test_every_row_and_column_is_there(paper: str, corpora_folder: Path, tmp_path: Path) -> None:
     tables = run_to_tables(write_build(paper, corpora_folder, tmp_path), tmp_path / "out")
     assert tables and absences(tables) == []
