@@ -492,6 +492,11 @@ class BuildFile(TomlTable):
             models.append(self.model(base))
         return models
 
+    def table_of(self, model: str) -> str:
+        """The `[models.NAME]` table of a model, which may be one of several seeds or values."""
+        variant = self._variants.get(model)
+        return variant.table if variant else model
+
     def variants(self, name: str) -> list[str]:
         """The models of a `[models.NAME]` table; of a single model, that one.
 
@@ -588,8 +593,7 @@ class BuildFile(TomlTable):
     def _as_written(self, keys: Loc) -> Loc:
         """The keys with the table of a model in place of its name."""
         if len(keys) > 1 and keys[0] == "models":
-            variant = self._variants.get(str(keys[1]))
-            return (keys[0], variant.table if variant else keys[1], *keys[2:])
+            return (keys[0], self.table_of(str(keys[1])), *keys[2:])
         return keys
 
     def parser_keys(self, source: str, parser: str) -> Loc:

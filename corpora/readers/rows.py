@@ -63,6 +63,10 @@ class ParquetFiles(RecordReader):
         return self.documents(parquet_rows(path), source, stem)
 
 
+PARQUET_BRANCH = "refs/convert/parquet"
+"""The Hub's own copy of a dataset as Parquet: it has no README, a folder is a configuration."""
+
+
 class Hub(RecordReader):
     """A dataset of the Hugging Face Hub."""
 
@@ -112,6 +116,8 @@ class Hub(RecordReader):
         if on_hub:
             self._ask_hub(target, where)
         options = {"split": split, "revision": self.revision, "streaming": True}
+        if self.revision == PARQUET_BRANCH:
+            config, options["data_dir"] = None, config
         try:
             for path in folder.rglob("*.parquet"):
                 largest_pages(path)
@@ -120,7 +126,7 @@ class Hub(RecordReader):
         except Exception as error:  # the library raises whatever lies below: network, Arrow, ...
             place = f"{where}:{number + 1}" if number else where
             if on_hub and is_offline_mode():
-                raise _unreachable("HF_HUB_OFFLINE is set", target, place) from error
+                raise self._unreachable("HF_HUB_OFFLINE is set", target, place) from error
             raise unreadable(error, place, CHECK) from error
 
     def _ask_hub(self, name: str, where: str) -> None:
@@ -136,17 +142,17 @@ class Hub(RecordReader):
         except (HfHubHTTPError, HFValidationError) as error:
             raise unreadable(error, where, CHECK) from error
         except Exception as error:  # of the HTTP library, which differs between versions
-            raise _unreachable(str(error), name, where) from error
+            raise self._unreachable(str(error), name, where) from error
 
-
-def _unreachable(why: str, name: str, where: str) -> InputError:
-    """Return the error for a Hub that cannot be reached; it says how to get the dataset `name`."""
-    return InputError(
-        f"the Hub cannot be reached: {_ERRNO.sub('', why)}",
-        where=where,
-        hint="connect to the network, or fetch it on another machine and give the folder: "
-        f"hf download --repo-type dataset {name} --local-dir FOLDER, then hub:FOLDER",
-    )
+    def _unreachable(self, why: str, name: str, where: str) -> InputError:
+        """Return the error for a Hub that cannot be reached; it says how to get the dataset."""
+        revision = f" --revision {self.revision}" if self.revision else ""
+        return InputError(
+            f"the Hub cannot be reached: {_ERRNO.sub('', why)}",
+            where=where,
+            hint="connect to the network, or fetch it on another machine and give the folder: "
+            f"hf download --repo-type dataset {name}{revision} --local-dir FOLDER, then hub:FOLDER",
+        )
 
 
 def json_rows(path: Path) -> Iterator[PlacedRecord]:

@@ -62,9 +62,9 @@ class Conpono(Builder):
 
     merge_above: Annotated[int, Field(ge=0)] = 0
     """Consecutive paragraphs of a section are joined until they have more sentences than this (the
-    paper's books: 10); 0 disables it."""
+    released code's books: 10); 0 disables it."""
     min_sentences: Annotated[int, Field(ge=1)] = 8
-    """Minimum sentences of a paragraph; shorter ones are dropped (the paper's Wikipedia: 8)."""
+    """Minimum sentences of a paragraph; shorter ones are dropped (the released code: 8)."""
     train: Part = 0.98
     validation: Part = 0.01
     test: Part = 0.01

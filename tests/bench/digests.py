@@ -38,7 +38,6 @@ settings = { max_steps = 20 }
 [models.dissent-pdtb]
 recipe = "dissent/pdtb_tiny"
 dataset = "pdtb_implicit"
-base = "dissent-transformer"
 
 [models.coherence-unc]
 recipe = "coherence/unc_tiny"

@@ -113,8 +113,9 @@ def test_no_network_is_a_short_error(
     monkeypatch.setattr(hub, "is_offline_mode", lambda: offline)
     monkeypatch.setattr(hub.HfApi, "dataset_info", unreachable)
     with pytest.raises(InputError, match="the Hub cannot be reached") as caught:
-        list(open_source("hub:someone/something"))
+        list(open_source("hub:someone/something", {"revision": "old"}))
     assert said in str(caught.value) and "hub:FOLDER" in str(caught.value)
+    assert "someone/something --revision old --local-dir" in str(caught.value)
     assert "Errno" not in str(caught.value) and "traceback" not in str(caught.value)
 
 

@@ -103,8 +103,9 @@ def test_the_hubs_queries_of_one_passage_are_one_document(tmp_path):
     assert document.text == "Ada met Ben in Porto. Ada left.\n\nBen stayed."
 
 
-def test_a_folder_in_the_layout_of_the_hub(built, tmp_path):
-    folder = tmp_path / "super_glue"
+@pytest.mark.parametrize("revision", ["main", "refs/convert/parquet"])
+def test_a_folder_in_the_layout_of_the_hub(built, tmp_path, revision):
+    folder, options = tmp_path / "super_glue", {"revision": revision}
     configs = "\n".join(
         f"- config_name: {task}\n  data_files:\n"
         f"  - split: train\n    path: {task}/train.jsonl\n"
@@ -112,21 +113,24 @@ def test_a_folder_in_the_layout_of_the_hub(built, tmp_path):
         for task in ("rte", "copa", "record")
     )
     folder.mkdir()
-    (folder / "README.md").write_text(f"---\nconfigs:\n{configs}\n---\n", encoding="utf-8")
+    if revision == "main":  # the Hub's branch of Parquet has none
+        (folder / "README.md").write_text(f"---\nconfigs:\n{configs}\n---\n", encoding="utf-8")
     flat = {"passage": PASSAGE, "query": "@placeholder left.", "entities": ["Ada", "Ben", "Ada"]}
     for split in ("train", "validation"):
         write(folder / "rte" / f"{split}.jsonl", RTE | {"label": 1})
         write(folder / "copa" / f"{split}.jsonl", COPA | {"label": 1})
         idx = {"passage": 0, "query": 4}
         write(folder / "record" / f"{split}.jsonl", flat | {"answers": ["Ada"], "idx": idx})
-    rows, _ = built(f"hub:{folder}")
+    rows, _ = built(f"hub:{folder}", options)
     assert set(rows) == {f"{t}/{s}" for t in TASKS for s in ("train", "validation")}
     assert rows["record/train"][0]["entities"] == ["Ada", "Ben"]
     assert rows["record/train"][0]["id"] == "0-4"
-    rows, _ = built(f"hub:{folder}", {"config": "copa", "split": "validation"}, tasks=("copa",))
+    rows, _ = built(
+        f"hub:{folder}", options | {"config": "copa", "split": "validation"}, tasks=("copa",)
+    )
     assert list(rows) == ["copa/validation"] and rows["copa/validation"][0]["label"] == 1
     with pytest.raises(ConfigError, match=r"no config 'rte'\n.*the configs are: copa"):
-        built(f"hub:{folder}", {"config": "rte"}, tasks=("copa",))
+        built(f"hub:{folder}", options | {"config": "rte"}, tasks=("copa",))
 
 
 BAD = {

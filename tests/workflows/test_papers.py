@@ -525,7 +525,7 @@ def test_figures_and_protocols_are_filled_from_the_results(tmp_path: Path) -> No
     (line,) = (line for line in progress.lines if line.curves)
     assert line.curves == {"Full Model, hard negatives": [(1, 0.5), (2, 0.75)]}
     assert "75.0 at step 2" in text(progress)
-    (line,) = rate.lines
+    line = rate.lines[0]
     assert line.measured["so"].value == 0.5 and line.printed["so"] == 0.242
     by_name = {line.name: line for line in scores.lines}
     assert by_name["BERT-Base"].measured["SP"].value == 30
@@ -535,7 +535,7 @@ def test_figures_and_protocols_are_filled_from_the_results(tmp_path: Path) -> No
     assert names == [
         "paper-coherence-figure-2d",
         "paper-coherence-figure-2a",
-        "paper-dissent-figure-2-paper",
-        "paper-dissent-figure-2-ours",
+        "paper-dissent-figure-2-paper-1",
+        "paper-dissent-figure-2-ours-1",
     ]
     assert all("<svg" in drawing.svg for drawing in drawings)

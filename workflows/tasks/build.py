@@ -282,13 +282,14 @@ def missing_inputs(stage: StageTask) -> list[Missing]:
         missing.append(Missing("models", problem, build.path, get))
     if isinstance(stage, Train):
         recipe, where = stage.chosen.recipe, build.where("models", stage.name, "recipe")
+        table = build.table_of(stage.name)  # all its seeds and values lack the same
         backbone, vectors = getattr(recipe, "backbone", ""), getattr(recipe, "vectors", "")
         if backbone and not stage.entry.base and not Path(backbone).is_dir():
             problem = FROM_NETWORK if HUB_ID.fullmatch(backbone) else "no such folder"
-            name = f"{stage.key}, backbone {backbone}"
+            name = f"{table}, backbone {backbone}"
             missing.append(Missing(name, problem, where, stage.entry.get))
         if vectors and not Path(vectors).is_file():
-            name = f"{stage.key}, vectors {vectors}"
+            name = f"{table}, vectors {vectors}"
             missing.append(Missing(name, "no such file", where, stage.entry.get))
     return missing
 
