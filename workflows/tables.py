@@ -27,7 +27,7 @@ from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Builder
 from corpora.toml import TomlFile
 from extract.parsers import get_parser
-from extract.patterns import pattern_path, resolve_markers
+from extract.patterns import is_shipped, resolve_markers
 from extract.settings import Mode, PairShape
 from zoo.evaluate.published import paper_table
 
@@ -577,7 +577,8 @@ class BuildFile(TomlTable):
     @property
     def patterns(self) -> tuple[str, ...]:
         """Pattern files; a relative path starts at the build file's folder."""
-        return tuple([str(pattern_path(self.place(f), self.folder)) for f in self.extract.patterns])
+        files = map(self.place, self.extract.patterns)
+        return tuple(file if is_shipped(file) else str(self.folder / file) for file in files)
 
     # Places for messages
 

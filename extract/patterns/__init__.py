@@ -33,11 +33,14 @@ def table_languages() -> tuple[str, ...]:
     return tuple(sorted(shipped | {entry.name for entry in _plugins()}))
 
 
-def pattern_path(file: str | Path, folder: Path = Path()) -> Path:
-    """The pattern file `file`: a path from `folder`, or a shipped one by name (`dissent2019`)."""
-    shipped = NAMED / f"{file}.toml"
-    is_name = Path(file).name == str(file) and shipped.is_file()
-    return shipped if is_name else folder / expanded(file)
+def is_shipped(file: str | Path) -> bool:
+    """Return True for the name of a shipped pattern file, such as `dissent2019`."""
+    return Path(file).name == str(file) and (NAMED / f"{file}.toml").is_file()
+
+
+def pattern_path(file: str | Path) -> Path:
+    """Return the path of a pattern file: of a shipped one by its name, else the path itself."""
+    return NAMED / f"{file}.toml" if is_shipped(file) else expanded(file)
 
 
 def load_patterns(language: str = "en", scheme: str = "ud", files: Files = ()) -> PatternTable:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from corpora.errors import amount
 from corpora.escape import markdown
 from corpora.intervals import FEW
-from extract.validate.distances import PAPER, STRICT, Alignment
+from extract.validate.distances import PAPER, STRICT, Aligned
 from extract.validate.scoring import Blocks, Validation
 from extract.validate.strict import Score
 
@@ -23,10 +23,23 @@ _PAPER_HEAD = (
     "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
 )
 _PANELS = {PAPER: "paper's criterion: min < .7", STRICT: "strict criterion: max ≤ .3"}
-Measure = Literal["error_rate", "distance"]
-_FIGURES: tuple[tuple[str, Measure, str, str], ...] = (
-    ("figure2_error_rate", "error_rate", "Extraction error rate", "share not aligned"),
-    ("figure3_distance", "distance", "Distance of aligned pairs", "mean distance in characters"),
+Heights = Mapping[str, float | None]
+"""The height of each bar, by the marker or distance below it."""
+
+
+def _error_rates(view: Aligned) -> Heights:
+    """Return the share of pairs that are not aligned by marker (figure 2)."""
+    return {name: row["error_rate"] for name, row in view["per_marker"].items()}
+
+
+def _distances(view: Aligned) -> Heights:
+    """Return the number of aligned pairs by the lower end of their distance's tenth (figure 3)."""
+    return view["histogram"]
+
+
+_FIGURES: tuple[tuple[str, Callable[[Aligned], Heights], str, str], ...] = (
+    ("figure2_error_rate", _error_rates, "Extraction error rate", "share not aligned"),
+    ("figure3_distance", _distances, "Mean distance in characters", "aligned pairs"),
 )
 _VIEWS = (
     ("gold of all documents", "#33658a"),
@@ -151,14 +164,14 @@ def plot(result: Validation, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     with rc_context({"svg.hashsalt": "discorpora", "font.family": "DejaVu Sans"}):
-        for name, measure, title, unit in _FIGURES:
+        for name, heights, title, unit in _FIGURES:
             figure = Figure(figsize=(10, 4.2), layout="constrained")
             # Without pyplot: no window system, and no state shared between plots.
             FigureCanvasAgg(figure)
             axes = figure.subplots(1, len(_PANELS), sharey=True)
             for axis, (criterion, label) in zip(axes, _PANELS.items(), strict=True):
                 views = (blocks["paper"][criterion], blocks["control"][criterion])
-                _bars(axis, [view["per_marker"] for view in views], measure)
+                _bars(axis, [heights(view) for view in views])
                 axis.set_title(label, fontsize=10)
             axes[0].set_ylabel(unit)
             figure.suptitle(f"{title}, {over}" + (f", {trees}" if trees else ""), fontsize=11)
@@ -172,16 +185,14 @@ def plot(result: Validation, folder: Path) -> list[Path]:
     return paths
 
 
-def _bars(axis: Any, views: Sequence[dict[str, Alignment]], measure: Measure) -> None:
-    """Draw a group of bars for each marker: `measure` in each of the `views`."""
-    markers = list(views[0])
-    width = 0.4
-    for number, (rows, (label, colour)) in enumerate(zip(views, _VIEWS, strict=True)):
-        places = [place + (number - 0.5) * width for place in range(len(markers))]
-        # A marker without (aligned) pairs gets no bar, rather than one of height 0.
-        values = [rows[marker][measure] for marker in markers]
-        heights = [float("nan") if value is None else value for value in values]
-        axis.bar(places, heights, width, color=colour, label=label)
-    axis.set_xticks(range(len(markers)), markers, rotation=60, ha="right", fontsize=8)
-    axis.set_ylim(0, 1.02)
+def _bars(axis: Any, views: Sequence[Heights]) -> None:
+    """Draw a group of bars for each marker or distance, one of each of the `views`."""
+    names, width = list(views[0]), 0.4
+    for number, (heights, (label, colour)) in enumerate(zip(views, _VIEWS, strict=True)):
+        places = [place + (number - 0.5) * width for place in range(len(names))]
+        # A marker without pairs gets no bar, rather than one of height 0.
+        values = [float("nan") if heights[name] is None else heights[name] for name in names]
+        axis.bar(places, values, width, color=colour, label=label)
+    axis.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=8)
+    axis.set_ylim(bottom=0)
     axis.spines[["top", "right"]].set_visible(False)

@@ -127,6 +127,8 @@ def absences(tables: Iterable[Filled]) -> list[str]:
                 continue
             if line.state:
                 lacking.append(f"{name}, {line.name}: {line.state}")
+            elif table.table.kind == "confusion" and not line.confusions:
+                lacking.append(f"{name}, {line.name}: no matrix")
             elif not line.curves:
                 of_row = [part for part in parts if any(row[0] == line.name for row in part.rows)]
                 columns = {head for part in of_row or parts for head in part.shown_columns}
