@@ -422,6 +422,7 @@ def test_latex_of_a_table_compiles(built: Path, tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ('"dissent:5"', '"dissent:55"', "no table 'dissent:55'; did you mean 'dissent:5'"),
+        ('"dissent:5"', '"coherence:6"', "coherence:6 .Results of UNC .* has no row for a model"),
         ("Ngram-bow =", "Ngrambow =", "no row 'Ngrambow'; did you mean 'Ngram-bow'"),
         ('BERT = ["markers"]', 'BERT = ["marker"]', "no model 'marker'; did you mean 'markers'"),
         ('BERT = ["markers"]', 'BERT = ["markers@task"]', "no evaluation 'task'"),

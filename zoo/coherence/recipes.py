@@ -215,8 +215,9 @@ class Unc(StepRecipe):
     differs = (
         "The paper's words have ELMo's vectors, which depend on the sentence; `--vectors FILE` "
         "reads one vector for each word; without it they are trained from scratch.",
-        "Sizes, the margin (5), the steps of the learning rate and bilinear features without a "
-        "nonlinearity are ours.",
+        "Sizes and the margin (5) are those of the released code; by default epochs, batches, "
+        "steps of the learning rate, weight decay and heads of the convolution are ours.",
+        "Bilinear features without a nonlinearity are ours.",
         "Positions that are equal in both texts count too.",
     )
     config = "pairwise"

@@ -190,6 +190,12 @@ def paper_table(name: str) -> PaperTable:
     known = paper_tables()
     if name in known:
         return known[name]
+    paper, _, number = name.partition(":")
+    if paper in papers() and (title := papers()[paper].without_results.get(number)):
+        raise ConfigError(
+            f"{name} ({title}) has no row for a model",
+            hint=f"tables with such rows: {', '.join(t for t in known if t.startswith(paper))}",
+        )
     raise ConfigError(
         f"no table {name!r}; {nearest(name, known)}".rstrip("; "),
         hint=f"the tables are: {', '.join(known)}",
