@@ -332,7 +332,7 @@ class Judge:
             fragment |= has_head & (opening >= 0) & self._breaks_off(head, opening, last, asks)
             fragment |= block.any((side == number) & self.gap[token])
             fragment |= has_head & self._no_command(matches, head, opening)
-            fragment |= has_head & ~asks & self.traces.turned(block, side == number, head)
+            fragment |= has_head & ~asks & self.traces.turned(block, side == number, head, opening)
             fragment |= has_head & (last >= 0) & self.traces.cut(last)
             fragment |= unmarked & self.question_inside[head] & ~asks  # "at first when you try"
             # "(It is slow) of late": the bracket in front of the side ends inside it.
@@ -362,17 +362,16 @@ class Judge:
         supposed = (side == S2) & listed("hypothetical")[token]
         refuse(block.any(supposed) & block.subordinate & ~asserted, "s2_lost_word")
         before = np.maximum(matches.first - 1, 0)
-        denied = block.subordinate & (batch.row[before] == batch.row[matches.first])
+        denied = block.subordinate & (matches.first > batch.offsets[batch.row[matches.first]])
         denied &= (
             listed("denying")[before] | listed("comparing")[before]
         )  # "not because", "than if"
         refuse(denied, "s1_lost_word")
-        s1_lost, s2_lost = self.traces.lost(block, side, asserted)
+        s1_lost, s2_lost = self.traces.lost(block, side, asserted, (first, last))  # S2's ends
         refuse(s1_lost, "s1_lost_word")
         refuse(s2_lost, "s2_lost_word")
         refuse(mixed, "speech")
-        s2_last = block.ends(side == S2)[1]
-        refuse(self.traces.construction(block, s1_last, s2_last), "construction")
+        refuse(self.traces.construction(block, s1_last, last), "construction")
         constructions = np.array([not row.standalone for row in batch.patterns.table.patterns])
         refuse(constructions[matches.row], "construction")
         refuse(block.any(((side == S1) | (side == S2)) & self.markup[token]), "markup")

@@ -34,45 +34,52 @@ class Traces:
             for name in ("asked", "dated", "later", "measured", "reported")
         }
 
+    def behind(self, marked: BoolArray) -> BoolArray:
+        """The tokens right behind a marked one in their sentence."""
+        row, behind = self.batch.row, np.zeros(len(marked), dtype=bool)
+        behind[1:] = marked[:-1] & (row[1:] == row[:-1])
+        return behind
+
     def mute_modifiers(self, block: Block, side: Marks, asserted: BoolArray) -> None:
         """Mute the words that modify the marker, wherever the parser attached them.
 
         `asserted` says of each match whether its marker states S2.
         """
-        batch, matches, token = self.batch, block.matches, block.token
-        first, head = matches.first[block.match], batch.head[token]
+        batch, matches, shift = self.batch, block.matches, block.shift
+        before, at = np.maximum(matches.first - 1, 0), matches.first + shift
+        focusing, inside = (
+            batch.listed("focusing"),
+            (matches.s1 >= 0) & (matches.s1 < matches.first),
+        )
         # What focuses the subordinate clause: "he left precisely [because it rained]".
-        subordinate = block.subordinate[block.match]
-        focusing = batch.listed("focusing")
-        muted = (side == S1) & subordinate & focusing[token] & (token + 1 == first)
+        focused = block.subordinate & focusing[before]
         # "It had set long [before they came]": with a verb of S1 that is denied, "long" says how
         # long that took ("he did not wait long").
-        before = np.maximum(matches.first - 1, 0)
-        event = (matches.s1 >= 0) & (matches.s1 < matches.first) & ~self.denied[matches.s1]
-        event &= ~batch.having("copula")[matches.s1] & batch.labelled("modifier")[before]
-        adverb = event & self.checked["measured"][matches.row] & batch.listed("measuring")[before]
-        muted |= (side == S1) & adverb[block.match] & (token + 1 == first)
+        event = inside & ~self.denied[matches.s1] & ~batch.having("copula")[matches.s1]
+        event &= batch.labelled("modifier")[before]
+        measured = event & self.checked["measured"][matches.row] & batch.listed("measuring")[before]
+        muted = at[focused | measured] - 1
+        muted = muted[side[muted] == S1]
         # "He rang an hour [after we left]". An hour before the event may be how long S1 took.
         phrase = event & self.checked["later"][matches.row] & batch.listed("period")[before]
-        phrase &= ~batch.having("case")[before]
-        noun = np.where(phrase, before, -1)[block.match]
-        inside = (token == noun) | (head == noun) | ((head >= 0) & (batch.head[head] == noun))
-        inside &= (side == S1) & (noun >= 0) & (token <= noun)
-        opening = np.maximum(block.ends(inside)[0] - 1, 0)
-        muted |= inside & ~batch.tagged("preposition")[opening][block.match]
+        for i in np.flatnonzero(phrase & ~batch.having("case")[before]):
+            noun = begin = int(before[i])
+            while noun in (batch.head[begin - 1], batch.head[batch.head[begin - 1]]):
+                begin -= 1
+            stretch = np.arange(begin, noun + 1) + shift[i]
+            if (side[stretch] == S1).all() and not batch.tagged("preposition")[begin - 1]:
+                muted = np.append(muted, stretch)
         # "Just [then] he came": the adverb is modified, not the clause.
-        lead = matches.lead[block.match]
-        opens = np.zeros(len(token), dtype=bool)
-        opens[block.first_words(side == S2)] = True
-        adverbial = (~block.subordinate & batch.labelled("modifier")[matches.lead])[block.match]
-        muted |= (side == S2) & adverbial & opens & focusing[token] & (token + 1 == lead)
+        opening = block.first_words(side == S2)
+        match, stress = block.match[opening], block.token[opening]
+        adverbial = ~block.subordinate & batch.labelled("modifier")[matches.lead]
+        stressed = adverbial[match] & focusing[stress] & (stress + 1 == matches.lead[match])
         # "If [only] he came" wishes; "if only two men come" counts.
-        behind = matches.first + matches.length
-        beyond = np.minimum(behind + 1, len(batch) - 1)
-        wished = block.subordinate & ~asserted & ~batch.tagged("numeral")[beyond]
-        wished &= batch.listed("exclusive")[np.minimum(behind, len(batch) - 1)]
-        muted |= (side == S2) & wished[block.match] & (token == behind[block.match])
-        side[muted] += MUTED
+        behind = np.minimum(matches.first + matches.length, len(batch) - 1)
+        wished = block.subordinate & ~asserted & batch.listed("exclusive")[behind]
+        wished &= ~batch.tagged("numeral")[np.minimum(behind + 1, len(batch) - 1)]
+        wish = (behind + shift)[wished]
+        side[np.concatenate([muted, opening[stressed], wish[side[wish] == S2]])] += MUTED
 
     def construction(self, block: Block, s1_last: Ints, last: Ints) -> BoolArray:
         """Whether the marker belongs to another construction than the row's.
@@ -82,7 +89,7 @@ class Traces:
         batch, matches = self.batch, block.matches
         first, s2, s1 = matches.first, matches.s2, matches.s1
         before = np.maximum(first - 1, 0)
-        beside = batch.row[before] == batch.row[first]
+        beside = first > batch.offsets[batch.row[first]]
         governor = batch.head[s2]
         # "If" for "whether": the clause is what is asked, or not known.
         near = batch.listed("inquiring")[governor] & (governor >= 0)
@@ -90,13 +97,13 @@ class Traces:
         near &= self.cases[governor] == self.cases[first]  # "I would ask it of you if"
         deciding = beside & batch.listed("deciding")[before]
         deciding &= ~batch.rows_with(batch.listed("asking"))[batch.row[first]]
-        whether = near | deciding | self._or_not(last)
+        or_not = batch.listed("denying") & self.behind(batch.tagged("coordinating"))
+        whether = near | deciding | or_not[last]
         refused = self.checked["asked"][matches.row] & whether
-        # Right behind a noun of time the clause says which time is meant.
-        # "One of those moods when life is dull": whatever the noun is.
-        dated = batch.listed("dating")[before]
-        dated |= batch.listed("demonstrating")[np.maximum(before - 1, 0)] & self.words[before]
-        refused |= self.checked["dated"][matches.row] & beside & dated
+        # Right behind a noun of time the clause says which time is meant; in "those moods when life
+        # is dull" behind any noun.
+        dated = batch.listed("dating") | (self.behind(batch.listed("demonstrating")) & self.words)
+        refused |= self.checked["dated"][matches.row] & beside & dated[before]
         # "It was long before he came": S1 has nothing but the measure.
         measure = (batch.listed("period") | batch.listed("measuring"))[s1]
         measure &= batch.having("copula")[s1] & ~batch.having("case")[s1]
@@ -104,11 +111,6 @@ class Traces:
         refused |= self.checked["measured"][matches.row] & measure
         reported = self._reported(first, s2, last) | (beside & batch.listed("likening")[before])
         return refused | (self.checked["reported"][matches.row] & reported)
-
-    def _or_not(self, last: Ints) -> BoolArray:
-        """Whether a side ends in "or not"."""
-        batch, before = self.batch, np.maximum(last - 1, 0)
-        return batch.listed("denying")[last] & batch.tagged("coordinating")[before]
 
     def _reported(self, first: Ints, s2: Ints, last: Ints) -> BoolArray:
         """Whether "as" stands for what a verb of S2 says or does: that verb has no other object.
@@ -139,68 +141,74 @@ class Traces:
         fronted &= ~batch.has(above, ["subject"]) & batch.labelled("adverbial_clause")[above]
         return says | briefly | stands | fronted
 
-    def lost(self, block: Block, side: Marks, asserted: BoolArray) -> tuple[BoolArray, BoolArray]:
-        """Whether S1 or S2 lost a word that changes its sense; `asserted`: S2 is stated."""
+    def lost(
+        self, block: Block, side: Marks, asserted: BoolArray, ends: tuple[Ints, Ints]
+    ) -> tuple[BoolArray, BoolArray]:
+        """Whether S1 or S2 lost a word that changes its sense.
+
+        `asserted`: S2 is stated; `ends`: the first and last words of S2.
+        """
         batch, matches, token = self.batch, block.matches, block.token
         first, s1, s2 = matches.first, matches.s1, matches.s2
-        before, final = np.maximum(first - 1, 0), len(batch) - 1
+        final, exclusive = len(batch) - 1, batch.listed("exclusive")
         supposed = block.subordinate & ~asserted
-        denied = (s1 >= 0) & (s1 < first) & self.denied[s1]
+        denied = block.subordinate & (s1 >= 0) & (s1 < first) & self.denied[s1]
         # "He did not stay just because it rained", "... not because it rained, but because ...":
         # what is denied is the reason.
-        focused = block.subordinate & denied & batch.listed("exclusive")[before]
-        focused &= self.words[np.maximum(before - 1, 0)]
-        s2_last = block.ends(side == S2)[1]
-        after = np.minimum(s2_last + 1, final)
+        s1_lost = denied & (exclusive & self.behind(self.words))[np.maximum(first - 1, 0)]
+        after = np.minimum(ends[1] + 1, final)
         after = np.minimum(after + ~self.words[after], final)
         again = np.minimum(after + 1, final)
-        contrasted = block.subordinate & denied & batch.listed("opposing")[after]
-        contrasted &= (batch.word[again] == batch.word[first]) & (batch.row[again] == batch.row[s2])
+        contrasted = denied & batch.listed("opposing")[after]
+        s1_lost |= (
+            contrasted
+            & (batch.word[again] == batch.word[first])
+            & (batch.row[again] == batch.row[s2])
+        )
         # "Not only did he sing" announces "but", "also".
-        only = (side == S1) & batch.listed("exclusive")[token] & batch.labelled("modifier")[token]
-        only &= (batch.listed("denying") & batch.labelled("modifier"))[np.maximum(token - 1, 0)]
-        opposing = batch.listed("opposing")
-        halves = block.ends(opposing[token] & ((side == S1) | (side == S1 + MUTED)))[1]
-        only &= (halves[block.match] < token) & opposing[matches.lead][block.match]
-        s1_lost = focused | contrasted | block.any(only)
+        opposing, modifier = batch.listed("opposing"), batch.labelled("modifier")
+        only = exclusive & modifier & self.behind(batch.listed("denying") & modifier)
+        only = np.flatnonzero(only[token])
+        only = only[(side[only] == S1) & opposing[matches.lead][block.match[only]]]
+        if len(only):
+            of_s1 = (side == S1) | (side == S1 + MUTED)
+            halves = block.ends(opposing[token] & of_s1)[1][block.match[only]]
+            s1_lost |= block.any(only[halves < token[only]])
         # A singular with "were" is supposed: "if it were open".
-        were = np.minimum(batch.leftmost(batch.listed("irrealis"))[s2], final)
-        were = np.where(batch.listed("irrealis")[s2], s2, were)
+        irrealis = batch.listed("irrealis")
+        were = np.where(irrealis[s2], s2, np.minimum(batch.leftmost(irrealis)[s2], final))
         subject = np.minimum(batch.leftmost_child("subject")[s2], final)
-        irreal = batch.listed("irrealis")[were] & ((batch.head[were] == s2) | (were == s2))
+        irreal = irrealis[were] & ((batch.head[were] == s2) | (were == s2))
         irreal &= (subject < were) & (batch.head[subject] == s2)
         irreal &= batch.tagged("singular")[subject] & ~batch.listed("plural")[subject]
         irreal &= ~batch.having("conjunct")[subject]
         # "If it had not been for him": without him.
-        excepting = (side == S2) & batch.listed("excepting")[token] & self.denied[s2][block.match]
-        excepting &= batch.tagged("operator")[np.maximum(token - 1, 0)]
+        excepting = batch.listed("excepting") & self.behind(batch.tagged("operator"))
+        excepting = np.flatnonzero(excepting[token])
+        excepting = excepting[side[excepting] == S2]
+        excepted = block.any(excepting) & self.denied[s2]
         # "When anyone calls" is about every call; alone it needs "can" or a negation.
-        opening = block.first_words(side == S2)
-        anyone = opening[batch.listed("hypothetical")[token[opening]]]
-        modal = batch.with_child(batch.tagged("modal"))
-        anyone = block.any(anyone) & block.subordinate & ~modal[s2] & ~self.denied[s2]
-        s2_lost = (supposed & (irreal | block.any(excepting))) | anyone
-        return s1_lost, s2_lost
+        anyone = block.subordinate & batch.listed("hypothetical")[ends[0]] & ~self.denied[s2]
+        anyone &= ~batch.with_child(batch.tagged("modal"))[s2]
+        return s1_lost, (supposed & (irreal | excepted)) | anyone
 
     def cut(self, last: Ints) -> BoolArray:
         """Whether a side ends in a conjunction, or in "which" behind a comma or preposition."""
-        batch, before = self.batch, np.maximum(last - 1, 0)
+        batch = self.batch
         ends = batch.tagged("conjunction") & ~batch.labelled("object") & ~batch.labelled("subject")
         opens = ~self.words | (batch.labelled("case") & (batch.head == batch.tokens + 1))
         relative = batch.tagged("interrogative") & batch.listed("relative")
-        return ends[last] | (relative[last] & opens[before])
+        return (ends | (relative & self.behind(opens)))[last]
 
-    def turned(self, block: Block, side: BoolArray, head: Ints) -> BoolArray:
+    def turned(self, block: Block, side: BoolArray, head: Ints, first: Ints) -> BoolArray:
         """Whether a side has lost what turned its subject and auxiliary around.
 
-        "Only [when it cleared] did they see it" is left as "only did they see it".
+        "Only [when it cleared] did they see it" is left as "only did they see it". `first` is the
+        first word of the side.
         """
-        batch = self.batch
-        places = np.flatnonzero(side & block.words)
-        opens = np.flatnonzero(np.diff(block.match[places], prepend=-1) > 0)
-        behind = np.minimum(opens + 1, len(places) - 1)
-        first, second = block.token[places[opens]], block.token[places[behind]]
-        which = block.match[places[opens]]
-        auxiliary = batch.labelled("auxiliary")[second] & (batch.head[second] == head[which])
-        lost = self.inverted[head[which]] & batch.listed("exclusive")[first] & auxiliary
-        return block.any(places[opens[lost]])
+        batch, lost = self.batch, np.zeros(len(head), dtype=bool)
+        for i in np.flatnonzero(self.inverted[head] & batch.listed("exclusive")[first]):
+            places = np.flatnonzero(side & block.words & (block.match == i))
+            second = block.token[places[1:2]]
+            lost[i] = (batch.labelled("auxiliary")[second] & (batch.head[second] == head[i])).any()
+        return lost
