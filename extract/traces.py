@@ -168,12 +168,12 @@ class Traces:
         # "Not only did he sing" announces "but", "also".
         opposing, modifier = batch.listed("opposing"), batch.labelled("modifier")
         only = exclusive & modifier & self.behind(batch.listed("denying") & modifier)
-        only = np.flatnonzero(only[token])
-        only = only[(side[only] == S1) & opposing[matches.lead][block.match[only]]]
-        if len(only):
+        places = np.flatnonzero(only[token])
+        places = places[(side[places] == S1) & opposing[matches.lead][block.match[places]]]
+        if len(places):
             of_s1 = (side == S1) | (side == S1 + MUTED)
-            halves = block.ends(opposing[token] & of_s1)[1][block.match[only]]
-            s1_lost |= block.any(only[halves < token[only]])
+            halves = block.ends(opposing[token] & of_s1)[1][block.match[places]]
+            s1_lost |= block.any(places[halves < token[places]])
         # A singular with "were" is supposed: "if it were open".
         irrealis = batch.listed("irrealis")
         were = np.where(irrealis[s2], s2, np.minimum(batch.leftmost(irrealis)[s2], final))
@@ -184,9 +184,8 @@ class Traces:
         irreal &= ~batch.having("conjunct")[subject]
         # "If it had not been for him": without him.
         excepting = batch.listed("excepting") & self.behind(batch.tagged("operator"))
-        excepting = np.flatnonzero(excepting[token])
-        excepting = excepting[side[excepting] == S2]
-        excepted = block.any(excepting) & self.denied[s2]
+        places = np.flatnonzero(excepting[token])
+        excepted = block.any(places[side[places] == S2]) & self.denied[s2]
         # "When anyone calls" is about every call; alone it needs "can" or a negation.
         anyone = block.subordinate & batch.listed("hypothetical")[ends[0]] & ~self.denied[s2]
         anyone &= ~batch.with_child(batch.tagged("modal"))[s2]
