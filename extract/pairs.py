@@ -78,14 +78,16 @@ MEANINGS = {
     "s1_no_clause": "S1 lacks a finite verb or an overt subject, and is not an imperative",
     "s2_no_clause": "S2 lacks a finite verb or an overt subject, and is not an imperative",
     "previous": "the previous sentence is not a whole statement of the same speaker",
-    "construction": 'the pattern says `standalone = false` ("as tall as he is")',
+    "construction": "the row is not for clauses that stand alone, or one of its `checks` holds "
+    '("as tall as he is", "as he put it")',
     "apart": "words between S1 and the marker belong to neither side",
     "speech": "the sides are of two speakers, or of speech and narration",
-    "s1_lost_word": 'S1 lost a word that changes its sense ("if", "neither")',
+    "s1_lost_word": 'S1 lost a word that changes its sense ("if"), or denies the reason S2',
     "s2_lost_word": 'S2 lost a word that changes its sense ("if", "neither")',
     "s1_fragment": "S1 is a relative clause or an indirect question, or breaks off",
     "s2_fragment": "S2 is a relative clause or an indirect question, or breaks off",
-    "markup": 'a side has markup, the caption of a picture, or broken characters ("<b>", "&amp;")',
+    "markup": "a side has markup, the caption of a picture, the end of a proof, or broken "
+    'characters ("<b>", "□", "&amp;")',
 }
 """Why candidates are rejected, by the name of the reason; the last eleven only in `standalone`."""
 

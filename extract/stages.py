@@ -33,7 +33,7 @@ from extract.settings import WORDS_PER_SHARD, PairSettings, ParseSettings
 from extract.shards import PairCounts, ParseCounts, ParseFacts, Rejects, iter_parses, write_parses
 
 PARSE_VERSION = 7
-EXTRACT_VERSION = 18
+EXTRACT_VERSION = 19
 
 
 @dataclass(frozen=True, slots=True)

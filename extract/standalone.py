@@ -27,6 +27,7 @@ from extract.match import PREVIOUS, Matches
 from extract.parse import BoolArray, Ints
 from extract.seen import SPEAKER
 from extract.text import ELIDED
+from extract.traces import Traces
 from extract.trees import Batch
 
 QUOTATION = re.compile(rf'[“”«»"]|‘(?!{ELIDED})|\n\n', re.IGNORECASE)
@@ -41,7 +42,7 @@ ASIDE = re.compile(r"(?:\(.*\)|\[[^]]*\])\W*", re.DOTALL)
 """A sentence in brackets; "[He] saw [her]" is not."""
 TURN = re.compile(rf"(?<=\n\n)[—–―-]|{SPEAKER.pattern}|[•◦▪●‣→☐☑]")
 """A paragraph that begins with a dash, a speaker's name, or a bullet: another speaker or item."""
-SIGN = re.compile("|".join(map(re.escape, [*"<>&[]{}=`|\\âÃ:", "'''"])))
+SIGN = re.compile("|".join(map(re.escape, [*"<>&[]{}=`|\\âÃ:□■∎", "'''"])))
 """What markup begins with; to look for it first halves the time."""
 MARKUP = re.compile(
     r"</?[a-zA-Z][\w-]*(?:\s[^<>\n]{0,300}=[^<>\n]{0,300}|\s)?/?>"  # HTML
@@ -54,6 +55,7 @@ MARKUP = re.compile(
     r"|\\[a-zA-Z]{2,}|>(?<=-->)(?:\s+[\d:.,]+(?:\s+[a-zXY\d]+:\S+)*)?"  # LaTeX; times
     r"|\[(?:Illustration|Sidenote)\b[^\]]{0,600}\]|\[P(?:g|age) \d+\]|\{\d{1,3}\}"  # Gutenberg
     r"|â€|Ã[\x80-\xbf]"  # UTF-8 read as another encoding
+    r"|[□■∎]"  # the end of a proof: two sentences run together
 )
 """Markup, which no clause has: the text was not converted there."""
 PAGE = re.compile(r"\n\n(?<=[\w,;-]\n\n)[^a-z\n]{1,60}\n\n(?=[a-z])")
@@ -185,6 +187,9 @@ class Judge:
         supposed = subordinator & that & adverbial[head]  # "so that he may stay": a wish
         if batch.patterns.table.standalone.asserted:
             supposed |= subordinator & ~listed("asserted")
+            # "As though it rained" likens; each of the two words alone states its clause.
+            before = np.maximum(tokens - 1, 0)
+            supposed |= subordinator & subordinator[before] & ~that & (head[before] == head)
         correlative = listed("correlative") & (head > tokens)
         correlative &= ~subordinator & ~labelled("modifier")
         self.inner = correlative & ~opens
@@ -228,6 +233,7 @@ class Judge:
         self.brackets = np.append(0, np.cumsum(opening.astype(np.int32) - closing))
         """How many brackets are open in front of each token."""
         self.gap = self._gaps()
+        self.traces = Traces(batch, self.words, self.inverted)
 
     def _mistagged_finite(self) -> BoolArray:
         """Finite forms such as "bent" or "come" that a tagger took for participles or infinitives.
@@ -304,9 +310,9 @@ class Judge:
         spoken &= ((side == S1) | (side == S2)) & block.words
         mixed = block.any(spoken & (self.speech[token] != speaker[block.match]))
         self._mute_coordinators(block, side)
-        # What focuses the subordinate clause: "he left precisely [because it rained]".
-        focus = (side == S1) & block.subordinate[block.match] & listed("focusing")[token]
-        side[focus & (token + 1 == matches.first[block.match])] += MUTED
+        # "Even though he has any" is stated: the last word of a connective says so.
+        asserted = listed("asserted")[matches.first + matches.length - 1]
+        self.traces.mute_modifiers(block, side, asserted)
         afterwards = self._mute_afterthought(block, side)
         questions = []
         s1_last = block.ends(side == S1)[1]
@@ -326,6 +332,8 @@ class Judge:
             fragment |= has_head & (opening >= 0) & self._breaks_off(head, opening, last, asks)
             fragment |= block.any((side == number) & self.gap[token])
             fragment |= has_head & self._no_command(matches, head, opening)
+            fragment |= has_head & ~asks & self.traces.turned(block, side == number, head, opening)
+            fragment |= has_head & (last >= 0) & self.traces.cut(last)
             fragment |= unmarked & self.question_inside[head] & ~asks  # "at first when you try"
             # "(It is slow) of late": the bracket in front of the side ends inside it.
             fragment |= has_head & (self.brackets[last + 1] < self.brackets[np.maximum(first, 0)])
@@ -351,17 +359,19 @@ class Judge:
         between = self._neither(block, side) & ~batch.labelled("opener")[token]
         between &= (token > s1_last[block.match]) & (token < matches.first[block.match])
         refuse(block.any(between) & (matches.s1 >= 0) & (matches.s1 < matches.first), "apart")
-        # "Even though he has any" is stated: the last word of a connective says so.
-        asserted = listed("asserted")[matches.first + matches.length - 1]
         supposed = (side == S2) & listed("hypothetical")[token]
         refuse(block.any(supposed) & block.subordinate & ~asserted, "s2_lost_word")
         before = np.maximum(matches.first - 1, 0)
-        denied = block.subordinate & (batch.row[before] == batch.row[matches.first])
+        denied = block.subordinate & (matches.first > batch.offsets[batch.row[matches.first]])
         denied &= (
             listed("denying")[before] | listed("comparing")[before]
         )  # "not because", "than if"
         refuse(denied, "s1_lost_word")
+        s1_lost, s2_lost = self.traces.lost(block, side, asserted, (first, last))  # S2's ends
+        refuse(s1_lost, "s1_lost_word")
+        refuse(s2_lost, "s2_lost_word")
         refuse(mixed, "speech")
+        refuse(self.traces.construction(block, s1_last, last), "construction")
         constructions = np.array([not row.standalone for row in batch.patterns.table.patterns])
         refuse(constructions[matches.row], "construction")
         refuse(block.any(((side == S1) | (side == S2)) & self.markup[token]), "markup")
@@ -441,7 +451,9 @@ class Judge:
         above, top = batch.head[first], self._phrase_top(first)
         below = (batch.head[top] == head) & ~self.free[top]
         inside = (batch.head[above] == head) & ~self.free[first]
-        inside &= batch.labelled("case")[first] & interrogative[above]  # "in which"
+        behind = np.minimum(first + 1, len(batch) - 1)
+        whose = batch.listed("possessor")[behind] & (batch.head[behind] == above)
+        inside &= batch.labelled("case")[first] & (interrogative[above] | whose)  # "in which"
         return (interrogative[first] & ((top == head) | below)) | inside
 
     def _breaks_off(self, head: Ints, first: Ints, last: Ints, asks: BoolArray) -> BoolArray:

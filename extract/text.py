@@ -27,6 +27,9 @@ MARKS = frozenset(OPENERS + CLOSERS + EMPHASIS)
 NUMBERED = re.compile(r"\(?\d{1,2}[.)]\s+(?=\w)|-(?=[A-Z])|(?:[–—―]|--+)(?=[^\W\d])")
 """The number of an item of a list, or the dash of a speaker, in front of the text."""
 SEPARATORS = " ,;:—–"
+VARIABLE = re.compile(r"(?<!['’])[b-hj-np-tv-z](?= [^\W\d])")
+"""A letter by itself names a variable ("x divides y"), and its case is part of the name. "A", "I",
+"O" and "U" are words."""
 PARTNERS = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«"}
 QUOTES = {"“": "”", "«": "»", '"': '"', "‘": "’", "'": "'"}
 """Quotation marks. `’` and `'` are often apostrophes: one without its opener stays."""
@@ -263,7 +266,8 @@ def _paired(text: str) -> tuple[str, str]:
 
 
 def _raised(text: str, opening: str = OPENERS + EMPHASIS) -> str:
-    """The text with a capital first letter, also behind `opening`; "iPhone" stays as it is."""
+    """The text with a capital first letter, also behind `opening`; "iPhone" and "x" stay."""
     at = len(text) - len(text.lstrip(opening))
     first, then = text[at : at + 1], text[at + 1 :]
-    return text if then[:1].isupper() else text[:at] + first.upper() + then
+    stays = then[:1].isupper() or VARIABLE.match(text, at)
+    return text if stays else text[:at] + first.upper() + then

@@ -107,6 +107,10 @@ class Pattern(TomlTable):
     """S2's head is one of these words."""
     standalone: bool = True
     """Whether its clauses can stand alone; if not, only the mode `recall` accepts them."""
+    checks: tuple[Literal["asked", "dated", "later", "measured", "reported"], ...] = ()
+    """What else the marker may introduce, which the mode `standalone` rejects: a clause that is
+    asked ("if"), tells which time is meant ("when"), ends a measure of time ("before"), or stands
+    beside what is said ("as")."""
     order: Literal["any", "s1_first", "s2_first"] = "any"
     s1_drop: Children | None = None
     s2_drop: Children | None = None
@@ -215,7 +219,42 @@ class Standalone(TomlTable):
     hypothetical: Names = ()
     """Words that mean something else, or nothing, outside a clause that is not asserted."""
     comparing: Names = ()
-    """Words that open the standard of a comparison ("than if he leaves")."""
+    """Words that open a comparison, exception or limit ("than if he leaves", "except when")."""
+    exclusive: Names = ()
+    """What says that nothing else holds: "not **only** did he sing", "if **only** he came"."""
+    opposing: Names = ()
+    """The other half of "not only", and what corrects a denied reason."""
+    irrealis: Names = ()
+    """Past forms that suppose if the subject is singular: "if it **were** open"."""
+    plural: Names = ()
+    """Pronouns that take these forms anyway."""
+    excepting: Names = ()
+    """Behind a denied "be" what it would be without: "if it had not been **for** him"."""
+    inquiring: Names = ()
+    """Verbs whose clause with "if" is what is asked."""
+    deciding: Names = ()
+    """Words right before "if" that make its clause what is known or decided."""
+    dating: Names = ()
+    """Nouns right before "when" that its clause identifies."""
+    demonstrating: Names = ()
+    """What announces that a clause will identify a noun: "**those** days when"."""
+    period: Names = ()
+    """Nouns of time that measure: "two **days** before he came"."""
+    measuring: Names = ()
+    """Adverbs that measure time: "**long** before he came"."""
+    likening: Names = ()
+    """Words right before "as" that make it a comparison."""
+    being: Names = ()
+    """Forms of the copula, whose predicate may be fronted: "tired as he **was**"."""
+    relative: Names = ()
+    """Relative words; a sentence does not end in one behind a comma or preposition."""
+    possessor: Names = ()
+    """The relative word in front of a noun: "before **whose** door"."""
+    reporting: Names = ()
+    """Verbs whose object "as" stands for ("as he **said**")."""
+    addressing: Names = ()
+    """The same with one word behind them that is no noun ("as he **told** us", "as he **put** it",
+    "as he **pointed** out")."""
 
 
 class _OfLanguage(TomlTable):
