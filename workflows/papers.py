@@ -26,6 +26,8 @@ TRAINING, VALIDATION = "training", "validation"
 """A part's `suite`, where its numbers are of a model's training or of a validation of pairs."""
 
 Points = list[tuple[float, float]]
+Absences = dict[tuple[str, str], dict[str, None]]
+"""Names of stages without a result, by the reason and the kind of stage."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class _Filling:
         measured: Cells = {}
         curves: dict[str, Points] = {}
         confusions: dict[str, Mapping[str, Any]] = {}
-        reasons: dict[str, None] = {}
+        reasons: Absences = {}
         parts = [part for part in self.paper.parts if any(row[0] == name for row in part.rows)]
         for part in parts or self.paper.parts:
             for entry, content in self.results(part, name, items, reasons):
@@ -151,12 +153,12 @@ class _Filling:
                     confusions |= {f"{name} {key}".strip(): matrix for key, matrix in named}
         has_numbers = bool(measured or curves)
         if has_numbers and reasons:
-            self.notes[f"{name}: {'; '.join(reasons)}."] = None
-        state = "" if has_numbers else "; ".join(reasons) or "no evaluation fills this row"
+            self.notes[f"{name}: {_summary(reasons)}."] = None
+        state = "" if has_numbers else _summary(reasons) or "no evaluation fills this row"
         return Line(name, printed, measured, state, curves, confusions)
 
     def results(
-        self, part: Part, row: str, items: Iterable[str], reasons: dict[str, None]
+        self, part: Part, row: str, items: Iterable[str], reasons: Absences
     ) -> Iterator[tuple[Entry, Mapping[str, Any]]]:
         """The results of a row for a part, joined over seeds, each with the first one's JSON.
 
@@ -169,7 +171,8 @@ class _Filling:
                 if folder is not None and is_complete(folder):
                     results.append(self.read(stage[0], folder))
                 else:
-                    reasons[self.absence(stage)] = None
+                    reason, kind, key = self.absence(stage)
+                    reasons.setdefault((reason, kind), {})[key] = None
             fitting = [
                 (_of_part(part, row, entry, content), content)
                 for entry, content in results
@@ -207,18 +210,28 @@ class _Filling:
             self.known[folder] = entry, content
         return self.known[folder]
 
-    def absence(self, stage: tuple[str, str]) -> str:
-        """Why a stage has no result."""
+    def absence(self, stage: tuple[str, str]) -> tuple[str, str, str]:
+        """Why a stage has no result, and the kind and name of the stage that is to blame."""
         kind, key = stage
         on, _, name = key.rpartition("/")
-        for what in (f"model {name}", f"evaluation {on}"):
-            if what in self.build.skipped:
-                return f"skipped: no source for {what}"
-        for each in (stage, ("model", name)):
-            folder = self.folders.get(each)
+        for blamed in (("model", name), ("evaluation", on)):
+            if " ".join(blamed) in self.build.skipped:
+                return "skipped: no source for", *blamed
+        for blamed in (stage, ("model", name)):
+            folder = self.folders.get(blamed)
             if folder is not None and (file := error_file(folder)).is_file():
-                return f"error: {file.read_text(encoding='utf-8').splitlines()[0]}"
-        return f"{kind} {key} is not built yet"
+                error = file.read_text(encoding="utf-8").splitlines()[0]
+                return f"error: {error}, in", *blamed
+        return "not built yet:", kind, key
+
+
+def _summary(reasons: Absences) -> str:
+    """`not built yet: 12 evaluations, wsj/unc first`: each reason once."""
+    texts = []
+    for (reason, kind), (first, *others) in reasons.items():
+        count = f"{len(others) + 1} {kind}s, {first} first" if others else f"{kind} {first}"
+        texts.append(f"{reason} {count}")
+    return "; ".join(texts)
 
 
 def _fits(part: Part, entry: Entry) -> bool:

@@ -25,9 +25,9 @@ from tests.zoo.test_discoeval import write_trees
 from workflows import training
 from workflows.cli.app import app
 from workflows.config import load_build
-from workflows.papers import filled
+from workflows.papers import Filled, Line, filled
 from workflows.report.blocks import Figure
-from workflows.report.papers import blocks, latex_of, text
+from workflows.report.papers import blocks, latex, latex_of, text
 from workflows.report.stages import Made
 from workflows.settings import options
 from workflows.tasks import BuildAll
@@ -36,6 +36,8 @@ from zoo.evaluate import SUITES, confusions
 from zoo.evaluate.discoeval import texts as texts_of
 from zoo.evaluate.encoders import load_vectors
 from zoo.evaluate.opening import open_model
+from zoo.evaluate.published import paper_tables
+from zoo.evaluate.table import Cell
 from zoo.options import Assignment
 
 MODELS = """
@@ -327,7 +329,7 @@ def test_the_plan_names_a_missing_encoder_and_loads_no_torch(tmp_path: Path) -> 
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr
-    assert "bert, backbone nowhere/at/all" in done.stdout and "no such folder" in done.stdout
+    assert done.stdout.count("backbone nowhere/at/all") == 1 and "no such folder" in done.stdout
 
 
 def test_a_table_has_the_paper_s_numbers_beside_ours(built: Path) -> None:
@@ -381,14 +383,34 @@ def test_a_row_without_a_number_says_why(built: Path) -> None:
     other = BUILD.replace("max_steps = 2", "max_steps = 3")
     (built / "other.toml").write_text(other, encoding="utf-8")
     shown = command("report", "other.toml", "--output", "out", "--table", "dissent:5")
-    assert "evaluation markers is not built yet" in shown
+    assert "not built yet: evaluation markers" in shown
     with options("other.toml", "out"):
         task = next(t for t in BuildAll(config="other.toml").lineage if t.title == "model markers")
         task.on_failure(ValueError("the disk is full\nand more"))
     shown = command("report", "other.toml", "--output", "out", "--table", "dissent:5")
-    assert "error: the disk is full" in shown and "and more" not in shown
+    assert "error: the disk is full, in model markers" in shown and "and more" not in shown
     listed = command("prune", "build.toml", "--output", "out")
     assert f"stages/model/markers/{task.hash}" in listed
+
+
+def test_each_reason_is_given_once_for_all_stages_of_a_row(built: Path) -> None:
+    (built / "seeds.toml").write_text(BUILD.replace("seed = 5", "seed = 6"), encoding="utf-8")
+    words = ("report", "seeds.toml", "--output", "out", "--table", "dissent:5")
+    state = "not built yet: 2 evaluations, held-out/words first"
+    for more in ((), ("--latex",), ("--json",)):
+        shown = command(*words, *more)
+        assert shown.count(state) == 1 and shown.count("words.2") == 1  # the row of one seed
+
+
+def test_the_report_of_an_unfinished_build_says_what_is_missing(built: Path) -> None:
+    (built / "more.toml").write_text(
+        BUILD.replace("max_steps = 2", "max_steps = 1").replace('"tiny"', '"more"'),
+        encoding="utf-8",
+    )
+    page = Path(command("report", "more.toml", "--output", "out", "--to", "by-now").strip())
+    section = page.with_name("report.md").read_text(encoding="utf-8")
+    assert "| BERT | paper | 60.1 |" in section
+    assert "not built yet: evaluation markers" in section and "Traceback" not in section
 
 
 def test_the_report_has_the_tables(built: Path) -> None:
@@ -399,15 +421,38 @@ def test_the_report_has_the_tables(built: Path) -> None:
     assert "rows are gold labels" in section
 
 
+NASTY = "R&D 100 % of a_b #1 $5 {x} ~ ^ \\ ±†–…λ"
+TABLES = paper_tables()
+
+
+def test_latex_of_special_characters() -> None:
+    assert latex_of(NASTY) == (
+        r"R\&D 100 \% of a\_b \#1 \$5 \{x\} \textasciitilde{} \textasciicircum{} "
+        r"\textbackslash{} $\pm$$\dagger$--\dots{}$\lambda$"
+    )
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_latex_of_each_table_has_equal_rows_and_nothing_unescaped(name: str) -> None:
+    table = TABLES[name]
+    cells = {column: Cell(1.0, (0.0, 2.0)) for column in table.columns}
+    lines = [Line(row, table.printed(row), cells) for row in table.rows]
+    lines += [Line(NASTY, {}, cells), Line(NASTY, {}, {}, f"error: {NASTY}")]
+    tabular = latex(Filled(table, lines, [f"{NASTY}\n{NASTY}"]))
+    body = [line for line in tabular.splitlines() if not line.startswith("%")]
+    for line in (line for line in body if line.endswith(r" \\")):
+        bare = re.sub(r"\\[&%$#_{}]|\$\\\w+\$", "", line.removesuffix(r" \\"))
+        spans = [int(number) for number in re.findall(r"multicolumn\{(\d+)\}", bare)]
+        assert bare.count("&") + 1 + sum(spans) - len(spans) == 2 + len(table.columns), line
+        assert not re.search(r"[%$#_~^]|\\(?!(text\w+|dots|multicolumn)\{)", bare), line
+        assert bare.isascii() and bare.count("{") == bare.count("}"), line
+    ends = (r"\hline", r"\end{tabular}", r" \\")
+    assert body[0].startswith(r"\begin{tabular}") and all(line.endswith(ends) for line in body[1:])
+
+
 def test_latex_of_a_table_compiles(built: Path, tmp_path: Path) -> None:
     tabular = command("report", "--output", "out", "--table", "dissent:5", "--latex")
-    rows = [line for line in tabular.splitlines() if line.endswith(r" \\")]
-    columns = {line.count(" & ") for line in rows if "multicolumn" not in line}
-    assert columns == {7} and tabular.count("{") == tabular.count("}")
     assert r"$\pm$" in tabular and "±" not in tabular
-    assert latex_of(r"a_b & 5 % {x} † ^ ~ \ #") == (
-        r"a\_b \& 5 \% \{x\} $\dagger$ \textasciicircum{} \textasciitilde{} \textbackslash{} \#"
-    )
     if tex := shutil.which("pdflatex"):
         page = tmp_path / "page.tex"
         page.write_text(
@@ -532,7 +577,7 @@ def test_figures_and_protocols_are_filled_from_the_results(tmp_path: Path) -> No
     assert [*lines] == ["10", "20"]
     assert lines["20"].measured["WSJ"].figure == "70.0 ± 14.1"
     assert lines["10"].measured["WSJ"].figure == "50.0 [40.0, 60.0]"
-    assert "10: evaluation wsj/full.queue_size-10.2 is not built yet." in queue.notes
+    assert "10: not built yet: evaluation wsj/full.queue_size-10.2." in queue.notes
     (line,) = (line for line in progress.lines if line.curves)
     assert line.curves == {"Full Model, hard negatives": [(1, 0.5), (2, 0.75)]}
     assert "75.0 at step 2" in text(progress)

@@ -85,7 +85,11 @@ def latex(filled: Filled) -> str:
         lines.append(" & ".join(cells) + r" \\")
         if not number:
             lines.append(r"\hline")
-    lines += [r"\hline", r"\end{tabular}", *(f"% {note}" for note in filled.notes)]
+    lines += [
+        r"\hline",
+        r"\end{tabular}",
+        *(f"% {' '.join(note.split())}" for note in filled.notes),
+    ]
     return "\n".join(lines) + "\n"
 
 

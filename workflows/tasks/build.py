@@ -251,10 +251,10 @@ def check_inputs(task: BuildAll) -> None:
     Raises `ConfigError` for an engine that cannot be used.
     """
     engines.check(task.build.engine, task.build.path)
-    missing = dict.fromkeys(m for stage in task.to_do() for m in missing_inputs(stage) if m.stops)
-    if missing:
-        lines = (f"{m.name}: {m}" for m in missing)
-        steps = dict.fromkeys(m.get for m in missing if m.get)
+    every = (m for stage in task.to_do() for m in missing_inputs(stage) if m.stops)
+    if missing := {m.name: m for m in every}:  # several models may read one file
+        lines = (f"{m.name}: {m}" for m in missing.values())
+        steps = dict.fromkeys(m.get for m in missing.values() if m.get)
         raise InputError(
             f"{len(missing)} of the inputs are not here:\n  " + "\n  ".join(lines),
             where=task.build.path,
@@ -282,14 +282,12 @@ def missing_inputs(stage: StageTask) -> list[Missing]:
         missing.append(Missing("models", problem, build.path, get))
     if isinstance(stage, Train):
         recipe, where = stage.chosen.recipe, build.where("models", stage.name, "recipe")
-        table = build.table_of(stage.name)  # all its seeds and values lack the same
         backbone, vectors = getattr(recipe, "backbone", ""), getattr(recipe, "vectors", "")
         if backbone and not stage.entry.base and not Path(backbone).is_dir():
             problem = FROM_NETWORK if HUB_ID.fullmatch(backbone) else "no such folder"
-            name = f"{table}, backbone {backbone}"
-            missing.append(Missing(name, problem, where, stage.entry.get))
+            missing.append(Missing(f"backbone {backbone}", problem, where, stage.entry.get))
         if vectors and not Path(vectors).is_file():
-            name = f"{table}, vectors {vectors}"
+            name = f"vectors {vectors}"
             missing.append(Missing(name, "no such file", where, stage.entry.get))
     return missing
 
