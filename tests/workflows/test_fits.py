@@ -358,7 +358,7 @@ def test_a_model_without_its_vectors_is_refused_before_anything_runs(
     with options(config, str(tmp_path / "out")), pytest.raises(DiscorporaError) as error:
         BuildAll(config=config)
     said = str(error.value)
-    assert "markers, vectors nowhere.txt: " in said and "no such file" in said
+    assert "vectors nowhere.txt: " in said and "no such file" in said
     assert "the page" in error.value.hint and not (tmp_path / "out" / "stages").exists()
 
 

@@ -275,7 +275,7 @@ def test_prune_needs_the_vectors_of_a_model(
     Path("new.toml").write_text(text, encoding="utf-8")
     assert run(monkeypatch, "prune", "new.toml", "--output", "out", "--remove") == 1
     said = capfd.readouterr().err
-    assert "models.sif.recipe: sif, vectors nowhere.txt: no such file" in said
+    assert "models.sif.recipe: vectors nowhere.txt: no such file" in said
     assert (two_builds / "old" / "report").exists()
 
 
