@@ -174,14 +174,6 @@ class Traces:
             of_s1 = (side == S1) | (side == S1 + MUTED)
             halves = block.ends(opposing[token] & of_s1)[1][block.match[places]]
             s1_lost |= block.any(places[halves < token[places]])
-        # A singular with "were" is supposed: "if it were open".
-        irrealis = batch.listed("irrealis")
-        were = np.where(irrealis[s2], s2, np.minimum(batch.leftmost(irrealis)[s2], final))
-        subject = np.minimum(batch.leftmost_child("subject")[s2], final)
-        irreal = irrealis[were] & ((batch.head[were] == s2) | (were == s2))
-        irreal &= (subject < were) & (batch.head[subject] == s2)
-        irreal &= batch.tagged("singular")[subject] & ~batch.listed("plural")[subject]
-        irreal &= ~batch.having("conjunct")[subject]
         # "If it had not been for him": without him.
         excepting = batch.listed("excepting") & self.behind(batch.tagged("operator"))
         places = np.flatnonzero(excepting[token])
@@ -189,7 +181,7 @@ class Traces:
         # "When anyone calls" is about every call; alone it needs "can" or a negation.
         anyone = block.subordinate & batch.listed("hypothetical")[ends[0]] & ~self.denied[s2]
         anyone &= ~batch.with_child(batch.tagged("modal"))[s2]
-        return s1_lost, (supposed & (irreal | excepted)) | anyone
+        return s1_lost, (supposed & excepted) | anyone
 
     def cut(self, last: Ints) -> BoolArray:
         """Whether a side ends in a conjunction, or in "which" behind a comma or preposition."""

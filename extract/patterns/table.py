@@ -224,10 +224,6 @@ class Standalone(TomlTable):
     """What says that nothing else holds: "not **only** did he sing", "if **only** he came"."""
     opposing: Names = ()
     """The other half of "not only", and what corrects a denied reason."""
-    irrealis: Names = ()
-    """Past forms that suppose if the subject is singular: "if it **were** open"."""
-    plural: Names = ()
-    """Pronouns that take these forms anyway."""
     excepting: Names = ()
     """Behind a denied "be" what it would be without: "if it had not been **for** him"."""
     inquiring: Names = ()
