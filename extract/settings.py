@@ -9,6 +9,7 @@ from pydantic import Field
 from corpora.declared import TomlTable
 
 Mode = Literal["recall", "standalone"]
+Check = Literal["second", "none"]
 WORDS_PER_SHARD = 50_000
 
 
@@ -55,6 +56,9 @@ class ParseSettings(TomlTable):
     previous: bool = True
     """Also parse the previous sentence if the marker can look back, for the mode `standalone`."""
     gold_tokens: bool = False
+    check: Check | None = None
+    """Whether a second parser also parses the sentences with a marker; by default `second` with the
+    embedded parser, else `none`."""
     words_per_shard: int = WORDS_PER_SHARD
     patterns: tuple[str, ...] = ()
     """The user's pattern files; a stage's hash contains their contents (`patterns_hash`)."""
