@@ -57,7 +57,9 @@ FITS = 5
 """Parts of the observations in cross-validation, each of whole documents."""
 PIPELINE = embedded.PATH.name
 MODES = ("standalone", "recall")
-BOOSTING = {"n_estimators": 100, "learning_rate": 0.1, "min_samples_leaf": 30, "subsample": 0.7}
+BOOSTING = {"n_estimators": 60, "learning_rate": 0.15, "min_samples_leaf": 30, "subsample": 0.7}
+READ = 3.0
+"""What a candidate that somebody read counts for in a fit; the others count 1."""
 RAREST = 20
 """A marker or pattern with fewer rows is no feature."""
 Array = NDArray[np.float64]
@@ -207,6 +209,8 @@ def fit_model(rows: Sequence[Observation], mode: str) -> tuple[dict[str, Any], d
     than `FITS` documents, right pairs or wrong pairs.
     """
     label, groups = probabilities(rows, mode), [row.pair.doc for row in rows]
+    read = np.array([mode == "standalone" and row.good is not None for row in rows], dtype=bool)
+    weight = np.where(read, READ, 1.0)
     right, wrong = (label > 0.5).sum(), (label <= 0.5).sum()
     counts = {"document": len({*groups}), "right pair": right, "wrong pair": wrong}
     if min(counts.values()) < FITS:
@@ -222,27 +226,30 @@ def fit_model(rows: Sequence[Observation], mode: str) -> tuple[dict[str, Any], d
     table = np.array([[column.get(name, 0.0) for name in names] for column in columns])
     confidence = np.zeros(len(rows))
     for train, held_out in GroupKFold(FITS).split(table, label, groups):
-        model = boosted(table[train], label[train])
+        model = boosted(table[train], label[train], weight[train])
         confidence[held_out] = model.predict_proba(table[held_out])[:, 1]
     decided = (label == 0) | (label == 1)
     scores = measures(label[decided] == 1, confidence[decided])
-    return {"names": names, **trees_of(boosted(table, label))}, scores
+    return trees_of(boosted(table, label, weight), names), scores
 
 
-def boosted(table: Array, label: Array) -> GradientBoostingClassifier:
-    """Fit boosted trees to features [rows, names] and probabilities [rows].
+def boosted(table: Array, label: Array, weight: Array) -> GradientBoostingClassifier:
+    """Fit boosted trees to features [rows, names], probabilities [rows] and weights [rows].
 
     A row that is right with probability p counts p times as right and 1 - p times as wrong.
     """
     model = GradientBoostingClassifier(**BOOSTING, max_depth=DEPTH, random_state=0)
-    weights = np.concatenate([label, 1 - label])
+    weights = np.concatenate([weight * label, weight * (1 - label)])
     answers = np.repeat([1, 0], len(label))
     used = weights > 0
     return model.fit(np.concatenate([table, table])[used], answers[used], weights[used])
 
 
-def trees_of(model: GradientBoostingClassifier) -> dict[str, Any]:
-    """Return the trees as `extract.confidence.Model` has them: complete trees of `DEPTH` levels."""
+def trees_of(model: GradientBoostingClassifier, names: Sequence[str]) -> dict[str, Any]:
+    """Return the trees as `extract.confidence.Model` has them: complete trees of `DEPTH` levels.
+
+    `names` are the columns of the table; those that no tree asks for are left out.
+    """
     share = model.init_.class_prior_[1]
     asked, thresholds, values = [], [], []
     for (regressor,) in model.estimators_:
@@ -259,8 +266,14 @@ def trees_of(model: GradientBoostingClassifier) -> dict[str, Any]:
         thresholds.append([round(float(tree.threshold[node]), 5) for node in inner])
         steps = [float(tree.value[node, 0, 0]) * model.learning_rate for node in ends]
         values.append([round(step, 5) for step in steps])
-    bias = round(float(np.log(share / (1 - share))), 5)
-    return {"bias": bias, "asked": asked, "thresholds": thresholds, "values": values}
+    used = sorted({column for tree in asked for column in tree})
+    return {
+        "names": [names[column] for column in used],
+        "bias": round(float(np.log(share / (1 - share))), 5),
+        "asked": [[used.index(column) for column in tree] for tree in asked],
+        "thresholds": thresholds,
+        "values": values,
+    }
 
 
 def share_of(right: NDArray[np.bool_]) -> dict[str, float]:

@@ -38,8 +38,8 @@ CLASSES = ("main_clause", "conjunct", "reported_clause", "adverbial_clause")
 MAX_DEPTH = 20
 DEPTH = 3
 """Questions that each decision tree asks."""
-DEFAULT_THRESHOLD = 0.55
-"""Nine in ten pairs above it are good, in GUM and in novels (`docs/results`)."""
+DEFAULT_THRESHOLD = 0.8
+"""As many pairs of novels pass as without the second parser (`docs/results/confidence.md`)."""
 OTHER_PARSERS = ("spacy:", "stanza:")
 """Parsers with other errors than those that the model was fitted on."""
 NOWHERE = -1
@@ -62,40 +62,47 @@ class Model(TomlTable):
     values: tuple[tuple[float, ...], ...]
 
     @cached_property
-    def _trees(self) -> tuple[Ints, Floats, Floats]:
-        columns = self.asked, self.thresholds, self.values
-        asked, thresholds, values = (np.array(c) for c in columns)
-        return asked.astype(np.int32), thresholds.astype(np.float32), values
+    def _questions(self) -> tuple[Ints, Floats, Ints]:
+        """The different questions (features, thresholds), and the one of each node [trees, 7]."""
+        pairs = np.stack([np.array(self.asked), np.array(self.thresholds)])
+        questions, place = np.unique(pairs.reshape(2, -1), axis=1, return_inverse=True)
+        thresholds = questions[1].astype(np.float32)[:, None]
+        return questions[0].astype(np.int32), thresholds, place.reshape(pairs.shape[1:])
 
     def confidences(self, own: Candidates, other: Candidates | None = None) -> NDArray[np.float32]:
         """The probability [candidates] that each of `own` is right, from 0 to 1.
 
         `other` has the candidates of the other parser, if two parsers are used.
         """
-        batch, matches = own.batch, own.matches
-        table = np.zeros((len(own), len(self.names)), dtype=np.float32)
+        patterns, matches = own.batch.patterns, own.matches
+        rows = [row.id for row in patterns.table.patterns]
+        table = np.zeros((len(self.names), len(own)), dtype=np.float32)
         numbers = own.numbers(other)
-        for column, name in enumerate(self.names):
+        for place, name in enumerate(self.names):
             kind, _, item = name.partition(" ")
             if kind == "marker":
-                codes = [c for c, marker in enumerate(batch.patterns.names) if marker == item]
-                table[:, column] = np.isin(matches.sequence, codes)
+                if item in patterns.names:
+                    table[place] = matches.sequence == patterns.names.index(item)
             elif kind == "pattern":
-                rows = [n for n, row in enumerate(batch.patterns.table.patterns) if row.id == item]
-                table[:, column] = np.isin(matches.row, rows)
+                if item in rows:
+                    table[place] = matches.row == rows.index(item)
             else:
-                table[:, column] = numbers[name]
+                table[place] = numbers[name]
         return self.of_table(table)
 
     def of_table(self, table: NDArray[Any]) -> NDArray[np.float32]:
-        """The probability [candidates] of features [candidates, `names`]."""
-        asked, thresholds, values = self._trees
-        trees, candidate = np.arange(len(asked)), np.arange(len(table))[:, None]
-        node = np.zeros((len(table), len(asked)), dtype=np.int32)
-        for _ in range(DEPTH):
-            above = table[candidate, asked[trees, node]] > thresholds[trees, node]
-            node = 2 * node + 1 + above
-        score = self.bias + values[trees, node - asked.shape[1]].sum(axis=1)
+        """The probability [candidates] of features [`names`, candidates]."""
+        feature, threshold, place = self._questions
+        answers = table[feature] > threshold
+        node = np.zeros((len(place), table.shape[1]), dtype=np.int8)
+        for level in range(DEPTH):
+            first = 2**level - 1
+            answer = answers[place[:, first]]
+            for number in range(first + 1, 2 * first + 1):
+                answer = np.where(node == number, answers[place[:, number]], answer)
+            node = 2 * node + 1 + answer
+        ends = node.astype(np.intp) - place.shape[1]
+        score = self.bias + np.take_along_axis(np.array(self.values), ends, axis=1).sum(axis=0)
         return (1 / (1 + np.exp(-score))).astype(np.float32)
 
 
@@ -113,7 +120,7 @@ def load_model(language: str, mode: str, checked: bool = False) -> Model | None:
 def threshold(language: str, mode: str, minimum: float | None, parser: str = "embedded") -> float:
     """Return the minimum confidence of a pair: `minimum`, or the default if it is None.
 
-    The default is .55 in `standalone` if the language has a model and the parser is the one that it
+    The default is .8 in `standalone` if the language has a model and the parser is the one that it
     was fitted on, else 0. Raises `ConfigError` for a threshold above 0 without a model.
     """
     model = load_model(language, mode)

@@ -209,9 +209,10 @@ def _chosen(first: Candidates, second: Candidates | None, settings: PairSettings
         both = confidence, model.confidences(second, first)
         pairs, confidence = united(first, second, both)
     failed = confidence < threshold(settings.language, settings.mode, settings.min_confidence)
-    rejected = pairs.matches.take(failed), ["confidence"] * int(failed.sum())
+    if not failed.any():
+        return PairColumns.of(pairs, confidence)
     columns = PairColumns.of(pairs.take(~failed), confidence[~failed])
-    columns.rejected.append(rejected)
+    columns.rejected.append((pairs.matches.take(failed), ["confidence"] * int(failed.sum())))
     return columns
 
 

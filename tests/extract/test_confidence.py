@@ -175,10 +175,10 @@ def test_a_fit_learns_what_the_rows_show_and_ships_it() -> None:
     assert measures["AUC"] > 0.85 and measures["Brier"] < 0.15
     model = Model.of(weights)
     label = np.array([float(row.gold == "same") for row in rows])
-    table = np.array([[*row.values.values(), 1.0, 1.0] for row in rows])
-    assert list(model.names) == ["s1_words", "quotes", "marker because", "pattern because.subordinate"]
-    expected = calibrate.boosted(table, label).predict_proba(table)[:, 1]
-    assert model.of_table(table) == pytest.approx(expected, abs=1e-3)
+    table = np.array([list(row.values.values()) for row in rows])
+    assert model.names == ("s1_words", "quotes")
+    expected = calibrate.boosted(table, label, np.ones(200)).predict_proba(table)[:, 1]
+    assert model.of_table(table.T) == pytest.approx(expected, abs=1e-3)
 
 
 def test_an_unread_candidate_counts_like_those_that_stand_alike_to_gold_trees() -> None:
