@@ -2,21 +2,24 @@
 
     python -m extract.calibrate folds --treebank FILE ... --output FOLDS
     python -m zoo.parser.train --treebank FOLDS/train-N.conllu --dev DEV --output FOLDS/parser-N
+    python -m zoo.parser.train --reverse ... --output FOLDS/second-N
     python -m extract.calibrate fit FOLDS --ratings FILE --novels SPEC ... --output MODEL.json
-    python -m extract.calibrate score MODEL.json --treebank FILE ... --output REPORT.json
+    python -m extract.calibrate score --treebank FILE ... --output REPORT.json
 
-The training rows are pairs from the raw text of each fold's treebank documents, parsed by the
-parser trained on the other folds. A pair is right if gold trees give it too and both sides have a
-word Dice of .7 or more with the gold sides, as in `discorpora validate`. In the mode `standalone`
-ratings come first: most pairs that differ from the gold trees' were read. That mode is also trained
-on rated pairs of novels (right if most readers called it good), parsed by the embedded parser. Each
-mode has one logistic model; its penalty is chosen by cross-validation.
+The training rows are candidates from the raw text of each fold's treebank documents, parsed by the
+two parsers that were trained on the other fold: those of the first parser for one model, those of
+both, with features of their agreement, for the other. In the mode `recall` a candidate is right if
+gold trees give it too and both sides have a word Dice of .7 or more with the gold sides, as in
+`discorpora validate`. In the mode `standalone` readers decide (`probabilities`), and rated pairs of
+novels are added, parsed by the embedded parsers.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
+import json
 import logging
 import re
 import sys
@@ -27,16 +30,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel
-from sklearn.linear_model import LogisticRegressionCV
+from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
-from sklearn.model_selection import GroupKFold, cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import GroupKFold
 
 from corpora.document import Document
 from corpora.errors import InputError, amount
-from corpora.outside import read_record
 from corpora.readers import open_source
 from corpora.readers.fields import Fields
 from corpora.readers.files import good_record
@@ -44,22 +43,25 @@ from corpora.readers.rows import json_rows
 from corpora.readers.source import fail, refusing
 from corpora.store.atomic import write_json, write_text
 from extract import embedded
-from extract.confidence import Model, features
-from extract.extractor import Extractor
+from extract.confidence import DEPTH
+from extract.extractor import Extractor, PairColumns
 from extract.pairs import Pair
 from extract.parsers.spacy import SpacyParser
 from extract.validate.strict import DICE
 
 log = logging.getLogger("extract.calibrate")
 
-FOLDS = 5
+FOLDS = 2
+"""Parts of the treebank, each parsed by parsers that were trained on the others."""
+FITS = 5
+"""Parts of the observations in cross-validation, each of whole documents."""
 PIPELINE = embedded.PATH.name
 MODES = ("standalone", "recall")
-PENALTIES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
-"""Candidate inverse strengths of the L2 penalty."""
+BOOSTING = {"n_estimators": 60, "learning_rate": 0.15, "min_samples_leaf": 30, "subsample": 0.7}
+READ = 3.0
+"""What a candidate that somebody read counts for in a fit; the others count 1."""
 RAREST = 20
-"""A marker or pattern with fewer rows has no separate weight."""
-NO_VOTES: Mapping[tuple[str, str], bool] = {}
+"""A marker or pattern with fewer rows is no feature."""
 Array = NDArray[np.float64]
 
 
@@ -81,58 +83,55 @@ def write_folds(options: argparse.Namespace) -> None:
         write_text(options.output / f"train-{number}.conllu", "".join(training))
 
 
-class Modes(BaseModel):
-    standalone: Model
-    recall: Model
-
-
-class Confidences(BaseModel):
-    """The file that `fit` writes."""
-
-    en: Modes
-
-
 class Observation(NamedTuple):
-    """A pair, its features (the model's input), and whether it is right (its label)."""
+    """A candidate, its features, how it stands to gold trees, and whether readers called it good.
+
+    `gold` is `same` (they give this pair), `other` (another pair of its marker) or `none`; it is ""
+    without gold trees. `good` is None for a candidate that nobody rated.
+    """
 
     pair: Pair
     values: dict[str, float]
-    right: bool
+    gold: str
+    good: bool | None
 
 
 def pairs_with_features(
-    documents: Iterable[Document], mode: str, model: Model | None = None, **settings: Any
+    documents: Iterable[Document], mode: str, parser: SpacyParser
 ) -> Iterator[tuple[Pair, dict[str, float]]]:
-    """Yield all pairs of documents with their features; `model` gives the pairs' confidence."""
-    for columns in Extractor(mode=mode, min_confidence=0, **settings).columns(documents):
-        inputs = columns.batch, columns.matches, columns.sides.spans
-        if model is not None:
-            columns.confidence = model.confidences(*inputs)
-        values = features(*inputs)
-        table = np.stack(list(values.values()), axis=1).tolist()
-        for pair, row in zip(columns.pairs(), table, strict=True):
-            yield pair, dict(zip(values, row, strict=True))
+    """Yield all candidates of documents as pairs, with their features.
+
+    If the parser has a second one to check it, they are the candidates of both.
+    """
+    extractor = Extractor(parser, mode=mode, min_confidence=0)
+    for first, second in extractor.candidates(documents):
+        for own, other in ((first, second), (second, first)) if second else ((first, None),):
+            values = own.numbers(other)
+            table = np.stack(list(values.values()), axis=1).tolist()
+            for pair, row in zip(PairColumns.of(own, None).pairs(), table, strict=True):
+                yield pair, dict(zip(values, row, strict=True))
+
+
+def with_gold(path: Path, mode: str) -> tuple[list[Document], dict[Any, Pair]]:
+    """Return the documents of a treebank, and its gold trees' pairs by document and marker."""
+    documents = list(open_source(f"conllu:{path}"))
+    gold = Extractor("gold", mode=mode, min_confidence=0).pairs(documents)
+    return documents, {_place(pair): pair for pair in gold}
 
 
 def against_gold(
-    path: Path,
-    mode: str,
-    parser: SpacyParser,
-    model: Model | None = None,
-    votes: Mapping[tuple[str, str], bool] = NO_VOTES,
+    path: Path, mode: str, parser: SpacyParser, votes: Mapping[tuple[str, str], bool]
 ) -> list[Observation]:
-    """Return the pairs of a parser from the raw text of a treebank, as observations.
+    """Return the candidates of a parser from the raw text of a treebank, as observations."""
+    documents, gold = with_gold(path, mode)
+    return [
+        Observation(pair, values, against(pair, gold.get(_place(pair))), votes.get(_key(pair)))
+        for pair, values in pairs_with_features(documents, mode, parser)
+    ]
 
-    A pair is right if its readers called it good (`votes`). Without readers the gold trees decide.
-    """
-    documents = list(open_source(f"conllu:{path}"))
-    gold = Extractor("gold", mode=mode, min_confidence=0).pairs(documents)
-    gold_by_place = {(pair.doc, pair.marker_spans): pair for pair in gold}
-    rows: list[Observation] = []
-    for pair, values in pairs_with_features(documents, mode, model, parser=parser):
-        agrees_with_gold = agrees(pair, gold_by_place.get((pair.doc, pair.marker_spans)))
-        rows.append(Observation(pair, values, votes.get(_key(pair), agrees_with_gold)))
-    return rows
+
+def _place(pair: Pair) -> tuple[str, Any]:
+    return pair.doc, pair.marker_spans
 
 
 def _key(pair: Pair) -> tuple[str, str]:
@@ -156,70 +155,125 @@ def read_votes(ratings: Path) -> dict[tuple[str, str], bool]:
     return {key: sum(good) * 2 > len(good) for key, good in votes.items()}
 
 
-def agrees(pair: Pair, gold: Pair | None) -> bool:
-    """Whether both sides have a word Dice of at least `DICE` with the gold pair's."""
+def against(pair: Pair, gold: Pair | None) -> str:
+    """Return `same` if both sides have a word Dice of at least `DICE` with the gold pair's.
+
+    Else `other`, or `none` without a gold pair.
+    """
     if gold is None:
-        return False
+        return "none"
     for sides in ((pair.s1, gold.s1), (pair.s2, gold.s2)):
         words, gold_words = (Counter(re.findall(r"\w+", side.lower())) for side in sides)
         if 2 * (words & gold_words).total() < DICE * (words.total() + gold_words.total()):
-            return False
-    return True
+            return "other"
+    return "same"
 
 
-def rated_pairs(votes: Mapping[tuple[str, str], bool], novels: Sequence[str]) -> list[Observation]:
+def rated_pairs(
+    votes: Mapping[tuple[str, str], bool], novels: Sequence[str], parser: SpacyParser
+) -> list[Observation]:
     """Return the rated pairs of `novels`, without those whose texts changed since the rating."""
     names = {doc for doc, _ in votes}
     options = {"layout": "paragraph", "group": "book", "id": "chapter_id", "title": "chapter"}
     documents = [d for spec in novels for d in open_source(spec, options) if d.id in names]
     return [
-        Observation(pair, values, votes[_key(pair)])
-        for pair, values in pairs_with_features(documents, "standalone")
+        Observation(pair, values, "", votes[_key(pair)])
+        for pair, values in pairs_with_features(documents, "standalone", parser)
         if _key(pair) in votes
     ]
 
 
-def fit_model(rows: Sequence[Observation]) -> tuple[dict[str, Any], dict[str, float]]:
-    """Fit a model to `rows`; return its weights, and its scores in cross-validation by document.
+def probabilities(rows: Sequence[Observation], mode: str) -> Array:
+    """Return for each observation how likely it is right: the labels of the model [rows].
 
-    Raises `InputError` for fewer than `FOLDS` documents, right pairs or wrong pairs.
+    In the mode `recall` the gold trees decide. In `standalone` the readers do; a candidate that
+    nobody rated has the share of good ones among those that stand alike to the gold trees.
     """
-    right = np.array([row.right for row in rows], dtype=bool)
-    groups = [row.pair.doc for row in rows]
-    counts = {"document": len({*groups}), "right pair": right.sum(), "wrong pair": (~right).sum()}
-    if min(counts.values()) < FOLDS:
+    if mode == "recall":
+        return np.array([float(row.gold == "same") for row in rows])
+    rated: defaultdict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        if row.good is not None:
+            rated[row.gold].append(row.good)
+    shares = {gold: float(np.mean(good)) for gold, good in rated.items()}
+    log.info("good by readers: %s", {gold: round(share, 3) for gold, share in shares.items()})
+    return np.array(
+        [shares.get(row.gold, 0.5) if row.good is None else float(row.good) for row in rows]
+    )
+
+
+def fit_model(rows: Sequence[Observation], mode: str) -> tuple[dict[str, Any], dict[str, float]]:
+    """Fit a model to `rows`; return its trees, and its scores in cross-validation by document.
+
+    The scores are those of rated candidates in the mode `standalone`. Raises `InputError` for fewer
+    than `FITS` documents, right pairs or wrong pairs.
+    """
+    label, groups = probabilities(rows, mode), [row.pair.doc for row in rows]
+    read = np.array([mode == "standalone" and row.good is not None for row in rows], dtype=bool)
+    weight = np.where(read, READ, 1.0)
+    right, wrong = (label > 0.5).sum(), (label <= 0.5).sum()
+    counts = {"document": len({*groups}), "right pair": right, "wrong pair": wrong}
+    if min(counts.values()) < FITS:
         sums = ", ".join(amount(int(number), noun) for noun, number in counts.items())
-        raise InputError(f"{sums}: expected {FOLDS} of each at least", hint="give more documents")
+        raise InputError(f"{sums}: expected {FITS} of each at least", hint="give more documents")
     columns = [
-        {**values, f"markers {pair.marker}": 1.0, f"patterns {pair.pattern}": 1.0}
-        for pair, values, _ in rows
+        {**row.values, f"marker {row.pair.marker}": 1.0, f"pattern {row.pair.pattern}": 1.0}
+        for row in rows
     ]
     counts_by_name = Counter(name for column in columns for name in column if " " in name)
     common = sorted(name for name, count in counts_by_name.items() if count >= RAREST)
     names = [*rows[0].values, *common]
     table = np.array([[column.get(name, 0.0) for name in names] for column in columns])
-    folds = list(GroupKFold(FOLDS).split(table, right, groups))
-    model = make_pipeline(
-        StandardScaler(),
-        LogisticRegressionCV(
-            Cs=PENALTIES,
-            cv=FOLDS,
-            scoring="neg_log_loss",
-            max_iter=5000,
-            l1_ratios=(0.0,),
-            use_legacy_attributes=False,
-        ),
-    )
-    confidence = cross_val_predict(model, table, right, cv=folds, method="predict_proba")[:, 1]
-    model.fit(table, right)
-    scale, logistic = model[0], model[-1]
-    weights = logistic.coef_[0] / scale.scale_
-    bias = float(logistic.intercept_[0] - weights @ scale.mean_)
-    parts: dict[str, dict[str, float]] = {"numbers": {}, "markers": {}, "patterns": {}}
-    for name, weight in zip(names, weights.tolist(), strict=True):
-        part, item = name.split(" ", 1) if " " in name else ("numbers", name)
-        parts[part][item] = round(weight, 4)
-    return {"bias": round(bias, 4), **parts}, measures(right, confidence)
+    confidence = np.zeros(len(rows))
+    for train, held_out in GroupKFold(FITS).split(table, label, groups):
+        model = boosted(table[train], label[train], weight[train])
+        confidence[held_out] = model.predict_proba(table[held_out])[:, 1]
+    decided = (label == 0) | (label == 1)
+    scores = measures(label[decided] == 1, confidence[decided])
+    return trees_of(boosted(table, label, weight), names), scores
+
+
+def boosted(table: Array, label: Array, weight: Array) -> GradientBoostingClassifier:
+    """Fit boosted trees to features [rows, names], probabilities [rows] and weights [rows].
+
+    A row that is right with probability p counts p times as right and 1 - p times as wrong.
+    """
+    model = GradientBoostingClassifier(**BOOSTING, max_depth=DEPTH, random_state=0)
+    weights = np.concatenate([weight * label, weight * (1 - label)])
+    answers = np.repeat([1, 0], len(label))
+    used = weights > 0
+    return model.fit(np.concatenate([table, table])[used], answers[used], weights[used])
+
+
+def trees_of(model: GradientBoostingClassifier, names: Sequence[str]) -> dict[str, Any]:
+    """Return the trees as `extract.confidence.Model` has them: complete trees of `DEPTH` levels.
+
+    `names` are the columns of the table; those that no tree asks for are left out.
+    """
+    share = model.init_.class_prior_[1]
+    asked, thresholds, values = [], [], []
+    for (regressor,) in model.estimators_:
+        tree = regressor.tree_
+        # The tree's node at each place; below a leaf the leaf again.
+        places = [0]
+        for place in range(2**DEPTH - 1):
+            node = places[place]
+            leaf = tree.children_left[node] < 0
+            below = (node, node) if leaf else (tree.children_left[node], tree.children_right[node])
+            places += below
+        inner, ends = places[: 2**DEPTH - 1], places[2**DEPTH - 1 :]
+        asked.append([max(int(tree.feature[node]), 0) for node in inner])
+        thresholds.append([round(float(tree.threshold[node]), 5) for node in inner])
+        steps = [float(tree.value[node, 0, 0]) * model.learning_rate for node in ends]
+        values.append([round(step, 5) for step in steps])
+    used = sorted({column for tree in asked for column in tree})
+    return {
+        "names": [names[column] for column in used],
+        "bias": round(float(np.log(share / (1 - share))), 5),
+        "asked": [[used.index(column) for column in tree] for tree in asked],
+        "thresholds": thresholds,
+        "values": values,
+    }
 
 
 def share_of(right: NDArray[np.bool_]) -> dict[str, float]:
@@ -244,36 +298,44 @@ def fit(options: argparse.Namespace) -> None:
     """Fit the models of both modes to treebanks and rated novels, and write them to a JSON file."""
     models: dict[str, Any] = {}
     votes = read_votes(options.ratings)
-    for mode in MODES:
+    for mode, checked in itertools.product(MODES, (False, True)):
         rows: list[Observation] = []
-        used_votes = votes if mode == "standalone" else NO_VOTES
         for number in range(FOLDS):
-            parser = SpacyParser()
-            parser.nlp = embedded.load(options.folds / f"parser-{number}" / PIPELINE)
-            held_out = options.folds / f"held-{number}.conllu"
-            rows += against_gold(held_out, mode, parser, votes=used_votes)
-        share = np.mean([row.right for row in rows])
-        log.info("%s, treebanks: %d pairs, %.3f right", mode, len(rows), share)
+            parser = _parser(options.folds / f"parser-{number}", options.folds / f"second-{number}")
+            parser.check = checked
+            rows += against_gold(options.folds / f"held-{number}.conllu", mode, parser, votes)
         if mode == "standalone":
-            novels = rated_pairs(votes, options.novels)
-            share = np.mean([row.right for row in novels])
-            log.info("novels: %d rated pairs, %.3f good", len(novels), share)
-            rows += novels
-        models[mode], scores = fit_model(rows)
-        log.info("%s, held-out documents: %s", mode, scores)
-    write_json(options.output, {"en": models})
+            rows += rated_pairs(votes, options.novels, SpacyParser(check=checked))
+        name = f"{mode}_checked" if checked else mode
+        models[name], scores = fit_model(rows, mode)
+        log.info("%s: %d candidates; held-out documents: %s", name, len(rows), scores)
+    write_text(options.output, json.dumps({"en": models}, separators=(",", ":")) + "\n")
+
+
+def _parser(first: Path, second: Path) -> SpacyParser:
+    """Return a parser with the pipelines that `zoo.parser.train` wrote into two folders."""
+    parser = SpacyParser()
+    parser.second = embedded.load(second / PIPELINE)
+    parser.nlp = embedded.load(first / PIPELINE)
+    for name in parser.second.vocab.strings:
+        parser.nlp.vocab.strings.add(name)
+    return parser
 
 
 def score(options: argparse.Namespace) -> None:
     """Write for each mode the calibration in ten bins, the Brier score, and precision by yield."""
-    models = read_record(Confidences, options.model).en
     report: dict[str, Any] = {}
-    for mode in MODES:
-        rows: list[Observation] = []
+    for mode, checked in itertools.product(MODES, (False, True)):
+        extractor = Extractor(SpacyParser(check=checked), mode=mode, min_confidence=0)
+        pairs: list[tuple[float, bool]] = []
         for path in options.treebank:
-            rows += against_gold(path, mode, SpacyParser(), getattr(models, mode))
-        confidence = np.array([row.pair.confidence for row in rows])
-        right = np.array([row.right for row in rows])
+            documents, gold = with_gold(path, mode)
+            for pair in extractor.pairs(documents):
+                pairs.append(
+                    (pair.confidence or 0.0, against(pair, gold.get(_place(pair))) == "same")
+                )
+        confidence, right = np.array(pairs).T
+        right = right.astype(bool)
         bins = np.minimum((confidence * 10).astype(int), 9)
         reliability, curve = [], []
         for number in np.unique(bins):
@@ -281,7 +343,8 @@ def score(options: argparse.Namespace) -> None:
             reliability.append({"confidence": mean, **share_of(right[bins == number])})
         for least in (step / 20 for step in range(20) if (confidence >= step / 20).any()):
             curve.append({"min_confidence": least, **share_of(right[confidence >= least])})
-        report[mode] = {**measures(right, confidence), "reliability": reliability, "curve": curve}
+        name = f"{mode}_checked" if checked else mode
+        report[name] = {**measures(right, confidence), "reliability": reliability, "curve": curve}
     write_json(options.output, report)
 
 
@@ -297,7 +360,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     fitting.add_argument("--novels", nargs="+", required=True, metavar="SPEC")
     fitting.set_defaults(run=fit)
     scoring = commands.add_parser("score", help="measure a model on documents with gold trees")
-    scoring.add_argument("model", type=Path)
     scoring.set_defaults(run=score)
     for command in (folds, scoring):
         command.add_argument("--treebank", type=Path, nargs="+", required=True, help="CoNLL-U")

@@ -74,8 +74,19 @@ class Sides:
     has_clauses: BoolArray
     refused: Marks
 
-    def take(self, keep: BoolArray) -> Sides:
-        """Return the sides of the matches that `keep` marks."""
+    def then(self, other: Sides) -> Sides:
+        """Return these sides, then the other ones."""
+        return Sides(
+            (self.spans[0].then(other.spans[0]), self.spans[1].then(other.spans[1])),
+            (self.spoken[0].then(other.spoken[0]), self.spoken[1].then(other.spoken[1])),
+            (np.append(self.asks[0], other.asks[0]), np.append(self.asks[1], other.asks[1])),
+            self.added.then(other.added),
+            np.append(self.has_clauses, other.has_clauses),
+            np.append(self.refused, other.refused),
+        )
+
+    def take(self, keep: BoolArray | Ints) -> Sides:
+        """Return the sides of the matches that a mask marks, or with these numbers."""
         return Sides(
             (self.spans[0].take(keep), self.spans[1].take(keep)),
             (self.spoken[0].take(keep), self.spoken[1].take(keep)),

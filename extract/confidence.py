@@ -1,14 +1,15 @@
-"""How likely a pair is right: a logistic model over features that extraction computes anyway.
+"""How likely a pair is right: boosted decision trees over features that extraction computes anyway.
 
-`confidence.json` has the weights, fitted by `python -m extract.calibrate` for English text parsed
+`confidence.json` has the trees, fitted by `python -m extract.calibrate` for English text parsed
 by the embedded parser; `docs/results/confidence.md` describes the training data and calibration.
 """
 
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ from extract.match import PREVIOUS, Matches
 from extract.pairs import SpanColumn
 from extract.parse import BoolArray, Ints
 from extract.trees import Batch
+
+if TYPE_CHECKING:
+    from extract.agreement import Candidates
 
 MODEL = Path(__file__).with_name("confidence.json")
 Floats = NDArray[np.float64]
@@ -32,8 +36,10 @@ KINDS = {
 """Parts of speech (UPOS) of the words at the ends of both sides and around the marker."""
 CLASSES = ("main_clause", "conjunct", "reported_clause", "adverbial_clause")
 MAX_DEPTH = 20
-DEFAULT_THRESHOLD = 0.55
-"""Nine in ten pairs above it are good, in GUM and in novels (`docs/results`)."""
+DEPTH = 3
+"""Questions that each decision tree asks."""
+DEFAULT_THRESHOLD = 0.8
+"""As many pairs of novels pass as without the second parser (`docs/results/confidence.md`)."""
 OTHER_PARSERS = ("spacy:", "stanza:")
 """Parsers with other errors than those that the model was fitted on."""
 NOWHERE = -1
@@ -41,38 +47,80 @@ NOWHERE = -1
 
 
 class Model(TomlTable):
-    """Weights of a logistic model: `numbers` by the name of a feature, `markers`, `patterns`."""
+    """Boosted decision trees: each asks `DEPTH` questions about a candidate, and adds to a score.
 
+    Node n of a tree asks whether a feature (its number in `names`) is above a threshold; 2n + 1 is
+    the next node if not, 2n + 2 if so. `values` belong to the answers below the last nodes. The
+    score, `bias` and one value of each tree, is the log-odds that the candidate is right.
+    """
+
+    names: tuple[str, ...]
+    """Features: those of `Candidates.numbers`, `marker NAME` and `pattern ID`."""
     bias: float
-    numbers: dict[str, float]
-    markers: dict[str, float]
-    patterns: dict[str, float]
+    asked: tuple[tuple[int, ...], ...]
+    thresholds: tuple[tuple[float, ...], ...]
+    values: tuple[tuple[float, ...], ...]
 
-    def confidences(
-        self, batch: Batch, matches: Matches, spans: tuple[SpanColumn, SpanColumn]
-    ) -> NDArray[np.float32]:
-        """The probability [pairs] that each pair is right, from 0 to 1."""
-        score = np.full(len(matches), self.bias)
-        for name, values in features(batch, matches, spans).items():
-            score += self.numbers.get(name, 0.0) * values
-        markers = [self.markers.get(name, 0.0) for name in batch.patterns.names]
-        patterns = [self.patterns.get(row.id, 0.0) for row in batch.patterns.table.patterns]
-        score += np.array(markers)[matches.sequence] + np.array(patterns)[matches.row]
+    @cached_property
+    def _questions(self) -> tuple[Ints, Floats, Ints]:
+        """The different questions (features, thresholds), and the one of each node [trees, 7]."""
+        pairs = np.stack([np.array(self.asked), np.array(self.thresholds)])
+        questions, place = np.unique(pairs.reshape(2, -1), axis=1, return_inverse=True)
+        thresholds = questions[1].astype(np.float32)[:, None]
+        return questions[0].astype(np.int32), thresholds, place.reshape(pairs.shape[1:])
+
+    def confidences(self, own: Candidates, other: Candidates | None = None) -> NDArray[np.float32]:
+        """The probability [candidates] that each of `own` is right, from 0 to 1.
+
+        `other` has the candidates of the other parser, if two parsers are used.
+        """
+        patterns, matches = own.batch.patterns, own.matches
+        rows = [row.id for row in patterns.table.patterns]
+        table = np.zeros((len(self.names), len(own)), dtype=np.float32)
+        numbers = own.numbers(other)
+        for place, name in enumerate(self.names):
+            kind, _, item = name.partition(" ")
+            if kind == "marker":
+                if item in patterns.names:
+                    table[place] = matches.sequence == patterns.names.index(item)
+            elif kind == "pattern":
+                if item in rows:
+                    table[place] = matches.row == rows.index(item)
+            else:
+                table[place] = numbers[name]
+        return self.of_table(table)
+
+    def of_table(self, table: NDArray[Any]) -> NDArray[np.float32]:
+        """The probability [candidates] of features [`names`, candidates]."""
+        feature, threshold, place = self._questions
+        answers = table[feature] > threshold
+        node = np.zeros((len(place), table.shape[1]), dtype=np.int8)
+        for level in range(DEPTH):
+            first = 2**level - 1
+            answer = answers[place[:, first]]
+            for number in range(first + 1, 2 * first + 1):
+                answer = np.where(node == number, answers[place[:, number]], answer)
+            node = 2 * node + 1 + answer
+        ends = node.astype(np.intp) - place.shape[1]
+        score = self.bias + np.take_along_axis(np.array(self.values), ends, axis=1).sum(axis=0)
         return (1 / (1 + np.exp(-score))).astype(np.float32)
 
 
 @cache
-def load_model(language: str, mode: str) -> Model | None:
-    """Return the confidence model of a language and mode, None for a language without one."""
+def load_model(language: str, mode: str, checked: bool = False) -> Model | None:
+    """Return the confidence model of a language and mode, None for a language without one.
+
+    `checked`: the model for pairs that a second parser checks.
+    """
     models = json.loads(MODEL.read_text(encoding="utf-8"))
-    weights = models.get(language, {}).get(mode)
+    weights = models.get(language, {}).get(f"{mode}_checked" if checked else mode)
     return None if weights is None else Model.of(weights, str(MODEL))
 
 
 def threshold(language: str, mode: str, minimum: float | None, parser: str = "embedded") -> float:
     """Return the minimum confidence of a pair: `minimum`, or the default if it is None.
 
-    The default is .55 in `standalone` if the language has a model and the parser is the one that it
+    The default is .8 in `standalone` if the language has a model and the parser is the one that it
     was fitted on, else 0. Raises `ConfigError` for a threshold above 0 without a model.
     """
     model = load_model(language, mode)

@@ -9,7 +9,7 @@ import itertools
 import pickle
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,16 @@ from corpora.languages import is_foreign
 from corpora.processes import in_order
 from corpora.schemas import PAIRS
 from corpora.sentences import split
+from extract.agreement import Candidates, united
 from extract.clauses import REFUSALS, Sides, sides_of
 from extract.confidence import load_model, threshold
 from extract.match import PREVIOUS, REASONS, Matches, find_candidates, match_rows
 from extract.pairs import ORDERS, POSITIONS, Pair, Reject, SpanColumn, pairs_of
 from extract.parse import BoolArray, Ints, ParsedDocument, Parser, by_words, grouped
-from extract.parsers import check_language, get_parser
+from extract.parsers import check_language, get_parser, is_checked
 from extract.patterns import load_patterns, resolve_markers
 from extract.prefilter import Prefilter
-from extract.settings import PairSettings
+from extract.settings import Check, PairSettings
 from extract.standalone import Judge
 from extract.text import texts_of
 from extract.trees import Batch, CompiledPatterns
@@ -55,6 +56,12 @@ class PairColumns:
     """None for a language without a model."""
     rejected: list[tuple[Matches, list[str]]]
     """Rejected candidates with a reason for each."""
+
+    @classmethod
+    def of(cls, pairs: Candidates, confidence: NDArray[np.float32] | None) -> PairColumns:
+        """The columns of candidates that are pairs."""
+        texts = pairs.s1, pairs.s2
+        return cls(pairs.batch, pairs.matches, pairs.sides, *texts, confidence, [*pairs.rejected])
 
     def __len__(self) -> int:
         return len(self.matches)
@@ -131,6 +138,17 @@ def extract(
     layer that `parses` were made from, in the same order; `scheme` is that of their labels
     (`Parser.scheme`).
     """
+    for first, second in candidates(documents, parses, settings, scheme):
+        yield _chosen(first, second, settings)
+
+
+def candidates(
+    documents: Iterable[Document],
+    parses: Iterable[ParsedDocument],
+    settings: PairSettings,
+    scheme: str = "ud",
+) -> Iterator[tuple[Candidates, Candidates | None]]:
+    """The candidates of each batch, by the first parser's trees and by the second's if any."""
     table = load_patterns(settings.language, scheme, settings.patterns)
     markers = resolve_markers(settings.markers, settings.language, settings.patterns)
     modified = settings.mode == "standalone"
@@ -138,12 +156,18 @@ def extract(
     for strings, same in itertools.groupby(parsed, key=lambda item: item[1].strings):
         patterns = _compiled(table, markers, strings, modified=modified)
         for group in grouped(same, lambda item: len(item[1].head), BATCH_TOKENS):
-            of_group, their_parses = zip(*group, strict=True)
-            yield _columns(Batch(of_group, their_parses, patterns), settings)
+            of_group, of_first = zip(*group, strict=True)
+            first = candidates_of(Batch(of_group, of_first, patterns), settings)
+            if not any(parse.second for parse in of_first):
+                yield first, None
+                continue
+            of_second = [parse.second or parse for parse in of_first]
+            second = candidates_of(Batch(of_group, of_second, patterns), settings)
+            yield first, replace(second, second=True)
 
 
-def _columns(batch: Batch, settings: PairSettings) -> PairColumns:
-    """Return the pairs of a batch: each step of extraction is done for all candidates at once."""
+def candidates_of(batch: Batch, settings: PairSettings) -> Candidates:
+    """Return the candidates of a batch that may be pairs: each step is done for all at once."""
     patterns = batch.patterns
     rejected: list[tuple[Matches, list[str]]] = []
     matches = find_candidates(batch)
@@ -157,6 +181,7 @@ def _columns(batch: Batch, settings: PairSettings) -> PairColumns:
     unasked = ~patterns.wanted[matches.sequence]
     matches = without(foreign | unasked, np.where(foreign, "language", "multiword"))
     match_rows(batch, matches, whole_clauses=settings.mode != "recall")
+    unmatched = matches.first[matches.row < 0]
     matches = without(matches.row < 0, np.array(REASONS)[matches.stage])
     judge = None
     if settings.mode == "standalone":
@@ -165,18 +190,30 @@ def _columns(batch: Batch, settings: PairSettings) -> PairColumns:
     sides = sides_of(batch, matches, judge, restore=settings.subjects == "restored")
     failed = sides.refused > 0
     matches, sides = without(failed, np.array(REFUSALS)[sides.refused]), sides.take(~failed)
-    confidence = None
-    if model := load_model(settings.language, settings.mode):
-        confidence = model.confidences(batch, matches, sides.spans)
-        failed = confidence < threshold(settings.language, settings.mode, settings.min_confidence)
-        matches = without(failed, np.full(len(failed), "confidence"))
-        sides, confidence = sides.take(~failed), confidence[~failed]
     doc = batch.row_doc[batch.row[matches.first]]
     s1, s2 = (
         texts_of(batch, doc, spans, settings.text, asks)
         for spans, asks in zip(sides.spoken, sides.asks, strict=True)
     )
-    return PairColumns(batch, matches, sides, s1, s2, confidence, rejected)
+    return Candidates(batch, matches, sides, s1, s2, rejected, unmatched)
+
+
+def _chosen(first: Candidates, second: Candidates | None, settings: PairSettings) -> PairColumns:
+    """Return the pairs among the candidates of a batch: the more certain at each marker."""
+    model = load_model(settings.language, settings.mode, checked=second is not None)
+    if model is None:
+        return PairColumns.of(first, None)
+    confidence = model.confidences(first, second)
+    pairs = first
+    if second is not None:
+        both = confidence, model.confidences(second, first)
+        pairs, confidence = united(first, second, both)
+    failed = confidence < threshold(settings.language, settings.mode, settings.min_confidence)
+    if not failed.any():
+        return PairColumns.of(pairs, confidence)
+    columns = PairColumns.of(pairs.take(~failed), confidence[~failed])
+    columns.rejected.append((pairs.matches.take(failed), ["confidence"] * int(failed.sum())))
+    return columns
 
 
 def _foreign(batch: Batch) -> BoolArray:
@@ -194,7 +231,8 @@ class Extractor:
 
     `mode`, `subjects`, `min_confidence`, `text` and `language` are those of `PairSettings`;
     `patterns` is a pattern file, or several. `gold_sentences` keeps the sentences of the
-    source if it has any (else rules split it), `gold_tokens` its tokens too. `reject_counts` counts
+    source if it has any (else rules split it), `gold_tokens` its tokens too. `check`: whether a
+    second parser checks the first (`extract.parsers.is_checked`). `reject_counts` counts
     rejected candidates by reason; `on_reject` is called with each, in the order of the text.
     """
 
@@ -209,6 +247,7 @@ class Extractor:
         min_confidence: float | None = None,
         gold_sentences: bool = False,
         gold_tokens: bool = False,
+        check: Check | None = None,
         workers: int = 1,
         on_reject: Callable[[Reject], object] | None = None,
         patterns: str | Path | Iterable[str | Path] = (),
@@ -233,12 +272,15 @@ class Extractor:
             **self.settings.model_dump(),
             "parser": parser,
             **layers,
+            "check": check,
             **parser_settings,
         }
         self.markers = resolve_markers(self.settings.markers, language, self.settings.patterns)
         self.on_reject = on_reject or (lambda reject: None)
         self.reject_counts: Counter[str] = Counter()
         self._waiting: defaultdict[str, list[Reject]] = defaultdict(list)
+        if is_checked(name, check) and isinstance(parser, str):
+            parser_settings["check"] = True
         self.parser = self._parser(parser, dict(parser_settings))
 
     def pairs(self, documents: Iterable[Document]) -> Iterator[Pair]:
@@ -304,9 +346,19 @@ class Extractor:
         results: list[Pair | Reject] = [*columns.rejects(), *columns.pairs()]
         return sorted((r for r in results if _begin(r) >= len(before)), key=_begin)
 
+    def candidates(
+        self, documents: Iterable[Document]
+    ) -> Iterator[tuple[Candidates, Candidates | None]]:
+        """All candidates of each batch of documents, by each parser (None: no second one)."""
+        return self._steps(candidates, map(self._with_sentences, documents))
+
     def _extract(self, documents: Iterable[Document]) -> Iterator[PairColumns]:
+        return self._steps(extract, documents)
+
+    def _steps(self, step: Callable[..., Iterator[Any]], documents: Iterable[Document]) -> Any:
+        """Return what `step` (`extract` or `candidates`) makes of documents and their parses."""
         ready, to_parse = itertools.tee(documents)
-        return extract(ready, self.parser.parse(to_parse), self.settings, self.parser.scheme)
+        return step(ready, self.parser.parse(to_parse), self.settings, self.parser.scheme)
 
     def _with_sentences(self, document: Document) -> Document:
         """Return the document with its gold sentences if they are wanted, else split by rules."""

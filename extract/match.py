@@ -53,8 +53,12 @@ class Matches:
     def __len__(self) -> int:
         return len(self.first)
 
-    def take(self, keep: BoolArray | slice) -> Matches:
+    def take(self, keep: BoolArray | Ints | slice) -> Matches:
         return Matches(*(getattr(self, column.name)[keep] for column in fields(self)))
+
+    def then(self, other: Matches) -> Matches:
+        names = [column.name for column in fields(self)]
+        return Matches(*(np.concatenate([getattr(m, n) for m in (self, other)]) for n in names))
 
     def marker_tokens(self) -> tuple[Ints, Ints]:
         """Every token of every marker: the number of its candidate, and the token."""

@@ -133,10 +133,20 @@ class SpanColumn:
         end = np.concatenate([self.end, other.end])[order]
         return SpanColumn.of(self.counts + other.counts, start, end)
 
-    def take(self, keep: BoolArray) -> SpanColumn:
-        """The rows that `keep` marks."""
-        rows = np.repeat(keep, self.counts)
-        return SpanColumn.of(self.counts[keep], self.start[rows], self.end[rows])
+    def take(self, rows: Ints | BoolArray) -> SpanColumn:
+        """The rows that a mask marks, or those with these numbers, in their order."""
+        counts = self.counts[rows]
+        first = np.repeat(self.offsets[:-1][rows] - (np.cumsum(counts) - counts), counts)
+        spans = first + np.arange(len(first))
+        return SpanColumn.of(counts, self.start[spans], self.end[spans])
+
+    def then(self, other: SpanColumn) -> SpanColumn:
+        """The rows of this column, then those of the other."""
+        counts = np.concatenate([self.counts, other.counts])
+        start, end = (
+            np.concatenate([getattr(c, n) for c in (self, other)]) for n in ("start", "end")
+        )
+        return SpanColumn.of(counts, start, end)
 
     def lists(self) -> list[list[Span]]:
         """The rows as Python lists of `(start, end)`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -77,6 +77,8 @@ class ParsedDocument:
     xpos: IntArray
     feats: IntArray
     deprel: IntArray
+    second: ParsedDocument | None = field(default=None, init=False)
+    """The same tokens with the trees of a second parser, where one checks the first."""
 
 
 class Parser(Protocol):

@@ -60,6 +60,10 @@ class Prefilter:
             sentences = np.union1d(sentences, np.array(back, dtype=np.int64))
         return sentences.astype(np.int32)
 
+    def may_mark(self, sentence: str) -> bool:
+        """Whether a sentence, as `seen` gives it, may hold one of the markers."""
+        return self._any.search(sentence) is not None
+
     def _looks_back(self, sentence: str) -> bool:
         sentence = seen(sentence)[0]
         opening = OPENING.match(sentence)

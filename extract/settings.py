@@ -9,6 +9,7 @@ from pydantic import Field
 from corpora.declared import TomlTable
 
 Mode = Literal["recall", "standalone"]
+Check = Literal["second", "none"]
 WORDS_PER_SHARD = 50_000
 
 
@@ -23,7 +24,7 @@ class PairShape(TomlTable):
     """In the mode `standalone`: each side has its own subject (`own`), S2 gets a copy of a subject
     that it shares with the previous conjunct (`restored`), or may lack it (`shared`)."""
     min_confidence: float | None = Field(default=None, ge=0, le=1)
-    """Pairs of lower confidence are rejected; by default .55 in the mode `standalone`, 0 in
+    """Pairs of lower confidence are rejected; by default .8 in the mode `standalone`, 0 in
     `recall` and with stanza and spaCy, on whose errors it was not fitted."""
     text: Literal["written", "tokenised"] = "written"
     """The author's text, or tokens separated by spaces."""
@@ -55,6 +56,9 @@ class ParseSettings(TomlTable):
     previous: bool = True
     """Also parse the previous sentence if the marker can look back, for the mode `standalone`."""
     gold_tokens: bool = False
+    check: Check | None = None
+    """Whether a second parser also parses the sentences with a marker; by default `second` with the
+    embedded parser, else `none`."""
     words_per_shard: int = WORDS_PER_SHARD
     patterns: tuple[str, ...] = ()
     """The user's pattern files; a stage's hash contains their contents (`patterns_hash`)."""

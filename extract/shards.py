@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -20,6 +21,8 @@ from extract.pairs import Pair, pairs_of
 from extract.parse import NAMES, STRINGS_LIMIT, Ints, ParsedDocument, StringTable
 
 NUMBERS = ("start", "end", "head")
+SECOND = ("head", *NAMES[1:])
+"""The columns in which a second parser's trees may differ; in a shard they begin with `second_`."""
 _LIST = pa.list_(pa.int32())
 _NAME_LIST = pa.list_(pa.dictionary(pa.int32(), pa.string()))
 PARSES = pa.schema(
@@ -29,9 +32,11 @@ PARSES = pa.schema(
         pa.field("size", _LIST, nullable=False),
         *(pa.field(name, _LIST, nullable=False) for name in NUMBERS),
         *(pa.field(name, _NAME_LIST, nullable=False) for name in NAMES),
+        *(pa.field(f"second_{name}", _LIST if name in NUMBERS else _NAME_LIST) for name in SECOND),
     ]
 )
-"""One row a document: the columns of `ParsedDocument`; `size` is the tokens of a sentence."""
+"""One row a document: the columns of `ParsedDocument`; `size` is the tokens of a sentence. The
+columns of the second parser are null without one."""
 Tally = dict[str, int]
 
 
@@ -83,16 +88,19 @@ class PairCounts(Facts):
 def write_parses(path: Path, parses: Sequence[ParsedDocument], facts: ParseFacts) -> None:
     """Write one shard of parses."""
 
-    def names(parse: ParsedDocument, column: str) -> list[str]:
+    def column(parse: ParsedDocument | None, name: str) -> Any:
+        if parse is None:
+            return None
+        values = getattr(parse, name)
         strings = parse.strings.strings
-        return [strings[code] for code in getattr(parse, column).tolist()]
+        return values if name in NUMBERS else [strings[code] for code in values.tolist()]
 
     columns = {
         "doc": [p.doc for p in parses],
         "sentence": [p.sentence for p in parses],
         "size": [np.diff(p.offsets) for p in parses],
-        **{name: [getattr(p, name) for p in parses] for name in NUMBERS},
-        **{name: [names(p, name) for p in parses] for name in NAMES},
+        **{name: [column(p, name) for p in parses] for name in (*NUMBERS, *NAMES)},
+        **{f"second_{name}": [column(p.second, name) for p in parses] for name in SECOND},
     }
     batch = pa.RecordBatch.from_pydict(columns, schema=PARSES)
     write_parquet(path, [batch], PARSES, facts.metadata())
@@ -114,18 +122,23 @@ def iter_parses(folder: Path | Sequence[Path]) -> Iterator[ParsedDocument]:
 def _read(batch: pa.RecordBatch, strings: StringTable) -> Iterator[ParsedDocument]:
     """Yield the parsed documents of an Arrow batch, with codes of `strings` for their strings."""
     columns: dict[str, list[Ints]] = {}
-    for name in ("sentence", "size", *NUMBERS, *NAMES):
+    for name in batch.schema.names[1:]:
         column = batch.column(name)
-        if name in NAMES:
+        if pa.types.is_dictionary(column.type.value_type):
             codes = strings.codes(column.values.dictionary.to_pylist())
             values = codes[column.values.indices.to_numpy()]
         else:
             values = column.values.to_numpy(zero_copy_only=False)
         columns[name] = [values[a:b] for a, b in pairwise(column.offsets.to_numpy())]
+    checked = batch.column("second_head").is_valid().to_pylist()
     for row, doc in enumerate(batch.column("doc").to_pylist()):
         parts: dict[str, Any] = {name: column[row] for name, column in columns.items()}
+        second = {name: parts.pop(f"second_{name}") for name in SECOND}
         offsets = np.append(0, np.cumsum(parts.pop("size"))).astype(np.int32)
-        yield ParsedDocument(doc=doc, strings=strings, offsets=offsets, **parts)
+        parse = ParsedDocument(doc=doc, strings=strings, offsets=offsets, **parts)
+        if checked[row]:
+            parse.second = replace(parse, **second)
+        yield parse
 
 
 def iter_pairs(folders: Sequence[Path]) -> Iterator[Pair]:

@@ -26,14 +26,14 @@ from corpora.store.rows import write_parquet
 from extract import extractor
 from extract.extractor import PairColumns
 from extract.parse import by_words
-from extract.parsers import check_language, get_parser
+from extract.parsers import check_language, get_parser, is_checked
 from extract.patterns import load_patterns, resolve_markers
 from extract.prefilter import Prefilter
 from extract.settings import WORDS_PER_SHARD, PairSettings, ParseSettings
 from extract.shards import PairCounts, ParseCounts, ParseFacts, Rejects, iter_parses, write_parses
 
-PARSE_VERSION = 7
-EXTRACT_VERSION = 19
+PARSE_VERSION = 8
+EXTRACT_VERSION = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,9 @@ def extract(
 def _parser(settings: ParseSettings) -> Any:
     """A process's parser, loaded once."""
     check_language(settings.parser, settings.language)
+    options: dict[str, Any] = {}
+    if is_checked(settings.parser, settings.check):
+        options["check"] = True
     if settings.parser == "gold":
         return get_parser("gold")
     prefilter = None
@@ -146,7 +149,8 @@ def _parser(settings: ParseSettings) -> Any:
         markers = resolve_markers(settings.markers, settings.language, settings.patterns)
         table = load_patterns(settings.language, "ud", settings.patterns)
         prefilter = Prefilter(markers, table, settings.previous)
-    return get_parser(settings.parser, prefilter=prefilter, gold_tokens=settings.gold_tokens)
+    options |= {"prefilter": prefilter, "gold_tokens": settings.gold_tokens}
+    return get_parser(settings.parser, **options)
 
 
 def _parse_shard(settings: ParseSettings, documents: list[Document], path: Path) -> None:

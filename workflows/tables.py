@@ -28,7 +28,7 @@ from corpora.tasks.builder import Builder
 from corpora.toml import TomlFile
 from extract.parsers import get_parser
 from extract.patterns import is_shipped, resolve_markers
-from extract.settings import Mode, PairShape
+from extract.settings import Check, Mode, PairShape
 from zoo.evaluate.published import paper_table
 
 NO_BUILDS = ("stages", "fingerprints")
@@ -198,6 +198,9 @@ class Parse(TomlTable):
     """`embedded`, `gold`, `spacy:NAME` or `stanza:LANG`."""
     prefilter: bool = True
     """Parse only the sentences that contain a candidate marker."""
+    check: Check = "second"
+    """Let a second parser check the embedded one (`second`), or not (`none`); other parsers stay
+    unchecked."""
 
 
 class Engine(TomlTable):

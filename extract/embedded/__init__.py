@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
 PATH = Path(__file__).with_name("en_ud_compact")
+SECOND = Path(__file__).with_name("en_ud_reversed")
+"""The pipeline that checks the first: it reads a sentence from its last word to its first."""
 UPOS_FILE = "upos.json"
 VERSION = "1.1.1"
 

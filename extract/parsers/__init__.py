@@ -45,6 +45,20 @@ def get_parser(name: str, **settings: Any) -> Parser:
     )
 
 
+def is_checked(parser: str, check: str | None) -> bool:
+    """Whether the second embedded parser checks the trees of the parser called `parser`.
+
+    `check` is `second` or `none`; None stands for `second` with the embedded parser. Raises
+    ConfigError for `second` with another parser, whose trees it was not fitted to check.
+    """
+    if check == "second" and parser != "embedded":
+        raise ConfigError(
+            f"the second parser checks the embedded one, not {parser!r}",
+            hint="set check to none, or leave it out",
+        )
+    return check != "none" and parser == "embedded"
+
+
 def check_language(parser: str, language: str) -> None:
     """Raise ConfigError if the parser called `parser` does not support `language`."""
     kind, _, target = parser.partition(":")

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 CLEAR_MARK = "dobj"
 
 
+Hashes = NDArray[np.uint64]
+COLUMNS: list[int | str] = ["ORTH", "POS", "TAG", "MORPH", "DEP", "HEAD"]
+
+
 class Job(NamedTuple):
     """A sentence to parse: its number, its bare `Doc`, and its tokens' starts and ends."""
 
@@ -38,14 +42,20 @@ class Job(NamedTuple):
     doc: Doc
     starts: Any
     ends: Any
+    marked: bool
+    """Whether it may hold a marker: not if it is parsed only as the sentence before one."""
 
 
 @dataclass(kw_only=True)
 class SpacyParser(SentenceParser):
-    """`embedded` (no `pipeline`) or the installed pipeline `pipeline`."""
+    """`embedded` (no `pipeline`) or the installed pipeline `pipeline`.
+
+    With `check`, the second embedded parser also parses the sentences that hold a marker.
+    """
 
     pipeline: str | None = field(default=None, kw_only=False)
     batch_size: int = 256
+    check: bool = False
 
     def __post_init__(self) -> None:
         self.name = f"spacy:{self.pipeline}" if self.pipeline else "embedded"
@@ -53,8 +63,16 @@ class SpacyParser(SentenceParser):
 
     @cached_property
     def nlp(self) -> Language:
-        """The loaded pipeline."""
-        return _loaded(self.pipeline)
+        """The loaded pipeline. It also knows the labels of the second one, if that checks it."""
+        nlp = _loaded(self.pipeline)
+        for name in self.second.vocab.strings if self.check else ():
+            nlp.vocab.strings.add(name)
+        return nlp
+
+    @cached_property
+    def second(self) -> Language:
+        """The pipeline that checks the first; it reads a sentence from its last word."""
+        return _loaded_second()
 
     @property
     def scheme(self) -> str:
@@ -81,23 +99,38 @@ class SpacyParser(SentenceParser):
                 "parsing: sentences",
                 total=sum(map(len, jobs)),
             )
-            return [
-                self._collect(document, job, list(itertools.islice(docs, len(job))))
-                for document, job in zip(documents, jobs, strict=True)
+            trees: list[list[Hashes]] = [
+                [_array(doc) for doc in itertools.islice(docs, len(j))] for j in jobs
             ]
+            parses = list(map(self._collect, documents, jobs, trees))
+            if self.check:
+                for parse, document, of_document, second in zip(
+                    parses, documents, jobs, self._checked(jobs, trees), strict=True
+                ):
+                    parse.second = self._collect(document, of_document, second)
+            return parses
+
+    def _checked(self, jobs: list[list[Job]], trees: list[list[Hashes]]) -> Iterator[list[Hashes]]:
+        """Yield the second parser's trees of each document; without a marker the first's stay."""
+        with self.second.memory_zone():
+            marked = (job.doc for of_document in jobs for job in of_document if job.marked)
+            second = parse_reversed(self.second, marked, self.batch_size)
+            for of_document, of_first in zip(jobs, trees, strict=True):
+                both = zip(of_document, of_first, strict=True)
+                yield [next(second) if job.marked else first for job, first in both]
 
     def _jobs(self, document: Document) -> Iterator[Job]:
         """Yield the sentences to parse, each as one spaCy `Doc` of its tokens."""
         from spacy.tokens import Doc
 
         for sentence in self.sentences(document):
+            text, places = seen(document.text[sentence.start : sentence.end])
             if self.gold_tokens:
                 gold = self.gold(document, sentence)
                 starts, ends = np.array(gold.starts), np.array(gold.ends)
                 spaces = [*(ends[:-1] < starts[1:]).tolist(), False]
                 doc = Doc(self.nlp.vocab, words=gold.forms, spaces=spaces[: len(gold.forms)])
             else:
-                text, places = seen(document.text[sentence.start : sentence.end])
                 doc = self.nlp.make_doc(text)
                 array = doc.to_array(["SPACY", "LENGTH", "IS_SPACE"]).astype(np.int64)
                 ends = np.cumsum(array[:, 0] + array[:, 1]) - array[:, 0]
@@ -110,23 +143,23 @@ class SpacyParser(SentenceParser):
             if len(doc) > self.max_tokens:
                 self.skip(document, sentence)
             elif len(doc):
-                # One sentence: its first token begins one and no other does.
-                begins: Any = np.full((len(doc), 1), -1, dtype=np.int64).astype(np.uint64)
-                begins[0] = 1
-                doc.from_array(["SENT_START"], begins)
-                yield Job(sentence.number, doc, starts, ends)
+                doc = _one_sentence(doc)
+                marked = self.prefilter is None or self.prefilter.may_mark(text)
+                yield Job(sentence.number, doc, starts, ends, marked)
 
     def _collect(
-        self, document: Document, jobs: Sequence[Job], docs: Sequence[Doc]
+        self, document: Document, jobs: Sequence[Job], trees: Sequence[Hashes]
     ) -> ParsedDocument:
-        """The token columns of one document's sentences, end to end."""
-        sizes = np.array([len(doc) for doc in docs], dtype=np.int32)
-        columns: list[int | str] = ["ORTH", "POS", "TAG", "MORPH", "DEP", "HEAD"]
-        empty = np.zeros((0, len(columns)), dtype=np.uint64)
-        array = np.concatenate([empty, *(doc.to_array(columns) for doc in docs)])
-        relative = array[:, 5].astype(np.int64)
+        """The columns of one document's sentences, end to end.
+
+        `trees` has for each sentence an array [tokens, `COLUMNS`], string hashes but for the
+        last column, the relative place of the head.
+        """
+        sizes = np.array(list(map(len, trees)), dtype=np.int32)
+        array = np.concatenate([np.zeros((0, len(COLUMNS)), dtype=np.uint64), *trees])
+        relative = array[:, -1].astype(np.int64)
         head = np.where(relative == 0, -1, np.arange(len(array)) + relative)
-        names = dict(zip(NAMES, self._intern(array[:, :5]).T, strict=True))
+        names = dict(zip(NAMES, self._intern(array[:, :-1]).T, strict=True))
         return ParsedDocument(
             doc=document.id,
             strings=self.strings,
@@ -138,7 +171,7 @@ class SpacyParser(SentenceParser):
             **names,
         )
 
-    def _intern(self, hashes: NDArray[np.uint64]) -> NDArray[np.int32]:
+    def _intern(self, hashes: Hashes) -> NDArray[np.int32]:
         """The codes of spaCy's string hashes."""
         unique, inverse = np.unique(hashes, return_inverse=True)
         codes = self.strings.codes(map(self.nlp.vocab.strings.__getitem__, unique.tolist()))
@@ -147,6 +180,40 @@ class SpacyParser(SentenceParser):
 
 def _joined(parts: Iterable[Any]) -> NDArray[np.int32]:
     return np.concatenate([np.empty(0, dtype=np.int32), *parts]).astype(np.int32)
+
+
+def parse_reversed(nlp: Language, docs: Iterable[Doc], batch_size: int) -> Iterator[Hashes]:
+    """Parse the tokens of each `Doc`, one sentence, from the last to the first.
+
+    Yields an array [tokens, `COLUMNS`] for each, in the order of the text. `nlp` was trained on
+    sentences in this order (`python -m zoo.parser.train --reverse`).
+    """
+    from spacy.tokens import Doc
+
+    turned = (_one_sentence(Doc(nlp.vocab, words=[t.text for t in doc][::-1])) for doc in docs)
+    for doc in nlp.pipe(turned, batch_size=batch_size):
+        array = _array(doc)[::-1].copy()
+        array[:, -1] = -array[:, -1]  # a head before a word is now behind it
+        yield array
+
+
+def _array(doc: Doc) -> Hashes:
+    """Return the `COLUMNS` of a `Doc` [tokens, columns]."""
+    return np.asarray(doc.to_array(COLUMNS), dtype=np.uint64)
+
+
+def _one_sentence(doc: Doc) -> Doc:
+    """Mark the first token of `doc` as the start of a sentence, and no other."""
+    begins: Any = np.full((len(doc), 1), -1, dtype=np.int64).astype(np.uint64)
+    begins[0] = 1
+    doc.from_array(["SENT_START"], begins)
+    return doc
+
+
+@cache
+def _loaded_second() -> Language:
+    """The second embedded parser, loaded once in each process."""
+    return embedded.load(embedded.SECOND)
 
 
 @cache

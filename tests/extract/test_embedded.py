@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
 FOLDER = embedded.PATH.parent
-MEGABYTES = 10
+MEGABYTES = 20
 LEAST_LAS, LEAST_UPOS = 84.5, 94.0
 TEXT = "Mira stayed at home because the bus had not come, and her sister wrote a letter."
 

@@ -233,7 +233,8 @@ def test_the_examples_are_the_rows_of_the_datasets(built: Path) -> None:
         expected = []
         for split in ("train", "validation", "test"):
             file = built / "datasets" / "dissent" / config / f"{split}-00000-of-00001.parquet"
-            for row in pq.read_table(file).to_pylist():
+            # The few rows of `balanced` need not be in every split.
+            for row in pq.read_table(file).to_pylist() if file.is_file() else ():
                 label = MARKERS_ALL[row["label"]]
                 expected.append(([split, label, row["position"], row["order"]], row))
         assert [facets for facets, _ in rows] == [facets for facets, _ in expected]

@@ -14,6 +14,7 @@ from corpora.errors import DiscorporaError, amount
 from workflows import console
 from workflows.cli import demo, disk, doctor, look, pages, show, start
 from workflows.cli.common import (
+    Check,
     Command,
     Config,
     JsonFile,
@@ -122,13 +123,14 @@ def extract(
     ] = "own",
     min_confidence: Annotated[
         float | None,
-        typer.Option(help="Minimum confidence of a pair; by default .55, in the mode recall 0."),
+        typer.Option(help="Minimum confidence of a pair; by default .8, in the mode recall 0."),
     ] = None,
     text: Annotated[
         str, typer.Option(help="S1 and S2 as written, or tokenised: written or tokenised.")
     ] = "written",
     gold_sentences: GoldSentences = False,
     gold_tokens: GoldTokens = False,
+    check: Check = None,
     rejects: Annotated[
         Path | None, typer.Option(help="Write the rejected candidates to this JSONL file.")
     ] = None,
@@ -165,6 +167,7 @@ def extract(
         text=text,
         gold_sentences=gold_sentences,
         gold_tokens=gold_tokens,
+        check=check,
         patterns=tuple(map(str, patterns or ())),
         workers=workers,
     )
@@ -205,6 +208,7 @@ def validate(
     ] = None,
     gold_tokens: GoldTokens = False,
     gold_sentences: GoldSentences = False,
+    check: Check = None,
     json_file: JsonFile = "",
     figures: Annotated[Path | None, typer.Option(help="A folder for figures 2 and 3.")] = None,
     patterns: Patterns = None,
@@ -227,6 +231,7 @@ def validate(
         mode=mode,
         gold_sentences=gold_sentences,
         gold_tokens=gold_tokens,
+        check=check,
         patterns=tuple(map(str, patterns or ())),
         workers=workers,
     )

@@ -69,6 +69,10 @@ Config = Annotated[
 Output = Annotated[str, typer.Option("--output", help="The folder that holds the builds.")]
 Language = Annotated[str, typer.Option(help="The language of the texts and of the pattern table.")]
 Parser = Annotated[str, typer.Option("--parser", help="embedded, gold, spacy:NAME or stanza:LANG.")]
+Check = Annotated[
+    str | None,
+    typer.Option(help="second: a second parser checks the embedded one (the default), or none."),
+]
 Markers = Annotated[
     str,
     typer.Option(

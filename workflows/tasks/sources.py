@@ -195,6 +195,7 @@ class Parse(SourceStage):
             markers=self.build.markers(language) if options.prefilter else (),
             language=language,
             prefilter=options.prefilter,
+            check=options.check if name == "embedded" else "none",
             patterns=self.build.patterns,
         )
 

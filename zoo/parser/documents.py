@@ -21,6 +21,8 @@ class Grouping:
     sentences: int = 3
     words: int = 80
     augment: float = 0.1
+    reverse: bool = False
+    """Whether sentences are read from their last word to their first."""
 
 
 def group(
@@ -82,6 +84,8 @@ def examples(
         if rng.random() < grouping.augment:
             change = (lower_case, typographic, without_final_punctuation)[int(rng.integers(3))]
             members = [change(sentence) for sentence in members]
+        if grouping.reverse:
+            members = [reversed_order(sentence) for sentence in members[::-1]]
         yield Example(to_doc(vocab, members, trees=False, starts=False), to_doc(vocab, members))
 
 
@@ -115,6 +119,15 @@ def typographic(sentence: Sentence) -> Sentence:
         else:
             forms.append(CURLY.get(form, form.replace("'", "’")))
     return replace(sentence, forms=tuple(forms))
+
+
+def reversed_order(sentence: Sentence) -> Sentence:
+    """Return the sentence with its words from last to first."""
+    last = len(sentence) - 1
+    columns = ("forms", "upos", "xpos", "deprels", "spaces")
+    turned: dict[str, Any] = {name: getattr(sentence, name)[::-1] for name in columns}
+    heads = tuple(head if head < 0 else last - head for head in sentence.heads[::-1])
+    return replace(sentence, heads=heads, **turned)
 
 
 def without_final_punctuation(sentence: Sentence) -> Sentence:

@@ -26,7 +26,7 @@ from thinc.api import Config, NumpyOps, fix_random_seed, set_current_ops
 from corpora.errors import ConfigError, DiscorporaError, nearest
 from corpora.store.atomic import sha256, write_json, write_text
 from zoo.commands import command, log
-from zoo.parser.documents import Grouping, batches, examples
+from zoo.parser.documents import Grouping, batches, examples, reversed_order
 from zoo.parser.evaluate import baseline_las, score_gold
 from zoo.parser.tokenizer import adapt_tokenizer
 from zoo.parser.treebank import Sentence, sentences_of, treebank_files
@@ -58,6 +58,8 @@ def run(options: argparse.Namespace) -> None:
     layout = "*-ud-dev.conllu"
     ud_dev = [file for path in options.treebank for file in sorted(path.rglob(layout))]
     dev = sentences_of(treebank_files(options.dev, "dev") if options.dev else ud_dev[:1])
+    if options.reverse:
+        dev = [reversed_order(sentence) for sentence in dev]
     if not dev:
         raise FileNotFoundError(f"no {layout} beneath --treebank: name the file with --dev")
     changes = dict(options.set)
@@ -75,7 +77,9 @@ def run(options: argparse.Namespace) -> None:
     rng = np.random.default_rng(options.seed)
     parts = Config({"nlp": config["nlp"], "components": config["components"]})
     nlp = load_model_from_config(parts, auto_fill=True)
-    sample = list(examples(nlp.vocab, train, Grouping(sentences=1, augment=0.0), rng))
+    sample = list(
+        examples(nlp.vocab, train, Grouping(sentences=1, augment=0.0, reverse=options.reverse), rng)
+    )
     nlp.initialize(lambda: sample)
     adapt_tokenizer(nlp, train)
 
@@ -90,7 +94,8 @@ def run(options: argparse.Namespace) -> None:
         weights = nlp.to_bytes(exclude=["vocab"])
         start, words_seen = time.perf_counter(), 0
         steps = range(1, settings["max_steps"] + 1)
-        for step, batch in zip(steps, stream(nlp, train, silver, settings, rng), strict=False):
+        training = stream(nlp, train, silver, settings, rng, reverse=options.reverse)
+        for step, batch in zip(steps, training, strict=False):
             nlp.update(batch, sgd=optimizer, drop=settings["dropout"])
             optimizer.step_schedules()
             words_seen += sum(map(len, batch))
@@ -104,7 +109,7 @@ def run(options: argparse.Namespace) -> None:
                 best = {"stage": name, "step": step, **scores}
                 weights = nlp.to_bytes(exclude=["vocab"])
         nlp.from_bytes(weights, exclude=["vocab"])
-    baseline = baseline_las(train, dev)
+    baseline = baseline_las([reversed_order(s) for s in train] if options.reverse else train, dev)
     log.info("selected: %s; the baseline's LAS: %.1f", best, baseline)
     if options.quick and best["las"] < baseline + QUICK_MARGIN:
         raise DiscorporaError(f"LAS {best['las']} is not {QUICK_MARGIN} above {baseline:.1f}")
@@ -113,6 +118,7 @@ def run(options: argparse.Namespace) -> None:
     hashed = [*files, *options.silver]
     record = {
         "seed": options.seed,
+        "reverse": options.reverse,
         "config": {section: config[section] for section in ("components", *STAGES, "recipe")},
         "versions": {"spacy": spacy_version, "numpy": np.__version__},
         "files": {f"{file.parent.name}/{file.name}": sha256(file) for file in hashed},
@@ -145,13 +151,16 @@ def stream(
     silver: Sequence[Sentence],
     settings: dict[str, Any],
     rng: np.random.Generator,
+    *,
+    reverse: bool = False,
 ) -> Iterator[list[Example]]:
     """Yield batches without end; their size in words grows with every batch up to a maximum.
 
     Each epoch has all of `train`, and the next part of `silver`, of `settings["silver"]` times as
     many words, so that every silver tree is used before the first is repeated.
     """
-    grouping = Grouping(settings["group_sentences"], settings["group_words"], settings["augment"])
+    sizes = settings["group_sentences"], settings["group_words"]
+    grouping = Grouping(*sizes, settings["augment"], reverse)
     parts = silver_parts(silver, settings["silver"] * sum(map(len, train)), rng)
     words = float(settings["batch_words"])
     while True:
@@ -229,6 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--output", type=Path, required=True, help="the new folder")
     add("--set", type=parse_change, action="append", default=[], metavar="SECTION.KEY=NUMBER")
     add("--quick", action="store_true", help="prove the recipe in a minute on a part of the data")
+    add("--reverse", action="store_true", help="read sentences from their last word to the first")
     add("--seed", type=int, default=0)
     return command(run, parser, arguments)
 
