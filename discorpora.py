@@ -55,7 +55,7 @@ def extract(
     """
     from corpora.document import Document
     from corpora.readers import READERS, open_source
-    from corpora.readers.source import joined, paragraphs_of
+    from corpora.readers.source import join_paragraphs, paragraphs_of
     from extract import Extractor
 
     language = settings.get("language", "en")
@@ -74,7 +74,7 @@ def extract(
             elif isinstance(item, Path) or is_source(item):
                 yield from open_source(str(item), options)
             else:
-                text, paragraphs = joined(paragraphs_of(item))
+                text, paragraphs = join_paragraphs(paragraphs_of(item))
                 yield Document(f"text-{number}", text, language=language, paragraphs=paragraphs)
 
     return Extractor(**settings).pairs(documents())

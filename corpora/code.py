@@ -32,12 +32,12 @@ def code_hash(module: str) -> str:
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name not in paths and name.partition(".")[0] == package and (path := _path_of(name)):
+        if name not in paths and name.partition(".")[0] == package and (path := _module_path(name)):
             paths[name] = path
-            waiting += [*_read(path, name).imports, name.rpartition(".")[0]]
+            waiting += [*_read_code(path, name).imports, name.rpartition(".")[0]]
     whole = hashlib.sha256()
     for name, path in sorted(paths.items()):
-        whole.update(f"{name}\0{_read(path, name).hash}\0".encode())
+        whole.update(f"{name}\0{_read_code(path, name).hash}\0".encode())
         for data in map(path.with_suffix, DATA):
             if data.is_file():
                 whole.update(data.read_bytes())
@@ -45,7 +45,7 @@ def code_hash(module: str) -> str:
 
 
 @cache
-def _path_of(module: str) -> Path | None:
+def _module_path(module: str) -> Path | None:
     """Return the file of a module; None for other names, such as an imported class. Parent packages
     are not imported: planning may not load torch."""
     loaded = sys.modules.get(module)
@@ -69,7 +69,7 @@ class _File(NamedTuple):
 
 
 @cache
-def _read(path: Path, module: str) -> _File:
+def _read_code(path: Path, module: str) -> _File:
     """Read the syntax tree of a file, level by level, for its hash and its imports. The hash is of
     the tree's nodes without empty fields (which differ between Python versions) and without the
     fields of `LAYOUT`."""

@@ -34,7 +34,7 @@ from typing import (
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from corpora.errors import ConfigError, expanded, nearest
+from corpora.errors import ConfigError, expand_home, nearest
 
 Loc = tuple[int | str, ...]
 """Keys and list positions from the outermost table to a value."""
@@ -56,7 +56,7 @@ class TomlTable(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _lists_in_one_text(cls, table: Any) -> Any:
+    def _accept_lists_as_text(cls, table: Any) -> Any:
         """Split a list written as one text (`tensorboard,wandb`); refuse `true` as the number 1."""
         if not isinstance(table, Mapping):
             return table
@@ -95,7 +95,7 @@ class TomlTable(BaseModel):
         try:
             return cls.model_validate(dict(table))
         except ValidationError as error:
-            raise refusal(error, cls, table, where, entries=entries) from None
+            raise config_error(error, cls, table, where, entries=entries) from None
 
 
 class Declared(TomlTable):
@@ -146,7 +146,7 @@ class Registry(Generic[D]):
                 hint=f"the {self.what}s are: {', '.join(self)}; a custom one is "
                 "package.module:Class or FILE.py:Class",
             )
-        declaration = imported(reference)
+        declaration = import_object(reference)
         if not (isinstance(declaration, type) and issubclass(declaration, self.base)):
             base = f"{self.base.__module__}.{self.base.__name__}"
             raise ConfigError(f"{reference} is not a subclass of {base}")
@@ -187,22 +187,22 @@ def _entry_points(group: str) -> tuple[metadata.EntryPoint, ...]:
     return tuple(metadata.entry_points(group=group))
 
 
-def anchored(reference: str, folder: Path) -> str:
+def with_absolute_path(reference: str, folder: Path) -> str:
     """Return `FILE.py:Class` with FILE made absolute from `folder`; other references unchanged."""
     match = REFERENCE.fullmatch(reference)
     if match is None or not match["module"].endswith(".py"):
         return reference
-    path = expanded(match["module"])
+    path = expand_home(match["module"])
     return f"{path if path.is_absolute() else (folder / path).resolve()}:{match['name']}"
 
 
-def portable(reference: str) -> str:
+def without_folders(reference: str) -> str:
     """Return `FILE.py:Class` without FILE's folders; other references are returned unchanged."""
     match = REFERENCE.fullmatch(reference)
     return f"{Path(match['module']).name}:{match['name']}" if match else reference
 
 
-def imported(reference: str) -> Any:
+def import_object(reference: str) -> Any:
     """Import the object that `package.module:NAME` or `FILE.py:NAME` refers to.
 
     Raises `ConfigError` if there is no such file, module or object, or if its code raises.
@@ -211,7 +211,7 @@ def imported(reference: str) -> Any:
     try:
         module = _module_of_file(Path(place)) if place.endswith(".py") else import_module(place)
     except Exception as error:  # whatever the plug-in's own code raises
-        if place.endswith(".py") and not expanded(place).is_file():
+        if place.endswith(".py") and not expand_home(place).is_file():
             raise ConfigError(f"no file {place!r}", where=reference) from None
         missing = isinstance(error, ImportError)
         hint = "install its package in this environment" if missing else "correct its code"
@@ -226,7 +226,7 @@ def imported(reference: str) -> Any:
 
 def _module_of_file(path: Path) -> ModuleType:
     """Import a Python file once, under a module name made from its path."""
-    path = expanded(path).resolve()
+    path = expand_home(path).resolve()
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     name = f"discorpora_file_{digest}_{path.stem}"
     if name in sys.modules:
@@ -246,7 +246,7 @@ def _module_of_file(path: Path) -> ModuleType:
 # Pydantic's errors in plain words.
 
 
-def refusal(
+def config_error(
     error: ValidationError,
     kind: type[BaseModel],
     table: Any,
@@ -353,7 +353,7 @@ def _all_args(hint: Any) -> Iterator[Any]:
 # The description of settings for help and the reference pages.
 
 
-def described(kind: type[BaseModel], values: Mapping[str, Any] | None = None) -> str:
+def settings_help(kind: type[BaseModel], values: Mapping[str, Any] | None = None) -> str:
     """Return a help text with the name, value, type and meaning of each setting of a class."""
     lines = []
     for name, field in kind.model_fields.items():

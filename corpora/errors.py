@@ -90,7 +90,7 @@ class BadRecord:
     value: str = ""
 
 
-def expanded(path: str | Path) -> Path:
+def expand_home(path: str | Path) -> Path:
     """Return `path` with `~` replaced; raises `InputError` for `~NAME` if there is no such user."""
     try:
         return Path(path).expanduser()
@@ -116,7 +116,7 @@ def unreadable(error: Exception, where: object, hint: str) -> InputError:
     return InputError(f"cannot be read: {reason}", where=str(where), hint=hint)
 
 
-def chosen(what: str, name: str, names: Iterable[str], where: str = "") -> str:
+def check_choice(what: str, name: str, names: Iterable[str], where: str = "") -> str:
     """Return `name` if it is one of `names`; else raise `ConfigError` with the nearest one."""
     names = list(names)
     if name in names:

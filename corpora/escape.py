@@ -34,15 +34,15 @@ def markdown(value: object) -> str:
     return _MARKS.sub(lambda mark: entities.get(mark[0], f"\\{mark[0]}"), line(value))
 
 
-def cell(value: object) -> str:
+def markdown_cell(value: object) -> str:
     """Return a value as the text of a cell in a Markdown table: `12,345` for an integer."""
     return f"{value:,}" if isinstance(value, int) else markdown(value)
 
 
-def table(head: str, rows: Iterable[Sequence[object]]) -> str:
+def markdown_table(head: str, rows: Iterable[Sequence[object]]) -> str:
     """Return a Markdown table with the columns of `head` ("name, rows"), or "" without rows."""
     columns = head.split(", ")
-    body = [[*map(cell, row)] for row in rows]
+    body = [[*map(markdown_cell, row)] for row in rows]
     rule = ["---"] * len(columns)
     lines = (f"| {' | '.join(cells)} |" for cells in (columns, rule, *body))
     return "\n".join(lines) if body else ""

@@ -11,7 +11,7 @@ from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpora.errors import ConfigError, InputError, chosen
+from corpora.errors import ConfigError, InputError, check_choice
 from corpora.store.atomic import MANIFEST, replacing
 from corpora.store.manifest import read_manifest
 from corpora.store.rows import parquet_batches
@@ -82,7 +82,7 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
     `ConfigError` for an unknown layout and for a domain that is not a folder name.
     """
     folder, out = Path(folder), Path(out)
-    layout_of, hint = LAYOUTS[chosen("format", layout, LAYOUTS)]
+    layout_of, hint = LAYOUTS[check_choice("format", layout, LAYOUTS)]
     if domain in (".", "..") or any(separator in domain for separator in "/\\"):
         raise ConfigError(
             f"domain {domain!r} is not the name of a folder",
@@ -104,7 +104,7 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
                 if shards:
                     partial = files.enter_context(replacing(out / name))
                     paths = [folder / shard["file"] for shard in shards]
-                    written[name] = files_of_config.write(partial, _rows(paths))
+                    written[name] = files_of_config.write(partial, _rows_of_shards(paths))
                 if not written.get(name):
                     stale.append(out / name)
             if labels := files_of_config.labels:
@@ -122,7 +122,7 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
     return written
 
 
-def _rows(shards: list[Path]) -> Iterator[Row]:
+def _rows_of_shards(shards: list[Path]) -> Iterator[Row]:
     for shard in shards:
         for batch in parquet_batches(shard, batch_size=ROWS_A_BATCH):
             yield from batch.to_pylist()
@@ -137,7 +137,7 @@ def _write_lines(path: Path, lines: Iterable[str]) -> int:
 # The layouts: each function returns the files of a configuration, or None for other columns.
 
 
-def _discoeval(manifest: Manifest, config: str, domain: str) -> Layout | None:
+def _discoeval_layout(manifest: Manifest, config: str, domain: str) -> Layout | None:
     """Return DiscoEval's files for a configuration; its columns say which task it is."""
     configs = manifest["configs"]
     features = configs[config]["features"]
@@ -147,7 +147,7 @@ def _discoeval(manifest: Manifest, config: str, domain: str) -> Layout | None:
 
         def write_nodes(path: Path, rows: Iterator[Row]) -> int:
             nodes = [
-                [names[row["label"]], *([*map(tokenised, row[side])] for side in ("left", "right"))]
+                [names[row["label"]], *([*map(tokenise, row[side])] for side in ("left", "right"))]
                 for row in rows
             ]
             path.write_bytes(pickle.dumps(nodes, protocol=2))
@@ -167,7 +167,7 @@ def _discoeval(manifest: Manifest, config: str, domain: str) -> Layout | None:
     def line(row: Row) -> str:
         cells = (row[name] for name in columns_of_line)
         lists = (cell if isinstance(cell, list) else [str(cell)] for cell in cells)
-        return "\t".join(map(tokenised, chain.from_iterable(lists)))
+        return "\t".join(map(tokenise, chain.from_iterable(lists)))
 
     def write(path: Path, rows: Iterator[Row]) -> int:
         return _write_lines(path, (line(row) for row in rows if task != "BSO" or row["label"] == 1))
@@ -190,26 +190,28 @@ def _kind_of_relations(name: str) -> str:
     return kinds[0]
 
 
-def _pairs(manifest: Manifest, config: str, domain: str) -> Layout | None:
+def _pairs_layout(manifest: Manifest, config: str, domain: str) -> Layout | None:
     """Return JSON lines of `sentence1, sentence2, label` for a dataset of labelled pairs."""
     features = manifest["configs"][config]["features"]
     texts = next((two for two in TWO_TEXTS if {*two, "label"} <= features.keys()), None)
     if texts is None:
         return None
     names = dict(zip(("sentence1", "sentence2", "label"), (*texts, "label"), strict=True))
-    return _json_lines(
+    return _json_lines_layout(
         config, lambda rows: ({new: row[old] for new, old in names.items()} for row in rows)
     )
 
 
-def _triplets(manifest: Manifest, config: str, domain: str) -> Layout | None:
+def _triplets_layout(manifest: Manifest, config: str, domain: str) -> Layout | None:
     """Return JSON lines of `anchor, positive, negative`, for a dataset of good and worse texts. The
     anchor is what both texts share, the others are what only one of them has."""
     features = manifest["configs"][config]["features"]
     if {"pos", "neg"} <= features.keys():
-        return _json_lines(config, lambda rows: filter(None, map(_triplet, rows)))
+        return _json_lines_layout(config, lambda rows: filter(None, map(_triplet, rows)))
     if {"pair", "sentences"} <= features.keys():
-        return _json_lines(config, lambda rows: filter(None, map(_triplet, _side_by_side(rows))))
+        return _json_lines_layout(
+            config, lambda rows: filter(None, map(_triplet, _side_by_side(rows)))
+        )
     return None
 
 
@@ -238,7 +240,7 @@ def _count_common_start(first: list[str], second: list[str]) -> int:
     return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))))
 
 
-def _json_lines(config: str, rows_of: Callable[[Iterator[Row]], Iterable[Row]]) -> Layout:
+def _json_lines_layout(config: str, rows_of: Callable[[Iterator[Row]], Iterable[Row]]) -> Layout:
     """Return a layout of JSON lines, a file for each split; `rows_of` converts a split's rows."""
 
     def write(path: Path, rows: Iterator[Row]) -> int:
@@ -249,20 +251,20 @@ def _json_lines(config: str, rows_of: Callable[[Iterator[Row]], Iterable[Row]]) 
 
 
 LAYOUTS: dict[str, tuple[Callable[[Manifest, str, str], Layout | None], str]] = {
-    "discoeval": (_discoeval, "DiscoEval has SP, BSO, DC, SSP, PDTB-E, PDTB-I and RST-DT"),
+    "discoeval": (_discoeval_layout, "DiscoEval has SP, BSO, DC, SSP, PDTB-E, PDTB-I and RST-DT"),
     "pairs": (
-        _pairs,
+        _pairs_layout,
         "a pair is two texts and a label, as in dissent, discovery, bso and pdtb_implicit",
     ),
     "triplets": (
-        _triplets,
+        _triplets_layout,
         "a triplet comes from a text and a worse one, as in intrusion, insted and dc",
     ),
 }
 """The layouts by name, and the hint for a dataset that does not fit."""
 
 
-def tokenised(text: str) -> str:
+def tokenise(text: str) -> str:
     """Return the text with its tokens, as in the Penn Treebank, separated by single spaces.
 
     Punctuation and clitics (`n't`, `'s`) are separate tokens; numbers, abbreviations of single

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from corpora.errors import ConfigError, InputError, chosen
+from corpora.errors import ConfigError, InputError, check_choice
 from corpora.store.atomic import sha256, write_json
 
 ATTEMPTS = 5
@@ -83,7 +83,7 @@ def fetch(
     import requests
 
     sources = known_sources() if sources is None else sources
-    source, target = sources[chosen("source", name, sources)], folder / name
+    source, target = sources[check_choice("source", name, sources)], folder / name
     for file in source.files:
         if Path(file.path).is_absolute() or ".." in Path(file.path).parts or "\\" in file.path:
             raise ConfigError(f"the path {file.path!r} leads out of its folder", where=name)

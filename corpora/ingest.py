@@ -1,4 +1,4 @@
-"""The first stage: a source becomes documents on disk, bad records are counted and kept."""
+"""The first stage: a source becomes documents on disk, bad records are count_sizes and kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from corpora.document import Document
 from corpora.errors import BadRecord, InputError, amount
 from corpora.progress import track
-from corpora.readers import opened, parse_spec, read_documents
+from corpora.readers import open_reader, parse_spec, read_documents
 from corpora.readers.source import Source, without_folder
 from corpora.store.documents import write_documents
 
@@ -41,16 +41,16 @@ def ingest(
         with rejects.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
-    def counted(documents: Iterator[Document]) -> Iterator[Document]:
+    def count_sizes(documents: Iterator[Document]) -> Iterator[Document]:
         for document in documents:
             sizes["paragraphs"] += len(document.paragraphs or ())
             sizes["words"] += len(document.text.split())
             licences[document.licence] += 1
             yield document
 
-    reader, source = opened(spec, options, on_bad=on_bad)
+    reader, source = open_reader(spec, options, on_bad=on_bad)
     documents = track(read_documents(reader, source), f"reading {spec}")
-    count = write_documents(counted(documents), folder)
+    count = write_documents(count_sizes(documents), folder)
     check_bad_share(spec, source, max_bad_share)
     return {
         "documents": count,

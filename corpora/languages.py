@@ -33,7 +33,7 @@ def is_code(value: str) -> bool:
     return _CODE.fullmatch(value) is not None
 
 
-def code_of(value: str) -> str:
+def check_code(value: str) -> str:
     """Return `value` if it is a language code or empty; else raises `ConfigError`."""
     code = LANGUAGES.get(value.lower())
     if not value or (not code and is_code(value)):
@@ -44,7 +44,7 @@ def code_of(value: str) -> str:
     )
 
 
-Language = Annotated[str, AfterValidator(code_of)]
+Language = Annotated[str, AfterValidator(check_code)]
 """A code such as `en`; empty where it is not known."""
 
 
@@ -81,7 +81,7 @@ def is_foreign(words: Any, frequent: Any) -> Any:
     return (words >= FEW_WORDS) & (frequent < FREQUENT * words)
 
 
-def recognised(*texts: str) -> str:
+def recognise_language(*texts: str) -> str:
     """Return the code of the language with most of the texts' frequent words, or "" if unclear."""
     return _most_frequent(*_count_words(*texts))
 

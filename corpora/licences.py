@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpora.errors import chosen
+from corpora.errors import check_choice
 
 UNKNOWN = "unknown"
 ATTRIBUTION_RANK = 2
@@ -25,7 +25,7 @@ class Licence:
     """One row of the table. `hub` is the licence name in the Hub's card metadata.
 
     `rank` orders licences by strictness: the strictest of the sources' is the dataset's. `names`
-    are its other names, in the spelling of `_normalized`.
+    are its other names, in the spelling of `_normalize_name`.
     """
 
     id: str
@@ -89,7 +89,7 @@ _SHORTER = (
 )
 
 
-def _normalized(name: str) -> str:
+def _normalize_name(name: str) -> str:
     """Return a licence's name or address in one spelling: `cc-by-4.0` for `CC BY 4.0 Unported`."""
     name = re.sub("[\u2010-\u2015]", "-", name.strip().lower()).rstrip("./")  # hyphens and dashes
     if address := _ADDRESS.match(name):
@@ -102,28 +102,28 @@ def _normalized(name: str) -> str:
     return name.strip("-")
 
 
-def named(name: str) -> str | None:
+def licence_id(name: str) -> str | None:
     """Return the id of the licence with this name or address; None if it is not in the table.
 
     A bracket either repeats the name, as in `MIT License (MIT)`, or is read as a part of it.
     """
     head, bracket, inside = name.strip().rstrip(".").removesuffix(")").partition("(")
-    if bracket and "(" not in inside and (id := named(inside)):
-        return id if named(head) == id else None
+    if bracket and "(" not in inside and (id := licence_id(inside)):
+        return id if licence_id(head) == id else None
     if bracket:  # a part of the name: Public domain (in the USA)
         name = f"{head} {inside}"
-    row = _BY_NAME.get(name.lower()) or _BY_NAME.get(_normalized(name))
+    row = _BY_NAME.get(name.lower()) or _BY_NAME.get(_normalize_name(name))
     return row.id if row else None
 
 
 def lookup(name: str) -> Licence:
     """Return the licence with this name; raises `ConfigError` if it is not in the table."""
-    return TABLE[named(name or UNKNOWN) or chosen("licence", name, sorted(TABLE))]
+    return TABLE[licence_id(name or UNKNOWN) or check_choice("licence", name, sorted(TABLE))]
 
 
 def known(names: Iterable[str]) -> list[str]:
     """Return the names, with `unknown` for each that is not in the table."""
-    return [name if name and named(name) else UNKNOWN for name in names]
+    return [name if name and licence_id(name) else UNKNOWN for name in names]
 
 
 def of_card(metadata: Mapping[str, Any]) -> str:
@@ -131,7 +131,7 @@ def of_card(metadata: Mapping[str, Any]) -> str:
     name = metadata.get("license")
     if isinstance(name, list) and len(name) == 1:
         name = name[0]
-    return named(str(metadata.get("license_name") if name == "other" else name)) or UNKNOWN
+    return licence_id(str(metadata.get("license_name") if name == "other" else name)) or UNKNOWN
 
 
 def shown(licence: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from corpora.declared import refusal
+from corpora.declared import config_error
 from corpora.errors import InputError
 
 M = TypeVar("M")
@@ -27,7 +27,7 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 """Half a surrogate pair, unless the other half is beside it."""
 
 
-def parsed(text: str | bytes, *, where: str = "", hint: str = "") -> Any:
+def parse_json(text: str | bytes, *, where: str = "", hint: str = "") -> Any:
     """Return the value of a JSON text. Raises `InputError` if it is not JSON or exceeds a bound."""
     try:
         if len(text) > SIZE:
@@ -50,14 +50,17 @@ def parsed(text: str | bytes, *, where: str = "", hint: str = "") -> Any:
 
 
 def read_json(path: Path, hint: str = "") -> Any:
-    """Return the value of a JSON file. Raises `InputError` as `parsed` does, or if unreadable."""
+    """Return the value of a JSON file.
+
+    Raises `InputError` for a file that cannot be read, and as `parse_json` does.
+    """
     try:
         with path.open("rb") as file:
             text = file.read(SIZE + 1)  # a longer one is refused by its length
     except OSError as error:
         problem = f"cannot be read: {error.strerror or error}"
         raise InputError(problem, where=str(path), hint=hint) from error
-    return parsed(text, where=str(path), hint=hint)
+    return parse_json(text, where=str(path), hint=hint)
 
 
 def read_record(kind: type[M], path: Path, hint: str = "") -> M:
@@ -70,7 +73,7 @@ def record_of(kind: type[M], value: Any, where: str, hint: str = "") -> M:
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
-        problem = refusal(error, BaseModel, value, where)
+        problem = config_error(error, BaseModel, value, where)
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower().removesuffix("s")
     raise InputError(f"is no {name}: {problem.message}"[:300], where=problem.where, hint=hint)
 

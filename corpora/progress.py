@@ -120,7 +120,7 @@ os.register_at_fork(after_in_child=_forget_loops)
 
 
 @contextmanager
-def reported(what: str, total: int | None = None) -> Iterator[Loop]:
+def show_progress(what: str, total: int | None = None) -> Iterator[Loop]:
     """Show the progress of a loop named `what`, which counts its units in `done` of the `Loop`."""
     loop = Loop(what, total)
     _loops.append(loop)
@@ -139,7 +139,7 @@ def reported(what: str, total: int | None = None) -> Iterator[Loop]:
 
 def track(items: Iterable[Item], what: str, *, total: int | None = None) -> Iterator[Item]:
     """Yield `items` and show the progress; `what` names the loop ("reading text:books")."""
-    with reported(what, total) as loop:
+    with show_progress(what, total) as loop:
         for item in items:
             yield item
             loop.done += 1

@@ -52,7 +52,8 @@ ANNOUNCES = re.compile(r"(?::|—|–|--)$")
 """The end of a sentence that the next one completes: `He replied:`, `and she said—`."""
 
 CLOSES = {"“": "”", "«": "»", "„": "“", "``": "''", '"': '"', "‘": "’"}
-"""Quotation marks in pairs. `‘ ’` are for `_singles` alone: `’` is an apostrophe far more often."""
+"""The closing mark of each opening quotation mark. `‘` is for `_balance_single_quotes` alone, since
+`’` is far more often an apostrophe."""
 OPENS = {"”": "“", "“": "„", "»": "«", "''": "``", '"': '"'}
 MARKS = re.compile(r"[“”„«»\"]|``|''")
 BEGINS = re.compile(r"[“„«»\"]|``")
@@ -66,7 +67,7 @@ STYLES = ('"', "[“”„]", "'", "[‘’]", "--", "—", r"\.\.\.|\. \. \.", 
 STRAIGHT = 0b01010101
 
 
-def finished(sentence: str) -> bool:
+def ends_in_punctuation(sentence: str) -> bool:
     """Return whether a sentence ends in punctuation, ignoring brackets, quotes and citations.
 
     Lines that do not are headings, captions, author or date lines, or list items.
@@ -81,7 +82,7 @@ def prose(document: Document, quotes: Quotes = "keep") -> list[str | None]:
     """Return the text of each sentence: "" if it is not prose, None if it is joined to the next.
 
     Not prose are text outside the sections, captions, entries of lists and directories, titles,
-    sentences with an unpaired bracket, and those that are not `finished`; turns of a conversation
+    sentences with an unpaired bracket, and those without final punctuation; turns of a conversation
     need no punctuation. Marks of notes (`[8]`) are removed. With `balance` each sentence has the
     quotation marks that `balanced` gives it in its paragraph. A sentence that announces the next
     one (`He replied:`) is joined to it, since it reveals the order of both.
@@ -90,20 +91,20 @@ def prose(document: Document, quotes: Quotes = "keep") -> list[str | None]:
     assert document.sentences is not None
     results: list[str | None] = []
     announcement, section = "", None
-    for paragraph in units(document, texts, "paragraph"):
+    for paragraph in passages_of(document, texts, "paragraph"):
         listed = any(kind.match(paragraph[0]) for kind in (CAPTION, LISTED))
-        with_quotes = balanced(paragraph) if quotes == "balance" else paragraph
+        with_quotes = balance_quotes(paragraph) if quotes == "balance" else paragraph
         for text, sentence in zip(paragraph, with_quotes, strict=True):
             start, section_before = document.sentences.start[len(results)], section
             section = sections.at(start) if sections else 0
-            is_prose = finished(text) and not listed and not cut_or_listed(text)
+            is_prose = ends_in_punctuation(text) and not listed and not is_fragment_or_title(text)
             is_rejected = section is None or not (document.turns or is_prose)
             if "[" in sentence or "(" in sentence:  # faster than a search
                 sentence = FOOTNOTE.sub("", sentence)
             sentence = "" if is_rejected else sentence.strip()
             if announcement and (is_rejected or section != section_before):
                 results[-1] = announcement = ""
-            sentence = _joined(announcement, sentence) if announcement else sentence
+            sentence = _join_announcement(announcement, sentence) if announcement else sentence
             announces_next = ANNOUNCES.search(text) and not document.turns
             announcement = sentence if announces_next else ""
             results.append(None if announcement else sentence)
@@ -112,14 +113,14 @@ def prose(document: Document, quotes: Quotes = "keep") -> list[str | None]:
     return results
 
 
-def _joined(first: str, second: str) -> str:
+def _join_announcement(first: str, second: str) -> str:
     """Return two sentences as one text, without the quotation marks that `balanced` put between."""
     while CLOSES.get(second[:1], "no mark") == first[-1:]:
         first, second = first[:-1], second[1:]
     return f"{first} {second}"
 
 
-def cut_or_listed(sentence: str) -> bool:
+def is_fragment_or_title(sentence: str) -> bool:
     """Return whether a sentence is a fragment, an entry of a directory, or a title with a stop."""
     if sentence.count("(") != sentence.count(")") or sentence.count("[") != sentence.count("]"):
         return True
@@ -148,14 +149,16 @@ def lead(document: Document, texts: Sequence[str | None]) -> list[str]:
         parts = {n for n, heading in enumerate(headings) if n == 0 or heading == headings[0] == ""}
         pairs = zip(texts, sections, strict=True)
         return [text for text, section in pairs if section in parts and text is not None]
-    paragraphs = units(document, texts, "paragraph")
-    for heading, group in groupby(paragraphs, lambda p: len(p) == 1 and not finished(p[0])):
+    paragraphs = passages_of(document, texts, "paragraph")
+    for heading, group in groupby(
+        paragraphs, lambda p: len(p) == 1 and not ends_in_punctuation(p[0])
+    ):
         if not heading:
             return [text for paragraph in group for text in paragraph]
     return []
 
 
-def units(
+def passages_of(
     document: Document, texts: Sequence[str | None], within: str, *, one_speaker: bool = False
 ) -> Iterator[list[str]]:
     """Yield the sentences of each unit of a document: a paragraph, a section, or all of it.
@@ -191,12 +194,12 @@ def _speaker_changes(document: Document, texts: Sequence[str | None]) -> Iterato
         before = text or ""
 
 
-def words(texts: Iterable[str]) -> int:
+def count_words(texts: Iterable[str]) -> int:
     """Return the number of words in all texts, separated by white space."""
     return sum(len(text.split()) for text in texts)
 
 
-def quoted(sentence: str) -> tuple[bool, bool]:
+def quotes_at_ends(sentence: str) -> tuple[bool, bool]:
     """Return whether a quotation mark begins the sentence, and whether one ends it.
 
     Speech has both, speech with "he said" one, narration none.
@@ -204,7 +207,7 @@ def quoted(sentence: str) -> tuple[bool, bool]:
     return bool(BEGINS.match(sentence)), bool(ENDS.search(sentence))
 
 
-def style(text: str) -> int:
+def style_bits(text: str) -> int:
     """Return an integer with a bit set for each mark of `STYLES` in the text."""
     return sum(bool(re.search(mark, text)) << bit for bit, mark in enumerate(STYLES))
 
@@ -219,7 +222,7 @@ def foreign_marks(surroundings: int) -> int:
     return alternatives & ~surroundings
 
 
-def balanced(paragraph: Sequence[str]) -> list[str]:
+def balance_quotes(paragraph: Sequence[str]) -> list[str]:
     """Return the sentences of a paragraph, each with paired quotation marks.
 
     A sentence that is part of a longer quotation gets an opening mark, a closing mark, or both. A
@@ -227,31 +230,31 @@ def balanced(paragraph: Sequence[str]) -> list[str]:
     opens first, the quotation ends in its own sentence. Sentences with paired marks stay unchanged.
     Quotations within quotations (`‘ ’`) are treated in the same way.
     """
-    sentences = _singles(paragraph)
+    sentences = _balance_single_quotes(paragraph)
     inside: list[int] = []  # sentences without a mark after an open quotation
     opened = ""
     for number, text in enumerate(sentences):
-        starts, ends = unpaired(text, opened)
+        starts, ends = unpaired_marks(text, opened)
         if not starts and not ends and not MARKS.search(text):
             if opened:
                 inside.append(number)
             continue
         if starts:
-            _quote(sentences, inside, opened or starts[0])
+            _put_in_quotes(sentences, inside, opened or starts[0])
         sentences[number] = "".join([*starts, text, *map(CLOSES.__getitem__, reversed(ends))])
         inside, opened = [], ends[-1] if ends else ""
     if opened:
-        _quote(sentences, inside, opened)
+        _put_in_quotes(sentences, inside, opened)
     return sentences
 
 
-def _quote(sentences: list[str], numbers: Sequence[int], opening: str) -> None:
+def _put_in_quotes(sentences: list[str], numbers: Sequence[int], opening: str) -> None:
     """Put the mark `opening` and its closing mark around some sentences, in place."""
     for number in numbers:
         sentences[number] = f"{opening}{sentences[number]}{CLOSES[opening]}"
 
 
-def _singles(paragraph: Sequence[str]) -> list[str]:
+def _balance_single_quotes(paragraph: Sequence[str]) -> list[str]:
     """Return the sentences of a paragraph, each with paired single quotation marks. As `’` is also
     an apostrophe, it closes a quotation of another sentence only after punctuation. A `‘` that is
     never closed and precedes a lower-case letter is an apostrophe too (`‘em`)."""
@@ -263,27 +266,27 @@ def _singles(paragraph: Sequence[str]) -> list[str]:
         last = parts[-1] if parts else ""
         open_again = bool(last) and not MAYBE.search(last.split("”")[0]) and last[0].isupper()
         if open_again:
-            text = _closed(text, len(text) - len(last))
+            text = _close_single_quote(text, len(text) - len(last))
         if opened and not parts and not MARKS.search(text) and not SURE.search(text):
             inside.append(number)
             continue
         if opened and not BEGINS.match(head) and (SURE.search(head) or "”" in head):
-            _quote(sentences, inside, "‘")
-            text = f"‘{text if SURE.search(head) else _closed(text)}"
+            _put_in_quotes(sentences, inside, "‘")
+            text = f"‘{text if SURE.search(head) else _close_single_quote(text)}"
         sentences[number], inside = text, []
         opened = open_again and "”" not in last
-    _quote(sentences, inside, "‘")
+    _put_in_quotes(sentences, inside, "‘")
     return sentences
 
 
-def _closed(text: str, start: int = 0) -> str:
+def _close_single_quote(text: str, start: int = 0) -> str:
     """Return the text with a `’` before the first `”` from `start` on, or at its end."""
     end = text.find("”", start)
     end = end if end >= 0 else len(text)
     return f"{text[:end]}’{text[end:]}"
 
 
-def unpaired(text: str, opened: str = "") -> tuple[list[str], list[str]]:
+def unpaired_marks(text: str, opened: str = "") -> tuple[list[str], list[str]]:
     """Return the opening marks missing at the start of a sentence, and those that it leaves open.
 
     `opened` is the mark of a quotation that is open before it. A straight mark opens at the

@@ -45,19 +45,19 @@ def schema(*, audit: str = "", **columns: pa.DataType | Sequence[str]) -> pa.Sch
     )
 
 
-def texts(*names: str) -> dict[str, pa.DataType]:
+def text_columns(*names: str) -> dict[str, pa.DataType]:
     """Return columns of text with these names, for `schema`."""
     return dict.fromkeys(names, STRING)
 
 
 PAIRS = schema(
-    **texts("doc", "group", "source", "licence", "language"),
+    **text_columns("doc", "group", "source", "licence", "language"),
     sentence=INT32,
     marker=STRING,
     marker_spans=SPANS,
     s1_spans=SPANS,
     s2_spans=SPANS,
-    **texts("s1", "s2", "position", "order"),
+    **text_columns("s1", "s2", "position", "order"),
     has_clauses=pa.bool_(),
     pattern=STRING,
     s2_added=STRING,
@@ -69,11 +69,11 @@ def dissent(markers: Sequence[str]) -> pa.Schema:
     """Return the schema of DisSent: two clauses, and as the label one of `markers`."""
     return schema(
         audit="labelled",
-        **texts("doc", "group"),
+        **text_columns("doc", "group"),
         marker_start=INT32,
-        **texts("s1", "s2"),
+        **text_columns("s1", "s2"),
         label=markers,
-        **texts("position", "order", "s2_added"),
+        **text_columns("position", "order", "s2_added"),
     ).append(CONFIDENCE)
 
 
@@ -125,7 +125,7 @@ CONPONO = schema(doc=STRING, group=STRING, sentences=STRINGS, bounds=pa.list_(IN
 """Sentences of a document; paragraph `k` is `sentences[bounds[k]:bounds[k + 1]]`."""
 
 CRITERIA = schema(
-    **texts("doc", "group", "title"),
+    **text_columns("doc", "group", "title"),
     sentences=STRINGS,
     section=pa.list_(INT32),
     level=pa.list_(INT8),
@@ -141,7 +141,10 @@ CRITERIA = schema(
 def pdtb(names: Sequence[str]) -> pa.Schema:
     """Return the schema of PDTB relations: two arguments without the connective, and a label."""
     return schema(
-        audit="labelled", doc=STRING, label=names, **texts("arg1", "arg2", "connective", "sense")
+        audit="labelled",
+        doc=STRING,
+        label=names,
+        **text_columns("arg1", "arg2", "connective", "sense"),
     )
 
 
@@ -158,9 +161,9 @@ PDTB_MARKED = schema(
 """Two arguments: is there a connective between them in the text (label 1)?"""
 
 
-def marked(names: Sequence[str], id_columns: Sequence[str] = ("id",)) -> pa.Schema:
+def marker_pairs(names: Sequence[str], id_columns: Sequence[str] = ("id",)) -> pa.Schema:
     """Return the schema of two texts and as the label their marker; `id_columns` come first."""
-    columns = texts(*id_columns, "s1", "s2")
+    columns = text_columns(*id_columns, "s1", "s2")
     return schema(audit="labelled", **columns, label=names)
 
 
@@ -176,14 +179,16 @@ INSTED_PAIRWISE = schema(
 def disrpt(names: Sequence[str]) -> pa.Schema:
     """Return the schema of DISRPT's relations: two units in the order of the text, and a label."""
     columns = ("id", "doc", "corpus", "arg1", "arg2", "direction", "kind", "original")
-    return schema(audit="labelled", **texts(*columns), label=names)
+    return schema(audit="labelled", **text_columns(*columns), label=names)
 
 
 TAGGED = schema(id=STRING, doc=STRING, corpus=STRING, tokens=STRINGS, tags=STRINGS)
 """A sentence of DISRPT; each token is `O`, or begins or is inside a connective or unit."""
 
 RATED = schema(
-    **texts("id", "group", "title", "text"), ratings=pa.list_(pa.float32()), rating=pa.float32()
+    **text_columns("id", "group", "title", "text"),
+    ratings=pa.list_(pa.float32()),
+    rating=pa.float32(),
 )
 """A text, each annotator's rating of its coherence, and the release's consensus rating."""
 
@@ -199,16 +204,18 @@ COHERENCE_TESTS = schema(
 """Two texts, of which `pos` is the more coherent; `votes`: 1 for it, 0 against, -1 for neither."""
 
 RTE = schema(
-    audit="labelled", **texts("id", "premise", "hypothesis"), label=["entailment", "not_entailment"]
+    audit="labelled",
+    **text_columns("id", "premise", "hypothesis"),
+    label=["entailment", "not_entailment"],
 )
 NLI = schema(
     audit="labelled",
-    **texts("id", "premise", "hypothesis"),
+    **text_columns("id", "premise", "hypothesis"),
     label=["entailment", "neutral", "contradiction"],
 )
 """SNLI and MultiNLI."""
 COPA = schema(
-    **texts("id", "premise", "question", "choice1", "choice2"), label=["choice1", "choice2"]
+    **text_columns("id", "premise", "question", "choice1", "choice2"), label=["choice1", "choice2"]
 )
 RECORD = schema(id=STRING, passage=STRING, query=STRING, entities=STRINGS, answers=STRINGS)
 """RTE, COPA and ReCoRD of SuperGLUE; ReCoRD's answers are the entities that fit."""

@@ -32,7 +32,7 @@ class TomlFile:
         """Read a file; raises `ConfigError` if it is not UTF-8 or not TOML."""
         try:
             text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
-            return cls(path, tomllib.loads(text), dict(_positions(text)))
+            return cls(path, tomllib.loads(text), dict(_key_lines(text)))
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"not valid TOML: {error}", where=str(path)) from None
         except UnicodeDecodeError as error:
@@ -46,7 +46,7 @@ class TomlFile:
         return str(self.path)
 
 
-def _positions(text: str) -> list[tuple[Loc, int]]:
+def _key_lines(text: str) -> list[tuple[Loc, int]]:
     """Return each key with the number of the first line that has it. A line of a text over several
     lines may look like a key; no one asks for that key."""
     positions: list[tuple[Loc, int]] = []
@@ -55,7 +55,7 @@ def _positions(text: str) -> list[tuple[Loc, int]]:
     for number, line in enumerate(text.split("\n"), 1):
         if match := _TABLE.match(line):
             table = ()
-            for key in _keys(match["keys"]):
+            for key in _split_dotted_key(match["keys"]):
                 # `[a.b]` below `[[a]]` is a table of the list's last entry.
                 table = (*table, counts[table], key) if table in counts else (*table, key)
             if match["list"]:
@@ -63,11 +63,11 @@ def _positions(text: str) -> list[tuple[Loc, int]]:
                 table = (*table, counts[table])
             positions.append((table, number))
         elif match := _KEY.match(line):
-            positions.append(((*table, *_keys(match["keys"])), number))
+            positions.append(((*table, *_split_dotted_key(match["keys"])), number))
     return list(dict(reversed(positions)).items())
 
 
-def _keys(dotted: str) -> Loc:
+def _split_dotted_key(dotted: str) -> Loc:
     """Return the keys of a dotted key: `a."b c"` gives `a` and `b c`."""
     return tuple(key.strip("\"'") for key in re.findall(_NAME, dotted))
 

@@ -32,7 +32,7 @@ def words_of(text: str) -> list[str]:
     return [word.lower() for word in WORD.findall(text)]
 
 
-def frequent(words: Iterable[str], size: int) -> list[str]:
+def most_frequent(words: Iterable[str], size: int) -> list[str]:
     """Return the `size` most frequent words, the most frequent first; numbers do not count.
 
     Words of one frequency are in alphabetical order, so the order of the texts does not matter.
@@ -42,7 +42,7 @@ def frequent(words: Iterable[str], size: int) -> list[str]:
     return sorted(frequency, key=lambda word: (-frequency[word], word))[:size]
 
 
-def limited(text: str, vocabulary: Collection[str]) -> str:
+def limit_vocabulary(text: str, vocabulary: Collection[str]) -> str:
     """Return a text in lower case, with `N` for numbers and `unk` for words not in `vocabulary`."""
 
     def replaced(match: re.Match[str]) -> str:

@@ -23,12 +23,19 @@ from corpora.errors import (
     DiscorporaError,
     InputError,
     amount,
-    expanded,
+    expand_home,
     unreadable,
 )
 from corpora.ingest import check_bad_share
 from corpora.progress import track
-from corpora.readers import READERS, open_source, opened, parse_spec, read_documents, split_spec
+from corpora.readers import (
+    READERS,
+    open_reader,
+    open_source,
+    parse_spec,
+    read_documents,
+    split_spec,
+)
 from corpora.readers.pdtb import read_gold
 from corpora.schemas import PAIRS
 from corpora.store.atomic import replacing, write_json, write_text
@@ -110,7 +117,7 @@ def extract_to_file(
 
     with ExitStack() as stack:
         specs = [_stored(source, stack) if source.endswith("-") else source for source in sources]
-        readers = [opened(*named, on_bad=on_bad) for named in _named(specs, reader_options)]
+        readers = [open_reader(*named, on_bad=on_bad) for named in _named(specs, reader_options)]
         read_by: dict[Path, str] = {}
         for spec, source_name, (_, source) in zip(specs, sources, readers, strict=True):
             stands_for = source.target if spec == source_name else "standard input"
@@ -267,7 +274,7 @@ def score(
     markers = resolve_markers(spec, language, settings.get("patterns", ()))
     skipped = Counter[str]()
     ids = {document.id for document in documents}
-    relations = read_gold(expanded(target), ids=ids, skipped=skipped)
+    relations = read_gold(expand_home(target), ids=ids, skipped=skipped)
     facts = {**settings, "gold": Path(target).name, "trees": tree_source(parser, **layers)}
     seen = trained_documents() if parser == "embedded" else frozenset()
     result = validate(pairs, relations, documents, markers, seen=seen, settings=facts)

@@ -11,8 +11,8 @@ import os
 from functools import cache
 from pathlib import Path
 
-from corpora.declared import Loc, anchored
-from corpora.errors import ConfigError, expanded, nearest
+from corpora.declared import Loc, with_absolute_path
+from corpora.errors import ConfigError, expand_home, nearest
 from corpora.readers import parse_spec, split_spec
 from corpora.readers.files import is_hidden
 from corpora.readers.source import root_of
@@ -72,7 +72,7 @@ def _load(path: Path, mtime_ns: int, data_variable: str) -> BuildFile:
     # The variable wins over the build file, so that one file serves all.
     if folder := data_variable or build.data:
         base = Path.cwd() if data_variable else path.parent
-        data = expanded(folder)
+        data = expand_home(folder)
         data = data if data.is_absolute() else (base / data).resolve()
         build = build.model_copy(update={"data": str(data)})
     build = with_variants(build.model_copy(update={"sources": tuple(_expand(build))}))
@@ -93,15 +93,15 @@ def _expand(build: BuildFile) -> list[Source]:
         with build.at(*source.loc, "spec"):
             kind, place = split_spec(build.place(source.spec))
             _, written = split_spec(source.spec)
-        kind = anchored(kind, build.folder)
+        kind = with_absolute_path(kind, build.folder)
         matches: list[Source] = []
-        if glob.has_magic(written) and not expanded(place).exists():
+        if glob.has_magic(written) and not expand_home(place).exists():
             root = Path(build.place(str(root_of(written))))
             # Brackets in the names of these folders are no pattern.
             folders = {"data": build.data, "sample": str(SAMPLE)}
             for name, folder in folders.items():
                 written = written.replace(f"{{{name}}}", glob.escape(folder))
-            pattern = str(expanded(written))
+            pattern = str(expand_home(written))
             base = Path("/") if pattern.startswith("/") else Path()
             matches = [
                 _one_of(source, kind, path, root)

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from corpora.declared import portable
-from corpora.errors import DiscorporaError, InputError, expanded
+from corpora.declared import without_folders
+from corpora.errors import DiscorporaError, InputError, expand_home
 from corpora.readers import parse_spec, split_spec
 from corpora.readers.source import path_below
 from corpora.store.atomic import MANIFEST, is_complete, read_json, sha256, write_json
@@ -75,7 +75,7 @@ class SourceRecord:
     def remote(self) -> bool:
         """Whether it is read from the Hub."""
         kind, _, place = self.spec.partition(":")
-        return kind == "hub" and not expanded(place).is_dir()
+        return kind == "hub" and not expand_home(place).is_dir()
 
     def look(self, root: Path) -> None:
         """Find the source's files; set `fingerprint` and `problem`.
@@ -123,8 +123,8 @@ class SourceRecord:
             return self.spec
         inside = Path(place)
         if inside.is_relative_to(SAMPLE):
-            return f"{portable(kind)}:{{sample}}/{inside.relative_to(SAMPLE)}"
-        return f"{portable(kind)}:{{data}}/{self.describe()['place']}"
+            return f"{without_folders(kind)}:{{sample}}/{inside.relative_to(SAMPLE)}"
+        return f"{without_folders(kind)}:{{data}}/{self.describe()['place']}"
 
     def describe(self, documents: Path | None = None) -> dict[str, Any]:
         """Describe the source for a manifest, without anything that depends on its folder.
@@ -134,13 +134,13 @@ class SourceRecord:
         kind, place = split_spec(self.spec)
         if not self.remote:  # users name folders as they like; a file's name tells what it is
             inside = place.partition("/./")[2]
-            place = inside or (self.name if expanded(place).is_dir() else Path(place).name)
+            place = inside or (self.name if expand_home(place).is_dir() else Path(place).name)
         licence = self.licence
         if documents and is_complete(documents):
             licence = " AND ".join(sorted(read_json(documents / MANIFEST)["counts"]["licences"]))
         return {
             "name": self.name,
-            "kind": portable(kind),
+            "kind": without_folders(kind),
             "place": place,
             "licence": licence,
             "revision": self.revision,

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
 
 from corpora import licences
-from corpora.declared import Loc, TomlTable, Where, anchored
+from corpora.declared import Loc, TomlTable, Where, with_absolute_path
 from corpora.errors import ConfigError, DiscorporaError, nearest
 from corpora.languages import Language
 from corpora.sentences import SplitterName
@@ -556,7 +556,7 @@ class BuildFile(TomlTable):
         with self.at("datasets", dataset, *["builder"] * bool(named)):
             if not isinstance(named, str):
                 raise ConfigError(f"builder = {named!r}: expected a text in quotes")
-            kind = BUILDERS.find(anchored(named, self.folder) or dataset)
+            kind = BUILDERS.find(with_absolute_path(named, self.folder) or dataset)
         shares = kind.share_fields()
         for key in SPLITS:
             if key in table and (key in shares or isinstance(table[key], float)):

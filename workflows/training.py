@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpora.declared import Where, anchored, portable
+from corpora.declared import Where, with_absolute_path, without_folders
 from corpora.errors import ConfigError, DiscorporaError, as_toml
 from corpora.processes import BUILD_VARIABLE
 from workflows import console, devices, usage
@@ -84,14 +84,14 @@ def chosen_recipe(build: BuildFile, name: str) -> Chosen:
                 hint=f"it follows from {OF_THE_BUILD.get(key, '`base` of the model')}",
             )
     if isinstance(settings.get("objective"), str):
-        settings["objective"] = anchored(settings["objective"], build.folder)
+        settings["objective"] = with_absolute_path(settings["objective"], build.folder)
     usual = {"seed": build.seed, "threads": build.threads}
     places = {"dataset": "-" if model.dataset else "", "output": "-"}
     if model.config:
         places["dataset_config"] = model.config
     recipe = preset.recipe({**usual, **settings, **places}, build.where(*keys, "settings"))
     # Another class behind the same name, as in a user's file, is another model.
-    module = {} if preset.name in shipped() else {"module": portable(preset.reference)}
+    module = {} if preset.name in shipped() else {"module": without_folders(preset.reference)}
     table = over({**preset.settings, **usual}, settings)
     return Chosen(preset, recipe, {"recipe": preset.name, **module, **table})
 
@@ -121,7 +121,7 @@ def chosen_suite(build: BuildFile, plan: Evaluation, *keys: str) -> Suite:
     rejects, and datasets that it was not told to evaluate.
     """
     with build.at(*keys, "suite"):
-        kind = SUITES.find(anchored(plan.suite, build.folder))
+        kind = SUITES.find(with_absolute_path(plan.suite, build.folder))
     suite = kind.of(plan.settings, build.whereabouts(*keys, "settings"))
     with build.at(*keys):
         if not plan.data:
@@ -193,7 +193,7 @@ def evaluate(
             "seed": build.seed,
             "limit": job.plan.limit,
         }
-        reference = anchored(job.plan.suite, build.folder)
+        reference = with_absolute_path(job.plan.suite, build.folder)
         settings = chosen_suite(build, job.plan, *job.keys).model_dump(mode="json")
         asked.append(Assignment(reference=reference, settings=settings, request=request))
     results: list[dict[str, Any] | DiscorporaError] = []

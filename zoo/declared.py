@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from corpora.declared import Declared, Registry, portable
+from corpora.declared import Declared, Registry, without_folders
 from corpora.errors import ConfigError, amount
 from corpora.splits import SPLITS
 
@@ -192,7 +192,7 @@ class Recipe(Declared):
         """Return those of `settings` that determine the weights; class names lose their folders."""
         classes, not_counted = cls.marked(Mark.CLASS), cls.marked(Mark.NOT_COUNTED)
         return {
-            name: portable(value) if name in classes else value
+            name: without_folders(value) if name in classes else value
             for name, value in sorted(settings.items())
             if name not in not_counted
         }
@@ -375,7 +375,9 @@ class RankingRecipe(Recipe):
         changes = {"objective": sentence.replace("{negatives}", negatives)}
         preset_objective = preset.get("objective", self.objective)
         if self.objective != preset_objective:
-            changes["title"] = about.title.replace(preset_objective, portable(self.objective))
+            changes["title"] = about.title.replace(
+                preset_objective, without_folders(self.objective)
+            )
             changes["paper"] = loss.paper or about.paper
             if about.tier == "paper":  # the row of the preset's own objective
                 changes["published"] = ""

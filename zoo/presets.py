@@ -22,7 +22,7 @@ from typing import Any, Literal
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, field_validator
 
 from corpora.code import code_hash
-from corpora.declared import REFERENCE, Loc, TomlTable, anchored, portable
+from corpora.declared import REFERENCE, Loc, TomlTable, with_absolute_path, without_folders
 from corpora.errors import COMMAND_LINE, ConfigError, InputError, nearest
 from corpora.outside import read_json, read_record
 from corpora.store.atomic import MANIFEST
@@ -120,9 +120,11 @@ def read_preset(name: str | Path, folder: Path = Path()) -> Preset:
     """
     text, presets = str(name), shipped()
     if REFERENCE.fullmatch(text) or (text in RECIPES and not (folder / text).is_file()):
-        reference = anchored(text, folder)
+        reference = with_absolute_path(text, folder)
         kind = RECIPES.find(reference)
-        return Preset(portable(text), reference, About(title=kind.summary(), paper=kind.paper), {})
+        return Preset(
+            without_folders(text), reference, About(title=kind.summary(), paper=kind.paper), {}
+        )
     path = next(filter(Path.is_file, (folder / text, Path(text))), None)
     path = path or presets.get(text.removesuffix(".toml"))
     if path is None:
@@ -135,11 +137,11 @@ def read_preset(name: str | Path, folder: Path = Path()) -> Preset:
     toml = TomlFile.read(path)
     content = dict(toml.table)
     if isinstance(content.get("recipe"), str):
-        content["recipe"] = anchored(content["recipe"], path.parent)
+        content["recipe"] = with_absolute_path(content["recipe"], path.parent)
     tables = _PresetTables.of(content, toml.where)
     settings = dict(tables.settings)
     if isinstance(settings.get("objective"), str):
-        settings["objective"] = anchored(settings["objective"], path.parent)
+        settings["objective"] = with_absolute_path(settings["objective"], path.parent)
     family = Path(tables.recipe.partition(":")[0]).stem.partition(".")[0]
     return Preset(f"{family}/{path.stem}", tables.recipe, tables.about, settings, toml)
 
@@ -227,7 +229,7 @@ def plugins_of(preset: Preset, recipe: Recipe) -> list[Plugin]:
     return [
         Plugin(
             kind=kind,
-            name=portable(name),
+            name=without_folders(name),
             requires=requires,
             code=code_hash(REGISTRIES[kind].find(name).__module__),
         )

@@ -10,8 +10,8 @@ import numpy as np
 
 from corpora.document import Document
 from corpora.errors import InputError
-from corpora.progress import Loop, reported
-from corpora.prose import Quotes, balanced, units
+from corpora.progress import Loop, show_progress
+from corpora.prose import Quotes, balance_quotes, passages_of
 from corpora.readers.files import Refused
 from corpora.readers.source import check_unicode
 from corpora.sentences import split_document
@@ -98,19 +98,20 @@ class TextEncoder:
 def as_sentences(text: Text, quotes: Quotes = "keep") -> list[str]:
     """Return the sentences of a text: those of a list, or a string split by `corpora.sentences`.
 
-    With `quotes="balance"`, `corpora.prose.balanced` mends quotation marks: within the paragraphs
-    of a string, but within each sentence of a list, so that the sentences' order has no effect.
+    With `quotes="balance"`, `corpora.prose.balance_quotes` mends quotation marks: within the
+    paragraphs of a string, but within each sentence of a list, so that the sentences' order has no
+    effect.
     """
     if not isinstance(text, str):
         if quotes == "keep":
             return list(text)
-        return [balanced([sentence])[0] for sentence in text]
+        return [balance_quotes([sentence])[0] for sentence in text]
     document = split_document(Document("text", text))
     sentences = document.sentence_texts()
     if quotes == "keep":
         return sentences
-    paragraphs = units(document, sentences, "paragraph")
-    return [sentence for paragraph in paragraphs for sentence in balanced(paragraph)]
+    paragraphs = passages_of(document, sentences, "paragraph")
+    return [sentence for paragraph in paragraphs for sentence in balance_quotes(paragraph)]
 
 
 class Window(NamedTuple):
@@ -156,7 +157,7 @@ def batches_by_length(
     loop of which these rows are a part.
     """
     order = np.argsort(-np.asarray(lengths), kind="stable").tolist()
-    with nullcontext(whole) if whole else reported("texts", len(order)) as loop:
+    with nullcontext(whole) if whole else show_progress("texts", len(order)) as loop:
         first = 0
         while first < len(order):
             size = max(1, batch_tokens // max(1, lengths[order[first]]))

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from corpora.declared import described
+from corpora.declared import settings_help
 from corpora.errors import ConfigError, DiscorporaError, require
 from zoo import options, require_extra
 from zoo.declared import RECIPES, StepRecipe
@@ -100,7 +100,7 @@ def _help(words: Sequence[str]) -> str:
     about += "for a recipe's settings: discorpora train RECIPE --help\n"
     if not words[0].startswith("-"):
         preset = read_preset(words[0])
-        about = f"{preset.about.title}\n\nsettings:\n{described(preset.kind, preset.settings)}"
+        about = f"{preset.about.title}\n\nsettings:\n{settings_help(preset.kind, preset.settings)}"
     return f"usage: {USAGE}\n\n{about}\noptions:\n{SWITCHES}"
 
 

@@ -10,7 +10,14 @@ import pyarrow as pa
 
 from corpora.audit.data import Configuration, built, missing
 from corpora.audit.features import KINDS, SIDES
-from corpora.errors import ConfigError, DiscorporaError, InputError, chosen, expanded, unreadable
+from corpora.errors import (
+    ConfigError,
+    DiscorporaError,
+    InputError,
+    check_choice,
+    expand_home,
+    unreadable,
+)
 from corpora.outside import HUB_ID
 from corpora.readers.discoeval import TASKS, read_discoeval
 from corpora.store.atomic import MANIFEST
@@ -29,8 +36,8 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
     Raises `InputError` for a dataset that cannot be read or lacks the columns of the kind, and
     `ConfigError` for an unknown kind or configuration.
     """
-    kind = kind and chosen("kind", kind, KINDS)
-    folder = expanded(spec)
+    kind = kind and check_choice("kind", kind, KINDS)
+    folder = expand_home(spec)
     if not folder.exists() and not HUB_ID.fullmatch(spec):
         raise InputError("no such folder", where=spec, hint=WHAT_TO_GIVE)
     if folder.is_file():
@@ -40,7 +47,7 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
     else:
         configs = _read(folder if folder.is_dir() else spec, config)
     if config:
-        configs = {config: configs[chosen("configuration", config, configs)]}
+        configs = {config: configs[check_choice("configuration", config, configs)]}
     if kind:
         missing_columns = {name: missing(each.schema, kind) for name, each in configs.items()}
         if all(missing_columns.values()):

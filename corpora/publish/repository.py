@@ -18,7 +18,7 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils.sha import git_hash
 
 from corpora.errors import ConfigError, DiscorporaError, InputError
-from corpora.outside import parsed, record_of
+from corpora.outside import parse_json, record_of
 from corpora.publish.hub import Hub
 from corpora.publish.plan import CARD, OURS, Publication, PublishedFile, data_checksums
 from corpora.store.atomic import MANIFEST
@@ -90,7 +90,9 @@ class Remote:
         otherwise a dataset that now has fewer shards would be loaded with old ones.
         """
         try:
-            old = {*data_checksums(record_of(Manifest, parsed(self.manifest or b"{}"), MANIFEST))}
+            old = {
+                *data_checksums(record_of(Manifest, parse_json(self.manifest or b"{}"), MANIFEST))
+            }
         except InputError:
             old = set()  # the manifest is of another program
         configs = plan.manifest.configs.items()

@@ -14,7 +14,7 @@ from typing import Any
 from corpora import licences
 from corpora.declared import REFERENCE, Registry
 from corpora.document import Document
-from corpora.errors import InputError, amount, expanded, nearest
+from corpora.errors import InputError, amount, expand_home, nearest
 from corpora.languages import LANGUAGES, is_code
 from corpora.readers.files import Refused, expect
 from corpora.readers.gutenberg import OF_GUTENBERG
@@ -84,13 +84,13 @@ def open_source(
     unknown kind or a missing path; later `InputError` for a file of another format, for a repeated
     id, and for a source without documents.
     """
-    reader, source = opened(spec, options, on_bad=on_bad)
+    reader, source = open_reader(spec, options, on_bad=on_bad)
     if skipped is not None:
         source.skipped = skipped
     return read_documents(reader, source)
 
 
-def opened(
+def open_reader(
     spec: str, options: Mapping[str, Any] | None = None, *, on_bad: OnBad | None = None
 ) -> tuple[Reader, Source]:
     """Return the reader of `spec`, made from `options`, and the source, which lists its files.
@@ -104,7 +104,7 @@ def opened(
     reader = kind.of(fields, f"source {kind.name}")
     files = kind.find(target)
     if not name:  # without folders of this machine; a dataset of the Hub has no files here
-        exists, parts = expanded(target).exists(), Path(target).parts
+        exists, parts = expand_home(target).exists(), Path(target).parts
         parts = tuple(part for part in parts if exists or not glob.has_magic(part))
         name = f"{kind.name}:{parts[-1] if files and parts else target}"
     return reader, Source(kind.name, target, files, reader.language, name, on_bad or fail)
@@ -142,7 +142,7 @@ def split_spec(spec: str) -> tuple[str, str]:
 def _licence_id(name: str) -> str:
     """Return the id of the licence that a record names, "" if it names none. Raises `Refused` for
     an unknown licence."""
-    id = name and licences.named(name)
+    id = name and licences.licence_id(name)
     if id is not None:
         return id
     near = nearest(name.lower(), map(str.lower, licences.TABLE))

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from corpora.document import Document
-from corpora.errors import InputError, amount, chosen
+from corpora.errors import InputError, amount, check_choice
 from corpora.readers.fields import NONE, Fields, Filled, Record, Texts, json_type
 from corpora.readers.files import DOCUMENT_LIMIT, expect, find_files, good_record
 from corpora.readers.guarded import load_plain
@@ -71,11 +71,11 @@ class Coherence(Reader):
 
     @field_validator("licence")
     @classmethod
-    def _known_sets(cls, licence: str | dict[str, str]) -> str | dict[str, str]:
+    def _check_test_sets(cls, licence: str | dict[str, str]) -> str | dict[str, str]:
         """Return `licence`, a table by test set; `ConfigError` if a key is not a test set. Without
         this check a misspelt set would silently get the licence of `default`."""
         for name in licence if isinstance(licence, dict) else ():
-            chosen("test set", name, (*SETS, "default"))
+            check_choice("test set", name, (*SETS, "default"))
         return licence
 
     @classmethod
@@ -221,7 +221,7 @@ def _list_in_pickle(path: Path, expected: str) -> list[Any]:
     return list(value)
 
 
-def _checked_text(sentences: tuple[str, ...], field: ValidationInfo) -> tuple[str, ...]:
+def _check_text(sentences: tuple[str, ...], field: ValidationInfo) -> tuple[str, ...]:
     """Return the sentences of a text; `Refused` if the text is too long or all are empty."""
     name = field.field_name
     within = sum(map(len, sentences)) <= DOCUMENT_LIMIT
@@ -232,7 +232,7 @@ def _checked_text(sentences: tuple[str, ...], field: ValidationInfo) -> tuple[st
 
 SHORT = Field(max_length=10_000, fail_fast=True)
 LISTED = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
-Sentences = Annotated[tuple[str, ...], SHORT, LISTED, AfterValidator(_checked_text)]
+Sentences = Annotated[tuple[str, ...], SHORT, LISTED, AfterValidator(_check_text)]
 """The sentences of a text."""
 
 

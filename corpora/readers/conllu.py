@@ -58,7 +58,7 @@ class Conllu(Reader):
         """
         seen_ids = SeenIds()
         first: Document | None = None  # waits until it is known whether another one follows
-        for number, builder in enumerate(_builders_of(path, stem, source, self.trees)):
+        for number, builder in enumerate(_document_builders(path, stem, source, self.trees)):
             document = builder.document()
             if document is not None and not seen_ids.add(document.id):
                 raise InputError(
@@ -81,7 +81,9 @@ class Conllu(Reader):
             yield first
 
 
-def _builders_of(path: Path, stem: str, source: Source, trees: bool) -> Iterator[_DocumentBuilder]:
+def _document_builders(
+    path: Path, stem: str, source: Source, trees: bool
+) -> Iterator[_DocumentBuilder]:
     """Yield a builder for each document of a file, when it has all of the document's sentences."""
     builder = _DocumentBuilder(stem, f"{path}:1", source, trees)
     comments: list[str] = []
@@ -301,7 +303,7 @@ def add_sentence(
     forms, head_column = columns[1], columns[6]
     if not all(forms):
         raise Refused("form: a word without one", str(numbers.index(words[forms.index("")][0])))
-    heads = _heads(head_column, numbers, len(tokens)) if tree else [-1] * len(forms)
+    heads = _token_heads(head_column, numbers, len(tokens)) if tree else [-1] * len(forms)
     tokens.head.extend(heads)
     tokens.form.extend(forms)
     for name, column in (("upos", 3), ("xpos", 4), ("feats", 5), ("deprel", 7)):
@@ -370,7 +372,7 @@ def _word_spans(words: Sequence[str], surface: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _heads(column: tuple[str, ...], numbers: list[str], base: int) -> list[int]:
+def _token_heads(column: tuple[str, ...], numbers: list[str], base: int) -> list[int]:
     """Return the heads of a sentence's words as token indices of the document, -1 for a root.
 
     `column` is the column HEAD, `numbers` the column ID of all lines, `base` the index of the first

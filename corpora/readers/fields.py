@@ -89,7 +89,7 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-def _nonempty(text: str, field: ValidationInfo) -> str:
+def _check_not_empty(text: str, field: ValidationInfo) -> str:
     """Return the text without white space around it; `Refused` if nothing is left."""
     if text := text.strip():
         return text
@@ -98,7 +98,7 @@ def _nonempty(text: str, field: ValidationInfo) -> str:
 
 Text = Annotated[str, BeforeValidator(_as_text)]
 """A string; numbers are read as strings, null and NaN (a gap in a table) as an empty one."""
-Filled = Annotated[str, AfterValidator(_nonempty)]
+Filled = Annotated[str, AfterValidator(_check_not_empty)]
 """A string with text, without white space around it."""
 Strings = Annotated[list[str], Field(fail_fast=True)]
 NONE: Any = ()

@@ -12,7 +12,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TypeVar
 
-from corpora.errors import BadRecord, InputError, expanded, nearest
+from corpora.errors import BadRecord, InputError, expand_home, nearest
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
     A folder is searched recursively for names that end in one of `suffixes`, hidden files and
     folders aside; a file or a glob is used as given. Raises `InputError` if there are none.
     """
-    path, has_wildcard = expanded(target), glob.has_magic(target)
+    path, has_wildcard = expand_home(target), glob.has_magic(target)
     matches = [path] if target and (path.is_file() or path.is_dir()) else []
     if has_wildcard and not matches:
         matches = [Path(match) for match in glob.glob(str(path), recursive=True)]  # noqa: PTH207

@@ -214,11 +214,13 @@ def largest_pages(path: Path) -> tuple[int, int]:
             file.seek(-_FOOTER_END - size, io.SEEK_END)
             groups = _read_struct(file)[_ROW_GROUPS]
             for column in [c[_METADATA] for group in groups for c in group[_COLUMNS]]:
-                starts = (_size(column, number) for number in (_DATA_START, _DICTIONARY_START))
-                end = file.seek(min(filter(None, starts))) + _size(column, _SIZE)
+                starts = (
+                    _byte_count(column, number) for number in (_DATA_START, _DICTIONARY_START)
+                )
+                end = file.seek(min(filter(None, starts))) + _byte_count(column, _SIZE)
                 while file.tell() < end:
                     header = _read_struct(file)
-                    kind, unpacked, packed = (_size(header, field) for field in _PAGE_FIELDS)
+                    kind, unpacked, packed = (_byte_count(header, field) for field in _PAGE_FIELDS)
                     if unpacked > PAGE_LIMIT:
                         name = b".".join(column[_NAME]).decode("utf-8", "replace")
                         raise InputError(
@@ -234,7 +236,7 @@ def largest_pages(path: Path) -> tuple[int, int]:
     return max(largest.values()), largest[True]
 
 
-def _size(fields: dict[int, Any], number: int) -> int:
+def _byte_count(fields: dict[int, Any], number: int) -> int:
     """Return the field `number`, a count of bytes; 0 if it is missing, `ValueError` if below 0."""
     value: int = fields.get(number, 0)
     if value < 0:

@@ -21,7 +21,15 @@ from corpora.readers.files import (
     good_record,
     read_lines,
 )
-from corpora.readers.source import OnBad, Reader, Source, Whole, clean, joined, refusing
+from corpora.readers.source import (
+    OnBad,
+    Reader,
+    Source,
+    Whole,
+    clean_paragraph,
+    join_paragraphs,
+    refusing,
+)
 
 LOG, ANNOTATION = ".ascii.txt", ".annotation.txt"
 CONTEXT = 1000
@@ -95,7 +103,7 @@ class Irc(Reader):
             for turn in known:
                 turns_by_id.setdefault(f"{stem}/{turn.conversation:06d}", []).append(turn)
         for id, turns in turns_by_id.items():
-            text, spans = joined([turn.text for turn in turns])
+            text, spans = join_paragraphs([turn.text for turn in turns])
             speakers, numbers = [t.speaker for t in turns], [t.conversation for t in turns]
             layer = Turns(speakers, numbers, spans.start, spans.end)
             yield source.document(id, text, group=stem, turns=layer)
@@ -120,9 +128,9 @@ def read_log(log: Path, on_bad: OnBad) -> list[Message]:
         with refusing(on_bad, f"{log}:{number + 1}", line):
             text = good_record(line)
             if turn := _MESSAGE.match(text) or _ACTION.match(text):
-                message = Message(turn[1], clean(turn[2] or ""))
+                message = Message(turn[1], clean_paragraph(turn[2] or ""))
             elif system := _SYSTEM.match(text):
-                message = Message(text=clean(system[1]))
+                message = Message(text=clean_paragraph(system[1]))
             elif text.strip():
                 raise Refused("not a message: expected '[hh:mm] <nick> text' or '=== text'")
         expect(len(messages) < LINES_LIMIT, TOO_LONG, str(log))

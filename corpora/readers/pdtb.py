@@ -27,12 +27,12 @@ from typing import Annotated
 from pydantic import Field
 
 from corpora.document import Document, Relation, Span, Spans, paragraph_spans
-from corpora.errors import BadRecord, InputError, amount, expanded
+from corpora.errors import BadRecord, InputError, amount, expand_home
 from corpora.languages import UNSPACED
 from corpora.readers.files import Refused, expect, find_files, read_chunks
 from corpora.readers.source import Encoded, OnBad, Source, Whole, fail
 from corpora.readers.text import START
-from corpora.vocabulary import frequent, limited, words_of
+from corpora.vocabulary import limit_vocabulary, most_frequent, words_of
 
 SIZE_LIMIT = 16 << 20
 """Maximum size of a file, in bytes: gold and raw files are read whole."""
@@ -82,7 +82,7 @@ class Pdtb(Encoded):
     @classmethod
     def find(cls, target: str) -> list[Path]:
         """Return the files of relations and of raw texts in the folder `target`, sorted."""
-        folder = expanded(target)
+        folder = expand_home(target)
         if not (target and folder.is_dir()):
             find_files(target, ("",), kind=cls.name)  # raises an error that names the missing part
         relations = _files_by_document(folder, _relations_folder(folder))
@@ -90,12 +90,12 @@ class Pdtb(Encoded):
 
     def read(self, source: Source) -> Iterator[Document]:
         """Yield the documents of the folder with their relations, as `read_gold` does."""
-        folder = expanded(source.target)
+        folder = expand_home(source.target)
         known: frozenset[str] = frozenset()
         if self.vocabulary:
             texts = read_gold(folder, on_bad=lambda record: None, encoding=self.encoding)
             words = chain.from_iterable(words_of(document.text) for document in texts)
-            known = frozenset(frequent(words, self.vocabulary))
+            known = frozenset(most_frequent(words, self.vocabulary))
         documents = read_gold(
             folder, on_bad=source.refuse, encoding=self.encoding, skipped=source.skipped
         )
@@ -105,7 +105,7 @@ class Pdtb(Encoded):
             # The Wall Street Journal's .START is not a paragraph; offsets count it.
             shown = [document.text[start:end].strip() != START for start, end in spans]
             if self.vocabulary:
-                document.text, document.relations = limited(document.text, known), None
+                document.text, document.relations = limit_vocabulary(document.text, known), None
                 spans = paragraph_spans(document.text)
             document.paragraphs = Spans()
             for start, end in compress(spans, shown):
@@ -145,13 +145,13 @@ def read_gold(
         try:
             where = str(folder / "raw" / path.parent.name / name)
             expect(name in texts, f"no raw text: it is missing for {str(path)!r}", where)
-            for row in parse_rows(_read(path, encoding), str(path), skipped):
+            for row in parse_rows(_read_text(path, encoding), str(path), skipped):
                 if isinstance(row, BadRecord):
                     on_bad(row)
                 else:
                     rows.append(row)
             raw = texts[name]
-            text, offset, fits = _best_form(_read(raw, encoding), rows)
+            text, offset, fits = _best_form(_read_text(raw, encoding), rows)
             expect(text.strip(), "no text: the raw file has none", str(raw))
         except Refused as refusal:
             on_bad(refusal.record(path))
@@ -164,8 +164,8 @@ def read_gold(
                 reason = f"a span lies outside of the text: {outside}, which has {len(text)}"
                 on_bad(BadRecord(row.where, f"{reason} characters ({raw})", outside))
                 continue
-            marker = _shifted(row.connective_spans, offset)
-            arg1, arg2 = _shifted(row.arg1_spans, offset), _shifted(row.arg2_spans, offset)
+            marker = _shift_spans(row.connective_spans, offset)
+            arg1, arg2 = _shift_spans(row.arg1_spans, offset), _shift_spans(row.arg2_spans, offset)
             connective = row.connective
             if row.kind == "Explicit" and not connective:
                 connective = _connective_at(text, marker)
@@ -188,7 +188,7 @@ def _relations_folder(folder: Path) -> str:
     return "ann" if (folder / "ann").is_dir() and not (folder / "gold").is_dir() else "gold"
 
 
-def _shifted(spans: tuple[Span, ...], offset: int) -> tuple[Span, ...]:
+def _shift_spans(spans: tuple[Span, ...], offset: int) -> tuple[Span, ...]:
     """Return the spans moved to the left by `offset` characters; those that become empty go."""
     shifted = ((max(0, start - offset), max(0, end - offset)) for start, end in spans)
     return tuple((start, end) for start, end in shifted if start < end)
@@ -225,7 +225,7 @@ def _files_by_document(folder: Path, part: str) -> dict[str, Path]:
     return dict(sorted(files.items()))
 
 
-def _read(path: Path, encoding: str) -> str:
+def _read_text(path: Path, encoding: str) -> str:
     """Return the text of a file with unchanged line ends: offsets count them. Raises `Refused` for
     a file over `SIZE_LIMIT` and for a byte that is not in `encoding`."""
     data = b""
@@ -257,17 +257,17 @@ def _best_form(text: str, rows: list[Relation]) -> tuple[str, int, bool]:
     if _BOM in text:
         forms |= dict.fromkeys([form.replace(_BOM, "") for form in forms])
     best: tuple[str, int] = unix, 0
-    fewest = sum(_misfits(unix, 0, row) for row in rows)
+    fewest = sum(_count_misfits(unix, 0, row) for row in rows)
     for offset, form in product((0, 1), forms):
-        if fewest and (count := sum(_misfits(form, offset, row) for row in rows)) < fewest:
+        if fewest and (count := sum(_count_misfits(form, offset, row) for row in rows)) < fewest:
             best, fewest = (form, offset), count
     explicit = [row for row in rows if row.kind == "Explicit"]
     connectives = [replace(row, arg1_spans=(), arg2_spans=()) for row in explicit]
-    misfits = sum(_misfits(*best, row) > 0 for row in connectives)
+    misfits = sum(_count_misfits(*best, row) > 0 for row in connectives)
     return *best, 2 * misfits <= len(connectives)
 
 
-def _misfits(text: str, offset: int, row: Relation) -> int:
+def _count_misfits(text: str, offset: int, row: Relation) -> int:
     """Count the parts of a relation, connective and arguments, that are not at their offsets.
 
     A part is not there if a span of it cuts a word, has white space at its edges or ends behind
@@ -275,13 +275,13 @@ def _misfits(text: str, offset: int, row: Relation) -> int:
     """
     count = 0
     for part in (row.connective_spans, row.arg1_spans, row.arg2_spans):
-        for start, end in _shifted(part, offset) if offset else part:
+        for start, end in _shift_spans(part, offset) if offset else part:
             piece = text[start:end]
             if end > len(text) or piece != piece.strip() or _cuts_word(text, start, end):
                 count += 1
                 break
     if row.kind == "Explicit" and row.connective and row.connective_spans:
-        spans = _shifted(row.connective_spans, offset)
+        spans = _shift_spans(row.connective_spans, offset)
         words = " ".join(text[start:end] for start, end in spans).lower()
         count += not any(word in words for word in row.connective.split())
     return count
@@ -299,7 +299,7 @@ def parse_rows(
     lines = [line.strip() for line in text.split("\n")]
     in_blocks = any(map(_HEADING.fullmatch, lines))
     single_lines = ((number, [line]) for number, line in enumerate(lines, 1) if line)
-    for number, block in _blocks(lines) if in_blocks else single_lines:
+    for number, block in _relation_blocks(lines) if in_blocks else single_lines:
         where = f"{name}:{number}"
         if not in_blocks and _is_rejected(block[0]):
             if skipped is not None:
@@ -364,7 +364,7 @@ def _columns_of_line(line: str) -> _Columns:
     return kind.strip(), spans, arg1, arg2, next(filter(str.strip, connectives), ""), senses
 
 
-def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+def _relation_blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield the lines of each relation, from its heading to the next rule of underscores. Before
     them comes the number of the heading's line."""
     block: list[str] = []

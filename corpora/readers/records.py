@@ -35,8 +35,8 @@ from corpora.readers.source import (
     Source,
     Whole,
     blocks_of,
-    clean,
-    joined,
+    clean_paragraph,
+    join_paragraphs,
     paragraphs_from_blocks,
     paragraphs_of,
     text_and_sentences,
@@ -60,7 +60,7 @@ LONG, UNREAD = 8, 0.25
 log = logging.getLogger("discorpora")
 
 
-def lines_have_the_layout(reader: R) -> R:
+def check_document_lines(reader: R) -> R:
     """Return the reader; `ConfigError` if it has `document_lines` and a layout but `lines`."""
     layout, lines = getattr(reader, "layout", None), getattr(reader, "document_lines", None)
     if layout != "lines" and lines is not None:
@@ -85,7 +85,7 @@ class Roles(dict[str, Any]):
         return str(self.record)
 
 
-def role(description: str, *usual: str) -> Any:
+def role_field(description: str, *usual: str) -> Any:
     """Return an option of a reader that names the field of a role.
 
     By default the field is the first of the `usual` names (else the name of the role) that the
@@ -109,33 +109,35 @@ class RecordReader(Reader):
     id_prefix: str = ""
     """Text before each id, for sources that number their documents alike; `{file}` in it is the
     file's path below the source's folder, without suffix."""
-    id: str | None = role("with the document's id", "id", "document", "doc", "doc_id", "chapter_id")
-    group: str | None = role(
+    id: str | None = role_field(
+        "with the document's id", "id", "document", "doc", "doc_id", "chapter_id"
+    )
+    group: str | None = role_field(
         "with the group that splits keep together, such as a book", "group", "book"
     )
-    title: str | None = role("with the title", "title", "chapter")
-    text: str | None = role("with the text", "text", "sentence", "content")
-    url: str | None = role("with the address")
-    author: str | None = role("with the author, or a list of them", "author", "authors")
-    categories: str | None = role("with a list of categories")
-    paragraphs: str | None = role("with a list of paragraphs")
-    paragraph: str | None = role("that marks a record as a paragraph")
-    sentences: str | None = role("with a list of sentences")
-    sections: str | None = role("with a list of sections: heading, level, paragraphs")
-    abstract: str | None = role("with the text before the sections")
-    turns: str | None = role(
+    title: str | None = role_field("with the title", "title", "chapter")
+    text: str | None = role_field("with the text", "text", "sentence", "content")
+    url: str | None = role_field("with the address")
+    author: str | None = role_field("with the author, or a list of them", "author", "authors")
+    categories: str | None = role_field("with a list of categories")
+    paragraphs: str | None = role_field("with a list of paragraphs")
+    paragraph: str | None = role_field("that marks a record as a paragraph")
+    sentences: str | None = role_field("with a list of sentences")
+    sections: str | None = role_field("with a list of sections: heading, level, paragraphs")
+    abstract: str | None = role_field("with the text before the sections")
+    turns: str | None = role_field(
         "with a list of turns: speaker, conversation, text", "turns", "messages"
     )
-    speaker: str | None = role("with the speaker of a turn", *SPEAKERS[:2])
-    conversation: str | None = role(
+    speaker: str | None = role_field("with the speaker of a turn", *SPEAKERS[:2])
+    conversation: str | None = role_field(
         "with the name or number of a turn's conversation", "conversation", "thread"
     )
 
-    _lines = model_validator(mode="after")(lines_have_the_layout)
+    _lines = model_validator(mode="after")(check_document_lines)
 
     @field_validator("id_prefix")
     @classmethod
-    def _file_only(cls, prefix: str) -> str:
+    def _check_placeholders(cls, prefix: str) -> str:
         """Return the prefix; `ConfigError` for another placeholder than `{file}`."""
         if other := re.search(r"\{\w*\}", prefix.replace("{file}", "")):
             raise ConfigError(
@@ -154,13 +156,13 @@ class RecordReader(Reader):
         field is missing, or if the records of one document are not consecutive.
         """
         prefix = self.id_prefix.replace("{file}", stem)
-        for document in self._without_prefix(records, source, stem):
+        for document in self._documents_without_prefix(records, source, stem):
             if document.group == document.id:
                 document.group = prefix + document.group
             document.id = prefix + document.id
             yield document
 
-    def _without_prefix(
+    def _documents_without_prefix(
         self, records: Iterable[PlacedRecord], source: Source, stem: str
     ) -> Iterator[Document]:
         """Yield what `documents` does, with ids that still lack `id_prefix`."""
@@ -171,7 +173,7 @@ class RecordReader(Reader):
             where, first = next(records, ("", None))
         if first is None:
             return
-        names = self._names(first, where)
+        names = self._field_names(first, where)
         self._warn_of_unread(first, names, where, source)
         roles = {role for role in names if names[role] in first or role in self.model_fields_set}
         layout: str = self.layout or _detect_layout(first, roles, where)
@@ -180,7 +182,7 @@ class RecordReader(Reader):
             log.warning("%s: %s; it is read as a document", where, advice)
         is_turn = layout == "turns" and "turns" not in roles  # a record is one turn
         if layout == "turns" and not is_turn:
-            names |= self._names_in_turns(first.get(names["turns"]))
+            names |= self._field_names_in_turns(first.get(names["turns"]))
         if not self.id and (is_turn or layout == "paragraph"):
             # A field `id` is then probably that of the turn or paragraph: it is the last choice.
             id, *others = _usual_names()["id"]
@@ -194,7 +196,7 @@ class RecordReader(Reader):
             lines = self.document_lines or LINES_PER_DOCUMENT
             yield from sentence_documents(map(_text_of, rows), source, stem, lines)
         elif is_turn or layout == "paragraph":
-            for where, key, run in _runs(rows, source, stem if is_turn else ""):
+            for where, key, run in _document_runs(rows, source, stem if is_turn else ""):
                 with source.refusing(where, f"document {key!r}"):
                     merged = Roles(run[0][0], names)
                     merged |= {"id": key, "turns": [record for record, _ in run]}
@@ -226,7 +228,7 @@ class RecordReader(Reader):
             message = 'no role reads the long text of %s; the option text = "%s" reads that field'
             log.warning(f"%s: {message}", where, " and ".join(map(repr, sorted(unread))), unread[0])
 
-    def _names(self, first: Record, where: str) -> dict[str, str]:
+    def _field_names(self, first: Record, where: str) -> dict[str, str]:
         """Return the field of each role: that of the option, else the first usual one in `first`.
 
         Raises `InputError` if the first record lacks the field of an option, which is usually a
@@ -253,8 +255,8 @@ class RecordReader(Reader):
             del names["licence"]
         return names
 
-    def _names_in_turns(self, turns: Any) -> dict[str, str]:
-        """Return the field of each role of a turn: as `_names`, by the first turn of `turns`."""
+    def _field_names_in_turns(self, turns: Any) -> dict[str, str]:
+        """Return the field of each role of a turn, as `_field_names` does, by the first turn."""
         first = turns[0] if isinstance(turns, list) and turns else None
         turn = first if isinstance(first, Mapping) else {}
         usual = {role: _usual_names()[role] for role in IN_TURNS}
@@ -314,7 +316,7 @@ def _text_of(placed: tuple[str, Roles | BadRecord]) -> str | BadRecord:
         return refusal.record(where, row)
 
 
-def _runs(
+def _document_runs(
     rows: Iterable[tuple[str, Roles | BadRecord]], source: Source, stem: str
 ) -> Iterator[tuple[str, str, list[tuple[Record, str]]]]:
     """Yield each document, a run of records with one key: its place, its key, and the records.
@@ -336,7 +338,7 @@ def _runs(
                 # `group/id`, as ids repeat over books.
                 needs_group = part.group and part.id and not part.id.startswith(f"{part.group}/")
                 next_key = (f"{part.group}/{part.id}" if needs_group else part.id) or stem
-                text = clean(part.text)
+                text = clean_paragraph(part.text)
                 expect(next_key, f"no id: no {good.names['id']!r} names the document")
                 expect(text, _no_text([good.record], good.names))
         except Refused as refusal:
@@ -408,10 +410,12 @@ def sentence_documents(
 # The layouts.
 
 
-def _authors(value: Any) -> str:
+def _join_authors(value: Any) -> str:
     """Join the names in a value, a string or a list; other values (a table) are not authors."""
     names = value if isinstance(value, list | tuple) else [value]
-    return "; ".join(clean(name) for name in names if isinstance(name, str) and name.strip())
+    return "; ".join(
+        clean_paragraph(name) for name in names if isinstance(name, str) and name.strip()
+    )
 
 
 class _DocumentRecord(Fields):
@@ -421,10 +425,10 @@ class _DocumentRecord(Fields):
     group: Text = ""
     licence: Text = ""
     language: Text = ""
-    title: Annotated[Text, AfterValidator(clean)] = ""
+    title: Annotated[Text, AfterValidator(clean_paragraph)] = ""
     url: Text = ""
     categories: Texts = NONE
-    author: Annotated[str, BeforeValidator(_authors)] = ""
+    author: Annotated[str, BeforeValidator(_join_authors)] = ""
     text: Any = None
     paragraphs: Texts = NONE
     sentences: Strings | None = None
@@ -485,7 +489,7 @@ def as_document(record: Record, source: Source, name: str) -> Document:
         return fields.document(source, name, text, sentences=sentences)
     lines = "\n\n".join(fields.paragraphs or [fields.text]).splitlines()
     blocks = blocks_of(without_licence(lines, source))
-    text, spans = joined(paragraphs_from_blocks(blocks))
+    text, spans = join_paragraphs(paragraphs_from_blocks(blocks))
     expect(text, _no_text([record], getattr(record, "names", {})))
     return fields.document(source, name, text, paragraphs=spans)
 
@@ -501,13 +505,13 @@ def as_article(record: Record, source: Source, name: str) -> Document:
     if abstract := paragraphs_of(*fields.abstract):
         parts.append((1, "Abstract", abstract))
     for section in fields.sections or ():
-        heading = clean(section.heading or section.title or "")
+        heading = clean_paragraph(section.heading or section.title or "")
         texts = section.text if section.paragraphs is None else section.paragraphs
         level = section.level or (2 if heading else 1)
         parts.append((level, heading, paragraphs_of(*texts)))
     if not fields.sections and (body := paragraphs_of(*(fields.paragraphs or fields.text))):
         parts.append((1, "", body))
-    text, spans = joined([p for _, _, body in parts for p in body])
+    text, spans = join_paragraphs([p for _, _, body in parts for p in body])
     sections, paragraph = Sections(), 0
     for level, heading, body in parts:
         start = spans.start[paragraph] if paragraph < len(spans) else len(text)
@@ -535,9 +539,9 @@ def as_conversation(
         usable = (n for n in speakers if isinstance(turn_record.get(n), str) and turn_record[n])
         speaker = next(usable, roles["speaker"])
         turns.append(_Turn.of(Roles(turn_record, {**roles, "speaker": speaker})))
-    with_text = [(text, turn) for turn in turns if (text := clean(turn.text))]
+    with_text = [(text, turn) for turn in turns if (text := clean_paragraph(turn.text))]
     expect(with_text, _no_text(fields.turns, names))
-    text, spans = joined([text for text, _ in with_text])
+    text, spans = join_paragraphs([text for text, _ in with_text])
     for _, turn in with_text:
         field, value = names.get("conversation", "conversation"), turn.conversation
         known = type(value) in (int, str, type(None))

@@ -227,8 +227,12 @@ class Insted(Release):
             # The sentence to be replaced stays whole; the text on both sides of it is split.
             old = fields.to_be_replaced.strip() if position >= 0 else ""
             head, sentence, tail = record["ctx"].partition(old) if old else (record["ctx"], "", "")
-            before = _sentences(head, self.language)
-            text = [*before, *([sentence] if sentence else []), *_sentences(tail, self.language)]
+            before = _split_sentences(head, self.language)
+            text = [
+                *before,
+                *([sentence] if sentence else []),
+                *_split_sentences(tail, self.language),
+            ]
             position = -1 if position < 0 else len(before)
         expect(any(map(str.strip, text)), "no text: 'ctx' has none")
         split = "train" if fields.train == "1" else "test"
@@ -258,7 +262,7 @@ class Insted(Release):
         return "validation" if held_out else row.split
 
 
-def _sentences(text: str, language: str) -> list[str]:
+def _split_sentences(text: str, language: str) -> list[str]:
     """Split a text, with its white space folded, into sentences."""
     folded = " ".join(text.split())
     return [folded[a:b] for a, b in split(folded, paragraph_spans(folded), language=language)]
@@ -339,7 +343,7 @@ def _tagged_sentences(path: Path, source: Source) -> Iterator[PlacedRecord]:
     """
     doc = ""
     misc = (line.rpartition("\t")[2] for line in read_lines(path) if isinstance(line, str))
-    kinds = sorted(set(chain.from_iterable(map(_tags, misc))))
+    kinds = sorted(set(chain.from_iterable(map(_tags_by_kind, misc))))
     tokens: list[str] = []
     surface: list[str] = []
     tags: list[dict[str, str]] = []
@@ -363,7 +367,7 @@ def _tagged_sentences(path: Path, source: Source) -> Iterator[PlacedRecord]:
                 tokens.append(cells[1])
                 if len(tokens) > covered:
                     surface.append(cells[1])
-                tags.append(_tags(cells[-1]))
+                tags.append(_tags_by_kind(cells[-1]))
             elif (last := cells[0].partition("-")[2]).isdecimal():
                 covered = int(last)
                 surface.append(cells[1])
@@ -378,7 +382,7 @@ def _tagged_sentences(path: Path, source: Source) -> Iterator[PlacedRecord]:
             tokens, surface, tags, bad, covered = [], [], [], None, 0
 
 
-def _tags(misc: str) -> dict[str, str]:
+def _tags_by_kind(misc: str) -> dict[str, str]:
     """Return the tags in a word's MISC by kind, as DISRPT writes them since 2024.
 
     They are such as `{"Conn": "B-conn"}`. Until 2023 a unit begins at `BeginSeg=Yes`, and

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from corpora.document import Document
-from corpora.errors import BadRecord, InputError, chosen, expanded, unreadable
-from corpora.outside import parsed
+from corpora.errors import BadRecord, InputError, check_choice, expand_home, unreadable
+from corpora.outside import parse_json
 from corpora.readers.fields import Record
 from corpora.readers.files import LINE_LIMIT, Refused, expect, good_record, read_lines
 from corpora.readers.guarded import DAMAGED, PAGE_LIMIT, largest_pages
@@ -50,7 +50,7 @@ class Sample(JsonLines):
     def find(cls, target: str) -> list[Path]:
         """Return the files of the sample, or the one called `target` (without suffix)."""
         files = {path.stem: path for path in sorted(SAMPLE.glob("*.jsonl"))}
-        return [files[chosen("sample", target, files)]] if target else list(files.values())
+        return [files[check_choice("sample", target, files)]] if target else list(files.values())
 
 
 class ParquetFiles(RecordReader):
@@ -87,7 +87,7 @@ class Hub(RecordReader):
         """
         if not target:
             raise InputError("hub: needs a dataset", hint="write hub:ORG/NAME")
-        return sorted(path for path in expanded(target).rglob("*") if path.is_file())
+        return sorted(path for path in expand_home(target).rglob("*") if path.is_file())
 
     def read(self, source: Source) -> Iterator[Document]:
         """Yield the documents of one split, its rows read as those of `jsonl:`.
@@ -110,7 +110,7 @@ class Hub(RecordReader):
         from huggingface_hub import is_offline_mode
 
         where, number = f"hub:{target}[{split}]", 0
-        folder = expanded(target)
+        folder = expand_home(target)
         on_hub = not folder.is_dir()
         name = target if on_hub else str(folder)
         if on_hub:
@@ -178,7 +178,7 @@ def json_rows(path: Path) -> Iterator[PlacedRecord]:
 def json_value(text: str) -> Any:
     """Return the value of a JSON text; `Refused` if it is invalid, or nested too deep."""
     try:
-        return parsed(text)
+        return parse_json(text)
     except InputError as error:
         raise Refused(error.message) from None
 
@@ -252,14 +252,14 @@ def parquet_rows(path: Path) -> Iterator[PlacedRecord]:
                 for index in range(batch.num_rows):
                     number += 1
                     where = f"{path}:{number}"
-                    yield where, _record(batch.slice(index, 1), where)
+                    yield where, _record_of_row(batch.slice(index, 1), where)
     except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:  # a name may be no UTF-8
         raise unreadable(error, path, DAMAGED) from error
 
 
-def _record(row: Any, where: str) -> Record | BadRecord:
+def _record_of_row(row: Any, where: str) -> Record | BadRecord:
     """Return the record of an Arrow batch of one row, or why it is bad."""
     import pyarrow as pa
 

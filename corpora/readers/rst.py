@@ -33,7 +33,7 @@ from corpora.readers.source import (
     Encoded,
     Source,
     blocks_of,
-    joined,
+    join_paragraphs,
     known_encoding,
     text_and_sentences,
 )
@@ -113,7 +113,7 @@ class Rst(Encoded):
                     source.warned = True
         text, spans = _text_and_edus(texts)
         if raw is not None:  # only white space may differ
-            raw_text, _ = joined(list(map(" ".join, blocks_of(raw.splitlines()))))
+            raw_text, _ = join_paragraphs(list(map(" ".join, blocks_of(raw.splitlines()))))
             try:
                 mapped = map_spans(align(text, raw_text, where=str(path)), list(spans))
             except InputError as error:

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BeforeValidator, field_validator
 from corpora import licences
 from corpora.declared import Declared
 from corpora.document import PARAGRAPH_BREAK, Document, Spans, paragraph_spans
-from corpora.errors import BadRecord, ConfigError, InputError, expanded
+from corpora.errors import BadRecord, ConfigError, InputError, expand_home
 from corpora.languages import Language
 from corpora.readers.files import DOCUMENT_LIMIT, TOO_LONG, Refused, expect, find_files
 from corpora.splits import split_of
@@ -53,21 +53,21 @@ Encoding = Annotated[str, AfterValidator(known_encoding)]
 """An encoding that contains ASCII: `utf-8`, `latin-1`, `cp1252`."""
 
 
-def _no_boolean(value: Any) -> Any:
+def _refuse_boolean(value: Any) -> Any:
     """Return `value`; `ConfigError` if it is a boolean, which Python counts as a whole number."""
     if isinstance(value, bool):
         raise ConfigError(f"{value!r}: expected a whole number")
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_no_boolean)]
+Whole = Annotated[int, BeforeValidator(_refuse_boolean)]
 """A whole number; the command line gives it as text."""
 
 
 class Reader(Declared):
     """One kind of source. `name` is the kind in a spec `KIND:PATH`.
 
-    The options of a source are the fields, and `name` (`corpora.readers.opened`).
+    The options of a source are the fields, and `name` (`corpora.readers.open_reader`).
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ()
@@ -85,7 +85,7 @@ class Reader(Declared):
 
     @field_validator("licence")
     @classmethod
-    def _known_licences(cls, licence: str | dict[str, str]) -> str | dict[str, str]:
+    def _check_licences(cls, licence: str | dict[str, str]) -> str | dict[str, str]:
         """Return the licence, or the table of licences, with its names as ids. Raises `ConfigError`
         for an unknown name, and for a table if the reader takes none."""
         table = licence if isinstance(licence, dict) else {"": licence}
@@ -246,7 +246,7 @@ def root_of(target: str) -> Path:
     a folder or file, whatever brackets are in its name, else the part before the first wildcard.
     """
     head, mark, _ = target.partition("/./")
-    root = expanded((head or "/") if mark else target)
+    root = expand_home((head or "/") if mark else target)
     is_pattern = not mark and not root.exists()
     while is_pattern and glob.has_magic(str(root)):
         root = root.parent
@@ -312,7 +312,7 @@ def check_unicode(text: str) -> None:
         raise Refused(f"not text: U+{code:04X} is half a surrogate pair") from None
 
 
-def clean(paragraph: str) -> str:
+def clean_paragraph(paragraph: str) -> str:
     """Return a paragraph as one line, without white space around it or around its old lines."""
     return " ".join(filter(None, map(str.strip, paragraph.splitlines())))
 
@@ -407,7 +407,7 @@ def _stands_alone(line: str) -> bool:
     return len(line) <= _LONGEST_ALONE and all(map(str.isupper, filter(str.isalpha, line)))
 
 
-def joined(paragraphs: Sequence[str]) -> tuple[str, Spans]:
+def join_paragraphs(paragraphs: Sequence[str]) -> tuple[str, Spans]:
     """Return the text of a document and the spans of its paragraphs.
 
     Raises `Refused` if the text cannot be stored.
@@ -422,9 +422,9 @@ def text_and_sentences(paragraphs: Iterable[Iterable[str]]) -> tuple[str, Spans]
 
     A space joins sentences. Raises `Refused` if the text cannot be stored.
     """
-    blocks = [list(filter(None, map(clean, sentences))) for sentences in paragraphs]
+    blocks = [list(filter(None, map(clean_paragraph, sentences))) for sentences in paragraphs]
     blocks = [block for block in blocks if block]
-    text, spans = joined([" ".join(block) for block in blocks])
+    text, spans = join_paragraphs([" ".join(block) for block in blocks])
     sentence_spans = Spans()
     for start, block in zip(spans.start, blocks, strict=True):
         for sentence in block:

@@ -33,7 +33,7 @@ class RocStories(Encoded):
         for where, record in table_rows(path, columns, encoding=self.encoding, hint=hint):
             with source.refusing(where, record):
                 row = good_record(record)
-                story = {"title": row["storytitle"], "sentences": _texts(row, _SENTENCES)}
+                story = {"title": row["storytitle"], "sentences": _filled_texts(row, _SENTENCES)}
                 yield as_document(story, source, row["storyid"].strip())
 
 
@@ -75,12 +75,12 @@ def read_storycloze(
             answer = row[_ANSWER].strip()
             reason = f"no answer: {_ANSWER} is {answer[:20]!r}, expected 1 or 2"
             expect(answer in ("1", "2"), reason)
-            right, wrong = _texts(row, _QUIZ if answer == "1" else _QUIZ[::-1])
-            id, context = row["InputStoryid"].strip(), _texts(row, _CONTEXT)
+            right, wrong = _filled_texts(row, _QUIZ if answer == "1" else _QUIZ[::-1])
+            id, context = row["InputStoryid"].strip(), _filled_texts(row, _CONTEXT)
             yield CoherencePair(id, id, (*context, right), (*context, wrong), where)
 
 
-def _texts(row: dict[str, str], columns: Sequence[str]) -> list[str]:
+def _filled_texts(row: dict[str, str], columns: Sequence[str]) -> list[str]:
     """Return the texts in `columns` of a row; `Refused` if one is empty."""
     for column in columns:
         expect(row[column].strip(), f"no text: {column} is empty")

@@ -53,7 +53,7 @@ class SuperGlue(Reader):
                 return row["id"].partition("-")[0], row["passage"]
             return row["id"], where
 
-        placed_rows = rows(task, json_rows(path), source.refuse)
+        placed_rows = example_rows(task, json_rows(path), source.refuse)
         for (number, _), rows_of_document in groupby(placed_rows, document_key):
             where, row = next(rows_of_document)
             with source.refusing(where):
@@ -76,7 +76,7 @@ class SuperGlue(Reader):
         return task, split
 
 
-def rows(
+def example_rows(
     task: str, records: Iterable[PlacedRecord], on_bad: OnBad = fail
 ) -> Iterator[tuple[str, SuperGlueRow]]:
     """Yield the rows of the task `rte`, `copa` or `record`, each with its place, `file:line`.
@@ -92,7 +92,7 @@ def rows(
                 yield where, row
 
 
-def _id(value: Any) -> str:
+def _record_id(value: Any) -> str:
     """Return the id of a record from its field `idx`, a number or text. In the Hub's ReCoRD the
     field is a table with the numbers of passage and query: `12-3`."""
     parts = value.values() if isinstance(value, dict) else [value]
@@ -100,17 +100,17 @@ def _id(value: Any) -> str:
     return "-".join(str(part)[:80] for part in parts)
 
 
-def _label(value: Any) -> Any:
+def _label_number(value: Any) -> Any:
     """Return the number of a label's name, -1 for null, any other value unchanged."""
     numbers = {"entailment": 0, "not_entailment": 1, None: -1}
     return numbers.get(value, value) if isinstance(value, str | None) else value
 
 
-Label = Annotated[Literal[-1, 0, 1], BeforeValidator(_label)]
+Label = Annotated[Literal[-1, 0, 1], BeforeValidator(_label_number)]
 
 
 class _Identified(Fields):
-    idx: Annotated[Any, AfterValidator(_id)] = Field(default=None, validate_default=True)
+    idx: Annotated[Any, AfterValidator(_record_id)] = Field(default=None, validate_default=True)
 
 
 class _Rte(_Identified):

@@ -90,7 +90,7 @@ def _value_at(values: Values, index: int) -> str:
     raise IndexError
 
 
-def _unit(code: str) -> str:
+def _shown_unit(code: str) -> str:
     """Return the unit that a code of `convert` shows (`m²` for `m2`, `km/h`); "" if unknown."""
     if code in _UNITS:
         return _UNITS[code]
@@ -101,7 +101,7 @@ def _unit(code: str) -> str:
     return "/".join(_UNITS.get(part, part) for part in powers)
 
 
-def _converted(values: Values, named: Named) -> str:
+def _render_measure(values: Values, named: Named) -> str:
     """Return what `convert` shows: the measure as given (`12 km`), without its conversion. Where
     the conversion comes first (`flip`), what it shows is unknown."""
     if (
@@ -119,7 +119,7 @@ def _converted(values: Values, named: Named) -> str:
             return GAP
         elif value in _BETWEEN:
             shown.append(_BETWEEN[value])
-        elif unit := _unit(value):
+        elif unit := _shown_unit(value):
             shown.append(unit)
             # In `6 ft 2 in` a unit follows the second number; a precision stands alone.
             next_number, next_unit = (*values[place + 1 : place + 3], "", "")[:2]
@@ -131,14 +131,14 @@ def _converted(values: Values, named: Named) -> str:
     between = "-" if adj in ("on", "mid") and len(shown) == 2 else " "
     # `adj=mid` puts the last value behind the unit: `12-km-long` of `12|km|mi|adj=mid|-long`.
     behind = values[-1] if adj == "mid" and len(values) > 2 else ""
-    if _NUMBER.fullmatch(behind) or _unit(behind):
+    if _NUMBER.fullmatch(behind) or _shown_unit(behind):
         behind = ""
     if behind and not behind.startswith("-"):
         return GAP
     return between.join(shown).replace(" – ", "–") + behind or GAP
 
 
-def _date(values: Values, named: Named) -> str:
+def _render_date(values: Values, named: Named) -> str:
     """Return year, month and day as `May 4, 2001`, or with `df` as `4 May 2001`. A single value
     that is more than digits is a date already, and comes back unchanged."""
     year = _value_at(values, 0)
@@ -155,27 +155,27 @@ def _date(values: Values, named: Named) -> str:
     return f"{day} {name} {year}" if {"df", "dmy"} & named.keys() else f"{name} {day}, {year}"
 
 
-def _moment(values: Values, named: Named) -> str:
-    """Return a date as `_date` does; `GAP` if it has a time of day."""
-    return GAP if len(values) > 3 else _date(values, named)
+def _render_moment(values: Values, named: Named) -> str:
+    """Return a date as `_render_date` does; `GAP` if it has a time of day."""
+    return GAP if len(values) > 3 else _render_date(values, named)
 
 
-def _as_of(values: Values, named: Named) -> str:
+def _render_as_of(values: Values, named: Named) -> str:
     """Return `As of May 2001`, or `Since ...`, as `{{as of|2001|5}}` shows it."""
     if "alt" in named or "bare" in named:
         return named.get("alt", GAP)
     american = named.get("df", "").lower() == "us"
-    date = _date(values, {} if american else {"df": "y"})
+    date = _render_date(values, {} if american else {"df": "y"})
     word = "Since" if "since" in named else "As of"
     return f"{word.lower() if 'lc' in named else word} {date}"
 
 
-def _circa(values: Values, named: Named) -> str:
+def _render_circa(values: Values, named: Named) -> str:
     """Return one year or two after `c.`: `c. 1200 – c. 1250`."""
     return " – ".join(f"c. {year}" for year in values[:2]) or "c."
 
 
-def _fraction(values: Values, named: Named) -> str:
+def _render_fraction(values: Values, named: Named) -> str:
     """Return a fraction: `1/4` for `{{frac|4}}`, `2 1/4` for `{{frac|2|1|4}}`."""
     if not 0 < len(values) < 4 or not all(values):
         return GAP
@@ -183,7 +183,7 @@ def _fraction(values: Values, named: Named) -> str:
     return " ".join((*whole, f"{above}/{below}"))
 
 
-def _measured(values: Values, named: Named) -> str:
+def _render_value(values: Values, named: Named) -> str:
     """Return a value with its unit: `1200×10³ m` for `{{val|1200|u=m|e=3}}`, or `1.5±0.2`."""
     unit = named.get("u") or named.get("ul") or ""
     known = {"u", "ul", "e", "fmt", "p", "s"} >= named.keys()
@@ -196,40 +196,40 @@ def _measured(values: Values, named: Named) -> str:
     return f"{shown} {unit}".strip()
 
 
-def _first(values: Values, named: Named) -> str:
+def _render_first(values: Values, named: Named) -> str:
     """Return the text that a template shows if its first value is that text."""
     return named.get("text") or named.get("lt") or _value_at(values, 0)
 
 
-def _last(values: Values, named: Named) -> str:
+def _render_last(values: Values, named: Named) -> str:
     """Return the text that a template shows if its last value is that text. The first value is a
     language or a colour."""
     return named.get("text") or _value_at(values[1:], -1)
 
 
-def _joined(values: Values, named: Named) -> str:
+def _render_joined(values: Values, named: Named) -> str:
     """Return words that editors wrote in pieces, to keep programs from correcting them."""
     return "".join(values[1:] if values[:1] == ["?"] else values)
 
 
-def _sound(values: Values, named: Named) -> str:
+def _render_sound(values: Values, named: Named) -> str:
     """Return the label of a sound file, or "" for a button's label such as `listen`."""
     label = values[1] if len(values) > 1 else ""
     return "" if label.lower() in ("listen", "play", "pronunciation") else label
 
 
-def _honours(values: Values, named: Named) -> str:
+def _render_honours(values: Values, named: Named) -> str:
     """Return the letters behind a name: `OBE FRS` for `{{post-nominals|country=GBR|OBE|FRS}}`."""
     return " ".join(values) if "country" in named and values else GAP
 
 
-def _country(values: Values, named: Named) -> str:
+def _render_country(values: Values, named: Named) -> str:
     """Return a country's name; `GAP` for a code such as `GBR`, whose name is not known."""
     name = named.get("name") or _value_at(values, 0)
     return GAP if name.isupper() else name
 
 
-def _ship(values: Values, named: Named) -> str:
+def _render_ship(values: Values, named: Named) -> str:
     """Return the name of a ship in one of its forms: `HMS Kite (1805)` for `HMS|Kite|1805`. The
     values are prefix, name, what tells the ship from others, and the number of the form."""
     prefix, name, distinction, form = (*values, "", "", "", "")[:4]
@@ -265,27 +265,27 @@ def render_gap(values: Values, named: Named) -> str:
 
 
 _FUNCTIONS: dict[str, Renderer] = {
-    "converted": _converted,
-    "measured": _measured,
-    "fraction": _fraction,
-    "as_of": _as_of,
-    "circa": _circa,
-    "date": _date,
-    "moment": _moment,
-    "first": _first,
+    "converted": _render_measure,
+    "measured": _render_value,
+    "fraction": _render_fraction,
+    "as_of": _render_as_of,
+    "circa": _render_circa,
+    "date": _render_date,
+    "moment": _render_moment,
+    "first": _render_first,
     "second": lambda values, named: named.get("text") or _value_at(values, 1),
-    "last": _last,
+    "last": _render_last,
     "raised": lambda values, named: superscript(_value_at(values, 0)),
     "resized": lambda values, named: _value_at(values, -1),
-    "joined": _joined,
+    "joined": _render_joined,
     "spaced": lambda values, named: " ".join(values) or " ",
-    "sound": _sound,
-    "honours": _honours,
-    "country": _country,
-    "ship": _ship,
+    "sound": _render_sound,
+    "honours": _render_honours,
+    "country": _render_country,
+    "ship": _render_ship,
     "mark": lambda values, named: GAP if values else "",
     "old_date": lambda values, named: f"{_value_at(values, 0)} {_value_at(values, 1)}",
-    "block": lambda values, named: f"\n\n{_first(values, named)}\n\n",
+    "block": lambda values, named: f"\n\n{_render_first(values, named)}\n\n",
 }
 _KINDS: dict[str, Callable[[str], Renderer]] = {
     "shows": _FUNCTIONS.__getitem__,
@@ -294,7 +294,7 @@ _KINDS: dict[str, Callable[[str], Renderer]] = {
     "before": lambda text: lambda values, named: text + _value_at(values, 0),
     "money": lambda text: lambda values, named: text + formatted_number(_value_at(values, 0)),
     "around": lambda text: lambda values, named: text[0] + _value_at(values, 0) + text[1],
-    "ships": lambda text: lambda values, named: _ship([text, *values], named),
+    "ships": lambda text: lambda values, named: _render_ship([text, *values], named),
 }
 _RUNNING_TEXT = frozenset(("first", "second", "last", "resized", "joined"))
 _RENDERERS = {
@@ -330,5 +330,5 @@ def renderer_of(name: str, language: str = "en") -> Renderer:
     if _FRACTION.fullmatch(name):
         return lambda values, named: name
     if _WRAPPED.fullmatch(name):
-        return _first
+        return _render_first
     return render_nothing if _SILENT.fullmatch(name) else render_gap

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from corpora.document import Document
-from corpora.errors import ConfigError, InputError, expanded
+from corpora.errors import ConfigError, InputError, expand_home
 from corpora.readers.fields import Fields
 from corpora.readers.fields import Text as TextField
 from corpora.readers.files import TO_TEXT, Refused, find_files, good_record, read_lines, read_whole
@@ -20,7 +20,7 @@ from corpora.readers.gutenberg import without_licence
 from corpora.readers.records import (
     as_article,
     as_document,
-    lines_have_the_layout,
+    check_document_lines,
     sentence_documents,
 )
 from corpora.readers.rows import json_rows, json_value
@@ -30,7 +30,7 @@ from corpora.readers.source import (
     Source,
     Whole,
     blocks_of,
-    joined,
+    join_paragraphs,
     paragraphs_from_blocks,
     paragraphs_of,
     path_below,
@@ -52,7 +52,7 @@ _HIGHLIGHT = "@highlight"
 _TOO_LONG_HINT = ' (or set document_lines with layout = "lines")'
 
 
-def _regular_expression(text: str) -> str:
+def _check_regular_expression(text: str) -> str:
     """Return `text`; `ConfigError` if it is not a regular expression."""
     try:
         re.compile(text)
@@ -72,12 +72,12 @@ class Text(Encoded):
     """`paragraphs`: blank lines separate paragraphs. `lines`: every line is also a sentence."""
     document_lines: Annotated[Whole, Field(ge=1)] | None = None
     """With the layout `lines`: maximum sentences of a document."""
-    chapters: Annotated[str, AfterValidator(_regular_expression)] = ""
+    chapters: Annotated[str, AfterValidator(_check_regular_expression)] = ""
     """A regular expression: each line that it matches is a heading, and begins a document."""
     group: Literal["file", "folder"] = "file"
     """What splits keep together: the documents of a file, or of its folder."""
 
-    _lines = model_validator(mode="after")(lines_have_the_layout)
+    _lines = model_validator(mode="after")(check_document_lines)
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """Yield the document of a file, or one for each chapter.
@@ -115,7 +115,7 @@ class Text(Encoded):
         first_title = chapters[0][0]  # "": the text before the first chapter, with the number 0
         for number, (title, lines) in enumerate(chapters, 1 if first_title else 0):
             blocks = blocks_of(lines)
-            text, sentences = joined(paragraphs_from_blocks(blocks))[0], None
+            text, sentences = join_paragraphs(paragraphs_from_blocks(blocks))[0], None
             if self.layout == "lines":
                 text, sentences = text_and_sentences(blocks)
             name = f"{stem}/{number}" if self.chapters else stem
@@ -159,7 +159,7 @@ class Wsj(Encoded):
         """Return the files `wsj_*` of a folder, or the given files; `InputError` if none exists."""
         files = find_files(target, ("",), kind=cls.name)
         articles = [path for path in files if path.name.startswith("wsj_")]
-        if articles or not expanded(target).is_dir():
+        if articles or not expand_home(target).is_dir():
             return articles or files
         raise InputError(
             f"no file wsj_* in folder {target!r}",
@@ -253,7 +253,7 @@ class PeerRead(Reader):
             "sections": [
                 {
                     "heading": section.heading,
-                    "level": _level((section.heading or "").strip()),
+                    "level": _heading_level((section.heading or "").strip()),
                     "paragraphs": _lines_with_letters(section.text),
                 }
                 for section in paper.sections or ()
@@ -266,7 +266,7 @@ def _lines_with_letters(text: str) -> list[str]:
     return [line for line in text.split("\n") if any(map(str.isalpha, line))]
 
 
-def _level(heading: str) -> int:
+def _heading_level(heading: str) -> int:
     """Return the level of a heading: 1 for an empty one, 2 for one without a number or with a whole
     number, 3 for `3.1 Data`, and so on."""
     numbered = _NUMBERED.match(heading)

@@ -178,7 +178,7 @@ class Wikipedia(Reader):
                     if reason := _skip_reason(page, text):
                         source.skipped[reason] += 1
                     else:
-                        yield _document(page, text, site, parser, source)
+                        yield _article_document(page, text, site, parser, source)
 
 
 def _skip_reason(page: Any, text: str) -> str:
@@ -191,13 +191,13 @@ def _skip_reason(page: Any, text: str) -> str:
     return "disambiguation" if in_title or _DISAMBIGUATION.search(text) else ""
 
 
-def _document(page: Any, text: str, site: Site, parser: Any, source: Source) -> Document:
+def _article_document(page: Any, text: str, site: Site, parser: Any, source: Source) -> Document:
     """Return the document of an article from its wikitext. Raises `Refused` for a page without id
     or title, and for text that is too long or not wikitext."""
     expect(len(text) <= PAGE_LIMIT, f"too long: more than {PAGE_LIMIT:,} characters of wikitext")
     expect(page.id is not None and page.title, "bad page: it has no id or no title")
     text = _PARAGRAPH_TAG.sub("\n\n", text.translate(_WITHOUT_CODES))
-    text = _VARIANTS.sub(_in_any_variant, text)
+    text = _VARIANTS.sub(_text_of_all_variants, text)
     is_closed = count_unclosed(text, UNCLOSED_LIMIT) <= UNCLOSED_LIMIT
     expect(is_closed, f"not wikitext: more than {UNCLOSED_LIMIT} brackets or tags are not closed")
     try:
@@ -263,13 +263,13 @@ class _Extract:
 
     def _complete_parts(self, paragraph: str) -> list[str]:
         """Return the parts of a paragraph between its incomplete sentences, which are left out."""
-        text = _cleaned(_BRACKETS.sub(_without_gaps, paragraph))
+        text = _clean_text(_BRACKETS.sub(_drop_incomplete_parts, paragraph))
         parts, part_start = [], 0
         for start, end in self._sentences(text) if GAP in text else ():
             if GAP in text[start:end]:
                 parts.append(text[part_start:start])
                 part_start = end
-        return list(filter(None, map(_cleaned, [*parts, text[part_start:]])))
+        return list(filter(None, map(_clean_text, [*parts, text[part_start:]])))
 
     def _sentences(self, text: str) -> Spans:
         return split(text, Spans([0], [len(text)]), language=self.site.language)
@@ -295,7 +295,7 @@ class _Extract:
                 self.close_section()
                 self.level = node.level
                 heading = self._text(node.title).replace(GAP, "")
-                self.heading = _cleaned(" ".join(heading.split()))
+                self.heading = _clean_text(" ".join(heading.split()))
             elif kind == "Wikilink":
                 self._add_link(node, str(node.title).strip())
             elif kind == "ExternalLink" and node.title is not None:
@@ -367,7 +367,7 @@ class _Extract:
             self.parts += blank_line
 
 
-def _in_any_variant(match: re.Match[str]) -> str:
+def _text_of_all_variants(match: re.Match[str]) -> str:
     """Return the text of a match of `-{...}-` if all variants of the language have it, else `GAP`.
 
     All have that of `-{X}-` and `-{R|X}-` (raw). The flags `H` and `T` hide it (a rule for the
@@ -388,7 +388,7 @@ def _in_any_variant(match: re.Match[str]) -> str:
     return values.pop() if len(values) == 1 else GAP
 
 
-def _without_gaps(match: re.Match[str]) -> str:
+def _drop_incomplete_parts(match: re.Match[str]) -> str:
     """Return matched brackets without incomplete parts: `(GAP; born 1978)` as `(born 1978)`."""
     if GAP not in match[0]:
         return match[0]
@@ -396,7 +396,7 @@ def _without_gaps(match: re.Match[str]) -> str:
     return f"({''.join(parts).strip(' ;,')})"
 
 
-def _cleaned(paragraph: str) -> str:
+def _clean_text(paragraph: str) -> str:
     """Return a paragraph without the remains of dropped templates; "" if nothing else is left."""
     if _LEFT_OVER.search(paragraph):
         return ""

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from corpora.document import Document, Spans
-from corpora.errors import chosen
+from corpora.errors import check_choice
 from corpora.sentences.rules import GENERIC, INVISIBLE, LANGUAGES, UNSEEN, Rules
 
 _CJK_END = re.compile(r"(?<![。！？!?…])[。！？!?…]++[”’」』）)》\"]*+\s*+")
@@ -56,7 +56,7 @@ def split(text: str, paragraphs: Spans, splitter: str = "rules", language: str =
 
 def known_splitter(name: str) -> str:
     """Return the name of a splitter; raise `ConfigError` for an unknown one."""
-    return chosen("splitter", name, SPLITTERS)
+    return check_choice("splitter", name, SPLITTERS)
 
 
 SplitterName = Annotated[str, AfterValidator(known_splitter)]

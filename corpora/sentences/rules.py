@@ -255,7 +255,7 @@ class Rules:
             ):
                 return True
         if len(before) == 1 and before.isupper():
-            return not self._starts(after)
+            return not self._begins_sentence(after)
         word, first = before.lower(), text[after]
         is_common_word = word in words.proper and before[0].islower()
         if word in words.legal and not is_common_word and (part := _CITED_LAW.match(text, after)):
@@ -265,7 +265,7 @@ class Rules:
         if word not in words.abbreviations or is_common_word:
             # `u.s` is an abbreviation, `example.org` an address.
             short = "." in word and all(len(part) < 3 for part in word.split("."))
-            return short and not self._starts(after)
+            return short and not self._begins_sentence(after)
         if word in words.inner or first.islower():
             return True
         if word in words.numbered and (first.isdigit() or first in "(#["):
@@ -276,9 +276,9 @@ class Rules:
         # A name follows a title, but `St.` may also end the name of a street.
         if word in words.titles and word != "st":
             return True
-        return (word in words.titles or word in words.ending) and not self._starts(after)
+        return (word in words.titles or word in words.ending) and not self._begins_sentence(after)
 
-    def _starts(self, after: int) -> bool:
+    def _begins_sentence(self, after: int) -> bool:
         """Whether the word at `after`, behind an abbreviation, probably begins a sentence."""
         first = self.text[after]
         if first in '"“‘¿¡':

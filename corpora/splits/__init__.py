@@ -75,7 +75,7 @@ class Fit(NamedTuple):
         return self.difference <= TOLERANCE and self.fewest >= MIN_GROUPS
 
 
-def fit(targets: Sequence[float], weights: Sequence[float], counts: Sequence[int]) -> Fit:
+def measure_fit(targets: Sequence[float], weights: Sequence[float], counts: Sequence[int]) -> Fit:
     """Return how well splits fit: `targets` and `weights` are what each should weigh and weighs.
 
     `counts` has the number of units in each split.

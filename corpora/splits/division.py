@@ -24,7 +24,7 @@ from corpora.errors import InputError
 from corpora.rng import Words, stable_id
 from corpora.schemas import INT8, STRING, schema
 from corpora.splits import MIN_GROUPS, SPLITS, TOLERANCE, Shares
-from corpora.splits.stratification import Codes, DocumentTable, Served, stratified
+from corpora.splits.stratification import Codes, DocumentTable, Served, stratify
 from corpora.store.atomic import replacing
 from corpora.store.rows import PARQUET
 
@@ -93,7 +93,7 @@ def divide(
     nowhere = fixed == NOWHERE
     fixed[nowhere] = -1
     table = replace(table, weights=np.where(nowhere, 0, table.weights))
-    split, broken = stratified(table, shares, seed, fixed, settled)
+    split, broken = stratify(table, shares, seed, fixed, settled)
     split[nowhere] = NOWHERE
     exceptions = [f"those of {', '.join(broken)}"] if broken else []
     exceptions += ["those that the table divides"] if table.cuts(fixed) else []
@@ -113,11 +113,13 @@ def divide(
         dict(zip(SPLITS, counts, strict=True)),
         kept_count if kept else None,
     )
-    _write(folder, sources, split, summary)
+    _write_division(folder, sources, split, summary)
     return summary
 
 
-def _write(folder: Path, sources: Sequence[Served], split: Codes, summary: DivisionSummary) -> None:
+def _write_division(
+    folder: Path, sources: Sequence[Served], split: Codes, summary: DivisionSummary
+) -> None:
     """Write the documents and their splits, in the order and as often as the sources have them."""
     described = SCHEMA.with_metadata(
         {"division": json.dumps({"by": summary.by, "reason": summary.reason})}
@@ -130,7 +132,7 @@ def _write(folder: Path, sources: Sequence[Served], split: Codes, summary: Divis
     ):
         while ids := list(islice(all_ids, ROWS_PER_GROUP)):
             codes = split[written : written + len(ids)]
-            columns = [pa.array(ids), pa.array(_keys(ids)), pa.array(codes)]
+            columns = [pa.array(ids), pa.array(_id_hashes(ids)), pa.array(codes)]
             written += len(ids)
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=described))
 
@@ -146,7 +148,7 @@ def dataset_division(
     """
     sizes = ((name, group, weight) for name, (group, weight) in documents.items())
     table = DocumentTable.read([(("dataset",), sizes)])
-    split, broken = stratified(table, shares, seed, np.full(len(documents), -1, np.int8))
+    split, broken = stratify(table, shares, seed, np.full(len(documents), -1, np.int8))
     reason = "whole groups fit"
     if broken:
         reason = f"{table.groups.max() + 1} groups do not make splits of at least "
@@ -177,7 +179,7 @@ def _check_ids(table: DocumentTable, sources: Sequence[Served], names: Sequence[
         )
 
 
-def _keys(names: Sequence[str]) -> Words:
+def _id_hashes(names: Sequence[str]) -> Words:
     """Return the 64-bit hash of each document's id, by which a division knows it."""
     return np.fromiter(map(stable_id, names), np.uint64, len(names))
 
@@ -194,7 +196,7 @@ class Division:
     def of(cls, split: Mapping[str, str], reason: str = "as given") -> Division:
         """Return the division that puts each document into the split in `split`, "" for none."""
         codes = [PLACES.index(name) for name in split.values()]
-        return cls(_keys(list(split)), np.array(codes, np.int8), "document", reason)
+        return cls(_id_hashes(list(split)), np.array(codes, np.int8), "document", reason)
 
     @classmethod
     def read(cls, folder: Path) -> Division:
@@ -206,14 +208,14 @@ class Division:
         return cls(table["key"].to_numpy(), table["split"].to_numpy(), **about)
 
     def __contains__(self, document: str) -> bool:
-        return int(self.codes(_keys([document]))[0]) >= 0
+        return int(self.codes(_id_hashes([document]))[0]) >= 0
 
     def splits_of(self, documents: Sequence[str]) -> list[str | None]:
         """Return the split of each document, None for one that prescribed splits leave out.
 
         Raises `InputError` for a document that was not divided.
         """
-        codes = self.codes(_keys(documents))
+        codes = self.codes(_id_hashes(documents))
         missing = np.flatnonzero(codes < 0)
         if missing.size:
             raise InputError(

@@ -36,7 +36,7 @@ PRESCRIBED = (OWN, *SECTIONS)
 _WSJ = re.compile(r"(?:.*/)?wsj_(\d\d)\d\d$", re.IGNORECASE)
 
 
-def by_section(documents: Iterable[str], sections: str) -> dict[str, str | None]:
+def splits_by_section(documents: Iterable[str], sections: str) -> dict[str, str | None]:
     """Return the split of each article of the Wall Street Journal, such as `wsj_0207`.
 
     `sections` is a name in `SECTIONS`. The split is "" for an article in none of its sections, None
@@ -53,7 +53,7 @@ def by_section(documents: Iterable[str], sections: str) -> dict[str, str | None]
     return splits
 
 
-def other_count(splits: Iterable[str], sections: str) -> str:
+def count_difference(splits: Iterable[str], sections: str) -> str:
     """Return how the numbers of articles differ from those that a paper counts; "" if equal."""
     if sections not in COUNTED:
         return ""
@@ -72,7 +72,7 @@ def prescribed_splits(documents: Iterable[tuple[str, str]], how: str) -> dict[st
     """
     by_path = {name: split_in_path or None for name, split_in_path in documents}
     splits: dict[str, str] = {}
-    for name, split in (by_path if how == OWN else by_section(by_path, how)).items():
+    for name, split in (by_path if how == OWN else splits_by_section(by_path, how)).items():
         if split is None:
             reason = "its file's path names none of train, dev and test"
             raise InputError(
@@ -84,7 +84,7 @@ def prescribed_splits(documents: Iterable[tuple[str, str]], how: str) -> dict[st
     return splits
 
 
-def prescribed(
+def prescribed_division(
     documents: Mapping[str, tuple[str, int]], sections: str, table: str
 ) -> Division | None:
     """Return the division that a table or sections prescribe for documents; None if neither does.
@@ -99,7 +99,7 @@ def prescribed(
         split = {name: splits.get(name) or splits.get(_file_name(name), "") for name in documents}
         reason = f"as {Path(table).name} says"
     elif sections and documents and all(map(_WSJ.match, documents)):
-        split = {name: part or "" for name, part in by_section(documents, sections).items()}
+        split = {name: part or "" for name, part in splits_by_section(documents, sections).items()}
         parts = SECTIONS[sections].items()
         reason = ", ".join(f"{part} sections {r.start}-{r.stop - 1}" for part, r in parts)
     else:

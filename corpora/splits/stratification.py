@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corpora.rng import Words, mixed, stable_id
-from corpora.splits import SPLITS, Shares, fit
+from corpora.rng import Words, mix_bits, stable_id
+from corpora.splits import SPLITS, Shares, measure_fit
 
 ATTEMPTS, SMALL = 128, 2_000
 """How many orders of units are tried until all datasets fit, if there are at most `SMALL` units;
@@ -115,7 +115,7 @@ def _units_in_several(units: Ints, split: Codes) -> Ints:
     return np.unique(unit_of_pair[1:][unit_of_pair[1:] == unit_of_pair[:-1]])
 
 
-def stratified(
+def stratify(
     table: DocumentTable, shares: Shares, seed: int, fixed: Codes, settled: Collection[str] = ()
 ) -> tuple[Codes, list[str]]:
     """Return the split of each row of the table, and the datasets whose groups are not whole.
@@ -177,7 +177,7 @@ def _best_attempt(
     for attempt in range(ATTEMPTS if total <= SMALL else 2):
         salt = np.uint64(stable_id(f"{seed}/division/{attempt}"))
         rank = np.empty(total, np.int64)
-        rank[np.lexsort((names, mixed(names ^ salt)))] = np.arange(total)
+        rank[np.lexsort((names, mix_bits(names ^ salt)))] = np.arange(total)
         split = fixed_split.copy()
         waiting = {
             dataset: its_units[split[its_units] < 0] for dataset, its_units in members.items()
@@ -191,7 +191,9 @@ def _best_attempt(
             dealt_weights = weights[dataset][dealt].tolist()
             split[dealt] = _deal(dealt_weights, targets[dataset], *sums(dataset, split))
             waiting = {name: left[split[left] < 0] for name, left in waiting.items()}
-        fits = {dataset: fit(targets[dataset], *sums(dataset, split)) for dataset in members}
+        fits = {
+            dataset: measure_fit(targets[dataset], *sums(dataset, split)) for dataset in members
+        }
         unfit = [dataset for dataset, its_fit in fits.items() if not its_fit.good]
         empty = sum(its_fit.empty for its_fit in fits.values())
         difference = sum(its_fit.difference for its_fit in fits.values())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from corpora.escape import cell, fenced, line, markdown, table, yaml
+from corpora.escape import fenced, line, markdown, markdown_cell, markdown_table, yaml
 from corpora.licences import shown
 
 if TYPE_CHECKING:
@@ -93,7 +93,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"markdown": markdown, "cell": cell, "line": line, "table": table}
+    environment.filters |= {
+        "markdown": markdown,
+        "cell": markdown_cell,
+        "line": line,
+        "table": markdown_table,
+    }
     environment.filters |= {"fenced": fenced, "source_name": source_name, "licence": shown}
     environment.filters["json"] = partial(json.dumps, ensure_ascii=False)
     return environment

@@ -24,7 +24,7 @@ from corpora.code import versions
 from corpora.declared import Declared
 from corpora.errors import DiscorporaError, InputError
 from corpora.intervals import FEW
-from corpora.splits import SPLITS, TOLERANCE, Shares, fit
+from corpora.splits import SPLITS, TOLERANCE, Shares, measure_fit
 from corpora.store import card as cards
 from corpora.store.atomic import MANIFEST, cleared, read_json, sha256, write_json, write_text
 from corpora.store.documents import shards_of
@@ -288,7 +288,7 @@ class DatasetFolder:
         actual = []
         for config, entry in configs.items():
             rows = [entry["splits"].get(split, {}).get("rows", 0) for split in SPLITS]
-            if fit(self.shares.targets(sum(rows)), rows, rows).difference > TOLERANCE:
+            if measure_fit(self.shares.targets(sum(rows)), rows, rows).difference > TOLERANCE:
                 percents = ", ".join(f"{100 * number / sum(rows):.0f}" for number in rows)
                 actual.append(f"`{config}` {percents} %")
         if actual:

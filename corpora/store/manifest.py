@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from corpora.licences import Combined
-from corpora.outside import parsed, read_json, record_of
+from corpora.outside import parse_json, read_json, record_of
 
 BUILD = "remove the folder and build it again"
 
@@ -154,7 +154,7 @@ def label_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, list[str]]:
     The Hub's library writes that metadata. Raises `InputError` for metadata of another form.
     """
     where = "the metadata of its schema"
-    stored = parsed((metadata or {}).get(b"huggingface", b"{}"), where=where)
+    stored = parse_json((metadata or {}).get(b"huggingface", b"{}"), where=where)
     features = record_of(Described, stored, where).info.features
     return {
         name: [*feature.names]

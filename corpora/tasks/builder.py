@@ -21,11 +21,11 @@ from pydantic import AfterValidator, Field, model_validator
 
 from corpora.declared import Declared
 from corpora.document import Document
-from corpora.errors import ConfigError, chosen
+from corpora.errors import ConfigError, check_choice
 from corpora.rng import stable_id, stream
 from corpora.splits import SPLITS, Shares
 from corpora.splits.division import Division
-from corpora.splits.prescribed import prescribed, table_hash
+from corpora.splits.prescribed import prescribed_division, table_hash
 from corpora.store.card import Card
 from corpora.store.documents import documents_in
 from corpora.store.engine import MEMORY
@@ -46,7 +46,7 @@ Part = Annotated[
 ]
 
 
-def each_once(markers: tuple[str, ...]) -> tuple[str, ...]:
+def check_markers(markers: tuple[str, ...]) -> tuple[str, ...]:
     """Return `markers`; raises `ConfigError` if there is none, one is empty or one comes twice."""
     if not all(markers) or not 0 < len(markers) == len(set(markers)):
         raise ConfigError(str(list(markers)), hint="name each marker once, and none empty")
@@ -198,14 +198,16 @@ class Builder(Declared):
             path = target.folder / CANDIDATES / f"{number:05d}.documents"
             if number % of == rank and not path.exists():
                 shard = Shard()
-                rows = self.collected(documents_or_path, target, shard)
+                rows = self.candidate_batches(documents_or_path, target, shard)
                 write_parquet(path.with_suffix(".rows"), rows, self.candidate_schema())
                 # Written last: a shard with this file is complete.
                 documents = pa.RecordBatch.from_pylist(shard.documents, DOCUMENTS)
                 rejects = {REJECTS: json.dumps(shard.rejects)}
                 write_parquet(path, [documents], DOCUMENTS, rejects)
 
-    def collected(self, documents: Any, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
+    def candidate_batches(
+        self, documents: Any, target: Target, shard: Shard
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the candidate rows of documents, given as objects or as a path.
 
         Adds the documents and the rejected candidates to `shard`.
@@ -223,7 +225,7 @@ class Builder(Declared):
         order change it."""
         columns = self.columns.names
         where = f"builder {self.name!r}"
-        equal = [columns.index(chosen("column", name, columns, where)) for name in self.equal]
+        equal = [columns.index(check_choice("column", name, columns, where)) for name in self.equal]
         for document in documents:
             parts: dict[tuple[str, str], list[Candidate]] = {}
             for row in self.candidates(document, lambda reason: shard.rejects.update((reason,))):
@@ -275,7 +277,7 @@ class Builder(Declared):
             if not (isinstance(inputs, Sequence) and inputs and isinstance(inputs[0], Path)):
                 # Earlier candidates may come from other documents than these.
                 shutil.rmtree(target.folder / CANDIDATES, ignore_errors=True)
-                inputs = in_shards(inputs)
+                inputs = in_lists(inputs)
             self.collect_part(inputs, target)
             with Candidates(self, target, dataset) as candidates:
                 self.select(candidates)
@@ -283,7 +285,7 @@ class Builder(Declared):
             return dataset.finish(self.default)
 
 
-def in_shards(documents: Iterable[Document]) -> Iterator[list[Document]]:
+def in_lists(documents: Iterable[Document]) -> Iterator[list[Document]]:
     """Yield the documents in lists of `DOCUMENTS_PER_SHARD`; one empty list without documents."""
     rest = iter(documents)
     yield list(islice(rest, DOCUMENTS_PER_SHARD))
@@ -315,7 +317,7 @@ class Prescribed(Builder):
 
         `documents` maps an id to its group and its number of candidates.
         """
-        return prescribed(documents, getattr(self, "sections", ""), self.table)
+        return prescribed_division(documents, getattr(self, "sections", ""), self.table)
 
     def select(self, candidates: Candidates) -> None:
         """Give each document its prescribed split; without one, split as `Builder.select` does."""

@@ -212,7 +212,7 @@ class Candidates:
         )
         return self.engine.batches(query, {"split": split, "limit": limit}, size)
 
-    def limited(self, split: str, size: int, unit: str) -> int:
+    def number_to_use(self, split: str, size: int, unit: str) -> int:
         """Return the number of candidates of a split to use: all of them, but at most `size`.
 
         A note says if there are fewer than `size`; those above it are counted as `not_needed`.
@@ -268,7 +268,9 @@ class Candidates:
             self.write(writer, self.engine.batches(query, parameters, size))
 
     @contextmanager
-    def mapped(self, query: str, values: Mapping[str, Any] | None = None) -> Iterator[pa.Table]:
+    def memory_mapped(
+        self, query: str, values: Mapping[str, Any] | None = None
+    ) -> Iterator[pa.Table]:
         """Yield the rows of a query as a table in a memory-mapped file, removed at the end."""
         path = self.target.folder / ".mapped.arrow"
         with (

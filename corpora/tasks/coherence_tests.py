@@ -73,36 +73,36 @@ class CoherenceTests(FromSources):
         for reader, source in sources:
             for path in source.files:
                 if isinstance(reader, StoryCloze):
-                    name, tests = "storycloze", _stories(path, reader, source)
+                    name, tests = "storycloze", _story_tests(path, reader, source)
                 elif isinstance(reader, SummEval):
-                    tests = _summaries(path, reader, source, self.splitter, dataset)
+                    tests = _summary_tests(path, reader, source, self.splitter, dataset)
                     name = "summeval"
                 elif isinstance(reader, Coherence) and not is_annotations(path):
-                    name, tests = reader.set_of(path), _pairs(path, source)
+                    name, tests = reader.set_of(path), _pair_tests(path, source)
                 else:
                     continue  # votes, which go with the pairs
                 rows = new_tests(name, str(path), tests)
                 yield SplitRows(name, "test", reader.licence_of(name), rows)
 
 
-def _pairs(path: Path, source: Source) -> Iterator[Test]:
+def _pair_tests(path: Path, source: Source) -> Iterator[Test]:
     """Yield the tests of a pickle of the authors, or of JSON Lines with `pos` and `neg`."""
     last = ""
     for group, pair in with_group(read_pairs(path, source.refuse)):
         source.good += pair.where != last
         last = pair.where
         columns = {"prompt": list(pair.prompt), "votes": list(pair.votes)}
-        yield _test(pair.id, group, pair.pos, pair.neg) | columns
+        yield _test_row(pair.id, group, pair.pos, pair.neg) | columns
 
 
-def _stories(path: Path, reader: StoryCloze, source: Source) -> Iterator[Test]:
+def _story_tests(path: Path, reader: StoryCloze, source: Source) -> Iterator[Test]:
     """Yield a test for each story of a StoryCloze file: the right ending against the wrong one."""
     for story in read_storycloze(path, source.refuse, encoding=reader.encoding):
         source.good += 1
-        yield _test(story.id, story.id, story.pos, story.neg)
+        yield _test_row(story.id, story.id, story.pos, story.neg)
 
 
-def _summaries(
+def _summary_tests(
     path: Path, reader: SummEval, source: Source, splitter: str, dataset: DatasetFolder
 ) -> Iterator[Test]:
     """Yield a test for each two summaries of an article, the better rated one as `pos`. Two
@@ -129,10 +129,10 @@ def _summaries(
                 votes = [(a > b) - (a == b) for a, b in ratings]  # for 1, against 0, neither -1
                 name = f"{first['id']}-{second['id'].removeprefix(f'{group}/')}"
                 texts = sentences(pos["text"]), sentences(neg["text"])
-                yield _test(name, group, *texts) | {"votes": votes}
+                yield _test_row(name, group, *texts) | {"votes": votes}
 
 
-def _test(id: str, group: str, pos: Sequence[str], neg: Sequence[str]) -> Test:
+def _test_row(id: str, group: str, pos: Sequence[str], neg: Sequence[str]) -> Test:
     """Return a row of `COHERENCE_TESTS` without a prompt or votes."""
     texts = {"pos": list(pos), "neg": list(neg)}
     return {"id": id, "group": group, "prompt": [], **texts, "votes": []}

@@ -12,10 +12,10 @@ import pyarrow as pa
 from pydantic import AfterValidator, Field
 
 from corpora.document import Document
-from corpora.prose import ANNOUNCES, units
-from corpora.schemas import marked
+from corpora.prose import ANNOUNCES, passages_of
+from corpora.schemas import marker_pairs
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Builder, Candidate, Part, Reject, each_once
+from corpora.tasks.builder import Builder, Candidate, Part, Reject, check_markers
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside, texts_beside
 
@@ -28,7 +28,7 @@ _TOO = re.compile("too ?,", re.IGNORECASE)
 PAIRED = (("(", ")"), ("[", "]"), ("“", "”"))
 
 
-def _normalized(markers: tuple[str, ...]) -> tuple[str, ...]:
+def _normalize_markers(markers: tuple[str, ...]) -> tuple[str, ...]:
     """Return the markers in lower case, their words separated by single spaces."""
     return tuple(" ".join(marker.lower().split()) for marker in markers)
 
@@ -39,13 +39,13 @@ class Discovery(Builder):
     name, version = "discovery", 2
     paper = "Sileo et al. 2019"
     card = card_beside(__file__, "discovery")
-    gives = {"default": marked([], ID_COLUMNS)}
+    gives = {"default": marker_pairs([], ID_COLUMNS)}
     columns = pa.schema([(name, pa.string()) for name in ("label", "s1", "s2")])
     equal = ("label", "s1", "s2")
 
-    markers: Annotated[tuple[str, ...], AfterValidator(_normalized), AfterValidator(each_once)] = (
-        MARKERS
-    )
+    markers: Annotated[
+        tuple[str, ...], AfterValidator(_normalize_markers), AfterValidator(check_markers)
+    ] = MARKERS
     """What the second sentence may begin with, before a comma, in any letter case."""
     min_words: Annotated[int, Field(ge=1)] = 3
     """Minimum words of a sentence without its marker."""
@@ -67,7 +67,7 @@ class Discovery(Builder):
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
         """Yield adjacent sentences of a paragraph of which the second begins with a marker."""
-        for paragraph in units(document, document.sentence_texts(), "paragraph"):
+        for paragraph in passages_of(document, document.sentence_texts(), "paragraph"):
             for s1, second in pairwise(paragraph):
                 if not (opening := self._opening.match(second)):
                     continue
@@ -80,7 +80,7 @@ class Discovery(Builder):
                     reject("sentence_too_short")
                 elif max(lengths) > self.max_words:
                     reject("sentence_too_long")
-                elif not (_closed(s1) and _closed(s2)):
+                elif not (_closes_its_marks(s1) and _closes_its_marks(s2)):
                     reject("open_quotation_or_bracket")
                 elif ANNOUNCES.search(s1) or ANNOUNCES.search(s2):
                     reject("announces_the_next")
@@ -97,11 +97,11 @@ class Discovery(Builder):
         dataset.reject("not_needed", sum(max(0, counts[name] - cap) for name in names))
         number = f"{len(names)} of the {len(self.markers)} markers"
         dataset.note(f"{number} have at least {self.min_count} pairs.")
-        schema, values = marked(names, ID_COLUMNS), {"names": names, "cap": cap}
+        schema, values = marker_pairs(names, ID_COLUMNS), {"names": names, "cap": cap}
         candidates.write_splits(schema, ("s1", "s2"), query=_IN_ORDER, values=values)
 
 
-def _closed(text: str) -> bool:
+def _closes_its_marks(text: str) -> bool:
     """Return whether a sentence closes the quotation marks and brackets that it opens."""
     return text.count('"') % 2 == 0 and all(text.count(a) == text.count(b) for a, b in PAIRED)
 

@@ -24,7 +24,7 @@ from corpora.schemas import DISSENT, MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS, d
 from corpora.splits import SPLITS
 from corpora.store.folder import DatasetFolder
 from corpora.store.rows import parquet_batches
-from corpora.tasks.builder import Builder, Part, Shard, Target, each_once
+from corpora.tasks.builder import Builder, Part, Shard, Target, check_markers
 from corpora.tasks.candidates import Candidates, text_key
 from corpora.tasks.cards import card_beside
 
@@ -52,7 +52,7 @@ class Dissent(Builder):
     )
     equal = ("marker", "s1", "s2")
 
-    markers: Annotated[tuple[str, ...], AfterValidator(each_once)] = MARKERS_ALL
+    markers: Annotated[tuple[str, ...], AfterValidator(check_markers)] = MARKERS_ALL
     """Labels of `all`, in this order; pairs with other markers are rejected (`marker_not_in_set`).
     """
     require_clauses: bool = True
@@ -86,7 +86,9 @@ class Dissent(Builder):
     def configurations(self) -> tuple[str, ...]:
         return tuple(self.sets())
 
-    def collected(self, path: Path, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
+    def candidate_batches(
+        self, path: Path, target: Target, shard: Shard
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the pairs of the table `path` that pass the filters, as rows of candidates.
 
         Adds the documents and the rejected pairs to `shard`. The priority of a pair is a raw word
@@ -99,7 +101,7 @@ class Dissent(Builder):
             if missing := sorted({*COLUMNS} - {*batch.schema.names}):
                 hint = f"a table of pairs has the columns {', '.join(PAIRS.names)}"
                 raise InputError(f"has no column {', '.join(missing)}", where=str(path), hint=hint)
-            fits = self._fitting(batch, shard.rejects)
+            fits = self._passing_filters(batch, shard.rejects)
             number = np.empty(batch.num_rows, np.int32)
             priority = np.empty(batch.num_rows, np.int64)
             # The rows of a document follow each other: where each document begins.
@@ -134,9 +136,9 @@ class Dissent(Builder):
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
         shard.documents += documents.values()
 
-    def _fitting(self, batch: pa.RecordBatch, rejects: Counter[str]) -> NDArray[np.bool_]:
+    def _passing_filters(self, batch: pa.RecordBatch, rejects: Counter[str]) -> NDArray[np.bool_]:
         """Return a mask [rows] of pairs that pass the filters; count the others in `rejects`."""
-        s1, s2 = _words(batch["s1"]), _words(batch["s2"])
+        s1, s2 = _word_counts(batch["s1"]), _word_counts(batch["s2"])
         shorter, longer = np.minimum(s1, s2), np.maximum(s1, s2)
         is_label = pc.is_in(batch["marker"], pa.array(self.markers, pa.string()))
         clauses = batch["has_clauses"].to_numpy(zero_copy_only=False)
@@ -190,7 +192,7 @@ class Dissent(Builder):
         for pairs in candidates.engine.batches(_IN_ORDER, {"cap": cap}, ROWS_PER_BATCH):
             dataset.count_licences(pairs["licence"])
             for config, markers in self.sets().items():
-                rows = _labelled(pairs, markers)
+                rows = _with_labels(pairs, markers)
                 fits = pc.greater_equal(rows["label"], 0)
                 if config == "balanced":
                     fits = pc.and_(fits, pairs["fair"])
@@ -230,13 +232,13 @@ order by priority, doc, number
 """
 
 
-def _words(column: pa.Array) -> NDArray[np.int64]:
+def _word_counts(column: pa.Array) -> NDArray[np.int64]:
     """Return the number of words of each text, split at white space."""
     parts = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(column))
     return pc.list_value_length(parts).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _labelled(pairs: pa.RecordBatch, markers: Sequence[str]) -> pa.RecordBatch:
+def _with_labels(pairs: pa.RecordBatch, markers: Sequence[str]) -> pa.RecordBatch:
     """Return pairs as rows of a DisSent dataset; the label is -1 if `markers` lacks the marker."""
     schema = dissent(markers)
     label = pc.index_in(pairs["marker"], pa.array(markers, pa.string())).fill_null(-1)

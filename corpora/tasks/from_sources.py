@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.ingest import check_bad_share
-from corpora.readers import Reader, opened
+from corpora.readers import Reader, open_reader
 from corpora.readers.source import SeenIds, Source, without_folder
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Target
@@ -73,7 +73,7 @@ class FromSources(Builder):
             filled = set()
             schemas: dict[str, pa.Schema] = {}
             licences: dict[str, set[str]] = {}  # by source; the last source is the one being read
-            sources = self._opened(inputs, target.max_bad_share, dataset, licences)
+            sources = self._open_sources(inputs, target.max_bad_share, dataset, licences)
             for config, split, licence, rows, schema in self.parts(sources, dataset):
                 columns = schema or self.gives[config]
                 if not columns.equals(schemas.setdefault(config, columns), check_metadata=True):
@@ -85,14 +85,14 @@ class FromSources(Builder):
                 writer = dataset.writer(config, split, columns, texts=self.texts[config])
                 before = writer.rows
                 seen = ids.setdefault((config, split), SeenIds())
-                writer.extend(_unique(rows, seen, f"{config}/{split}"))
+                writer.extend(_check_unique_ids(rows, seen, f"{config}/{split}"))
                 dataset.count_licence(licence, writer.rows - before)
                 licences[next(reversed(licences))].add(licence)
                 filled |= {config} if writer.rows else set()
             dataset.name_licences(licences)
             return dataset.finish(next((c for c in self.configurations() if c in filled), None))
 
-    def _opened(
+    def _open_sources(
         self,
         specs: Iterable[SourceSpec],
         max_bad_share: float,
@@ -109,7 +109,7 @@ class FromSources(Builder):
                 shown.append(f"{record.where.rpartition('/')[2]}: {reason}"[:200])
 
         for spec, options in specs:
-            reader, source = opened(spec, options, on_bad=on_bad)
+            reader, source = open_reader(spec, options, on_bad=on_bad)
             if source.kind not in self.kinds:
                 raise ConfigError(
                     f"{source.kind}: is not a source of {dataset.name!r}",
@@ -123,7 +123,7 @@ class FromSources(Builder):
                 check_bad_share(spec, source, max_bad_share, "record")
 
 
-def _unique(rows: PlacedRows, ids: SeenIds, where: str) -> Iterator[Mapping[str, Any]]:
+def _check_unique_ids(rows: PlacedRows, ids: SeenIds, where: str) -> Iterator[Mapping[str, Any]]:
     """Yield the rows without their places; raises `InputError` for an id that came before."""
     for place, row in rows:
         if not ids.add(row["id"]):

@@ -17,9 +17,9 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
-from corpora.prose import foreign_marks, style
+from corpora.prose import foreign_marks, style_bits
 from corpora.readers.source import SeenIds
-from corpora.tasks.permutations import codes
+from corpora.tasks.permutations import codes_by_occurrence
 from corpora.tasks.similar import FEATURES, MOST, hashed_counts
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ COMMON = 0.1
 
 COSINES = 3
 MEASURES = 7
-"""The measures of a sentence: three mean cosines (`Pool._cosines`) and the four of `surface`."""
+"""The measures of a sentence: three mean cosines (`Pool._cosines`), and the four numbers of
+`surface_measures`."""
 
 BALANCE = 0.01
 """The cost of a squared step away from balance; that of a squared difference of quantiles is 1."""
@@ -88,23 +89,25 @@ class Pool:
         text_counts = sparse.csr_matrix((ones, np.arange(len(ones)), self.starts)) @ counts
         tfidf = TfidfTransformer(sublinear_tf=True).fit(text_counts)
         frequency = np.bincount(text_counts.indices, minlength=FEATURES)
-        only_rarer = _selection(frequency <= max(10, COMMON * len(texts)))
+        only_rarer = _feature_mask(frequency <= max(10, COMMON * len(texts)))
         vectors = tfidf.transform(counts)
-        self.vectors = _without_unique(vectors)
-        self.rarer = _without_unique(normalize(vectors @ only_rarer))
-        not_frequent = _selection(frequency <= MOST)
-        self.profiles = _without_unique(normalize(tfidf.transform(text_counts) @ not_frequent))
-        self.surface = np.array(list(map(surface, self.sentences)))
+        self.vectors = _without_unshared_features(vectors)
+        self.rarer = _without_unshared_features(normalize(vectors @ only_rarer))
+        not_frequent = _feature_mask(frequency <= MOST)
+        self.profiles = _without_unshared_features(
+            normalize(tfidf.transform(text_counts) @ not_frequent)
+        )
+        self.surface = np.array(list(map(surface_measures, self.sentences)))
         self.words = self.surface[:, 0]
-        self.form = np.array(codes(map(form, self.sentences)))
-        self.style = np.array(list(map(style, self.sentences)))
+        self.form = np.array(codes_by_occurrence(map(punctuation_form, self.sentences)))
+        self.style = np.array(list(map(style_bits, self.sentences)))
         # Not the first or last sentence of a text, and none without a word, such as `* * *`.
         self.usable = (self.words >= settings.min_words) & (np.diff(counts.indptr) > 0)
         self.usable[[*self.starts[:-1], *(self.starts[1:] - 1)]] = False
         # The measures of all sentences in their original places; which of them may be replaced.
         measures = []
         for rows in np.split(np.arange(len(self.sentences)), self.starts[1:-1]):
-            means = (weights(len(rows)) * self._cosines(rows, rows)).sum(axis=-1)
+            means = (mean_weights(len(rows)) * self._cosines(rows, rows)).sum(axis=-1)
             measures.append(np.column_stack([means.T, self.surface[rows]]))
         self.measures: Matrix = np.concatenate(measures)  # [sentences, MEASURES]
         self.may_change = self.usable.copy()
@@ -115,11 +118,11 @@ class Pool:
 
     def intruders(self) -> Iterator[Intruder]:
         """Yield the intruders of each text, at most `per_text`."""
-        for host, donors in enumerate(self.similar()):
+        for host, donors in enumerate(self.similar_texts()):
             if donors.size:
-                yield from islice(self._intruders(host, donors), self.settings.per_text)
+                yield from islice(self._intruders_in(host, donors), self.settings.per_text)
 
-    def similar(self) -> Iterator[Numbers]:
+    def similar_texts(self) -> Iterator[Numbers]:
         """Yield for each text the numbers of the most similar texts from other documents.
 
         Copies, which are more similar than `max_text_similarity`, are left out.
@@ -136,7 +139,7 @@ class Pool:
                     donors = donors[similarity[donors] >= least]
                 yield donors
 
-    def _intruders(self, host: int, donors: Numbers) -> Iterator[Intruder]:
+    def _intruders_in(self, host: int, donors: Numbers) -> Iterator[Intruder]:
         """Yield the best intruder for each place of the text `host`, the places in random order."""
         host_sentences = np.arange(self.starts[host], self.starts[host + 1])
         guests = np.concatenate([np.arange(*self.starts[donor : donor + 2]) for donor in donors])
@@ -145,7 +148,7 @@ class Pool:
         fits = cosines[0].max(axis=0) <= self.settings.max_similarity
         foreign = foreign_marks(int(np.bitwise_or.reduce(self.style[host_sentences])))
         fits &= self.style[guests] & foreign == 0
-        means = weights(len(host_sentences)) @ cosines
+        means = mean_weights(len(host_sentences)) @ cosines
         replaceable = host_sentences[self.may_change[host_sentences]]
         for sentence in self.random.permutation(replaceable).tolist():
             place = sentence - host_sentences[0]
@@ -157,7 +160,7 @@ class Pool:
             measures = np.column_stack([means[:, place, indices].T, self.surface[guests[indices]]])
             excess = (measures - self.measures[sentence]) / self._scale
             shifts = np.column_stack([np.sign(excess), excess])
-            for best in self._order(sentence, measures, shifts):
+            for best in self._rank_guests(sentence, measures, shifts):
                 guest = guests[indices[best]]
                 self.usable[guest] = False
                 # The same words intrude only once, whichever text they are from.
@@ -170,7 +173,7 @@ class Pool:
                     yield Intruder(host, int(place), donor, number, similarity, replaced)
                     break
 
-    def _order(self, sentence: int, measures: Matrix, shifts: Matrix) -> Numbers:
+    def _rank_guests(self, sentence: int, measures: Matrix, shifts: Matrix) -> Numbers:
         """Return the order of possible intruders in the place of a sentence, the best first.
         `measures` [guests, MEASURES] are theirs in that place, `shifts` [guests, 2 * MEASURES] what
         each would add to the balance."""
@@ -199,7 +202,7 @@ class Pool:
 
 
 @cache
-def weights(size: int) -> Matrix:
+def mean_weights(size: int) -> Matrix:
     """Return weights [3, size, size] that make mean cosines at each place of a text.
 
     The mean is over all sentences but the one at the place, over its neighbours, and over all but
@@ -212,7 +215,7 @@ def weights(size: int) -> Matrix:
     return means
 
 
-def surface(sentence: str) -> tuple[float, ...]:
+def surface_measures(sentence: str) -> tuple[float, ...]:
     """Return the numbers of words, of characters a word, of capitals and of punctuation marks."""
     words = len(sentence.split())
     capitals, spaces = sum(map(str.isupper, sentence)), sum(map(str.isspace, sentence))
@@ -220,7 +223,7 @@ def surface(sentence: str) -> tuple[float, ...]:
     return words, len(sentence) / max(1, words), capitals, marks
 
 
-def form(sentence: str) -> tuple[object, ...]:
+def punctuation_form(sentence: str) -> tuple[object, ...]:
     """Return a key of a sentence's punctuation: only sentences of equal form are exchanged.
 
     It has the final mark, the numbers of quotation marks at the beginning and end, the number that
@@ -235,11 +238,11 @@ def form(sentence: str) -> tuple[object, ...]:
     return end, begins, ends, opened - closed, sentence.count('"') % 2
 
 
-def _selection(features: NDArray[np.bool_]) -> Any:
+def _feature_mask(features: NDArray[np.bool_]) -> Any:
     """Return a diagonal matrix: `vectors @ it` keeps the features of the mask, others become 0."""
     return sparse.diags(features.astype(np.float32))
 
 
-def _without_unique(rows: Any) -> Any:
+def _without_unshared_features(rows: Any) -> Any:
     """Return sparse vectors without features that only one has, which no cosine needs."""
     return rows[:, np.flatnonzero(np.bincount(rows.indices, minlength=rows.shape[1]) > 1)]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from corpora.document import Document
-from corpora.prose import Quotes, lead, prose, units, words
+from corpora.prose import Quotes, count_words, lead, passages_of, prose
 from corpora.readers.source import SeenIds
 from corpora.rng import stream
 from corpora.schemas import INTRUSION_DETECTION, INTRUSION_PAIRWISE
@@ -81,7 +81,7 @@ class Intrusion(Builder):
         """Yield the texts of one document, with their numbers of sentences with new quotes."""
         sentences, originals = prose(document, self.quotes), set(prose(document))
         if self.take == "windows":
-            passages = list(units(document, sentences, self.within))
+            passages = list(passages_of(document, sentences, self.within))
         else:
             passages = [lead(document, sentences)[: self.max_sentences]]
         for passage in passages:
@@ -90,7 +90,7 @@ class Intrusion(Builder):
                 text = passage[start : start + self.max_sentences]
                 if len(text) < self.min_sentences:
                     reject("too_few_sentences")
-                elif words(text) < self.mean_words * len(text):
+                elif count_words(text) < self.mean_words * len(text):
                     reject("too_few_words")
                 else:
                     yield Candidate((text, sum(sentence not in originals for sentence in text)))
@@ -101,7 +101,7 @@ class Intrusion(Builder):
 
         candidates.note_quoted()
         used = SeenIds()
-        with candidates.mapped(_TEXTS, {"same_book": self.same_book}) as texts:
+        with candidates.memory_mapped(_TEXTS, {"same_book": self.same_book}) as texts:
             start = 0
             for split in SPLITS:
                 of_split = texts.slice(start, candidates.count(split))
@@ -122,7 +122,7 @@ class Intrusion(Builder):
                     rows_per_group=ROWS_PER_GROUP,
                 )
                 balance = np.zeros(2 * MEASURES)
-                for pool in pools(of_split["book"].to_numpy()):
+                for pool in pool_bounds(of_split["book"].to_numpy()):
                     pairs = self._pairs(of_split.slice(*pool), candidates, used, balance)
                     pairwise.extend(pairs)
                     detection.extend(row for pair in pairs for row in _detection_rows(pair))
@@ -172,7 +172,7 @@ def _detection_rows(pair: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield originals | {"label": 1, "position": pair["position"], "sentences": pair["neg"]}
 
 
-def pools(books: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def pool_bounds(books: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     """Yield the start and length of each pool of texts; `books` [texts] has equal ones together.
 
     The texts of a book are divided evenly into pools of `POOL` at most.

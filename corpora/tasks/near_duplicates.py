@@ -32,7 +32,7 @@ def near_duplicates(
     datasketch = require("datasketch", "dedup", f"for near_duplicates = {threshold}")
     codes = {marker: code for code, marker in enumerate(markers)}
     empty = datasketch.MinHash(num_perm=HASHES)
-    index = datasketch.MinHashLSH(num_perm=HASHES, params=bands(threshold))
+    index = datasketch.MinHashLSH(num_perm=HASHES, params=bands_and_rows(threshold))
     with TemporaryFile(dir=folder, buffering=0) as file:
 
         def stored_hashes(row: int) -> NDArray[np.uint32]:
@@ -53,7 +53,7 @@ def near_duplicates(
                 kept += 1
 
 
-def bands(threshold: float) -> tuple[int, int]:
+def bands_and_rows(threshold: float) -> tuple[int, int]:
     """Return the numbers of bands and of rows a band of the LSH index for a similarity threshold.
 
     More rows mean fewer comparisons, but pairs at the threshold are missed; the largest number of

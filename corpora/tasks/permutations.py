@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpora.rng import Words, mixed, stable_id, stream
+from corpora.rng import Words, mix_bits, stable_id, stream
 from corpora.schemas import PERMUTED_ORDERS
 
 LARGEST = 255
@@ -30,14 +30,14 @@ BYTE, TWO_BYTES, EIGHT = np.uint64(0xFF), np.uint64(0xFFFF), np.uint64(8)
 KIND, RANDOM = np.uint64(56), np.uint64(0x00FFFFFFFFFF0000)
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """The increment of SplitMix64: 2^64 divided by the golden ratio."""
-WEIGHTS = mixed(np.arange(1, LARGEST + 1, dtype=np.uint64) * GOLDEN)
+WEIGHTS = mix_bits(np.arange(1, LARGEST + 1, dtype=np.uint64) * GOLDEN)
 """A weight for each place; the hash of an order is the weighted sum of its texts' numbers."""
 
 
 def document_keys(seed: int, stage: str, documents: Sequence[str]) -> Words:
     """Return a random key [documents] that depends only on the seed, the stage and the id."""
     ids = np.fromiter(map(stable_id, documents), np.uint64, len(documents))
-    return mixed(ids ^ stream(seed, stage).integers(0, 2**64, dtype=np.uint64))
+    return mix_bits(ids ^ stream(seed, stage).integers(0, 2**64, dtype=np.uint64))
 
 
 def distinct_orders(sentences: Sequence[str], kinds: Sequence[object] | None = None) -> int:
@@ -81,7 +81,7 @@ def permutations(
         steps = np.arange(1, draws * n + 1, dtype=np.uint64) * GOLDEN
         size = max(1, WORDS_AT_ONCE // steps.size)
         for batch in (todo[start : start + size] for start in range(0, todo.size, size)):
-            words = mixed(keys[batch, None] + steps).reshape(-1, draws, n)
+            words = mix_bits(keys[batch, None] + steps).reshape(-1, draws, n)
             words = words & ~TWO_BYTES if kinds is None else words & RANDOM
             words = np.sort(words | labels[batch, None], axis=2)
             if kinds is not None:
@@ -130,8 +130,12 @@ def order_rows(
     for (n, total), members in by_shape.items():
         rows, per_row = rows_of(total)
         if rows:
-            text_codes = np.array([codes(sentences[i]) for i in members], np.uint64)
-            kind_codes = np.array([codes(kinds[i]) for i in members], np.uint64) if kind else None
+            text_codes = np.array([codes_by_occurrence(sentences[i]) for i in members], np.uint64)
+            kind_codes = (
+                np.array([codes_by_occurrence(kinds[i]) for i in members], np.uint64)
+                if kind
+                else None
+            )
             orders = permutations(keys[members], text_codes, total, rows * per_row, kind_codes)
             inner = pa.FixedSizeListArray.from_arrays(pa.array(orders.ravel()), n)
             outer = pa.FixedSizeListArray.from_arrays(inner, per_row)
@@ -150,7 +154,7 @@ def order_rows(
     return batch.take(pa.array(np.argsort(documents, kind="stable")))
 
 
-def codes(values: Iterable[object]) -> list[int]:
+def codes_by_occurrence(values: Iterable[object]) -> list[int]:
     """Return a number for each value, from 0 on by first occurrence; equal values share one."""
     numbers: dict[object, int] = {}
     return [numbers.setdefault(value, len(numbers)) for value in values]

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
-from corpora.prose import Quotes, balanced, prose, quoted, units
+from corpora.prose import Quotes, balance_quotes, passages_of, prose, quotes_at_ends
 from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS, PERMUTED_PAIRWISE
 from corpora.splits import SPLITS
 from corpora.store.atomic import sha256
@@ -104,7 +104,11 @@ class Permuted(Prescribed):
             texts: list[str | None] = [*document.sentence_texts()]
             originals = set(texts)
             if self.quotes == "balance":
-                texts = [*chain.from_iterable(map(balanced, units(document, texts, "paragraph")))]
+                texts = [
+                    *chain.from_iterable(
+                        map(balance_quotes, passages_of(document, texts, "paragraph"))
+                    )
+                ]
         else:
             texts, originals = prose(document, self.quotes), set(prose(document))
         sentences = [text for text in texts if text]
@@ -167,7 +171,7 @@ class Permuted(Prescribed):
                 ids, sentences = batch["id"].to_pylist(), batch["sentences"].to_pylist()
                 for config, size in ROWS_PER_GROUP.items():
                     keys = document_keys(target.seed, f"{target.stage.name}/{config}", ids)
-                    kind = quoted if self.speech == "keep" else None
+                    kind = quotes_at_ends if self.speech == "keep" else None
                     rows = order_rows(keys, ids, sentences, partial(self.rows, config), kind)
                     if rows is not None:
                         schema = self.gives[config]

@@ -24,7 +24,7 @@ from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Candidate, Part, Reject
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
-from corpora.tasks.permutations import codes
+from corpora.tasks.permutations import codes_by_occurrence
 
 DOCUMENTS_PER_BATCH = 64
 ROWS_PER_GROUP = 256
@@ -74,7 +74,7 @@ class Conpono(Builder):
         kept: list[list[str]] = []
         for _, section in groupby(sentence_places(document), itemgetter(1)):
             paragraphs = [[row[0] for row in rows] for _, rows in groupby(section, itemgetter(2))]
-            for paragraph in _merged(paragraphs, self.merge_above):
+            for paragraph in _merge_paragraphs(paragraphs, self.merge_above):
                 if len(paragraph) >= self.min_sentences:
                     kept.append(paragraph)
                 else:
@@ -92,7 +92,7 @@ class Conpono(Builder):
         dataset.note(f"Paragraphs: {', '.join(f'{n:,} {split}' for split, n in counts.items())}.")
 
 
-def _merged(paragraphs: Sequence[list[str]], above: int) -> Iterator[list[str]]:
+def _merge_paragraphs(paragraphs: Sequence[list[str]], above: int) -> Iterator[list[str]]:
     """Yield consecutive paragraphs, joined until they have more than `above` sentences."""
     joined: list[str] = []
     for paragraph in paragraphs:
@@ -144,7 +144,7 @@ def criteria_columns(document: Document, bins: int) -> dict[str, Any]:
     """Return a document as a row of `CRITERIA`, with `bins` bins of relative positions."""
     rows, sections = sentence_places(document), document.sections
     section = [number for _, number, _ in rows]
-    paragraph = codes(number for *_, number in rows)
+    paragraph = codes_by_occurrence(number for *_, number in rows)
     sizes, position = Counter[int](), []
     for number in paragraph:
         position.append(sizes[number])

@@ -59,7 +59,7 @@ class Treebank(Prescribed):
         candidates.write_splits(schema, self.texts, group, query=query, values=values, size=256)
 
 
-def annotated(document: Document, layer: Layer | None, kind: str) -> Layer:
+def annotation_layer(document: Document, layer: Layer | None, kind: str) -> Layer:
     """Return a layer of annotation of a document; raises `ConfigError` if it is None."""
     if layer is None:
         raise ConfigError(
@@ -86,12 +86,12 @@ class Relations(Treebank):
 
         Raises `ConfigError` for a document without a layer of relations.
         """
-        for relation in annotated(document, document.relations, "pdtb"):
+        for relation in annotation_layer(document, document.relations, "pdtb"):
             if relation.kind not in self.kinds:
                 reject(f"relation_{relation.kind.lower()}")
                 continue
             arg1, arg2 = (
-                text_of(document.text, spans, relation.connective_spans)
+                argument_text(document.text, spans, relation.connective_spans)
                 for spans in (relation.arg1_spans, relation.arg2_spans)
             )
             if arg1 and arg2:
@@ -100,7 +100,7 @@ class Relations(Treebank):
                 reject("argument_empty")
 
 
-def text_of(text: str, spans: Iterable[Span], connective: Iterable[Span]) -> str:
+def argument_text(text: str, spans: Iterable[Span], connective: Iterable[Span]) -> str:
     """Return the text of `spans` without that of `connective`, with single spaces.
 
     The commas around a removed connective go too: they would show that it was there.
@@ -224,14 +224,16 @@ class PdtbMarked(Relations):
         """
         explicit = [r for r in document.relations or () if r.kind == "Explicit"]
         for relation, arg1, arg2 in self.relations(document, reject):
-            if relation.kind == "Implicit" and any(joins(r, relation) for r in explicit):
+            if relation.kind == "Implicit" and any(
+                have_same_arguments(r, relation) for r in explicit
+            ):
                 reject("implicit_beside_explicit")
                 continue
             if self.arguments == "matched":
                 if max(relation.arg1_spans)[1] > min(relation.arg2_spans)[0]:
                     reject("arguments_not_in_order")
                     continue
-                arg1, arg2 = bare(arg1), bare(arg2)
+                arg1, arg2 = without_edge_marks(arg1), without_edge_marks(arg2)
                 if len(arg1.split()) < CLAUSE or len(arg2.split()) < CLAUSE:
                     reject("argument_too_short")
                     continue
@@ -251,7 +253,7 @@ class PdtbMarked(Relations):
         self.write_labelled(("unmarked", "marked"), PDTB_MARKED, candidates, dataset)
 
 
-def joins(one: Relation, other: Relation) -> bool:
+def have_same_arguments(one: Relation, other: Relation) -> bool:
     """Return whether the first arguments of two relations overlap, and the second ones too."""
 
     def overlap(spans: Iterable[Span], others: Sequence[Span]) -> bool:
@@ -273,7 +275,7 @@ CONNECTIVE = re.compile(
 """A second argument that begins with one is marked, whatever else was removed or not annotated."""
 
 
-def bare(argument: str) -> str:
+def without_edge_marks(argument: str) -> str:
     """Return an argument with a capital first letter, without marks at its ends or of notes.
 
     Arguments of implicit relations are mostly sentences, those of explicit ones clauses: their ends

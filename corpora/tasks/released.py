@@ -14,7 +14,7 @@ from pydantic import Field
 from corpora.readers.coherence import SummEval
 from corpora.readers.released import Release, ReleasedRow, is_held_out
 from corpora.readers.source import Source
-from corpora.schemas import INSTED_DETECTION, INSTED_PAIRWISE, NLI, RATED, TAGGED, marked
+from corpora.schemas import INSTED_DETECTION, INSTED_PAIRWISE, NLI, RATED, TAGGED, marker_pairs
 from corpora.schemas import disrpt as disrpt_schema
 from corpora.splits import SPLITS
 from corpora.store.folder import DatasetFolder
@@ -45,7 +45,7 @@ class Released(FromSources):
             labels: dict[str, set[str]] = {}
             splits_of: dict[tuple[Path, str], set[str]] = {}  # by file and configuration
             for path in source.files:
-                for config, split, row, _ in _examples(reader, path, source):
+                for config, split, row, _ in _read_examples(reader, path, source):
                     source.good += 1
                     splits_of.setdefault((path, config), set()).add(split)
                     labels.setdefault(config, set()).add(row.get("label", ""))
@@ -60,11 +60,13 @@ class Released(FromSources):
                     schema = self.gives[config]
                     if config in self.labelled:
                         schema = self.labelled[config](sorted(labels[config]))
-                    examples = (e for e in _examples(reader, path, silent) if e.config == config)
-                    rows = self._rows(examples, split, held_out, schema)
+                    examples = (
+                        e for e in _read_examples(reader, path, silent) if e.config == config
+                    )
+                    rows = self._rows_of_split(examples, split, held_out, schema)
                     yield SplitRows(config, split, reader.licence_of(), rows, schema)
 
-    def _rows(
+    def _rows_of_split(
         self, examples: Iterable[ReleasedRow], split: str, held_out: float, schema: pa.Schema
     ) -> PlacedRows:
         """Yield the examples of one split as rows, their labels as numbers. The share `held_out` of
@@ -78,7 +80,7 @@ class Released(FromSources):
                 yield where, {**row, "label": number[row["label"]]} if names else row
 
 
-def _examples(reader: Release, path: Path, source: Source) -> Iterator[ReleasedRow]:
+def _read_examples(reader: Release, path: Path, source: Source) -> Iterator[ReleasedRow]:
     """Yield the examples of a file; a record that cannot be read counts as bad."""
     with source.refusing(path):
         yield from reader.rows(path, source.stem(path, reader.suffixes), source)
@@ -93,8 +95,8 @@ class MarkerPairs(Released):
     name = "marker_pairs"
     paper = "Sileo et al. 2019; Nie, Bennett and Goodman 2019"
     kinds = ("discovery", "dissent")
-    gives = dict.fromkeys(kinds, marked([]))
-    labelled = dict.fromkeys(kinds, marked)
+    gives = dict.fromkeys(kinds, marker_pairs([]))
+    labelled = dict.fromkeys(kinds, marker_pairs)
     texts = dict.fromkeys(kinds, ("s1", "s2"))
     card = card_beside(__file__, "marker_pairs")
 

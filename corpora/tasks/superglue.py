@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from corpora.errors import chosen
+from corpora.errors import check_choice
 from corpora.readers import Reader
 from corpora.readers.records import PlacedRecord
 from corpora.readers.rows import Hub, json_rows
 from corpora.readers.source import Source
-from corpora.readers.superglue import SuperGlue, rows
+from corpora.readers.superglue import SuperGlue, example_rows
 from corpora.schemas import COPA, RECORD, RTE
 from corpora.splits import SPLITS, split_of
 from corpora.store.folder import DatasetFolder
@@ -66,8 +66,8 @@ class Superglue(FromSources):
         split = reader.split if "split" in reader.model_fields_set else ""
         for name in (reader.config,) if reader.config else self.tasks:
             for part in (split,) if split else HUB_SPLITS:
-                chosen("config", name, self.tasks, source.name)
-                our_split = chosen("split", split_of(part) or part, SPLITS, source.name)
+                check_choice("config", name, self.tasks, source.name)
+                our_split = check_choice("split", split_of(part) or part, SPLITS, source.name)
                 yield name, our_split, reader.records(source.target, name, part)
 
 
@@ -76,7 +76,7 @@ def _labelled_rows(
 ) -> PlacedRows:
     """Yield the examples of a task, without those whose label is hidden."""
     last = ""
-    for where, row in rows(task, records, source.refuse):
+    for where, row in example_rows(task, records, source.refuse):
         source.good += where != last
         last = where
         hidden = not row["answers"] if task == "record" else row["label"] < 0

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.declared import Loc
-from corpora.errors import ConfigError, InputError, expanded, nearest
+from corpora.errors import ConfigError, InputError, expand_home, nearest
 from corpora.languages import frequent_words
 from extract.patterns.table import SCHEMES, PatternFile, PatternTable, fold
 
@@ -40,7 +40,7 @@ def is_shipped(file: str | Path) -> bool:
 
 def pattern_path(file: str | Path) -> Path:
     """Return the path of a pattern file: of a shipped one by its name, else the path itself."""
-    return NAMED / f"{file}.toml" if is_shipped(file) else expanded(file)
+    return NAMED / f"{file}.toml" if is_shipped(file) else expand_home(file)
 
 
 def load_patterns(language: str = "en", scheme: str = "ud", files: Files = ()) -> PatternTable:

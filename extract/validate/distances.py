@@ -72,7 +72,7 @@ class Vocabulary:
 
     def __init__(self, texts: Iterable[GoldText], size: int = SIZE) -> None:
         words = (word for text in texts for word in text.words)
-        self.words = [UNKNOWN, NUMBER, *vocabulary.frequent(words, size)]
+        self.words = [UNKNOWN, NUMBER, *vocabulary.most_frequent(words, size)]
         # One character a word, frequent words first: rapidfuzz compares strings fastest, those
         # of codes below 256 twice as fast again.
         self._codes = {word: chr(1 + code) for code, word in enumerate(self.words)}

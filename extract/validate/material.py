@@ -41,7 +41,8 @@ class WordMap:
     def __init__(self, gold: GoldText, source: str | None = None) -> None:
         """Raises `InputError` where `source` and the gold text hold different characters.
 
-        A source in a limited vocabulary (`corpora.vocabulary.limited`) may have other words.
+        A source may have other words if its vocabulary is limited
+        (`corpora.vocabulary.limit_vocabulary`).
         """
         starts = gold.starts
         if source is None:

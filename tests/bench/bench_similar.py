@@ -96,7 +96,7 @@ def main() -> None:
     pool = Pool(drawn, keys, Intrusion(), stream(13, "bench"), SeenIds(), np.zeros(2 * MEASURES))
     say(f"pool of {len(drawn):,}: made in {spent(start, drawn):.2f} ms a text")
     start = process_time()
-    donors = sum(found.size for found in pool.similar())
+    donors = sum(found.size for found in pool.similar_texts())
     say(f"similar {spent(start, drawn):.2f} ms a text, {donors:,} donors")
     start = process_time()
     pairs = sum(1 for _ in pool.intruders())

@@ -13,7 +13,7 @@ from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.splits import SPLITS, Shares, split_of
 from corpora.splits.division import FILE, Division, divide
-from corpora.splits.prescribed import other_count, prescribed_splits, read_table
+from corpora.splits.prescribed import count_difference, prescribed_splits, read_table
 from corpora.splits.seen import COLUMNS, rows_seen
 from corpora.splits.stratification import DocumentTable
 from corpora.store.atomic import staged
@@ -193,13 +193,13 @@ def test_what_prescribes_the_splits_of_a_source():
     assert {split_of_name[f"{s:02}{n:02}"] for s in range(14) for n in range(1, 10)} == {"train"}
     assert {split_of_name[f"{s:02}00"] for s in range(14)} == {"validation"}
     assert {split_of_name[f"{s:02}{n:02}"] for s in range(14, 25) for n in range(10)} == {"test"}
-    assert other_count(found.values(), "lin") == ""
-    assert other_count(found.values(), "coherence") == (
+    assert count_difference(found.values(), "lin") == ""
+    assert count_difference(found.values(), "coherence") == (
         "126 / 14 / 110 documents (train / validation / test), where the paper counts "
         "1,240 / 138 / 1,053"
     )
     paper = ["train"] * 1240 + ["validation"] * 138 + ["test"] * 1053
-    assert other_count(paper, "coherence") == ""
+    assert count_difference(paper, "coherence") == ""
     assert prescribed_splits([("a", "train"), ("b", "test")], "own") == {"a": "train", "b": "test"}
     with pytest.raises(InputError, match="document 'a' is prescribed: its file's path"):
         prescribed_splits([("a", "")], "own")

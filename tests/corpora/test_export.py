@@ -11,7 +11,7 @@ import pytest
 
 from corpora.document import Document, Relation, RstTree, Sections, Spans, Turns
 from corpora.errors import ConfigError, InputError
-from corpora.export import _triplet, export, tokenised
+from corpora.export import _triplet, export, tokenise
 from corpora.readers.discoeval import read_discoeval
 from corpora.sentences import split_document
 from corpora.store.atomic import staged
@@ -114,7 +114,7 @@ def test_released_tokens_stay_as_they_are(discorpora_data):
         text = (discorpora_data / "discoeval" / name).read_text(encoding="utf-8")
         for line in text.splitlines()[:1000]:
             for field in line.split("\t"):
-                before, after = field.split(), tokenised(field).split()
+                before, after = field.split(), tokenise(field).split()
                 words += len(before)
                 changed += len(set(before) ^ set(after))
     assert changed < 0.02 * words
@@ -131,7 +131,7 @@ def test_released_tokens_stay_as_they_are(discorpora_data):
     ],
 )
 def test_punctuation_and_clitics_stand_alone(text, tokens):
-    assert tokenised(text) == tokens
+    assert tokenise(text) == tokens
 
 
 def test_other_folders_are_refused(tmp_path, stage, make_document):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corpora.languages import frequent_words, other_language, recognised
+from corpora.languages import frequent_words, other_language, recognise_language
 
 FOREIGN = {
     "de": "Die Tür stand offen, aber es war niemand da, und der Hund schlief auf dem Sofa.",
@@ -33,7 +33,7 @@ ENGLISH = (
 @pytest.mark.parametrize("code", FOREIGN)
 def test_another_language_is_recognised(code: str) -> None:
     text = FOREIGN[code]
-    assert recognised(text) == code
+    assert recognise_language(text) == code
     assert other_language(text, "en") not in ("", "another language")
     assert other_language(text, code) == ""
     assert other_language("He went to the door, and it was open.", code) == "English"
@@ -46,13 +46,13 @@ def test_a_short_english_text_is_not_foreign(text: str) -> None:
 
 def test_a_language_without_a_list_is_neither_recognised_nor_checked() -> None:
     basque = "Atea irekita zegoen, baina etxean ez zegoen inor, eta txakurra lo zegoen. " * 4
-    assert recognised(basque) == "" and other_language(basque, "en") == "another language"
+    assert recognise_language(basque) == "" and other_language(basque, "en") == "another language"
     assert other_language(basque, "eu") == "" and other_language(FOREIGN["de"], "eu") == ""
 
 
 def test_a_book_is_read_beyond_its_title_page() -> None:
     title = "This is a free book that you may give to others, with all that is in it. " * 20
-    assert recognised(title + FOREIGN["de"] * 200) == "de"
+    assert recognise_language(title + FOREIGN["de"] * 200) == "de"
 
 
 def test_no_english_word_is_in_another_list() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corpora.errors import ConfigError
-from corpora.licences import TABLE, combine, lookup, named, of_card, shown
+from corpora.licences import TABLE, combine, licence_id, lookup, of_card, shown
 from tests.hub_routes import LICENCES
 
 
@@ -93,7 +93,7 @@ def test_names_are_found_without_regard_to_case_and_others_are_refused_with_the_
     ],
 )
 def test_a_licence_has_many_names(name, id):
-    assert named(name) == id
+    assert licence_id(name) == id
 
 
 def test_share_alike_and_attribution_are_said():

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from corpora import progress
-from corpora.progress import Loop, reported, track
+from corpora.progress import Loop, show_progress, track
 
 
 def test_one_long_item_is_logged_while_it_runs(
@@ -32,7 +32,7 @@ def test_loops_in_each_other_share_a_line(
 ) -> None:
     monkeypatch.setattr(progress, "LOG_EVERY_SECONDS", 0.05)
     caplog.set_level(logging.INFO, "discorpora")
-    with reported("evaluating m"):
+    with show_progress("evaluating m"):
         for _ in track(range(2), "texts", total=2):
             time.sleep(0.2)
     assert "evaluating m: 0 s; texts: 1 of 2" in caplog.text

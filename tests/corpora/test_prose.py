@@ -7,7 +7,14 @@ import re
 import pytest
 
 from corpora.document import Document, Sections, Turns
-from corpora.prose import balanced, finished, foreign_marks, lead, prose, style
+from corpora.prose import (
+    balance_quotes,
+    ends_in_punctuation,
+    foreign_marks,
+    lead,
+    prose,
+    style_bits,
+)
 from corpora.readers import open_source
 from corpora.sentences import split_document
 
@@ -36,7 +43,7 @@ def of(*paragraphs: str, **layers: object) -> Document:
     ],
 )
 def test_a_sentence_ends_in_punctuation_a_heading_does_not(text, expected):
-    assert finished(text) is expected
+    assert ends_in_punctuation(text) is expected
 
 
 def test_headings_captions_and_author_lines_are_no_prose():
@@ -122,12 +129,12 @@ def test_the_lead_ends_where_a_heading_is_a_bare_paragraph():
     ],
 )
 def test_each_sentence_gets_its_own_pair_of_marks(paragraph, expected):
-    result = balanced(paragraph)
+    result = balance_quotes(paragraph)
     for text, form in zip(result, expected, strict=True):
         pattern = r"[^“”„«»`\"]*".join(map(re.escape, form.split("{}")))
         assert re.fullmatch(pattern, text), (text, form)
-    assert balanced(result) == result
-    assert [balanced([text])[0] for text in result] == result
+    assert balance_quotes(result) == result
+    assert [balance_quotes([text])[0] for text in result] == result
 
 
 def test_balanced_novels_have_no_mark_without_a_partner(discorpora_data):
@@ -214,4 +221,4 @@ def test_pieces_titles_and_entries_of_directories_are_not_prose(sentence, is_pro
     ],
 )
 def test_marks_that_only_another_typesetter_uses(intruder, text, tells):
-    assert bool(style(intruder) & foreign_marks(style(text))) == tells
+    assert bool(style_bits(intruder) & foreign_marks(style_bits(text))) == tells

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from corpora.errors import ConfigError, InputError
-from corpora.readers import open_source, opened
+from corpora.readers import open_reader, open_source
 from corpora.readers.coherence import read_pairs
 from corpora.readers.discoeval import TASKS, read_discoeval
 from corpora.readers.irc import read_log
@@ -41,7 +41,7 @@ def test_a_chat_log_has_conversations(tmp_path: Path) -> None:
     assert ("dan", 4, "waves") in rows and skipped["system message"] == 2
     (whole,) = open_source(spec, {"context": 0, "system": True})
     assert whole.turns is not None and whole.turns.speaker.count("") == 2
-    files = opened(spec)[1].files
+    files = open_reader(spec)[1].files
     assert [path.name for path in files] == ["pond.annotation.txt", "pond.ascii.txt"]
 
 

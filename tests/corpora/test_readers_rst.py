@@ -11,7 +11,7 @@ import pytest
 
 from corpora.document import Document, RstTree, Spans
 from corpora.errors import BadRecord, ConfigError, InputError
-from corpora.readers import open_source, opened
+from corpora.readers import open_reader, open_source
 from corpora.readers.files import Refused
 from corpora.readers.rst import Node, binary_tree
 from corpora.store.documents import iter_documents, write_documents
@@ -270,7 +270,7 @@ def test_a_tree_of_the_treebank(text: str | None) -> None:
 
 
 def test_the_texts_beside_a_tree_are_files_of_the_source() -> None:
-    names = [path.name for path in opened(f"rst:{TREES}")[1].files]
+    names = [path.name for path in open_reader(f"rst:{TREES}")[1].files]
     assert names == ["ferry.rs3", "market.out", "market.out.dis", "market.out.edus"]
     assert [d.id for d in open_source(f"rst:{TREES}")] == ["ferry", "market"]
 

@@ -13,7 +13,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.readers.released import DisSent
 from corpora.readers.source import Source
-from corpora.schemas import marked
+from corpora.schemas import marker_pairs
 from corpora.store.rows import write_parquet
 from tests.corpora.conftest import rows_of
 
@@ -89,7 +89,9 @@ def test_discovery_of_the_hub_names_its_labels_in_the_metadata(build, tmp_path):
         [
             field.with_name(name)
             for field, name in zip(
-                marked(["but", "[no-conn]"], ()), ("sentence1", "sentence2", "label"), strict=True
+                marker_pairs(["but", "[no-conn]"], ()),
+                ("sentence1", "sentence2", "label"),
+                strict=True,
             )
         ]
     )

@@ -10,7 +10,7 @@ import pytest
 
 from corpora.document import Document, Sections, Spans, Turns
 from corpora.errors import InputError
-from corpora.prose import units
+from corpora.prose import passages_of
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.tasks.discoeval.chat import Nicknames, conversations, why_refused
@@ -213,7 +213,7 @@ def test_technical_and_empty_turns_are_refused(turn, reason):
 )
 def test_nicknames_are_masked_in_all_spellings_and_words_are_not(turn, shown):
     said = ["a note on it", "the light is off", "no light here", "lots of light, right"]
-    assert Nicknames(["Mira", "Tom|away", "light"], [*said, turn]).masked(turn) == shown
+    assert Nicknames(["Mira", "Tom|away", "light"], [*said, turn]).mask(turn) == shown
 
 
 def test_a_turn_said_before_in_its_conversation_is_left_out():
@@ -269,8 +269,8 @@ def test_a_heading_between_two_sections_is_in_neither():
     document = Document("d", "\n\n".join(blocks), sections=sections, paragraphs=spans)
     document = document.with_sentences(spans)
     texts = document.sentence_texts()
-    assert list(units(document, texts, "section")) == [[blocks[0]], [blocks[2]]]
-    assert list(units(document, texts, "document")) == [blocks]
+    assert list(passages_of(document, texts, "section")) == [[blocks[0]], [blocks[2]]]
+    assert list(passages_of(document, texts, "document")) == [blocks]
 
 
 def test_a_copy_or_another_version_of_the_document_is_no_donor(built, make_document):

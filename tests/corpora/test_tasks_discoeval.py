@@ -15,7 +15,7 @@ import pytest
 
 from corpora.document import Document, Sections
 from corpora.errors import InputError
-from corpora.prose import lead, units
+from corpora.prose import lead, passages_of
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.tasks import BUILDERS
@@ -274,7 +274,7 @@ def test_a_title_in_the_text_is_no_part_of_the_lead():
     texts = harbour.sentence_texts()
     assert texts[0] == harbour.title == "The Harbour" and "Boats" in texts
     assert lead(harbour, texts) == ["Don't go (yet).", "She sails and he rows."]
-    assert list(units(harbour, texts, "section")) == [lead(harbour, texts), ["Vamos al mar."]]
+    assert list(passages_of(harbour, texts, "section")) == [lead(harbour, texts), ["Vamos al mar."]]
 
 
 def test_the_lead_of_an_article_whose_headings_are_not_in_the_text_is_whole(tmp_path):
@@ -288,4 +288,4 @@ def test_the_lead_of_an_article_whose_headings_are_not_in_the_text_is_whole(tmp_
     (article,) = map(split_document, open_source(f"jsonl:{path}", {"layout": "article"}))
     texts = article.sentence_texts()
     assert lead(article, texts) == ["It rained.", "It poured."]
-    assert list(units(article, texts, "section")) == [texts[:2], texts[2:]]
+    assert list(passages_of(article, texts, "section")) == [texts[:2], texts[2:]]

@@ -67,7 +67,7 @@ def test_shards_that_are_there_are_kept_and_removed_at_the_end(tmp_path, stage, 
     with staged(tmp_path / "data") as partial:
         target = Target(partial, stage, 1)
         builder.collect_part(files, target)
-        monkeypatch.setattr("corpora.tasks.builder.Builder.collected", None)
+        monkeypatch.setattr("corpora.tasks.builder.Builder.candidate_batches", None)
         builder.build(files, target)
     assert {path.name for path in (tmp_path / "data").iterdir()} == {
         *("README.md", "audit.json", "manifest.json", "default"),

@@ -187,8 +187,13 @@ def test_two_books_give_a_pair_for_nearly_each_text_with_no_setting(built):
 
 def test_a_pool_is_of_one_book_and_no_larger_than_memory_allows(monkeypatch):
     monkeypatch.setattr(intrusion, "POOL", 4)
-    assert list(intrusion.pools(np.array([0] * 9 + [1] * 3))) == [(0, 3), (3, 3), (6, 3), (9, 3)]
-    assert list(intrusion.pools(np.array([], np.int64))) == []
+    assert list(intrusion.pool_bounds(np.array([0] * 9 + [1] * 3))) == [
+        (0, 3),
+        (3, 3),
+        (6, 3),
+        (9, 3),
+    ]
+    assert list(intrusion.pool_bounds(np.array([], np.int64))) == []
 
 
 def test_both_forms_hold_the_same_texts(built):
@@ -323,8 +328,10 @@ def test_a_text_intrudes_once_wherever_it_stands(built, documents):
 
 def test_a_sentence_of_a_quotation_within_one_has_its_own_form():
     nested, single = "“‘I saw the old pier burn.’”", "“I saw the old pier burn.”"
-    assert intruders.form(nested) != intruders.form(single)
-    assert intruders.form(nested) == intruders.form("“‘We ran to the shore at once.’”")
+    assert intruders.punctuation_form(nested) != intruders.punctuation_form(single)
+    assert intruders.punctuation_form(nested) == intruders.punctuation_form(
+        "“‘We ran to the shore at once.’”"
+    )
 
 
 def test_no_mark_of_another_typesetter_tells_the_intruder(built, documents):

@@ -12,9 +12,9 @@ from corpora.document import Document, Relation
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.splits.prescribed import prescribed, read_table
+from corpora.splits.prescribed import prescribed_division, read_table
 from corpora.tasks import BUILDERS
-from corpora.tasks.relations import bare, sense_at, text_of
+from corpora.tasks.relations import argument_text, sense_at, without_edge_marks
 from tests.corpora.conftest import rows_of
 
 REASON, THEN = "Contingency.Cause.Reason", "Temporal.Asynchronous.Precedence"
@@ -197,7 +197,7 @@ def test_unmarked_rows_do_not_alone_begin_as_infinitives(built):
     ],
 )
 def test_an_argument_begins_with_a_capital_and_ends_without_a_mark(argument, shown):
-    assert bare(argument) == shown
+    assert without_edge_marks(argument) == shown
 
 
 def test_other_documents_are_split_by_shares_or_by_a_table(built, tmp_path):
@@ -235,9 +235,9 @@ def test_a_bad_table_names_its_line(tmp_path):
 
 
 def test_only_articles_of_the_wall_street_journal_have_a_split_by_section():
-    found = prescribed({"wsj_2301": ("", 3)}, "dissent", "")
+    found = prescribed_division({"wsj_2301": ("", 3)}, "dissent", "")
     assert found.splits_of(["wsj_2301"]) == ["test"]
-    assert prescribed({"wsj_2301": ("", 1), "x": ("x", 1)}, "dissent", "") is None
+    assert prescribed_division({"wsj_2301": ("", 1), "x": ("x", 1)}, "dissent", "") is None
 
 
 def test_documents_without_gold_relations_are_an_error(built, make_document):
@@ -249,13 +249,15 @@ def test_documents_without_gold_relations_are_an_error(built, make_document):
 
 def test_the_connective_is_cut_out_of_an_argument():
     text = "He left early, however, and slept."
-    assert text_of(text, [(0, 34)], [(15, 22)]) == "He left early and slept."
-    assert text_of(text, [(15, 34)], [(15, 22)]) == "and slept."
-    assert text_of(text, [(0, 14), (22, 34)], []) == "He left early and slept."
-    assert text_of(text, [(0, 13), (24, 34)], []) == "He left early and slept."
-    assert text_of("They stayed , though .", [(0, 22)], [(14, 20)]) == "They stayed ."
-    assert text_of("It rained ; thus , we left", [(0, 26)], [(12, 16)]) == "It rained ; we left"
-    assert text_of("One , , two", [(0, 11)], []) == "One , , two"
+    assert argument_text(text, [(0, 34)], [(15, 22)]) == "He left early and slept."
+    assert argument_text(text, [(15, 34)], [(15, 22)]) == "and slept."
+    assert argument_text(text, [(0, 14), (22, 34)], []) == "He left early and slept."
+    assert argument_text(text, [(0, 13), (24, 34)], []) == "He left early and slept."
+    assert argument_text("They stayed , though .", [(0, 22)], [(14, 20)]) == "They stayed ."
+    assert (
+        argument_text("It rained ; thus , we left", [(0, 26)], [(12, 16)]) == "It rained ; we left"
+    )
+    assert argument_text("One , , two", [(0, 11)], []) == "One , , two"
 
 
 def test_senses_by_level():

@@ -19,7 +19,7 @@ from tokenizers.pre_tokenizers import Whitespace
 
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError
-from corpora.prose import quoted
+from corpora.prose import quotes_at_ends
 from corpora.sentences import split_document
 from corpora.store.atomic import staged
 from corpora.tasks.builder import Target
@@ -297,7 +297,7 @@ def test_speech_takes_only_places_of_speech():
     document = ["“A.”", "B.", "“C.”", "D.", "“E.”", "F."]
     documents = [document, [*document[:4], "“A.”", "F."]]
     keys = document_keys(1, "permuted", ["a", "b"])
-    batch = order_rows(keys, ["a", "b"], documents, lambda total: (1, total - 1), quoted)
+    batch = order_rows(keys, ["a", "b"], documents, lambda total: (1, total - 1), quotes_at_ends)
     assert batch is not None
     for sentences, rows, total in zip(
         documents, batch["orders"].to_pylist(), (36, 18), strict=True

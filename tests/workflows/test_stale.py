@@ -253,7 +253,7 @@ def _move(world: World, name: str, to: str) -> None:
 def _code(world: World) -> None:
     """Another reader; a process reads its code once."""
     world.write("reader.py", READER.replace("yield", "yield 0 or"))
-    for cached in (code.code_hash, code._read):
+    for cached in (code.code_hash, code._read_code):
         cached.cache_clear()
 
 

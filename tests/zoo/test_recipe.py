@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from corpora.declared import described
+from corpora.declared import settings_help
 from corpora.errors import ConfigError, InputError
 from zoo.declared import OBJECTIVES, RECIPES, BackboneRecipe, Mark, Recipe
 from zoo.options import parse_flags
@@ -240,7 +240,7 @@ def test_a_key_below_a_setting_that_is_no_table(option: str, message: str) -> No
 @pytest.mark.parametrize("name", shipped())
 def test_help_says_what_every_setting_means(name: str) -> None:
     recipe = read_preset(name)
-    text = described(recipe.kind, recipe.settings)
+    text = settings_help(recipe.kind, recipe.settings)
     for key, field in recipe.kind.model_fields.items():
         value = recipe.settings.get(key, field.get_default(call_default_factory=True))
         shown = "required" if field.is_required() else repr(value)
@@ -250,7 +250,7 @@ def test_help_says_what_every_setting_means(name: str) -> None:
 
 def test_help_shows_the_choices_and_the_class_s_own_words() -> None:
     recipe = read_preset("conpono/minilm")
-    text = described(recipe.kind, recipe.settings)
+    text = settings_help(recipe.kind, recipe.settings)
     assert "--encoder 'full'  (full, isolated, uni)" in text
     assert "Anchors of a step" in text and "Examples of an optimizer step" not in text
     assert max(map(len, text.splitlines())) <= 100
@@ -270,7 +270,7 @@ def test_a_setting_without_a_text_is_shown_by_itself() -> None:
     class Own(Recipe):
         width: int = 3
 
-    assert "  --width 3  (whole number)\n" in described(Own)
+    assert "  --width 3  (whole number)\n" in settings_help(Own)
 
 
 @pytest.mark.parametrize("family", ["dissent", "coherence", "conpono", "criteria"])

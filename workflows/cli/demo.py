@@ -36,13 +36,15 @@ def demo(
     """Show how a text is parsed, which patterns match, and the pairs with their confidence."""
     from corpora.document import Document
     from corpora.readers.files import Refused
-    from corpora.readers.source import joined, paragraphs_of
+    from corpora.readers.source import join_paragraphs, paragraphs_of
     from extract import Extractor
     from extract.pairs import Reject
     from extract.patterns import load_patterns
 
     try:
-        text, paragraphs = joined(paragraphs_of(_read_standard_input() if text == "-" else text))
+        text, paragraphs = join_paragraphs(
+            paragraphs_of(_read_standard_input() if text == "-" else text)
+        )
     except Refused as refusal:
         raise InputError(str(refusal), hint="give the text in UTF-8") from None
     if not text:

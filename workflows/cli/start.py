@@ -102,7 +102,7 @@ def _guess(spec: str) -> Guess:
 
     A folder without `KIND:` is of the kind of most files. Raises `InputError` if it is unreadable.
     """
-    from corpora.languages import recognised
+    from corpora.languages import recognise_language
     from corpora.licences import UNKNOWN
     from corpora.readers import BARE, READERS, open_source
     from corpora.readers.files import is_hidden
@@ -116,7 +116,7 @@ def _guess(spec: str) -> Guess:
     documents = list(islice(open_source(spec, on_bad=refused.append), LOOKED_AT))
     licences = {document.licence for document in documents}
     licence = licences.pop() if len(licences) == 1 else UNKNOWN
-    language = recognised(*(document.text for document in documents))
+    language = recognise_language(*(document.text for document in documents))
     return Guess(spec, "" if licence == UNKNOWN else licence, language, len(documents), refused)
 
 

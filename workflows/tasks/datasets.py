@@ -13,12 +13,12 @@ from typing import Any, cast
 
 import luigi
 
-from corpora.declared import portable
+from corpora.declared import without_folders
 from corpora.errors import ConfigError, InputError
 from corpora.splits import MIN_GROUPS, SPLITS
 from corpora.splits.division import VERSION as DIVISION_VERSION
 from corpora.splits.division import Division, divide
-from corpora.splits.prescribed import other_count, prescribed_splits, read_table, table_hash
+from corpora.splits.prescribed import count_difference, prescribed_splits, read_table, table_hash
 from corpora.store.documents import DocumentSizes, settled_splits, shards_of
 from corpora.store.folder import Stage
 from corpora.tasks.builder import Builder, Target
@@ -135,7 +135,7 @@ class Divide(StageTask):
                     split_of = prescribed_splits(settled_splits(task.folder), scheme)
                 splits = ", ".join(split for split in SPLITS if split in split_of.values())
                 notes.append(f"those of {name} are prescribed (`{scheme}`: {splits})")
-                if count := other_count(split_of.values(), scheme):
+                if count := count_difference(split_of.values(), scheme):
                     log.warning("source %s: %s", name, count)
                     notes[-1] += f", {count}"
                 prescribed |= split_of
@@ -304,7 +304,7 @@ class Dataset(StageTask):
         for name in sorted({name for names in served.values() for name in names} | {self.name}):
             table = build.dataset(name)
             if "builder" in table:
-                table = {**table, "builder": portable(table["builder"])}
+                table = {**table, "builder": without_folders(table["builder"])}
             if name != self.name:
                 table = {key: value for key, value in table.items() if key == "builder"}
             tables[f"datasets.{toml_value(name)}"] = table

@@ -39,7 +39,7 @@ from sklearn.linear_model import LogisticRegression
 from transformers import BertTokenizer
 
 from corpora.document import Document
-from corpora.prose import balanced
+from corpora.prose import balance_quotes
 from corpora.readers import open_source
 from corpora.readers.rows import json_rows
 from corpora.rng import stable_id
@@ -192,7 +192,7 @@ def read_pairs(part: Path, name: str) -> Iterator[tuple[str, TextPair]]:
         for split, table in pairs.items():
             for row in table.select(["doc", "position", "pos", "neg"]).to_pylist():
                 for key in ("pos", "neg"):
-                    row[key] = [balanced([untokenised(text)])[0] for text in row[key]]
+                    row[key] = [balance_quotes([untokenised(text)])[0] for text in row[key]]
                 yield split, row
         return
     documents = open_dataset(str(part), "documents")

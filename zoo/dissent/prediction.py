@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AliasPath, BaseModel, Field
 
-from corpora.errors import BadRecord, InputError, chosen
+from corpora.errors import BadRecord, InputError, check_choice
 from corpora.outside import read_record
 from corpora.readers.files import read_lines
 from corpora.readers.rows import JSON_LINES, json_rows
@@ -50,7 +50,7 @@ def predictions(
     prior: str = "equal",
 ) -> Iterator[dict[str, float]]:
     """Yield what `predict` returns, pair by pair, for files that do not fit into memory."""
-    chosen("prior", prior, PRIORS)
+    check_choice("prior", prior, PRIORS)
     classifier = model if isinstance(model, PairClassifier) else PairClassifier.load(model)
     names = classifier.labels
     weights = _prior_weights(classifier) if prior == "equal" else np.ones(len(names))

@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import Field
 
-from corpora.declared import TomlTable, described
+from corpora.declared import TomlTable, settings_help
 from corpora.errors import COMMAND_LINE, ConfigError
-from corpora.progress import reported
+from corpora.progress import show_progress
 from zoo import options, require_extra
 from zoo.declared import Count, Positive, Suite
 from zoo.evaluate import SUITES, in_hand
@@ -108,7 +108,7 @@ def judge(suite: Suite, model: Any, data: Any, request: Options, name: str) -> R
     shown = Path(model).resolve().name if to_open else in_hand.name_of(model)
     memory = within_memory(name, f"lower --batch_size (now {request.batch_size})")
     products = float32_products(tf32=request.tf32)
-    with reported(f"evaluating {shown} with {name}"), memory, products:
+    with show_progress(f"evaluating {shown} with {name}"), memory, products:
         if isinstance(data, str | Path):  # before the model: a wrong folder is an error at once
             data = open_data(suite, str(data), split)
         if to_open:
@@ -129,9 +129,9 @@ def _help(words: Sequence[str]) -> str:
     )
     if not words[0].startswith("-"):
         kind = SUITES.find(words[0])
-        of_suite = described(kind) if kind.model_fields else "  none\n"
+        of_suite = settings_help(kind) if kind.model_fields else "  none\n"
         about = f"{kind.summary()}\n\noptions of the suite {words[0]}:\n{of_suite}"
-    return f"usage: {USAGE}\n\n{about}\noptions:\n{described(Options)}{SWITCHES}"
+    return f"usage: {USAGE}\n\n{about}\noptions:\n{settings_help(Options)}{SWITCHES}"
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corpora.declared import imported
+from corpora.declared import import_object
 from corpora.errors import ConfigError, InputError, nearest
-from corpora.progress import Loop, reported
+from corpora.progress import Loop, show_progress
 from corpora.store.atomic import replacing, sha256
 from zoo.evaluate.in_hand import folder_of, name_of, parts_of
 from zoo.evaluate.scores import finite
@@ -129,7 +129,7 @@ def load_vectors(path: Path) -> SentenceEncoder:
     the function, `InputError` for another table.
     """
     if path.suffix == ".py":
-        return Vectors(imported(f"{path}:encode"), path.stem)
+        return Vectors(import_object(f"{path}:encode"), path.stem)
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -289,7 +289,7 @@ class BackboneEncoder:
         ]
         ids, lengths = self.tokenize(missing)
         order = np.argsort(lengths, kind="stable").tolist()
-        with reported("texts", len(order)) as progress:
+        with show_progress("texts", len(order)) as progress:
             for start in range(0, len(order), SHARD):
                 rows = order[start : start + SHARD]
                 encoded = self.encode_ids([ids[row] for row in rows], names, progress)

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import field_validator
 
 from corpora.code import versions
-from corpora.errors import ConfigError, InputError, chosen, require
+from corpora.errors import ConfigError, InputError, check_choice, require
 from corpora.store.atomic import sha256
 from zoo.declared import ENCODES, Suite
 from zoo.evaluate import senteval_released
@@ -81,7 +81,7 @@ class SentEval(Suite):
     @classmethod
     def _known_tasks(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         for name in names:
-            chosen("task", name, [task.name for task in TASKS])
+            check_choice("task", name, [task.name for task in TASKS])
         return names
 
     def read(self, spec: str) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from corpora.errors import amount, chosen
+from corpora.errors import amount, check_choice
 from corpora.escape import markdown as escaped
 from corpora.terminal import print_table
 from zoo.evaluate.scores import Columns, Difference
@@ -201,7 +201,7 @@ class Comparison:
 
         Raises `ConfigError` for another format.
         """
-        chosen("format", form, FORMATS)
+        check_choice("format", form, FORMATS)
         if form == "markdown":
             return "\n".join(_markdown(table) for table in self.tables)
         if form == "csv":

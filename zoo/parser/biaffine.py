@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from corpora.errors import InputError
-from corpora.outside import parsed, record_of
+from corpora.outside import parse_json, record_of
 from corpora.store.atomic import replacing
 from zoo.backbones import load_backbone, max_positions, tokenizer_of
 
@@ -338,7 +338,7 @@ def load(file: Path) -> tuple[Teacher, Encoding]:
     hint = "make one: python -m zoo.parser.teacher"
     try:
         with safe_open(file, "pt") as opened:
-            record = parsed((opened.metadata() or {})[RECORD], where=str(file), hint=hint)
+            record = parse_json((opened.metadata() or {})[RECORD], where=str(file), hint=hint)
         names = record_of(Record, record, str(file), hint)
         model, encoding = make(names.backbone, names.deprels, names.xpos)
         model.load_state_dict(load_file(file))

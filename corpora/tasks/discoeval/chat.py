@@ -42,7 +42,7 @@ def conversations(
     ]
     nicknames = Nicknames(turns.speaker, texts)
     turns_by_key: dict[int, dict[str, str]] = {}  # of each conversation, letter case aside
-    masked = map(nicknames.masked, texts)
+    masked = map(nicknames.mask, texts)
     for speaker, conversation, text in zip(turns.speaker, turns.conversation, masked, strict=True):
         reason = "no_conversation" if conversation < 0 else why_refused(text, min_words, min_plain)
         if _BOT.search(speaker):
@@ -76,7 +76,7 @@ class Nicknames:
                 text = text[match.end() :]
             self.words.update(map(spelling, _TOKEN.findall(text)))
 
-    def masked(self, text: str) -> str:
+    def mask(self, text: str) -> str:
         """Return a turn with `<user>` for each nickname; those addressed become `<user>: `."""
         address = ""
         while (match := _ADDRESSED.match(text)) and self._is_addressee(*match.groups()):

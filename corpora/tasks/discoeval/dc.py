@@ -29,7 +29,7 @@ from corpora.tasks.discoeval.donors import (
     sentence_keys,
     similar_documents,
 )
-from corpora.tasks.discoeval.order import Consecutive, balanced
+from corpora.tasks.discoeval.order import Consecutive, balanced_labels
 from corpora.tasks.similar import Categories, Profiles
 
 REPLACED = range(1, 5)
@@ -165,11 +165,11 @@ class Dc(Consecutive):
         for split, size in zip(SPLITS, map(int, self.shares(config).parts), strict=True):
             writer = dataset.writer(config, split, DC, texts=("sentences",))
             before = dataset.rejects.total()
-            with candidates.mapped(WINDOWS, {"part": config, "split": split}) as table:
+            with candidates.memory_mapped(WINDOWS, {"part": config, "split": split}) as table:
                 windows = Windows(candidates, table, config, split)
                 number = min(size // 2, len(windows.kept))
                 random = stream(target.seed, stage, f"positions of {split}")
-                positions = REPLACED.start + balanced(number, len(REPLACED), random)
+                positions = REPLACED.start + balanced_labels(number, len(REPLACED), random)
                 writer.extend(pairs(windows, positions.tolist()))
             unused = len(windows.kept) - writer.rows // 2
             rejected = dataset.rejects.total() - before

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpora.prose import foreign_marks, quoted, style, words
+from corpora.prose import count_words, foreign_marks, quotes_at_ends, style_bits
 from corpora.rng import stream
 from corpora.tasks.candidates import Candidates, text_key
 from corpora.tasks.similar import Categories, Neighbours, Profiles
@@ -124,9 +124,9 @@ class Windows:
         first = int(self._starts[host])
         window = self.window(row)[2]
         replaced = window[position]
-        if words([replaced]) < min_words:
+        if count_words([replaced]) < min_words:
             return "short_sentence_replaced"
-        foreign = foreign_marks(style(" ".join(window)))
+        foreign = foreign_marks(style_bits(" ".join(window)))
         # The keys of all the document's sentences are in its first window only.
         known = self._table["known"][first].values.to_numpy()
         random = stream(self._seed, self._stage, f"{self.documents[host]}#{row - first}")
@@ -137,10 +137,13 @@ class Windows:
             start, end = self._starts[donor : donor + 2].tolist()
             doc, licence, sentences = self.window(start + int(random.choice(end - start)))
             intruder = sentences[position]
-            is_alike = quoted(intruder) == quoted(replaced) and not style(intruder) & foreign
+            is_alike = (
+                quotes_at_ends(intruder) == quotes_at_ends(replaced)
+                and not style_bits(intruder) & foreign
+            )
             if (
                 is_alike
-                and words([intruder]) >= min_words
+                and count_words([intruder]) >= min_words
                 and not np.isin(sentence_keys(sentences), known).any()
             ):
                 return intruder, doc, licence

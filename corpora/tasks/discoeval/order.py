@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from corpora.document import Document
 from corpora.errors import ConfigError
-from corpora.prose import Quotes, lead, prose, units, words
+from corpora.prose import Quotes, count_words, lead, passages_of, prose
 from corpora.rng import stream
 from corpora.schemas import BSO, SP
 from corpora.splits import SPLITS
@@ -91,7 +91,7 @@ class Consecutive(Sized):
         if self.take == "lead":
             passages = iter([lead(document, texts)[: self.lead_sentences or length]])
         else:
-            passages = units(document, texts, self.within, one_speaker=self.one_speaker)
+            passages = passages_of(document, texts, self.within, one_speaker=self.one_speaker)
         for passage in passages:
             if len(passage) < length:
                 reject("unit_too_short")
@@ -107,14 +107,14 @@ class Consecutive(Sized):
                     window = sentences[start : start + length]
                     if len(set(window)) < length:
                         reject("equal_sentences")
-                    elif words(window) < self.mean_words * length:
+                    elif count_words(window) < self.mean_words * length:
                         reject("too_few_words")
                     else:
                         yield Candidate((window, sum(text not in originals for text in window)))
 
     def _why_unusable(self, text: str) -> str:
         """Return the reason why a sentence cannot be used, or "" if it can."""
-        number = words([text])
+        number = count_words([text])
         if number < self.min_words:
             return "sentence_too_short" if number else "no_sentence"
         return "sentence_too_long" if number > self.max_words else ""
@@ -138,9 +138,9 @@ class Sp(Consecutive):
         target = candidates.target
         for split in SPLITS:
             writer = dataset.writer("default", split, SP, texts=("sentences",))
-            size = candidates.limited(split, getattr(self, split), "rows")
+            size = candidates.number_to_use(split, getattr(self, split), "rows")
             random = stream(target.seed, target.stage.name, f"labels of {split}")
-            labels = balanced(size, self.LENGTH, random).tolist()
+            labels = balanced_labels(size, self.LENGTH, random).tolist()
             values = {"split": split, "labels": labels}
             candidates.write(writer, candidates.engine.batches(_MOVED, values))
 
@@ -158,7 +158,7 @@ where place <= len($labels) order by place
 """Moves the sentence at the label of each row to the front; the others keep their order."""
 
 
-def balanced(size: int, classes: int, random: np.random.Generator) -> NDArray[np.int64]:
+def balanced_labels(size: int, classes: int, random: np.random.Generator) -> NDArray[np.int64]:
     """Return `size` labels in random order; the numbers of two classes differ by 1 at most."""
     return random.permutation(np.arange(size) % classes)
 
@@ -182,7 +182,7 @@ class Bso(Consecutive):
         """Write two rows for each pair of sentences: as written and swapped; sizes count pairs."""
         for split in SPLITS:
             writer = dataset.writer("default", split, BSO, texts=("sentence1", "sentence2"))
-            size = candidates.limited(split, getattr(self, split), "pairs")
+            size = candidates.number_to_use(split, getattr(self, split), "pairs")
             values = {"split": split, "size": size}
             candidates.write(writer, candidates.engine.batches(_BOTH_ORDERS, values))
 

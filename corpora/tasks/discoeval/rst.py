@@ -17,7 +17,7 @@ from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Candidate, Reject, Target
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside, texts_beside
-from corpora.tasks.relations import Treebank, annotated
+from corpora.tasks.relations import Treebank, annotation_layer
 
 FOLDERS = {"TRAINING": "train", "TEST": "test"}
 """RST-DT's own folders, as they stand in the ids of its documents."""
@@ -59,7 +59,7 @@ class Rst(Treebank):
 
         Raises `ConfigError` for a document without a tree.
         """
-        tree = annotated(document, document.rst, "rst")
+        tree = annotation_layer(document, document.rst, "rst")
         spans = zip(tree.start, tree.end, strict=True)
         texts = [" ".join(document.text[a:b].split()) for a, b in spans]
         nodes = zip(tree.nuclearity, tree.relation, tree.left, tree.right, strict=True)

@@ -122,14 +122,14 @@ def sections_of(document: Document) -> Iterator[tuple[str, str, str]]:
     sections, sentences = document.sections, document.sentences
     if sections is None or sentences is None:
         return
-    kinds = list(_kinds(sections.heading, sections.level))
+    kinds = list(_section_kinds(sections.heading, sections.level))
     for text, start in zip(document.sentence_texts(), sentences.start, strict=True):
         section = sections.at(start)
         if section is not None:
             yield kinds[section], sections.heading[section], text
 
 
-def _kinds(headings: list[str], levels: list[int]) -> Iterator[str]:
+def _section_kinds(headings: list[str], levels: list[int]) -> Iterator[str]:
     """Yield the kind of each section in order; subsections of an `other` one are `other` too."""
     other_level = 0  # the level of the `other` section around the current one; 0 outside
     after_conclusion = False
