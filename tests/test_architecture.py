@@ -201,3 +201,15 @@ def test_help_takes_at_most_five_times_the_imports_of_its_libraries() -> None:
 
     imports = spent("-c", "import typer, rich.table, pydantic")
     assert spent("-m", "workflows.cli.app", "--help") <= 5 * imports
+
+
+def test_the_repository_and_its_weights_stay_small() -> None:
+    """A GPU machine takes 64 MiB of working tree in all, with what `tests/gpu` carries."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode:
+        pytest.skip("this is no git repository")
+    files = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    sizes = {file: file.stat().st_size for file in files if file.is_file()}
+    assert sum(sizes.values()) <= 57 * 2**20
+    weights = {file: n for file, n in sizes.items() if file.name in ("model", "model.safetensors")}
+    assert len(weights) >= 8 and sum(weights.values()) <= 53e6
