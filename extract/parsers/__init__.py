@@ -12,6 +12,7 @@ from typing import Any
 from corpora.errors import ConfigError, nearest
 from extract.parse import Parser
 
+CHECKS = ("second", "none")
 KINDS = ("embedded", "gold", "spacy:NAME", "stanza:LANG")
 
 
@@ -49,8 +50,11 @@ def is_checked(parser: str, check: str | None) -> bool:
     """Whether the second embedded parser checks the trees of the parser called `parser`.
 
     `check` is `second` or `none`; None stands for `second` with the embedded parser. Raises
-    ConfigError for `second` with another parser, whose trees it was not fitted to check.
+    ConfigError for another word, and for `second` with another parser, whose trees it was not
+    fitted to check.
     """
+    if check not in (None, *CHECKS):
+        raise ConfigError(f"unknown check {check!r}; choose from {', '.join(CHECKS)}")
     if check == "second" and parser != "embedded":
         raise ConfigError(
             f"the second parser checks the embedded one, not {parser!r}",

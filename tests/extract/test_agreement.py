@@ -107,6 +107,8 @@ def test_a_check_can_be_turned_off() -> None:
     assert is_checked("embedded", None) and not is_checked("stanza:en", None)
     with pytest.raises(ConfigError, match="the second parser checks the embedded one, not 'gold'"):
         Extractor("gold", check="second")
+    with pytest.raises(ConfigError, match="unknown check 'secnd'; choose from second, none"):
+        Extractor(check="secnd")  # type: ignore[arg-type]
 
 
 def test_the_second_parser_reads_only_sentences_with_a_marker() -> None:
