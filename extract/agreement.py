@@ -131,13 +131,16 @@ def _words(batch: Batch, matches: Matches, column: SpanColumn, rows: Ints) -> In
 
 
 def united(
-    first: Candidates, second: Candidates, confidence: Sequence[Confidence]
+    first: Candidates, second: Candidates, confidence: Sequence[Confidence], least: float = 0.0
 ) -> tuple[Candidates, Confidence]:
     """Return for each marker the more certain candidate of two parsers, in the order of the text.
 
-    `confidence` has that of each of `first` and of `second`. What only the second parser gives is
-    left out if one of its marker's words belongs to a marker of the first.
+    `confidence` has that of each of `first` and of `second`. Of the second parser's those below
+    `least` are left out, and one that the first does not give, if a word of its marker belongs to
+    another marker of the first.
     """
+    sure = confidence[1] >= least
+    second, confidence = second.take(sure), (confidence[0], confidence[1][sure])
     partner = partners(second.matches.first, first.matches.first)
     rival = partners(first.matches.first, second.matches.first)
     beaten = rival != NONE

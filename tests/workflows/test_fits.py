@@ -302,7 +302,7 @@ def test_what_does_not_fit_is_refused_when_it_is_planned(
 @pytest.mark.parametrize(
     ("written", "least"),
     [
-        ("", 0.8),
+        ("", 0.7),
         ('mode = "recall"', 0.0),
         ("min_confidence = 0.7", 0.7),
         ("min_confidence = 0", 0),
