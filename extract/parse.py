@@ -66,7 +66,7 @@ class ParsedDocument:
     """
 
     doc: str
-    strings: StringTable
+    strings: StringTable = field(repr=False)
     sentence: IntArray
     offsets: IntArray
     start: IntArray
