@@ -136,22 +136,22 @@ def united(
     """Return for each marker the more certain candidate of two parsers, in the order of the text.
 
     `confidence` has that of each of `first` and of `second`. Of the second parser's those below
-    `least` are left out, and one that the first does not give, if a word of its marker belongs to
-    another marker of the first.
+    `least` are left out, and those with a word that belongs to another marker of the first.
     """
-    sure = confidence[1] >= least
-    second, confidence = second.take(sure), (confidence[0], confidence[1][sure])
+    owner = np.full(len(first.batch), NONE)
+    which, token = first.matches.marker_tokens()
+    owner[token] = which
     partner = partners(second.matches.first, first.matches.first)
+    which, token = second.matches.marker_tokens()
+    clashes = (owner[token] != NONE) & (owner[token] != partner[which])
+    fits = (np.bincount(which[clashes], minlength=len(second)) == 0) & (confidence[1] >= least)
+    second, partner = second.take(fits), partner[fits]
+    confidence = confidence[0], confidence[1][fits]
     rival = partners(first.matches.first, second.matches.first)
     beaten = rival != NONE
     beaten[beaten] = confidence[0][beaten] < confidence[1][rival[beaten]]
-    better = partner != NONE
-    better[better] = beaten[partner[better]]
-    taken = np.zeros(len(first.batch), dtype=bool)
-    taken[first.matches.marker_tokens()[1]] = True
-    which, token = second.matches.marker_tokens()
-    overlaps = np.bincount(which[taken[token]], minlength=len(second)) > 0
-    kept = ~beaten, better | ((partner == NONE) & ~overlaps)
+    kept = ~beaten, partner == NONE
+    kept[1][~kept[1]] = beaten[partner[~kept[1]]]
     both = first.take(kept[0]).then(second.take(kept[1]))
     chosen = np.concatenate([confidence[0][kept[0]], confidence[1][kept[1]]])
     order = np.argsort(both.matches.first, kind="stable")

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 from corpora.errors import ConfigError, nearest
 from extract.parse import Parser
+from extract.settings import Check
 
-CHECKS = ("second", "none")
 KINDS = ("embedded", "gold", "spacy:NAME", "stanza:LANG")
 
 
@@ -53,8 +53,8 @@ def is_checked(parser: str, check: str | None) -> bool:
     ConfigError for another word, and for `second` with another parser, whose trees it was not
     fitted to check.
     """
-    if check not in (None, *CHECKS):
-        raise ConfigError(f"unknown check {check!r}; choose from {', '.join(CHECKS)}")
+    if check not in (None, *get_args(Check)):
+        raise ConfigError(f"unknown check {check!r}; choose from {', '.join(get_args(Check))}")
     if check == "second" and parser != "embedded":
         raise ConfigError(
             f"the second parser checks the embedded one, not {parser!r}",

@@ -94,6 +94,19 @@ def test_what_only_the_second_parser_finds_is_no_reject() -> None:
     assert sum(len(matches) for matches, _ in both.rejected) == 0
 
 
+def test_a_word_is_in_one_marker_only() -> None:
+    """The second parser's marker of two words holds the "and" of another marker of the first."""
+    own, other = of_trees(ONE, ONE)
+    wide = other.take(np.array([1]))
+    wide.matches.first[:], wide.matches.length[:] = 5, 2
+    sure = [np.full(2, 0.1, np.float32), np.full(1, 0.9, np.float32)]
+    both, _ = united(own, wide, sure)
+    assert both.matches.first.tolist() == own.matches.first.tolist()
+    wide.matches.length[:] = 1
+    both, _ = united(own, wide, sure)
+    assert both.matches.first.tolist() == [3, 5, 6]
+
+
 def test_markers_are_known_by_their_first_token() -> None:
     first, others = np.array([2, 5, 9]), np.array([5, 7])
     assert partners(first, others).tolist() == [-1, 0, -1]
