@@ -26,10 +26,10 @@ from zoo.evaluate.scores import (
     Outcomes,
     confusion_matrix,
     differences,
+    independent_units,
     macro_f1,
     mean_outcomes,
-    numbered,
-    of_ratio,
+    ratio_interval,
 )
 from zoo.evaluate.table import Cell
 from zoo.labelled import Labelled
@@ -402,7 +402,7 @@ def test_the_published_tables_are_whole() -> None:
 
 
 def shares(column: str, right: np.ndarray, units: list[str] | None = None) -> Columns:
-    return {column: {"": Outcomes(column, units or numbered(len(right)), right)}}
+    return {column: {"": Outcomes(column, units or independent_units(len(right)), right)}}
 
 
 def two_models(rows: int = 2000) -> tuple[np.ndarray, np.ndarray]:
@@ -420,7 +420,7 @@ def test_the_interval_is_that_of_the_differences_of_single_examples() -> None:
     half = (found.ci[1] - found.ci[0]) / 2
     assert half == pytest.approx(1.96 * error, rel=0.1)
     # Each model's own interval is twice as wide, and the two overlap.
-    own, its = (of_ratio(x, np.ones(len(x)), 0, "x")["ci"] for x in (one, two))
+    own, its = (ratio_interval(x, np.ones(len(x)), 0, "x")["ci"] for x in (one, two))
     assert own[1] > its[0] and found.ci[0] > 0
     assert found.text.endswith("]*") and found.text.startswith("+")
     back = differences("s", shares("x", two), shares("x", one))["x"]
@@ -450,7 +450,7 @@ def test_a_column_is_the_mean_of_its_parts_and_tasks_have_a_mean() -> None:
     one, two = two_models(400)
 
     def model(sp: np.ndarray, wiki: np.ndarray) -> Columns:
-        units = numbered(400)
+        units = independent_units(400)
         parts = {"arxiv": Outcomes("BSO", units, wiki, part="arxiv")}
         parts["wiki"] = Outcomes("BSO", units[:100], wiki[:100], part="wiki")
         return {"SP": {"": Outcomes("SP", units, sp)}, "BSO": parts}
@@ -497,7 +497,9 @@ def test_of_a_few_units_there_is_no_interval() -> None:
 
 
 def classes(gold: np.ndarray, predicted: np.ndarray) -> Columns:
-    return {"F1": {"": Outcomes("F1", numbered(len(gold)), gold=gold, predicted=predicted)}}
+    return {
+        "F1": {"": Outcomes("F1", independent_units(len(gold)), gold=gold, predicted=predicted)}
+    }
 
 
 def test_f1_is_drawn_by_rows() -> None:
@@ -522,7 +524,7 @@ def test_outcomes_lie_beside_the_result(tmp_path: Path) -> None:
     right, gold = np.array([1, 0, 1 / 3]), np.array([2, 0, 1])
     found = [
         Outcomes("BSO", ["u", "u", "v"], right, part="wiki"),
-        Outcomes("all F1", numbered(3), gold=gold, predicted=gold[::-1]),
+        Outcomes("all F1", independent_units(3), gold=gold, predicted=gold[::-1]),
     ]
     result.parent.mkdir()
     write_outcomes(result, found)
@@ -547,7 +549,7 @@ def test_compare_shows_the_differences_from_the_first_model(tmp_path: Path) -> N
     paths = []
     for name, right in (("a", one), ("b", two), ("c", one)):
         path = write(tmp_path / f"{name}.json", dissent(name, float(right.mean())))
-        write_outcomes(path, [Outcomes("all accuracy", numbered(len(right)), right)])
+        write_outcomes(path, [Outcomes("all accuracy", independent_units(len(right)), right)])
         paths.append(path)
     paths.append(write(tmp_path / "d.json", dissent("d", 0.5)))
     found = compare(paths)
@@ -577,10 +579,10 @@ def test_names_with_dots_have_outcomes_of_their_own() -> None:
 def test_outcomes_of_another_run_are_refused(tmp_path: Path) -> None:
     one, two = two_models()
     path = write(tmp_path / "a.json", dissent("a", float(one.mean())))
-    write_outcomes(path, [Outcomes("all accuracy", numbered(len(two)), two)])
+    write_outcomes(path, [Outcomes("all accuracy", independent_units(len(two)), two)])
     with pytest.raises(InputError, match=r"a\.outcomes\.parquet: the outcomes say .*another run"):
         compare([path])
-    write_outcomes(path, [Outcomes("books5 accuracy", numbered(len(one)), one)])
+    write_outcomes(path, [Outcomes("books5 accuracy", independent_units(len(one)), one)])
     with pytest.raises(InputError, match=r"a\.json says nothing"):
         compare([path])
 
@@ -588,7 +590,7 @@ def test_outcomes_of_another_run_are_refused(tmp_path: Path) -> None:
 def test_a_result_is_never_beside_the_outcomes_of_an_earlier_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, units = tmp_path / "a.json", numbered(2)
+    path, units = tmp_path / "a.json", independent_units(2)
     result = Result({}, {}, 2, {}, suite="permuted")
     save(Permuted(), path, replace(result, outcomes=[Outcomes("x", units, np.ones(2))]))
     assert place_of(path).is_file()
@@ -608,7 +610,7 @@ def test_the_baseline_shares_a_column_with_another_model(tmp_path: Path) -> None
     for name, right, config in (("a", one, "books5"), ("b", one, "all"), ("c", two, "all")):
         about = {"dataset": dataset("r1", config)}
         path = write(tmp_path / f"{name}.json", dissent(name, float(right.mean()), **about))
-        write_outcomes(path, [Outcomes(f"{config} accuracy", numbered(len(right)), right)])
+        write_outcomes(path, [Outcomes(f"{config} accuracy", independent_units(len(right)), right)])
         paths.append(path)
     (table,) = compare(paths).tables
     assert table.baseline == "b" and list(table.differences) == ["c"]
@@ -636,7 +638,7 @@ def test_seeds_of_one_name_become_one_row(tmp_path: Path) -> None:
     paths = []
     for name, right in rights.items():
         path = write(tmp_path / f"{name}.json", dissent(name[0], float(right.mean())))
-        write_outcomes(path, [Outcomes("all accuracy", numbered(len(right)), right)])
+        write_outcomes(path, [Outcomes("all accuracy", independent_units(len(right)), right)])
         paths.append(path)
     (table,) = compare(paths, published=False, seeds=True).tables
     rows = {row.name: row.cells["all accuracy"] for row in table.rows if row.kind == "model"}
@@ -664,7 +666,7 @@ def test_trainings_are_joined_on_the_same_examples_only() -> None:
 
 def test_models_that_left_out_other_rows_are_compared_on_those_of_both(tmp_path: Path) -> None:
     """Where no outcomes say which those are, they stand in no table together."""
-    units, nan = numbered(20), np.nan
+    units, nan = independent_units(20), np.nan
     paths = []
     for name, right in (("a", [nan] * 6 + [1.0] * 14), ("b", [0.0] * 10 + [0.5] * 8 + [nan] * 2)):
         left_out = int(np.isnan(right).sum())

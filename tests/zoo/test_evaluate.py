@@ -22,7 +22,7 @@ from zoo.evaluate.__main__ import main
 from zoo.evaluate.classification import report
 from zoo.evaluate.compare import compare as compare_results
 from zoo.evaluate.results import other_revisions
-from zoo.evaluate.scores import Ranking, confusion_matrix, macro_f1, per_class, ranked
+from zoo.evaluate.scores import Ranking, confusion_matrix, macro_f1, per_class, ranking_accuracy
 from zoo.evaluate.table import Cell, ScoreRow, ScoreTable, percent, print_result
 from zoo.train import train
 from zoo.training.data import Dataset, label_names, open_dataset, tables_of
@@ -167,7 +167,7 @@ def test_many_units_take_little_memory_and_are_drawn_as_before() -> None:
     counts = np.full(20_000, 2)
     tracemalloc.start()
     try:
-        found = scores.of_ratio(wins, counts, 0, "test")
+        found = scores.ratio_interval(wins, counts, 0, "test")
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -176,7 +176,7 @@ def test_many_units_take_little_memory_and_are_drawn_as_before() -> None:
     random = stream(0, "zoo.bootstrap.test")
     drawn = random.multinomial(50, np.full(50, 1 / 50), size=scores.RESAMPLES)
     expected = scores.interval((drawn @ wins[few]) / (drawn @ counts[few]))
-    assert scores.of_ratio(wins[few], counts[few], 0, "test")["ci"] == expected
+    assert scores.ratio_interval(wins[few], counts[few], 0, "test")["ci"] == expected
     assert found["units"] == 20_000
 
 
@@ -201,9 +201,9 @@ def test_the_interval_has_about_the_width_of_theory() -> None:
 
 def test_a_tie_is_one_half_or_wrong_and_counted() -> None:
     coherent, other = np.array([2.0, 1.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0, 3.0])
-    found = ranked(coherent, other, ["a", "a", "b", "b"], 0, "test")
+    found = ranking_accuracy(coherent, other, ["a", "a", "b", "b"], 0, "test")
     assert (found["value"], found["ties"]) == (0.625, 1)
-    found = ranked(coherent, other, ["a", "a", "b", "b"], 0, "test", "wrong")
+    found = ranking_accuracy(coherent, other, ["a", "a", "b", "b"], 0, "test", "wrong")
     assert (found["value"], found["ties"]) == (0.5, 1)
 
 
@@ -211,19 +211,19 @@ def test_whole_documents_are_drawn_for_the_interval() -> None:
     # Ten documents of 50 pairs, half of them all right: drawing pairs would hide the spread.
     units = np.repeat(list("abcdefghij"), 50).tolist()
     coherent = np.repeat([0.0, 1.0], 250)
-    low, high = ranked(coherent, np.full(500, 0.5), units, 0, "test")["ci"]
+    low, high = ranking_accuracy(coherent, np.full(500, 0.5), units, 0, "test")["ci"]
     assert low <= 0.2 and high >= 0.8
 
 
 def test_of_a_few_units_no_interval_is_given_and_the_result_says_why() -> None:
     units = np.repeat(list("abc"), 50).tolist()
-    few = ranked(np.ones(150), np.zeros(150), units, 0, "test")
+    few = ranking_accuracy(np.ones(150), np.zeros(150), units, 0, "test")
     assert (few["value"], few["ci"], few["units"]) == (1.0, None, 3)
     assert percent(few).text == "100.0 (3 units)"
     rows = report(np.array([0, 1]), np.array([0, 1]), ["a", "b"], seed=0)
     (note,) = scores.notes_of({"sets": {"one": {"accuracy": few}, "other": rows}})
     assert "fewer than 10 units" in note and "here 2 to 3" in note
-    enough = ranked(np.ones(10), np.zeros(10), list("abcdefghij"), 0, "test")
+    enough = ranking_accuracy(np.ones(10), np.zeros(10), list("abcdefghij"), 0, "test")
     assert enough["ci"] == [1.0, 1.0] and scores.notes_of({"accuracy": enough}) == []
 
 

@@ -66,7 +66,7 @@ from zoo.coherence.scoring import BREAKS, REFERENCE, Breaks, Reference, explain,
 from zoo.commands import command, leave_shipped, log
 from zoo.compact import WEIGHTS, pack, pack_folder
 from zoo.evaluate.scorers import Scorer, scores_of
-from zoo.evaluate.scores import ranked
+from zoo.evaluate.scores import ranking_accuracy
 from zoo.loading import CONFIG, load_tokenizer
 from zoo.modeling import save_model
 from zoo.training.data import evenly, open_dataset
@@ -386,7 +386,7 @@ def pair_accuracy(model: Scorer, pairs: Sequence[TextPair]) -> dict[str, Any]:
     figures = {}
     for name, rows in sorted(groups.items()):
         units = [documents[i] for i in rows]
-        figures[name] = ranked(coherent[rows], incoherent[rows], units, SEED, name)
+        figures[name] = ranking_accuracy(coherent[rows], incoherent[rows], units, SEED, name)
         figures[name] = {**figures[name], "pairs": len(rows)}
     return figures
 

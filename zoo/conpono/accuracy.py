@@ -19,7 +19,7 @@ from zoo.conpono.modeling import ConponoModel
 from zoo.conpono.segments import KEPT
 from zoo.conpono.training import PARTS
 from zoo.evaluate.confusions import save_pictures
-from zoo.evaluate.scores import of_ratio
+from zoo.evaluate.scores import ratio_interval
 
 
 def hits(scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -61,7 +61,7 @@ def accuracies(
         if len(count):
             value = float(won.sum() / count.sum())
             stream = name + key.removeprefix("accuracy").replace("_k", ".")
-            interval = of_ratio(won, count, seed, stream)
+            interval = ratio_interval(won, count, seed, stream)
             figures[key] = {"value": value, **interval, "n": int(count.sum())}
     return figures
 

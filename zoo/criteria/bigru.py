@@ -14,7 +14,7 @@ from corpora.tasks.pretraining import DEEPEST
 from zoo.criteria.data import NO_HEADING, SentenceContexts, open_contexts, texts
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
 from zoo.evaluate.classification import batches_of, report
-from zoo.evaluate.scores import of_ratio
+from zoo.evaluate.scores import ratio_interval
 from zoo.training.data import SPLITS, evenly, open_dataset
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
@@ -155,7 +155,7 @@ def evaluate(
         metrics["nats_a_word"][name] = {
             "sentences": len(with_text),
             "value": float(values.mean()),
-            **of_ratio(sums, sizes, seed, f"criteria.{name}"),
+            **ratio_interval(sums, sizes, seed, f"criteria.{name}"),
             "by_frequency": sum(by_frequency) / len(with_text),
         }
     gold = contexts.labels[contexts.rows][:, contexts.columns].astype(np.int64)

@@ -15,7 +15,7 @@ from zoo.evaluate import in_hand
 from zoo.evaluate.pairwise_sets import PairSet, holds_pairs, open_sets, score_pairs
 from zoo.evaluate.results import Result, finished
 from zoo.evaluate.scorers import OfScorers, cut_of
-from zoo.evaluate.scores import ci_and_units, interval, whole_units
+from zoo.evaluate.scores import ci_and_units, interval, resampled_counts
 from zoo.evaluate.table import Rows, plain, rows_of_sets
 
 CODERS = 100
@@ -123,7 +123,7 @@ def agreement_on(
     right = np.sign(coherent - other)[decided] == majority[decided]
     _, group = np.unique(pair_set.groups, return_inverse=True)
     units = int(group.max()) + 1
-    samples = list(whole_units(units, seed, f"alpha.{pair_set.name}"))
+    samples = list(resampled_counts(units, seed, f"alpha.{pair_set.name}"))
 
     def both_ways(counts: np.ndarray) -> float:
         return alpha(np.concatenate([counts, counts[:, ::-1]]))

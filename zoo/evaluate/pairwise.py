@@ -23,7 +23,7 @@ from zoo.evaluate.scores import (
     Ties,
     left_out_note,
     mcnemar,
-    ranked,
+    ranking_accuracy,
 )
 from zoo.evaluate.table import Cell, Rows, percent, rows_of_sets
 
@@ -164,7 +164,9 @@ def figures_of(
     groups = [group for group, keep in zip(pair_set.groups, judged, strict=True) if keep]
     for name, (coherent, other, _) in scores.items():
         bootstrap = f"{pair_set.name}.{name}" if name else pair_set.name
-        figures[name] = ranked(coherent[judged], other[judged], groups, seed, bootstrap, ties)
+        figures[name] = ranking_accuracy(
+            coherent[judged], other[judged], groups, seed, bootstrap, ties
+        )
     return {
         "accuracy": figures.pop(""),
         "pairs": len(groups),

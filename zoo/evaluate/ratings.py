@@ -20,7 +20,7 @@ from zoo.declared import Form
 from zoo.evaluate import in_hand
 from zoo.evaluate.results import Result, finished
 from zoo.evaluate.scorers import RULES, OfScorers, Scorer, cut_of, scores_of
-from zoo.evaluate.scores import ci_and_units, finite, mean_figure, whole_units
+from zoo.evaluate.scores import ci_and_units, finite, mean_figure, resampled_counts
 from zoo.evaluate.table import Rows, percent, plain, rows_of_sets
 from zoo.texts import as_sentences
 from zoo.training.data import as_datasets, several, spread
@@ -173,7 +173,7 @@ def rho_of(
 ) -> dict[str, Any]:
     """Spearman's rho of scores and ratings, with the interval over resampled groups."""
     units = int(group.max(initial=-1)) + 1
-    samples = whole_units(units, seed, name)
+    samples = resampled_counts(units, seed, name)
     rows = (np.repeat(np.arange(len(group)), times[group]) for times in samples)
     resampled = (spearman(scores[row], ratings[row]) for row in rows)
     return {"value": spearman(scores, ratings), **ci_and_units(units, resampled)}

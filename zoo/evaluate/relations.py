@@ -14,7 +14,7 @@ from zoo.declared import CLASSIFIES, ENCODES, LABELLED, Count, Form, Suite
 from zoo.evaluate import in_hand
 from zoo.evaluate.encoders import AUTO, SentenceEncoder, Text, as_encoder, load_encoder
 from zoo.evaluate.results import Result, finished
-from zoo.evaluate.scores import Outcomes, numbered
+from zoo.evaluate.scores import Outcomes, independent_units
 from zoo.evaluate.table import Cells, Rows, percent
 from zoo.labelled import Labelled, load
 from zoo.logistic import fit_logistic
@@ -59,7 +59,7 @@ class DisSent(Suite):
         first, second = (table[name].to_pylist() for name in texts)
         rows = classifier.rows(first, second, gold)
         predicted = classifier.predict(rows)
-        about, units = data.describe(), numbered(len(gold))
+        about, units = data.describe(), independent_units(len(gold))
         labels = sorted({classifier.labels[label] for label in predicted.tolist()})
         result = Result(
             model=in_hand.about(classifier),
@@ -162,7 +162,7 @@ class Pdtb(Suite):
             },
             notes=pairs.notes,
             outcomes=[
-                Outcomes(self.column(task, name), numbered(rows), predicted == gold)
+                Outcomes(self.column(task, name), independent_units(rows), predicted == gold)
                 for name, (predicted, _) in answers.items()
             ],
             more={"task": task},

@@ -50,17 +50,20 @@ def interval(values: np.ndarray) -> list[float]:
 
 
 def ci_and_units(units: int, resampled: Iterable[float]) -> dict[str, Any]:
-    """The keys `ci` and `units` of a figure; `resampled` yields its value in each resample."""
+    """The keys `ci` and `units` of a figure in a result: its 95 % interval, and `units`.
+
+    `units` is the number of resampled units, `resampled` yields the figure of each resample.
+    """
     return {"ci": None if units < FEW else interval(np.array([*resampled])), "units": units}
 
 
 def figure_of_confusion(
     confusion: np.ndarray, statistic: Callable[[np.ndarray], float], seed: int, name: str
 ) -> dict[str, Any]:
-    """The figure `statistic(confusion)`, with the interval over resampled rows.
+    """The figure `statistic(confusion)`, with its bootstrap interval over rows.
 
-    `confusion [gold, predicted]` counts rows. Drawing as many rows with replacement is one
-    multinomial draw over its cells. One draw is held at a time: a matrix of many classes is large.
+    `confusion [gold, predicted]` counts rows. A resample draws as many rows with replacement, which
+    is one multinomial draw over the cells. One is in memory at a time: many classes need much.
     """
     rows, random = int(confusion.sum()), stream(seed, f"zoo.bootstrap.{name}")
     shares = (confusion / max(rows, 1)).ravel()
@@ -68,12 +71,13 @@ def figure_of_confusion(
     return {"value": statistic(confusion), **ci_and_units(rows, map(statistic, draws))}
 
 
-def of_ratio(wins: np.ndarray, counts: np.ndarray, seed: int, name: str) -> dict[str, Any]:
-    """The interval of the ratio `sum(wins) / sum(counts)` over resampled units, and their number.
+def ratio_interval(wins: np.ndarray, counts: np.ndarray, seed: int, name: str) -> dict[str, Any]:
+    """The bootstrap interval of `sum(wins) / sum(counts)` over units, and their number.
 
-    A unit, such as a document with all its permutations, has `wins[i]` wins in `counts[i]` cases.
+    Unit `i`, such as a document with all its permutations, has `wins[i]` wins in `counts[i]` cases.
+    `name` gives the figure its own random numbers.
     """
-    samples = whole_units(len(counts), seed, name)
+    samples = resampled_counts(len(counts), seed, name)
     ratios = ((times @ wins) / (times @ counts) for times in samples)
     return ci_and_units(len(counts), ratios)
 
@@ -81,19 +85,19 @@ def of_ratio(wins: np.ndarray, counts: np.ndarray, seed: int, name: str) -> dict
 def mean_figure(
     values: np.ndarray, groups: Sequence[Any] | np.ndarray, seed: int, name: str
 ) -> dict[str, Any]:
-    """The mean of `values`, with the interval over resampled groups.
+    """The mean of `values`, with its bootstrap interval over groups.
 
     `groups[i]` is the group of value `i`; values of one group depend on each other.
     """
     _, group = np.unique(np.asarray(groups), return_inverse=True)
     sums, sizes = np.bincount(group, weights=values), np.bincount(group)
-    return {"value": float(values.mean()), **of_ratio(sums, sizes, seed, name)}
+    return {"value": float(values.mean()), **ratio_interval(sums, sizes, seed, name)}
 
 
-def whole_units(units: int, seed: int, name: str) -> Iterator[np.ndarray]:
-    """Yield for each of `RESAMPLES` samples how often each unit is in it, `[units]`.
+def resampled_counts(units: int, seed: int, name: str) -> Iterator[np.ndarray]:
+    """Yield for each of `RESAMPLES` bootstrap samples how often each unit is in it, `[units]`.
 
-    One sample is held at a time: there may be many units.
+    One sample is in memory at a time: there may be many units.
     """
     random = stream(seed, f"zoo.bootstrap.{name}")
     shares = np.full(units, 1 / max(units, 1))
@@ -101,7 +105,7 @@ def whole_units(units: int, seed: int, name: str) -> Iterator[np.ndarray]:
 
 
 def notes_of(metrics: Any) -> list[str]:
-    """The note that says why figures of a result have no interval; none if all have one."""
+    """The note, in a list, on figures in `metrics` without an interval; [] if all have one."""
 
     def units_without_interval(tree: Any) -> Iterator[int]:
         if isinstance(tree, Mapping):
@@ -110,10 +114,10 @@ def notes_of(metrics: Any) -> list[str]:
             for subtree in tree.values():
                 yield from units_without_interval(subtree)
 
-    few = sorted(set(units_without_interval(metrics)))
-    if not few:
+    numbers = sorted(set(units_without_interval(metrics)))
+    if not numbers:
         return []
-    shown = " to ".join(map(str, dict.fromkeys((few[0], few[-1]))))
+    shown = " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
     return [
         f"no interval where fewer than {FEW} units (rows, documents: what is drawn anew) were "
         f"judged, here {shown}: it would say nothing"
@@ -127,7 +131,10 @@ def notes_of(metrics: Any) -> list[str]:
 def confusion_matrix(
     gold: np.ndarray, predicted: np.ndarray, classes: int, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """Counts `[gold, predicted]`; each row counts once, or by its weight."""
+    """Count the rows by class: `[gold, predicted]`; a row counts 1, or `weights[row]`.
+
+    `gold [rows]` and `predicted [rows]` are numbers below `classes`.
+    """
     cells = np.bincount(gold * classes + predicted, weights, classes * classes)
     return cells.reshape(classes, classes)
 
@@ -160,14 +167,17 @@ def per_class(confusion: np.ndarray, names: Sequence[str]) -> dict[str, dict[str
 
 
 def weighted_average(confusion: np.ndarray) -> dict[str, float]:
-    """Precision and recall, averaged over classes by their gold rows (`Avg` in tables 8 to 10)."""
+    """Precision and recall, averaged over classes and weighted by their gold rows.
+
+    It is `Avg` in tables 8 to 10 of Nie, Bennett and Goodman 2019.
+    """
     precision, recall, _ = _precision_recall_f1(confusion)
     shares = confusion.sum(1) / max(confusion.sum(), 1)
     return {"precision": float(shares @ precision), "recall": float(shares @ recall)}
 
 
 def _precision_recall_f1(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Precision, recall and F1, `[classes]` each; 0 where undefined."""
+    """Precision, recall and F1 of each class, `[classes]` each; 0 where undefined."""
     right = np.diag(confusion).astype(float)
     precision = right / np.maximum(confusion.sum(0), 1)
     recall = right / np.maximum(confusion.sum(1), 1)
@@ -182,7 +192,7 @@ def wins(coherent: np.ndarray, other: np.ndarray, ties: Ties = "half") -> np.nda
     return (coherent > other) + (0.5 if ties == "half" else 0.0) * (coherent == other)
 
 
-def ranked(
+def ranking_accuracy(
     coherent: np.ndarray,
     other: np.ndarray,
     units: Sequence[str],
@@ -190,8 +200,9 @@ def ranked(
     name: str,
     ties: Ties = "half",
 ) -> dict[str, Any]:
-    """The share of pairs with `coherent[i] > other[i]`, its interval, and the number of ties.
+    """The share of pairs whose coherent text scores higher, its interval, and the number of ties.
 
+    Pair `i` has the scores `coherent[i]` and `other[i]`; a tie counts one half, or 0 (`ties`).
     `units[i]` is the document (or other source) of pair `i`. Pairs of one unit depend on each
     other, so the bootstrap draws whole units.
     """
@@ -202,8 +213,8 @@ def ranked(
 class PairScores(NamedTuple):
     """The scores of the coherent and of the other text of each pair, `[pairs]` each.
 
-    `same [pairs]` marks the pairs whose texts a scorer's cut makes equal. They are left out and
-    counted, for the rules beside the scorer too.
+    `same [pairs]` marks the pairs whose two texts are equal after the scorer cut them to its limit
+    of tokens. They are left out and counted.
     """
 
     coherent: np.ndarray
@@ -217,13 +228,19 @@ class PairScores(NamedTuple):
         return "".join(np.where(self.same, LEFT_OUT, np.array([WRONG, TIE, RIGHT])[signs + 1]))
 
     def right(self, ties: Ties, same: np.ndarray | None = None) -> np.ndarray:
-        """What each pair counts (see `wins`); NaN where `same` (default: its own) leaves it out."""
+        """The share of each pair that is right: 1, 0, or for a tie what `ties` says (`wins`).
+
+        It is NaN for the pairs to leave out, which `same [pairs]` marks (default: `self.same`).
+        """
         left_out = self.same if same is None else same
         return np.where(left_out, np.nan, wins(self.coherent, self.other, ties))
 
 
 def left_out_note(name: str, identical: int, pairs: int) -> str:
-    """The note that `identical` of `pairs` were left out, since the model's cut made them equal."""
+    """The note that `identical` of `pairs` pairs were left out.
+
+    The model cuts texts to its limit of tokens, and the two texts of these pairs became equal.
+    """
     return (
         f"{name}: {identical:,} of {amount(pairs, 'pair')} left out: the model's cut makes their "
         "two texts equal"
@@ -236,8 +253,8 @@ class Ranking:
 
     Pair `i` is the document named `documents[i]`, with the score `coherent[i]`, and a permutation
     of it, with the score `permuted[i]`; `lengths` has the lengths of both. `same` marks the pairs
-    that are left out, since the scorer reads equal texts: its cut takes the difference away, or the
-    moved sentences are equal. Raises `InputError` if no pair is left.
+    to leave out, whose two texts are equal as the scorer reads them: it cuts them before the first
+    difference, or the moved sentences are equal. Raises `InputError` if it marks all pairs.
     """
 
     documents: Sequence[str]
@@ -278,9 +295,9 @@ class Ranking:
         }
 
     def figure(self, scores: PairScores, seed: int, name: str, ties: Ties) -> dict[str, Any]:
-        """The accuracy of a scorer on the pairs that are not left out here."""
+        """The accuracy of the scorer or rule that gave `scores`, on the pairs not left out here."""
         coherent, other = scores.coherent[~self.same], scores.other[~self.same]
-        return ranked(coherent, other, self.judged, seed, name, ties)
+        return ranking_accuracy(coherent, other, self.judged, seed, name, ties)
 
     def metrics(self, seed: int, ties: Ties = "half") -> dict[str, Any]:
         """The accuracy of the scorer and of the rules on the `pairs` that are not left out."""
@@ -299,7 +316,7 @@ class Ranking:
 
 
 class McNemar(NamedTuple):
-    """McNemar's test: the pairs that only the first or only the second model gets right, and p."""
+    """McNemar's test: the numbers of pairs that only one of two models gets right, and p."""
 
     only_this: int
     only_other: int
@@ -307,12 +324,12 @@ class McNemar(NamedTuple):
 
 
 def mcnemar(first: str, second: str, ties: Ties = "half") -> McNemar:
-    """McNemar's exact two-sided test: do two models err equally often on the same pairs?
+    """McNemar's exact two-sided test of whether two models err equally often on the same pairs.
 
     `first` and `second` have one character for each pair, as `PairScores.outcomes`. Pairs that one
     of the models left out do not count. With `ties="half"` a tie is better than an error and worse
-    than a hit (which makes it the sign test), else it is an error. Pairs of one document are taken
-    as independent, so p is too small where a document has many.
+    than a right answer (then it is the sign test), otherwise it is an error. The test assumes that
+    pairs are independent, so p is too small where a document has many.
     """
     from scipy.stats import binomtest
 
@@ -330,14 +347,14 @@ def mcnemar(first: str, second: str, ties: Ties = "half") -> McNemar:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """The outcomes of the examples behind one figure.
+    """The outcomes of the examples from which one figure is computed.
 
     `column` is the figure's column in `discorpora compare`. A column with several `part`s (domains)
     shows their mean. `units[i]` is the unit of example `i`, such as its document; the bootstrap
     draws whole units. The outcomes are either `right [examples]`, the share of the classifiers that
     are right (NaN: the example was left out), whose mean is the figure; or the classes `gold` and
     `predicted`, `[examples]` each, whose unweighted F1 is the figure. `rule` is the table row of
-    the rule that they are of, "" for the model.
+    the baseline rule that answered, "" for the model.
     """
 
     column: str
@@ -353,26 +370,26 @@ class Outcomes:
         """Which examples were judged, `[examples]`."""
         return np.ones(len(self.units), bool) if self.right is None else ~np.isnan(self.right)
 
-    def only(self, kept: np.ndarray) -> Outcomes:
-        """The outcomes of the examples that `kept [examples]` marks; they must be shares."""
+    def only(self, mask: np.ndarray) -> Outcomes:
+        """The outcomes of the examples that `mask [examples]` marks; they must be shares."""
         assert self.right is not None
-        units = [unit for unit, keep in zip(self.units, kept, strict=True) if keep]
-        return replace(self, units=units, right=self.right[kept])
+        units = [unit for unit, marked in zip(self.units, mask, strict=True) if marked]
+        return replace(self, units=units, right=self.right[mask])
 
 
 Columns: TypeAlias = Mapping[str, Mapping[str, Outcomes]]
-"""Outcomes by column and part."""
+"""The outcomes of one model or rule, by column and part."""
 
 
-def numbered(rows: int) -> list[str]:
-    """Return a unit of its own for each of `rows` independent examples: "0", "1", ..."""
+def independent_units(rows: int) -> list[str]:
+    """Return a separate unit for each of `rows` independent examples: "0", "1", ..."""
     return [str(row) for row in range(rows)]
 
 
 def mean_outcomes(trainings: Sequence[Columns]) -> Columns:
-    """The outcomes of several trainings as one: `right` is the mean of their `right`.
+    """Average the outcomes of trainings with several seeds: `right` is the mean of their `right`.
 
-    Parts that a training lacks or has on other examples are left out, and so are the outcomes of
+    A part is left out if a training lacks it or judged other examples in it, or if its outcomes are
     classes, which have no mean.
     """
     columns: dict[str, dict[str, Outcomes]] = {}
@@ -391,11 +408,11 @@ def mean_outcomes(trainings: Sequence[Columns]) -> Columns:
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference of two figures, the other one minus the first.
+    """The difference of the figures of two models: the other's minus the first's.
 
-    `share` is the difference, `drawn [resamples]` its value in each resample. `value` and the 95 %
-    interval `ci` are in percentage points; `ci` is None for fewer than `FEW` units. `units` counts
-    the units that both models have, `of` those that at least one has.
+    `share` is the difference, `drawn [resamples]` its value in each bootstrap resample. `value` and
+    the 95 % interval `ci` are in percentage points. `units` counts the units (documents, rows) that
+    both models judged, `of` those that at least one judged.
     """
 
     share: float
@@ -419,18 +436,19 @@ class Difference:
         """The value and its interval as text, with an asterisk where the interval excludes 0."""
         if self.ci is None:
             return f"{self.value:+.1f} ({amount(self.units, 'unit')})"
-        clear = "" if self.ci[0] <= 0 <= self.ci[1] else "*"
-        shown = f"{self.value:+.1f} [{self.ci[0]:+.1f}, {self.ci[1]:+.1f}]{clear}"
+        low, high = self.ci
+        asterisk = "" if low <= 0 <= high else "*"
+        shown = f"{self.value:+.1f} [{low:+.1f}, {high:+.1f}]{asterisk}"
         return shown if self.units == self.of else f"{shown} ({self.units} of {self.of} units)"
 
 
 def differences(suite: str, first: Columns, other: Columns, seed: int = 0) -> dict[str, Difference]:
-    """By how much the model `other` differs from `first`, by the name of the figure.
+    """Compute by how much each figure of the model `other` differs from that of the model `first`.
 
-    The figures are the columns that both have with the same parts, the parts themselves, and means
-    over the tasks of DiscoEval and over probes. Units that only one model has are left out. A part
-    has no difference where the models share no unit, or if its outcomes are classes of other
-    examples.
+    The figures are, by name: the columns that both models have with the same parts, the parts
+    (domains) themselves, and the means over the tasks of DiscoEval and over the suite `pairwise`'s
+    probes. Units that only one model judged are left out. A part has no difference if the models
+    share no unit, or if its outcomes are classes and their examples are not the same.
     """
     by_figure: dict[str, Difference] = {}
     columns = []
@@ -442,13 +460,13 @@ def differences(suite: str, first: Columns, other: Columns, seed: int = 0) -> di
             if difference := _difference([pair], f"{suite}.{column}.{part}", seed):
                 parts[part] = difference
         if parts.keys() == first_parts.keys() == other_parts.keys():
-            columns.append(_mean([*parts.values()]))
+            columns.append(_mean_difference([*parts.values()]))
             by_figure[column] = columns[-1]
         if len(first_parts.keys() | other_parts.keys()) > 1:
             by_figure |= {f"{column} {part}": each for part, each in parts.items()}
     if suite == "discoeval" and len(columns) > 1:
         # The tasks have examples of their own: they are drawn independently.
-        by_figure[f"mean of {len(columns)} tasks"] = _mean(columns)
+        by_figure[f"mean of {len(columns)} tasks"] = _mean_difference(columns)
     # The probes change the same texts: a text is drawn for all of them.
     probes = [name for name in first if name.startswith(PROBES)]
     outcomes = [(first[name].get(""), other.get(name, {}).get("")) for name in probes]
@@ -460,7 +478,7 @@ def differences(suite: str, first: Columns, other: Columns, seed: int = 0) -> di
     return by_figure
 
 
-def _mean(independent: Sequence[Difference]) -> Difference:
+def _mean_difference(independent: Sequence[Difference]) -> Difference:
     """The mean of differences whose resamples were drawn independently of each other."""
     share = float(np.mean([each.share for each in independent]))
     drawn = np.mean([each.drawn for each in independent], axis=0)
@@ -471,10 +489,10 @@ def _mean(independent: Sequence[Difference]) -> Difference:
 def _difference(
     pairs: Sequence[tuple[Outcomes, Outcomes]], name: str, seed: int
 ) -> Difference | None:
-    """The mean difference of pairs of outcomes, first and other; None if they share no unit.
+    """The mean over pairs of (first, other) outcomes of the difference; None if a pair has no unit.
 
-    The bootstrap draws whole units, for all pairs at once. Units with equal numbers are drawn as
-    one kind, which has the same distribution and takes far fewer draws.
+    The bootstrap draws whole units, the same ones for all pairs. Units with equal counts are drawn
+    as one kind, which has the same distribution and takes far fewer draws.
     """
     random = stream(seed, f"zoo.differences.{name}")
     if any(outcomes.right is None for pair in pairs for outcomes in pair):
@@ -489,15 +507,15 @@ def _difference(
     for pair, common in zip(pairs, shared, strict=True):
         for outcomes in pair:
             assert outcomes.right is not None
-            kept = np.array([unit in common for unit in outcomes.units])
-            unit_of = np.array([number[unit] for unit in outcomes.units if unit in common])
-            rows.append(np.bincount(unit_of, weights=outcomes.right[kept], minlength=units))
-            rows.append(np.bincount(unit_of, minlength=units).astype(float))
+            mask = np.array([unit in common for unit in outcomes.units])
+            unit_numbers = np.array([number[unit] for unit in outcomes.units if unit in common])
+            rows.append(np.bincount(unit_numbers, weights=outcomes.right[mask], minlength=units))
+            rows.append(np.bincount(unit_numbers, minlength=units).astype(float))
     kinds, counts = np.unique(np.stack(rows), axis=1, return_counts=True)
     draws = random.multinomial(units, counts / units, size=RESAMPLES)
 
     def difference(drawn: np.ndarray) -> np.ndarray:
-        """The mean over pairs of other minus first, for counts `drawn [..., kinds]`."""
+        """The mean difference, `[...]`, if each kind of unit counts `drawn [..., kinds]` times."""
         sums = np.reshape(drawn @ kinds.T, (*drawn.shape[:-1], len(pairs), 2, 2))
         with np.errstate(invalid="ignore"):  # none of a probe's few units was drawn
             shares = sums[..., 0] / sums[..., 1]
@@ -510,7 +528,7 @@ def _difference(
 def _judged_by_both(first: Outcomes, other: Outcomes) -> tuple[Outcomes, Outcomes]:
     """The outcomes of two models on the examples that both judged.
 
-    If their examples are not in one order, each loses only those that itself left out.
+    If their examples are not the same in the same order, each model's own omissions are dropped.
     """
     if list(first.units) == list(other.units):
         both = first.judged & other.judged
@@ -521,9 +539,10 @@ def _judged_by_both(first: Outcomes, other: Outcomes) -> tuple[Outcomes, Outcome
 def _difference_of_f1(
     first: Outcomes, other: Outcomes, random: np.random.Generator
 ) -> Difference | None:
-    """The difference of two unweighted F1 over resampled rows; None if the rows are not the same.
+    """The difference of two models' unweighted F1; None if they did not judge the same rows.
 
-    Drawing rows is one multinomial draw over the cells (gold, first's class, other's class).
+    The bootstrap draws rows: one multinomial draw over the cells (gold class, first model's class,
+    other model's class).
     """
     if first.gold is None or other.gold is None or not np.array_equal(first.gold, other.gold):
         return None

@@ -1,9 +1,9 @@
-"""Suite `senteval`: SentEval's folder by its own protocol, or what of SentEval mteb has.
+"""Suite `senteval`: SentEval's tasks, by its released protocol or by the library mteb.
 
-The columns are those of DiscoEval's table 2. With a folder the tasks are measured as in the
-released code (`zoo.evaluate.senteval_released`). With the data "hub" the library mteb runs its
-tasks with its own protocol and data: only the unsupervised ones (USS) are measured as SentEval
-measures them; `TASKS` says of each other one what differs or that it is not there.
+The columns are those of DiscoEval's table 2. With SentEval's folder as data, the tasks are measured
+as in the released code (`zoo.evaluate.senteval_released`). With the data "hub", mteb runs the tasks
+that it has, with its own protocol and data. Only its unsupervised tasks (USS) are measured as in
+SentEval; `TASKS` notes for each other task how mteb differs, or that mteb lacks it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from zoo.evaluate.results import Result, finished
 from zoo.evaluate.table import Rows, percent, plain
 
 HUB, METRIC = "hub", "cosine_pearson"
+"""The data of mteb's tasks, and the measure that is read from its results."""
 COLUMNS = ("USS", "SSS", "SC", "Probing")
 UNTRAINED = "cosine of the vectors; SentEval trains a regression on their features: not comparable"
 
 
 class SentEvalTask(NamedTuple):
-    """A task of SentEval, its column, and mteb's task for it ("" if there is none).
+    """A task of SentEval with its column; `mteb` is the name of mteb's task for it, "" if none.
 
-    `note` says why it does not count in the column; "" if mteb measures it as SentEval does.
+    `note` says why mteb's figure does not count in the column, "" if it does.
     """
 
     name: str
@@ -85,13 +86,13 @@ class SentEval(Suite):
         return names
 
     def read(self, spec: str) -> Any:
-        """ "hub" as it is, or SentEval's folder. Raises `InputError` for another folder."""
+        """Return "hub", or the path of SentEval's data. Raises `InputError` for another folder."""
         return spec if spec == HUB else data_folder(Path(spec))
 
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """All tasks in a folder, or the columns that mteb can fill where `data` is "hub".
+        """Evaluate vectors on the tasks in SentEval's folder, or on mteb's if `data` is "hub".
 
         Raises `DiscorporaError` for "hub" without the extra `mteb`.
         """
@@ -127,7 +128,10 @@ class SentEval(Suite):
     def evaluate_released(
         self, model: Any, folder: Path, split: str, seed: int, limit: int
     ) -> Result:
-        """The tasks of a folder by the released protocol; whole tasks on their own test sets."""
+        """Evaluate vectors on the tasks in SentEval's folder, by the released protocol.
+
+        Raises `ConfigError` for a `limit` or a `split`: a task is judged on its whole test set.
+        """
         if limit or split != "test":
             raise ConfigError(
                 f"--limit {limit}, --split {split}",
@@ -142,16 +146,16 @@ class SentEval(Suite):
             hint = "set layers = false"
             raise ConfigError("this encoder has no layers to look at", hint=hint, field="layers")
 
-        def tasks_by(representation: str) -> Any:
+        def figures_of(representation: str) -> Any:
             def vectors(texts: Sequence[str]) -> np.ndarray:
                 return encoder.vectors(texts, [representation])[representation]
 
             return senteval_released.run(folder, vectors, self.tasks, seed)
 
         name = encoder.named(self.representation)
-        tasks = tasks_by(name)
+        tasks = figures_of(name)
         names = [f"{self.layer_vectors}:{layer}" for layer in range(encoder.layers + 1)]
-        layers = per_layer([tasks_by(each) for each in names]) if self.layers else {}
+        layers = per_layer([figures_of(each) for each in names]) if self.layers else {}
         result = Result(
             model={**encoder.describe(), "representation": name},
             dataset={"name": "SentEval", "revision": revision_of(folder)},
@@ -166,7 +170,7 @@ class SentEval(Suite):
         return finished(self, result, encoder, split, seed)
 
     def write_files(self, result: Result, stem: Path) -> None:
-        """Write the figures of the layers if they are there: `STEM.layers.csv`, `.svg`, `.png`."""
+        """Write the figures by layer, if any, to `STEM.layers.csv`, `.svg` and `.png`."""
         from zoo.evaluate.confusions import write_layers
 
         if layers := result.metrics.get("layers"):
@@ -174,7 +178,7 @@ class SentEval(Suite):
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
-        """The complete columns; of SentEval's own protocol also each task."""
+        """The model's row: the complete columns, and each task measured by SentEval's protocol."""
         columns, tasks = result.metrics["columns"], result.metrics["tasks"]
         cells = {name: percent(column) for name, column in columns.items() if column["complete"]}
         for name, task in tasks.items():
@@ -185,10 +189,13 @@ class SentEval(Suite):
 
 
 def data_folder(folder: Path) -> Path:
-    """SentEval's `data/`, given itself or as the folder above. Raises `InputError` otherwise."""
-    for place in (folder, folder / "data"):
-        if (place / "downstream").is_dir():
-            return place
+    """The path of SentEval's `data/`: `folder` or `folder/data`, which has `downstream/`.
+
+    Raises `InputError` if neither has it.
+    """
+    for path in (folder, folder / "data"):
+        if (path / "downstream").is_dir():
+            return path
     raise InputError(
         "holds no folder downstream/",
         where=str(folder),
@@ -197,7 +204,7 @@ def data_folder(folder: Path) -> Path:
 
 
 def revision_of(folder: Path) -> str:
-    """A digest of the files: two results are compared only where they are equal."""
+    """The revision of SentEval's data, "files HASH", from the files' names and contents."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.name.startswith("."):
@@ -217,7 +224,7 @@ def check_data_of_mteb(data: Any, split: str = "test", limit: int = 0) -> None:
 
 
 def run(encoder: Any) -> tuple[dict[str, float], dict[str, str]]:
-    """Run mteb's evaluation; return the scores and the revisions of the data, by `TASKS`' names."""
+    """Run the tasks that mteb has; return their scores and data revisions, by SentEval's names."""
     import mteb
 
     by_mteb_name = {task.mteb: task for task in TASKS if task.mteb}
@@ -239,18 +246,17 @@ def run(encoder: Any) -> tuple[dict[str, float], dict[str, str]]:
 
 
 def columns_of(scores: Mapping[str, float], *, released: bool = False) -> dict[str, dict[str, Any]]:
-    """The paper's columns from the scores by task; a column is the mean over its tasks.
+    """Average the scores of tasks, `scores[task]`, to the columns of DiscoEval's table 2.
 
-    `released`: the scores are by SentEval's own protocol.
-
-    A column is complete, and has a value, only if each of its tasks was measured as SentEval
-    does; else it lists the missing tasks.
+    A column is complete, and has a `value`, only if each of its tasks was measured as in SentEval;
+    else it lists the `missing` tasks. All scores count if `released` says that they are by
+    SentEval's protocol, otherwise those of the tasks that mteb measures in the same way.
     """
     columns: dict[str, dict[str, Any]] = {}
     for column in COLUMNS:
         tasks = [task for task in TASKS if task.column == column]
-        usable = {task.name for task in tasks if (released or not task.note)}
-        missing = [task.name for task in tasks if task.name not in usable & scores.keys()]
+        comparable = {task.name for task in tasks if (released or not task.note)}
+        missing = [task.name for task in tasks if task.name not in comparable & scores.keys()]
         columns[column] = {"complete": not missing, "missing": missing}
         if not missing:
             columns[column]["value"] = float(np.mean([scores[task.name] for task in tasks]))
@@ -258,16 +264,16 @@ def columns_of(scores: Mapping[str, float], *, released: bool = False) -> dict[s
 
 
 def values_of(tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """The figure of each task."""
+    """The `value` of each task's figures, by task."""
     return {name: task["value"] for name, task in tasks.items()}
 
 
 def per_layer(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The complete columns by layer, from the tasks of each layer; layer 0 is the embeddings.
+    """The figures of each complete column by layer; `layers[i]` has the tasks' figures of layer i.
 
-    Empty if no column is complete. `accuracy[column]` has a figure for each layer (of USS and SSS
-    mostly correlations); `best[column]` is the layer with the highest one, `mean_best` the mean of
-    these (table 3).
+    Layer 0 is the embeddings. `accuracy[column]` has a figure for each layer (a correlation in USS
+    and SSS), `best[column]` is the layer with the highest one, and `mean_best` the mean of these
+    layers (DiscoEval, table 3). The result is empty if no column is complete.
     """
     rows = [columns_of(values_of(tasks), released=True) for tasks in layers]
     accuracy = {
@@ -283,7 +289,7 @@ def per_layer(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def notes_of(scores: Mapping[str, float]) -> list[str]:
-    """The notes on tasks that are measured otherwise or missing: one for each column and reason."""
+    """Notes on the tasks whose figures by mteb do not count, one for each column and reason."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for task in TASKS:
         if task.note or task.name not in scores:

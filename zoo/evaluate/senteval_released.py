@@ -1,13 +1,13 @@
 """SentEval on its own folder and by its own protocol (Conneau and Kiela 2018; the released code).
 
-Vectors are frozen. Of the tasks
+Vectors are frozen. Each kind of task has its own protocol:
 
-- MR, CR, SUBJ and MPQA have one set: ten stratified folds, and in each ten inner ones, which choose
-  the L2 of a logistic regression; then 5 % of the fold's training set end its training;
-- TREC and MRPC choose by ten folds of the training set, SST, SICK-E and probing by the development
-  set;
-- SICK-R and STS-B learn the distribution of a score over five bins, and are judged by Pearson;
-- STS 12 to 16 train nothing: the cosine of two sentences, by Pearson, the mean over a year's sets.
+- MR, CR, SUBJ and MPQA train a logistic regression in each of ten stratified folds of their one
+  set. Ten inner folds choose its L2, and 5 % of the training rows are held out to stop it.
+- TREC and MRPC choose the L2 by ten folds of the training set; SST, SICK-E and the probing tasks
+  choose it by the development set.
+- SICK-R and STS-B learn the distribution of a score over five bins; the figure is Pearson's r.
+- STS 12 to 16 train nothing: Pearson's r of the cosines, the mean over a year's sets.
 
 Pairs have the features `|u - v|, u * v`. Examples are sorted by length before they are divided, as
 released, and the folds are drawn with the released seed.
@@ -34,6 +34,7 @@ SEED = 1111
 FOLDS = 10
 BINS = 5
 HELD_OUT = 0.05
+"""The share of the training rows that is held out to stop a training."""
 STS_SETS = {
     12: ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
     13: ("FNWN", "headlines", "OnWN"),
@@ -50,7 +51,10 @@ Kind = Literal["folds", "train_test", "split", "relatedness", "cosine"]
 
 
 class Examples(NamedTuple):
-    """Sentences, or pairs of them, with a class or a score each."""
+    """Sentences `first`, or pairs `first[i], second[i]`, with `gold [examples]`: classes or scores.
+
+    `second` is empty for single sentences.
+    """
 
     first: list[str]
     second: list[str]
@@ -71,7 +75,11 @@ Parts = dict[str, Examples]
 
 @dataclass(frozen=True)
 class Task:
-    """A task: its column in DiscoEval's table 2, how it is judged, and what reads its files."""
+    """A task of SentEval.
+
+    `column` is its column in DiscoEval's table 2, `kind` its protocol (see the module), and `read`
+    the function that reads its files in SentEval's `data/`.
+    """
 
     name: str
     column: str
@@ -85,9 +93,10 @@ class Task:
 def rows(
     path: Path, *fields: int, separator: str = "\t", encoding: str = "utf-8", header: bool = False
 ) -> Iterator[tuple[str, ...]]:
-    """These fields of each line that is not empty. Raises `InputError` for a line that lacks one.
+    """Yield the fields with the numbers `fields` (from 0) of each line that is not empty.
 
-    Without `fields` a line is one field.
+    Without `fields` the whole line is the one field. With `header` the first line is skipped.
+    Raises `InputError` for a line that lacks a field.
     """
     try:
         lines = path.read_text(encoding=encoding).split("\n")
@@ -107,38 +116,39 @@ def rows(
 def examples(
     path: Path, lines: Iterator[tuple[str, ...]], value: Callable[[str], float]
 ) -> Examples:
-    """Examples of `(gold, sentence[, second sentence])`, sorted by length as in the released code.
+    """Convert lines of `(gold, sentence)` or `(gold, sentence, second sentence)` to examples.
 
-    Raises `InputError` for a gold value that `value` refuses, and for a file without examples.
+    They are sorted by the number of words, then by gold value, as in the released code.
+    `value(gold)` is the class or score; `path` is only named in errors. Raises `InputError` for a
+    gold value that `value` refuses, and if there are no lines.
     """
-    listed = []
+    listed: list[tuple[list[int], float, list[str]]] = []
     for gold, *sentences in lines:
         try:
-            texts = [sentence.split() for sentence in sentences]
-            listed.append((*map(len, texts), value(gold.strip()), *map(" ".join, texts)))
+            words = [sentence.split() for sentence in sentences]
+            listed.append(([*map(len, words)], value(gold.strip()), [*map(" ".join, words)]))
         except ValueError as error:
             raise InputError(f"bad label or score {gold!r}: {error}", where=str(path)) from None
     if not listed:
         raise InputError("has no examples", where=str(path))
-    pairs = len(listed[0]) == 5
-    listed.sort(key=lambda row: row[: 3 if pairs else 2])
-    columns = list(zip(*listed, strict=True))
-    first, second = (columns[3], columns[4]) if pairs else (columns[2], ())
-    return Examples([*first], [*second], np.array(columns[2 if pairs else 1]))
+    listed.sort(key=lambda row: row[:2])
+    _, values, texts = zip(*listed, strict=True)
+    first, *second = map(list, zip(*texts, strict=True))
+    return Examples(first, second[0] if second else [], np.array(values))
 
 
-def two_files(name: str, ones: str, zeros: str, folder: Path) -> Parts:
-    """A file of sentences for each class, in latin-1."""
-    place = folder / "downstream" / name
+def read_classes(name: str, positive: str, negative: str, folder: Path) -> Parts:
+    """Read a task with one file of sentences (in latin-1) for class 1 and one for class 0."""
+    task_folder = folder / "downstream" / name
     labelled = (
         (label, text)
-        for label, file in (("1", ones), ("0", zeros))
-        for (text,) in rows(place / file, encoding="latin-1")
+        for label, file in (("1", positive), ("0", negative))
+        for (text,) in rows(task_folder / file, encoding="latin-1")
     )
-    return {"all": examples(place, labelled, int)}
+    return {"all": examples(task_folder, labelled, int)}
 
 
-def sst(folder: Path) -> Parts:
+def read_sst(folder: Path) -> Parts:
     def part(name: str) -> Examples:
         path = folder / "downstream/SST/binary" / f"sentiment-{name}"
         return examples(path, ((label, text) for text, label in rows(path, 0, 1)), int)
@@ -146,7 +156,7 @@ def sst(folder: Path) -> Parts:
     return {"train": part("train"), "validation": part("dev"), "test": part("test")}
 
 
-def trec(folder: Path) -> Parts:
+def read_trec(folder: Path) -> Parts:
     def part(name: str) -> Examples:
         path = folder / "downstream/TREC" / f"{name}.label"
         lines = (line for (line,) in rows(path, encoding="latin-1"))  # CLASS:subclass question
@@ -157,7 +167,7 @@ def trec(folder: Path) -> Parts:
     return {"train": part("train_5500"), "test": part("TREC_10")}
 
 
-def mrpc(folder: Path) -> Parts:
+def read_mrpc(folder: Path) -> Parts:
     def part(name: str) -> Examples:
         path = folder / "downstream/MRPC" / f"msr_paraphrase_{name}.txt"
         return examples(path, rows(path, 0, 3, 4, header=True), int)
@@ -165,7 +175,9 @@ def mrpc(folder: Path) -> Parts:
     return {"train": part("train"), "test": part("test")}
 
 
-def sick(column: int, value: Callable[[str], float], folder: Path) -> Parts:
+def read_sick(column: int, value: Callable[[str], float], folder: Path) -> Parts:
+    """Read SICK; `value` converts the field `column`, a class (SICK-E) or a score (SICK-R)."""
+
     def part(name: str) -> Examples:
         path = folder / "downstream/SICK" / f"SICK_{name}.txt"
         return examples(path, rows(path, column, 1, 2, header=True), value)
@@ -174,7 +186,7 @@ def sick(column: int, value: Callable[[str], float], folder: Path) -> Parts:
     return {key: part(name) for key, name in parts.items()}
 
 
-def sts_benchmark(folder: Path) -> Parts:
+def read_sts_benchmark(folder: Path) -> Parts:
     def part(name: str) -> Examples:
         path = folder / "downstream/STS/STSBenchmark" / f"sts-{name}.csv"
         return examples(path, rows(path, 4, 5, 6), float)
@@ -182,13 +194,13 @@ def sts_benchmark(folder: Path) -> Parts:
     return {"train": part("train"), "validation": part("dev"), "test": part("test")}
 
 
-def sts(year: int, folder: Path) -> Parts:
-    """The sets of a year; pairs without a score are left out."""
+def read_sts(year: int, folder: Path) -> Parts:
+    """Read the sets of a year of STS; pairs without a score are left out."""
 
     def part(name: str) -> Examples:
-        place = folder / "downstream/STS" / f"STS{year}-en-test"
-        path = place / f"STS.input.{name}.txt"
-        scores = (place / f"STS.gs.{name}.txt").read_text(encoding="utf-8").splitlines()
+        year_folder = folder / "downstream/STS" / f"STS{year}-en-test"
+        path = year_folder / f"STS.input.{name}.txt"
+        scores = (year_folder / f"STS.gs.{name}.txt").read_text(encoding="utf-8").splitlines()
         pairs = [*rows(path, 0, 1)]
         if len(pairs) != len(scores):
             problem = f"{len(pairs)} pairs, but {len(scores)} scores in STS.gs.{name}.txt"
@@ -199,8 +211,11 @@ def sts(year: int, folder: Path) -> Parts:
     return {name: part(name) for name in STS_SETS[year]}
 
 
-def probing(file: str, folder: Path) -> Parts:
-    """`tr|va|te, label, sentence`; labels are numbered in the order of the alphabet."""
+def read_probing(file: str, folder: Path) -> Parts:
+    """Read a probing task: lines of part (tr, va or te), label and sentence.
+
+    Labels are numbered in alphabetical order.
+    """
     path = folder / "probing" / f"{file}.txt"
     lines = [*rows(path, 0, 1, 2)]
     labels = sorted({label for _, label, _ in lines})
@@ -225,18 +240,18 @@ _PROBING = {
     "CoordinationInversion": "coordination_inversion",
 }
 TASKS = (
-    *(Task(f"STS{year}", "USS", "cosine", partial(sts, year)) for year in STS_SETS),
-    Task("STS-B", "SSS", "relatedness", sts_benchmark),
-    Task("SICK-R", "SSS", "relatedness", partial(sick, 3, float)),
-    Task("SICK-E", "SSS", "split", partial(sick, 4, SICK_CLASSES.index)),
-    Task("MR", "SC", "folds", partial(two_files, "MR", "rt-polarity.pos", "rt-polarity.neg")),
-    Task("CR", "SC", "folds", partial(two_files, "CR", "custrev.pos", "custrev.neg")),
-    Task("MPQA", "SC", "folds", partial(two_files, "MPQA", "mpqa.pos", "mpqa.neg")),
-    Task("SUBJ", "SC", "folds", partial(two_files, "SUBJ", "subj.objective", "subj.subjective")),
-    Task("SST", "SC", "split", sst),
-    Task("TREC", "SC", "train_test", trec),
-    Task("MRPC", "SC", "train_test", mrpc),
-    *(Task(name, "Probing", "split", partial(probing, file)) for name, file in _PROBING.items()),
+    *(Task(f"STS{year}", "USS", "cosine", partial(read_sts, year)) for year in STS_SETS),
+    Task("STS-B", "SSS", "relatedness", read_sts_benchmark),
+    Task("SICK-R", "SSS", "relatedness", partial(read_sick, 3, float)),
+    Task("SICK-E", "SSS", "split", partial(read_sick, 4, SICK_CLASSES.index)),
+    Task("MR", "SC", "folds", partial(read_classes, "MR", "rt-polarity.pos", "rt-polarity.neg")),
+    Task("CR", "SC", "folds", partial(read_classes, "CR", "custrev.pos", "custrev.neg")),
+    Task("MPQA", "SC", "folds", partial(read_classes, "MPQA", "mpqa.pos", "mpqa.neg")),
+    Task("SUBJ", "SC", "folds", partial(read_classes, "SUBJ", "subj.objective", "subj.subjective")),
+    Task("SST", "SC", "split", read_sst),
+    Task("TREC", "SC", "train_test", read_trec),
+    Task("MRPC", "SC", "train_test", read_mrpc),
+    *(Task(name, "Probing", "split", partial(read_probing, f)) for name, f in _PROBING.items()),
 )
 
 
@@ -244,29 +259,30 @@ TASKS = (
 
 
 def run(folder: Path, encode: Encode, tasks: Sequence[str] = (), seed: int = SEED) -> Any:
-    """Each task's figure: a table with `value`, its interval, and what was chosen.
+    """Evaluate vectors on the tasks in SentEval's `data/`; return the figures by task.
 
-    `seed` is that of the classifiers; the folds have the released one. Raises `InputError` for a
-    folder that lacks a task's files.
+    `encode` gives the vectors of texts, `tasks` names the tasks (empty: all). A figure is a table
+    with `value`, its interval, and the L2 that was chosen. `seed` is that of the classifiers; the
+    folds have the released one. Raises `InputError` for a folder that lacks a task's files.
     """
     chosen = [task for task in TASKS if not tasks or task.name in tasks]
-    read = [(task, task.read(folder)) for task in chosen]  # before the first is encoded
+    # All files are read first, so that a missing one is an error before any text is encoded.
+    data = [(task, task.read(folder)) for task in chosen]
     return {
-        task.name: {**judge(task, parts, encode, seed), "column": task.column}
-        for task, parts in track(read, "tasks", total=len(read))
+        task.name: {**evaluate_task(task, parts, encode, seed), "column": task.column}
+        for task, parts in track(data, "tasks", total=len(data))
     }
 
 
 def texts(folder: Path, tasks: Sequence[str] = ()) -> list[str]:
-    """The distinct texts of the tasks in SentEval's `data/`, all if none are named."""
-    parts = [
-        p for task in TASKS if not tasks or task.name in tasks for p in task.read(folder).values()
-    ]
+    """The distinct texts of the named `tasks` (empty: all tasks) in SentEval's `data/`."""
+    chosen = [task for task in TASKS if not tasks or task.name in tasks]
+    parts = [part for task in chosen for part in task.read(folder).values()]
     return list(dict.fromkeys(text for part in parts for text in [*part.first, *part.second]))
 
 
-def judge(task: Task, parts: Parts, encode: Encode, seed: int) -> dict[str, Any]:
-    """The figure of one task."""
+def evaluate_task(task: Task, parts: Parts, encode: Encode, seed: int) -> dict[str, Any]:
+    """Evaluate vectors on one task: its `value`, interval, metric and number of examples `n`."""
     if task.kind == "cosine":
         return cosines(parts, encode)
     features = {name: part.features(encode) for name, part in parts.items()}
@@ -280,13 +296,15 @@ def judge(task: Task, parts: Parts, encode: Encode, seed: int) -> dict[str, Any]
     elif task.kind == "train_test":
         right, about = by_training_folds(features, gold, seed)
     else:
-        right, about = by_development(features, gold, seed)
+        right, about = by_development_set(features, gold, seed)
     figure = mean_figure(right.astype(float), np.arange(len(right)), seed, f"senteval.{task.name}")
     return {**figure, "metric": "accuracy", "n": len(right), **about}
 
 
-def folds(gold: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Ten stratified folds with the released seed, as rows to train on and to test on.
+def stratified_folds(gold: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Divide examples of the classes `gold [examples]` into ten folds, with the released seed.
+
+    Returns for each fold the numbers of the rows to train on and of those to test on.
 
     Raises `InputError` if no class has ten examples.
     """
@@ -298,25 +316,32 @@ def folds(gold: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def by_folds(x: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, dict[str, Any]]:
-    """Which examples are right when each fold is tested by a classifier of the others."""
-    right, chosen = np.zeros(len(y), bool), []
-    for train, test in folds(y):
+    """Classify each of ten folds with a classifier of the other nine.
+
+    `x [examples, width]` are the features, `y [examples]` the classes. Returns which examples are
+    right, `[examples]`, and the L2 of each fold's classifier.
+    """
+    right, l2_by_fold = np.zeros(len(y), bool), []
+    for train, test in stratified_folds(y):
         l2 = best_l2(x[train], y[train], seed)
-        right[test] = (
-            trained(x[train], y[train], l2, seed, int(y.max()) + 1).predict(x[test]) == (y[test])
-        )
-        chosen.append(l2)
-    return right, {"l2": chosen}
+        probe = train_probe(x[train], y[train], l2, seed, int(y.max()) + 1)
+        right[test] = probe.predict(x[test]) == y[test]
+        l2_by_fold.append(l2)
+    return right, {"l2": l2_by_fold}
 
 
 def by_training_folds(
     x: Mapping[str, np.ndarray], y: Mapping[str, np.ndarray], seed: int
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Which test examples are right; folds of the training set choose the L2."""
+    """Classify the test set; ten folds of the training set choose the L2.
+
+    `x` has the features and `y` the classes of the parts `train` and `test`. Returns which test
+    examples are right, and the L2, with F1 where there are two classes.
+    """
     from sklearn.metrics import f1_score
 
     l2 = best_l2(x["train"], y["train"], seed)
-    probe = trained(x["train"], y["train"], l2, seed, int(y["train"].max()) + 1)
+    probe = train_probe(x["train"], y["train"], l2, seed, int(y["train"].max()) + 1)
     predicted = probe.predict(x["test"])
     about: dict[str, Any] = {"l2": l2}
     if set(y["train"].tolist()) == {0, 1}:
@@ -324,20 +349,24 @@ def by_training_folds(
     return predicted == y["test"], about
 
 
-def by_development(
+def by_development_set(
     x: Mapping[str, np.ndarray], y: Mapping[str, np.ndarray], seed: int
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Which test examples are right; the development set chooses the L2."""
+    """Classify the test set; the development set chooses the L2.
+
+    `x` has the features and `y` the classes of the parts `train`, `validation` and `test`. Returns
+    which test examples are right, and the L2.
+    """
     from zoo.evaluate.discoeval.probe import fit
 
-    held = x["validation"], y["validation"]
+    validation = x["validation"], y["validation"]
     classes = 1 + max(int(labels.max()) for labels in y.values())
-    probe = fit((x["train"], y["train"]), held, classes, TUNED, seed)
+    probe = fit((x["train"], y["train"]), validation, classes, TUNED, seed)
     return probe.predict(x["test"]) == y["test"], {"l2": probe.l2}
 
 
 def best_l2(x: np.ndarray, y: np.ndarray, seed: int) -> float:
-    """The L2 of the best mean accuracy over ten folds; of equals the smallest.
+    """The value of L2 with the best mean accuracy over ten folds; the smallest of several.
 
     Accuracies are compared as released, in per cent with two decimals.
     """
@@ -346,46 +375,48 @@ def best_l2(x: np.ndarray, y: np.ndarray, seed: int) -> float:
     classes = int(y.max()) + 1
     grids = [
         fit((x[train], y[train]), (x[test], y[test]), classes, TUNED, seed).grid
-        for train, test in folds(y)
+        for train, test in stratified_folds(y)
     ]
     means = {l2: round(100 * float(np.mean([grid[l2] for grid in grids])), 2) for l2 in TUNED.l2}
     return max(means, key=means.__getitem__)
 
 
-def trained(x: np.ndarray, y: np.ndarray, l2: float, seed: int, classes: int) -> Any:
-    """A classifier whose training ends by 5 % of the examples, drawn at random."""
+def train_probe(x: np.ndarray, y: np.ndarray, l2: float, seed: int, classes: int) -> Any:
+    """Train a classifier on 95 % of the examples; the other 5 %, drawn at random, stop it."""
     from zoo.evaluate.discoeval.probe import fit
 
     order = stream(seed, "zoo.senteval.held_out").permutation(len(x))
-    held, train = np.split(order, [max(1, int(HELD_OUT * len(x)))])
+    held_out, train = np.split(order, [max(1, int(HELD_OUT * len(x)))])
     settings = replace(TUNED, l2=(l2,))
-    return fit((x[train], y[train]), (x[held], y[held]), classes, settings, seed)
+    return fit((x[train], y[train]), (x[held_out], y[held_out]), classes, settings, seed)
 
 
 def bins(scores: np.ndarray) -> np.ndarray:
-    """Each score from 1 to 5 as weights of the two whole numbers around it, `[scores, 5]`.
+    """Convert each score from 1 to 5 to weights of the two whole numbers around it, `[scores, 5]`.
 
-    Tai, Socher and Manning 2015, equation 15. A score below 1 (STS-B begins at 0) has the weight
-    of its fraction on 1, as in the released code.
+    The score 3.2 has the weights .8 for 3 and .2 for 4 (Tai, Socher and Manning 2015, equation 15).
+    A score below 1 (STS-B begins at 0) only gives 1 its fraction, as in the released code.
     """
     weights = np.zeros((len(scores), BINS), np.float32)
-    below = np.floor(scores).astype(int)
-    fraction = (scores - below).astype(np.float32)
-    for row, (floor, part) in enumerate(zip(below, fraction, strict=True)):
+    floors = np.floor(scores).astype(int)
+    fractions = (scores - floors).astype(np.float32)
+    for row, (floor, fraction) in enumerate(zip(floors, fractions, strict=True)):
         if 1 <= floor <= BINS:
-            weights[row, floor - 1] = 1 - part
+            weights[row, floor - 1] = 1 - fraction
         if 0 <= floor < BINS:
-            weights[row, floor] = part
+            weights[row, floor] = fraction
     return weights
 
 
 def relatedness(
     x: Mapping[str, np.ndarray], y: Mapping[str, np.ndarray], seed: int
 ) -> dict[str, Any]:
-    """Pearson's correlation of the expected score with the gold one on the test set.
+    """Train a regression on pairs; return Pearson's r of its scores with the gold scores in test.
 
-    Softmax over five bins, squared error, Adam, batches of 64. The development set is looked at
-    every 50 epochs; after more than three looks without a new best in all training ends.
+    `x` has the features and `y` the scores of the parts `train`, `validation` and `test`. The model
+    is a softmax over five bins; a pair's score is the expected bin. Squared error, Adam, batches of
+    64. Every 50 epochs it is measured on the development set; training ends after more than three
+    measurements without a new best, counted in all.
     """
     import torch
 
@@ -409,38 +440,42 @@ def relatedness(
     while worse <= 3 and epoch <= 1000:
         for _ in range(50):
             order = torch.from_numpy(random.permutation(len(target))).to(device)
-            for chosen in order.split(64):
-                shares = (inputs["train"][chosen] @ weight.T + bias).softmax(1)
+            for batch in order.split(64):
+                shares = (inputs["train"][batch] @ weight.T + bias).softmax(1)
                 adam.zero_grad()
-                torch.nn.functional.mse_loss(shares, target[chosen]).backward()
+                torch.nn.functional.mse_loss(shares, target[batch]).backward()
                 adam.step()
         epoch += 50
-        if (held := pearson(expected("validation"), y["validation"])["value"]) > best:
-            best, predicted = held, expected("test")
+        correlation = pearson(expected("validation"), y["validation"])["value"]
+        if correlation > best:
+            best, predicted = correlation, expected("test")
         else:
             worse += 1
     return {**pearson(predicted, y["test"]), "metric": "pearson", "validation": best}
 
 
 def cosines(parts: Parts, encode: Encode) -> dict[str, Any]:
-    """The mean over a year's sets of the cosines' correlation with the gold scores."""
+    """Correlate the cosines of pairs with their gold scores in each set of a year of STS.
+
+    `value` is the mean of Pearson's r over the sets.
+    """
     sets = {}
     for name, part in parts.items():
         u, v = (finite(encode(texts), f"{name}: vectors") for texts in part[:2])
         norms = np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1)
         similar = (u * v).sum(1) / np.where(norms == 0, 1, norms)
         sets[name] = correlations(similar, part.gold)
-    sizes = [found["n"] for found in sets.values()]
+    sizes = [figures["n"] for figures in sets.values()]
     about: dict[str, Any] = {"metric": "pearson", "n": sum(sizes), "sets": sets}
     for measure, key in (("pearson", "value"), ("spearman", "spearman")):
-        values = [found[measure] for found in sets.values()]
+        values = [figures[measure] for figures in sets.values()]
         about[key] = float(np.mean(values))
         about[f"{measure}_by_size"] = float(np.average(values, weights=sizes))
     return about
 
 
 def correlations(scores: np.ndarray, gold: np.ndarray) -> dict[str, Any]:
-    """Pearson and Spearman; 0 where one side is constant."""
+    """Pearson's and Spearman's correlation; 0 if all scores or all gold scores are equal."""
     from scipy.stats import spearmanr
 
     varied = len(np.unique(scores)) > 1 and len(np.unique(gold)) > 1
@@ -449,11 +484,14 @@ def correlations(scores: np.ndarray, gold: np.ndarray) -> dict[str, Any]:
 
 
 def pearson(scores: np.ndarray, gold: np.ndarray) -> dict[str, Any]:
-    """Pearson's correlation with its 95 % interval (Fisher); 0 where one side is constant."""
+    """Pearson's correlation, with its 95 % interval by Fisher's transformation.
+
+    It is 0 without an interval for fewer than four pairs, or if one side is constant.
+    """
     from scipy.stats import pearsonr
 
     if len(gold) < 4 or len(np.unique(scores)) < 2 or len(np.unique(gold)) < 2:
         return {"value": 0.0, "ci": None, "n": len(gold)}
-    found = pearsonr(scores, gold)
-    low, high = found.confidence_interval()
-    return {"value": float(found.statistic), "ci": [float(low), float(high)], "n": len(gold)}
+    correlation = pearsonr(scores, gold)
+    low, high = correlation.confidence_interval()
+    return {"value": float(correlation.statistic), "ci": [float(low), float(high)], "n": len(gold)}

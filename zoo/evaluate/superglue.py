@@ -24,7 +24,7 @@ from corpora.store.manifest import read_manifest
 from zoo.declared import GOES_ON, AtLeast0, Count, Form, Positive, Suite
 from zoo.evaluate import in_hand
 from zoo.evaluate.results import Result, finished
-from zoo.evaluate.scores import Outcomes, numbered, of_ratio
+from zoo.evaluate.scores import Outcomes, independent_units, ratio_interval
 from zoo.evaluate.table import Rows, percent
 from zoo.training.data import (
     UNBUILT,
@@ -233,11 +233,11 @@ class SuperGlue(Suite):
             bootstrap = f"{task.name}.{measure.key}" if measure.suffix else task.name
             figures[measure.key] = {
                 "value": float(means.mean()),
-                **of_ratio(values.mean(0), ones, first, bootstrap),
+                **ratio_interval(values.mean(0), ones, first, bootstrap),
                 "deviation": float(means.std(ddof=1)) if len(means) > 1 else None,
             }
             column = f"{task.name}{measure.suffix}"
-            outcomes.append(Outcomes(column, numbered(len(examples)), values.mean(0)))
+            outcomes.append(Outcomes(column, independent_units(len(examples)), values.mean(0)))
         return figures, outcomes
 
     @classmethod

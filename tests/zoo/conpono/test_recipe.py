@@ -21,7 +21,7 @@ from tests.zoo.test_resume import learns_the_same_shared_out, train_together
 from zoo.conpono import ConponoModel
 from zoo.conpono.training import ConponoTrainer
 from zoo.evaluate.results import write_outcomes
-from zoo.evaluate.scores import Outcomes, numbered
+from zoo.evaluate.scores import Outcomes, independent_units
 from zoo.options import parse_flags
 from zoo.presets import catalogue, read_preset
 from zoo.train import train
@@ -309,7 +309,7 @@ def test_measured_gains_are_paired_over_rows_and_join_the_seeds(tmp_path: Path) 
     shares = {"initial-pairs-mean": 0.4, "initial-single-mean": 0.5, "bso-0": 0.55}
     shares |= {"k2-0": 0.6, "k2-1": 0.7}
     for name, share in shares.items():
-        outcomes = [Outcomes(task, numbered(400), base < share) for task in measure.TASKS]
+        outcomes = [Outcomes(task, independent_units(400), base < share) for task in measure.TASKS]
         figures = {task: float((base < share).mean()) for task in measure.TASKS}
         write_json(place.evaluation(name), {**place.made_by(name), "tasks": figures})
         write_outcomes(place.evaluation(name), outcomes)
@@ -322,5 +322,5 @@ def test_measured_gains_are_paired_over_rows_and_join_the_seeds(tmp_path: Path) 
     assert float(shown.split()[0]) == pytest.approx(expected, abs=0.06) and shown.endswith("*")
     assert f"| k2 - bso | {gained['k2 - bso']['SP']} |" in measure.gain_table(gained)
     # Another seed on other rows: no pairs, so nothing is said of that model.
-    write_outcomes(place.evaluation("k2-1"), [Outcomes("SP", numbered(3), base[:3])])
+    write_outcomes(place.evaluation("k2-1"), [Outcomes("SP", independent_units(3), base[:3])])
     assert set(measure.gains(place, found)) == {f"bso - {best}"}
