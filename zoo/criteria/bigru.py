@@ -112,10 +112,10 @@ def train(recipe: Bigru, job: Job) -> None:
 
 
 def part_losses(losses: np.ndarray, config: CriteriaConfig) -> dict[str, float]:
-    """Return the mean loss of each part, from `losses [sentences, parts]` (NaN: no such text)."""
+    """Return the mean of each column of `losses [sentences, parts]`, without NaN, by its name."""
     columns = zip((*config.bags, *config.classes), losses.T, strict=True)
-    known = {name: column[~np.isnan(column)] for name, column in columns}
-    return {f"{name}_loss": float(part.mean()) for name, part in known.items() if len(part)}
+    parts = {name: column[~np.isnan(column)] for name, column in columns}
+    return {f"{name}_loss": float(part.mean()) for name, part in parts.items() if len(part)}
 
 
 @torch.inference_mode()
@@ -126,9 +126,10 @@ def evaluate(
     seed: int,
     batch_size: int = 256,
 ) -> dict[str, Any]:
-    """Return nats per word of each text, with those of a `frequency` baseline; accuracy of classes.
+    """Measure a model: nats per word of each predicted text, and the figures of classifications.
 
-    The nats have bootstrap intervals over documents.
+    The nats have bootstrap intervals over documents. The baseline predicts each word by its count
+    in training, `frequency [vocabulary]`.
     """
     config = model.eval().config
     losses = np.zeros((len(contexts), len(config.bags) + len(config.classes)), np.float32)

@@ -1,4 +1,4 @@
-"""Sentences and their contexts, tokenised once into mapped arrays."""
+"""Sentences with their neighbours and headings, tokenised once into memory-mapped arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from zoo.criteria.recipes import Bigru
 
 LABELS = ("level", "sentence_bin", "paragraph_bin")
-ALONG = ("section", *LABELS)
+SENTENCE_COLUMNS = ("section", *LABELS)
 """Columns with one value for each sentence."""
 COLUMNS = ("doc", "title", "sentences", "section", "headings", *LABELS)
 NO_HEADING = -1
@@ -35,8 +35,8 @@ class SentenceContexts(TorchDataset[Any]):
 
     `first[i]` marks the first sentence of a document. `labels [sentences, 3]` are the level, the
     bin in the paragraph, and the bin of the paragraph. `over [sentences, 2]` are the numbers of the
-    section's heading and of the document's title among `headings`, or -1. `rows` are the sentences
-    to use, `columns` the labels to use.
+    section's heading and of the document's title among `headings`, or -1. `rows` are the numbers of
+    the sentences to use, `columns` those of the labels, `bags` the names of the texts to predict.
     """
 
     sentences: Texts
@@ -67,11 +67,14 @@ class SentenceContexts(TorchDataset[Any]):
         return np.cumsum(self.first)[self.rows]
 
     def __getitem__(self, row: int) -> tuple[SentenceContexts, int]:
-        """Return the number of a row with its dataset: `collate` makes a whole batch at once."""
+        """Return the dataset and the row's number, from which `collate` makes a whole batch."""
         return self, row
 
     def bags_of(self, name: str, sentences: np.ndarray) -> Texts:
-        """Return the words of each sentence's text `name`, such as "next"; none if it has none."""
+        """Return the words of a neighbour or heading of each sentence; no words if it has none.
+
+        `name` is "previous", "next", "section" or "title"; `sentences` are sentence numbers.
+        """
         if name in ("previous", "next"):
             neighbours = sentences + (1 if name == "next" else -1)
             later = np.maximum(sentences, neighbours)
@@ -82,7 +85,7 @@ class SentenceContexts(TorchDataset[Any]):
         return self._select(self.headings, heading, heading != NO_HEADING)
 
     def _select(self, texts: Texts, numbers: np.ndarray, exists: np.ndarray) -> Texts:
-        """Return the texts with these numbers, cut; an empty one where `exists` is False."""
+        """Return the texts with the `numbers`, cut; an empty text where `exists` is False."""
         begins = texts.bounds[np.where(exists, numbers, 0)]
         lengths = texts.bounds[np.where(exists, numbers + 1, 0)] - begins
         bounds = bounds_of(np.minimum(lengths, self.max_tokens))
@@ -110,7 +113,7 @@ class SentenceContexts(TorchDataset[Any]):
 def open_contexts(
     recipe: Bigru, dataset: Dataset, tokenizer: PreTrainedTokenizerBase, config: CriteriaConfig
 ) -> dict[str, SentenceContexts]:
-    """Return the sentences of each split, from arrays that are made once in a run.
+    """Return the sentences of each split, tokenised once in a run.
 
     Raises `InputError` for a document whose columns differ in length.
     """
@@ -140,7 +143,11 @@ def open_contexts(
 
 
 def _encode_documents(tokenizer: PreTrainedTokenizerBase, rows: pa.RecordBatch) -> Part:
-    """Return sentences with their classes, and headings; `heading_numbers` count in a document."""
+    """Tokenise the sentences, with their classes, and the headings of documents.
+
+    `heading_numbers [sentences, 2]` are the numbers of the heading and the title over a sentence
+    within its document, `counts` the number of headings of each document.
+    """
     sentences: list[str] = []
     headings: list[str] = []
     first: list[bool] = []
@@ -149,7 +156,7 @@ def _encode_documents(tokenizer: PreTrainedTokenizerBase, rows: pa.RecordBatch) 
     counts = []
     for row in rows.to_pylist():
         size = len(row["sentences"])
-        for name in ALONG:
+        for name in SENTENCE_COLUMNS:
             if len(row[name]) != size:
                 raise InputError(
                     f"{len(row[name])} values of {name!r} for {size} sentences",
@@ -182,10 +189,11 @@ def _encode_documents(tokenizer: PreTrainedTokenizerBase, rows: pa.RecordBatch) 
 
 
 def _number_headings(split: str, arrays: dict[str, Any]) -> Part:
-    """Return the numbers of the sentences' headings among the headings of all documents."""
-    before = bounds_of(arrays["counts"])[np.cumsum(arrays["first"]) - 1]
+    """Convert heading numbers within a document to numbers among the headings of all documents."""
+    document = np.cumsum(arrays["first"]) - 1
+    headings_before = bounds_of(arrays["counts"])[document][:, None]
     numbers = arrays["heading_numbers"]
-    return {"over": np.where(numbers == NO_HEADING, NO_HEADING, numbers + before[:, None])}
+    return {"over": np.where(numbers == NO_HEADING, NO_HEADING, numbers + headings_before)}
 
 
 def texts(split: Shards | pa.Table) -> Iterator[str]:

@@ -19,16 +19,17 @@ from zoo import modeling_discorpora
 from zoo.modeling import ZooModel, known_to_auto
 
 BAGS = {"nsp": ("previous", "next"), "sdt": ("section", "title")}
-"""By criterion: the texts whose words are predicted, neighbours or headings."""
+"""For each criterion the texts whose words are predicted: neighbours or headings."""
 CLASSES = {"nl": ("level",), "spp": ("sentence_bin", "paragraph_bin")}
-"""By criterion: the classes that are predicted."""
+"""For each criterion the classifications that are predicted."""
 
 
 @strict
 class CriteriaConfig(PretrainedConfig):
-    """The sizes of the model, and its criteria beside NSP.
+    """The sizes of the model, and its learning criteria in addition to NSP.
 
-    `hidden_size` is one direction's; `levels` and `bins` are numbers of classes of NL and SPP.
+    `hidden_size` is one direction's; `levels` and `bins` are the numbers of nesting levels (NL) and
+    of position bins (SPP).
     """
 
     model_type = "discorpora-criteria"
@@ -54,7 +55,7 @@ class CriteriaConfig(PretrainedConfig):
 
     @property
     def classes(self) -> dict[str, int]:
-        """By name, the number of classes of each classification."""
+        """The number of classes of each classification, by its name."""
         sizes = {"level": self.levels, "sentence_bin": self.bins, "paragraph_bin": self.bins}
         names = [name for criterion in self.criteria for name in CLASSES.get(criterion, ())]
         return {name: sizes[name] for name in names}
@@ -62,9 +63,9 @@ class CriteriaConfig(PretrainedConfig):
 
 @dataclass
 class CriteriaOutput(ModelOutput):
-    """`parts [batch, parts]` are the losses, NaN for a missing text; `loss` sums their means.
+    """`parts [batch, parts]` are the losses by text and classification; `loss` sums their means.
 
-    `predicted [batch, classifications]` are the most probable classes.
+    The loss of a missing text is NaN. `predicted [batch, classifications]` are the best classes.
     """
 
     loss: Tensor | None = None
@@ -118,19 +119,19 @@ class CriteriaModel(ZooModel, modeling_discorpora.WordModel):
         """
         encoded = self.encoder(input_ids, attention_mask, packed=kwargs.get("packed"))
         vectors = encoded.pooler_output
-        no_words = (self.config.pad_token_id, self.config.unk_token_id)
-        parts, known, predicted = [], [], []
+        ignored_ids = (self.config.pad_token_id, self.config.unk_token_id)
+        parts, exists, predicted = [], [], []
         for name in self.config.bags:
             scores = self.decoders[name](vectors).float()
-            loss, has_words = bag_loss(scores, bags[name], no_words)
+            loss, has_words = bag_loss(scores, bags[name], ignored_ids)
             parts.append(loss)
-            known.append(has_words)
+            exists.append(has_words)
         for column, name in enumerate(self.config.classes):
             scores = self.decoders[name](vectors).float()
             parts.append(cross_entropy(scores, labels[:, column], reduction="none"))
-            known.append(torch.ones_like(parts[-1], dtype=torch.bool))
+            exists.append(torch.ones_like(parts[-1], dtype=torch.bool))
             predicted.append(scores.argmax(1))
-        losses, counted = torch.stack(parts, 1), torch.stack(known, 1)
+        losses, counted = torch.stack(parts, 1), torch.stack(exists, 1)
         # Missing texts are masked by the data: NaN of a diverged run must reach the loss.
         means = losses.where(counted, 0.0).sum(0) / counted.sum(0).clamp(min=1)
         classes = torch.stack(predicted, 1) if predicted else labels.new_zeros(len(labels), 0)
@@ -138,16 +139,16 @@ class CriteriaModel(ZooModel, modeling_discorpora.WordModel):
 
 
 def bag_loss(
-    scores: Tensor, words: Tensor, no_words: tuple[int | None, ...]
+    scores: Tensor, words: Tensor, ignored_ids: tuple[int | None, ...]
 ) -> tuple[Tensor, Tensor]:
     """Return -log p of each text's bag of words, in nats per word, and which texts have words.
 
-    Both are `[batch]`; the loss of a text without words is NaN. `scores [batch, vocabulary]`: one
-    distribution for each sentence; `words [batch, words]`; `no_words` are ids to ignore.
+    Both are `[batch]`; the loss of a text without words is NaN. `scores [batch, vocabulary]` are
+    logits, `words [batch, words]` the words' ids, of which `ignored_ids` (padding) do not count.
     """
     real = torch.ones_like(words, dtype=torch.bool)
-    for word in no_words:
-        real &= words != word
+    for ignored in ignored_ids:
+        real &= words != ignored
     nats = -scores.log_softmax(1).gather(1, words)
     counts = real.sum(1)
     means = nats.where(real, 0.0).sum(1) / counts.clamp(min=1)

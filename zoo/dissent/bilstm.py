@@ -57,9 +57,10 @@ def train(recipe: Bilstm, job: Job) -> None:
         job.note(load_vectors(table, tokenizer, Path(recipe.vectors), std, drop_unknown=drop))
 
     weight = model.encoder.embeddings.weight.detach()
-    for part in rows.values():  # a vector of zeros, which `drop_unknown` leaves out, stays zero
-        words = (weight != 0).any(1) if recipe.drop_unknown else torch.ones(len(weight)).bool()
-        part.counted = words.numpy()
+    # With `drop_unknown`, words whose vector is zero (it stays zero) do not count.
+    counted = (weight != 0).any(1) if recipe.drop_unknown else torch.ones(len(weight)).bool()
+    for part in rows.values():
+        part.counted = counted.numpy()
 
     # Objective (the model's cross-entropy) and Trainer
     trainer = trainer_over(
@@ -108,7 +109,7 @@ class AccuracySchedule(LRScheduler):
         super().__init__(optimizer)
 
     def get_lr(self) -> list[float | Tensor]:
-        """Return the learning rate of each group of parameters."""
+        """Return the current learning rate of each group of parameters."""
         factor = self.decay ** (self.last_epoch // self.steps) / self.shrink**self.falls
         return [rate * factor for rate in self.base_lrs]
 

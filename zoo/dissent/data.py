@@ -1,4 +1,4 @@
-"""Pairs of texts as token ids, padded only in batches, and the n-grams of pairs."""
+"""Pairs of texts as token ids, which are padded only in batches, or as ids of n-grams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from zoo.labelled import Labelled
 from zoo.training.mapped import Part, Texts, bounds_of, joined, mapped, tokenized
 
 CHUNK = 10_000
-"""Pairs that are tokenised together."""
+"""The number of pairs that are tokenised at a time."""
 VOCABULARY = "vocabulary.json"
 
 EncodedPair = tuple[list[np.ndarray], np.ndarray | None, int]
@@ -38,10 +38,10 @@ Sides = Literal[1, 2]
 
 @dataclass
 class EncodedPairs(Dataset[EncodedPair]):
-    """Pairs of texts as token ids: row `i` has `sides` sequences, one after another in `texts`.
+    """Pairs of texts as token ids: each row has `sides` sequences, one after another in `texts`.
 
-    `types` are the segments of the tokens, and `truncated` is the number of sequences that were
-    cut. `counted [vocabulary]`, if set, is true for the words that an encoder does not leave out.
+    `types` are the segments of the tokens (`token_type_ids`), if any; `truncated` is the number of
+    sequences that were cut. `counted [vocabulary]`, if set, is true for the words to encode.
     """
 
     texts: Texts
@@ -60,7 +60,7 @@ class EncodedPairs(Dataset[EncodedPair]):
         sides: int,
         labels: np.ndarray | None,
     ) -> EncodedPairs:
-        """Return the pairs whose arrays `encode` returned; without `labels` each has label 0."""
+        """Make pairs of the arrays that `encode` returned; without `labels` each has label 0."""
         texts = arrays["tokens"]
         types = arrays["types"] if len(arrays["types"]) else None
         gold = np.zeros(len(texts) // sides, np.int64) if labels is None else labels
@@ -108,8 +108,9 @@ def encode(
 ) -> Part:
     """Tokenise pairs, two columns of texts, into sequences of at most `max_tokens` ids.
 
-    If both texts are one sequence, the longer text is cut. Returns the arrays `tokens` (the
-    sequences), `types` (the segments) and `cut` (how many sequences were cut).
+    With `sides` 1 both texts are one sequence, whose longer text is cut; with 2 each is its own.
+    Returns the arrays `tokens` (the sequences), `types` (the segments) and `cut` (the number of
+    sequences that were cut).
     """
     first, second = (column.to_pylist() for column in rows.columns)
     types: Iterable[Iterable[int]] = ()
@@ -117,15 +118,15 @@ def encode(
         texts = list(chain.from_iterable(zip(first, second, strict=True)))
         whole = tokenizer(texts, verbose=False)["input_ids"]
         cut = sum(len(ids) > max_tokens for ids in whole)
-        kept = [ids[:max_tokens] or [tokenizer.unk_token_id] for ids in whole]
+        sequences = [ids[:max_tokens] or [tokenizer.unk_token_id] for ids in whole]
     else:
         encoded = tokenizer(first, second, truncation="longest_first", max_length=max_tokens)
         cut = sum(bool(encoding.overflowing) for encoding in encoded.encodings)
-        kept, types = encoded["input_ids"], encoded.get("token_type_ids", ())
+        sequences, types = encoded["input_ids"], encoded.get("token_type_ids", ())
         # The tokenizer must not be saved with the truncation of this call.
         tokenizer.backend_tokenizer.no_truncation()
     segments = np.fromiter(chain.from_iterable(types), np.int8)
-    return {"tokens": Texts.of(kept), "types": segments, "cut": np.array([cut])}
+    return {"tokens": Texts.of(sequences), "types": segments, "cut": np.array([cut])}
 
 
 def encode_pairs(
@@ -137,7 +138,7 @@ def encode_pairs(
     *,
     sides: Sides = 1,
 ) -> EncodedPairs:
-    """Tokenise pairs of texts in memory; `labels [pairs]` are their labels."""
+    """Tokenise the pairs `first[i], second[i]` in memory; `labels [pairs]` are their labels."""
     if not len(first):
         return EncodedPairs(
             Texts.of([]), None, np.zeros(0, np.int64), tokenizer.pad_token_id, sides, truncated=0
@@ -157,7 +158,7 @@ def mapped_pairs(
     max_tokens: int,
     sides: Sides,
 ) -> dict[str, EncodedPairs]:
-    """Return the pairs of each split, tokenised once in a run and mapped from the disk."""
+    """Return the pairs of each split, tokenised once in a run and memory-mapped from disk."""
     chosen = recipe.model_dump(include={"classes", "validation_split", "test_split"})
     inputs = tokenizer.model_input_names
     folders = tokenized(
@@ -232,7 +233,7 @@ def encode_ngrams(
     max_tokens: int = 0,
     labels: np.ndarray | None = None,
 ) -> EncodedPairs:
-    """Return for each pair the known n-grams of its first text, then those of its second, as ids.
+    """Encode each pair as the ids of its known n-grams: those of the first text, then the second.
 
     N-gram `i` has the id `i` in the first text and `len(ngrams) + i` in the second; each is listed
     once. `max_tokens` is ignored.

@@ -1,4 +1,4 @@
-"""The end of the training of a model that predicts the label of two texts."""
+"""Evaluating and saving a trained model that predicts the label of two texts."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ def leave(
     batch_size: int = 256,
     splits: Sequence[str] = (),
 ) -> None:
-    """Evaluate the trained model, and write it with its card and results.json.
+    """Evaluate a trained model of pairs, and write it with its card and results.json.
 
-    It is evaluated on the encoded rows of `splits`; the headline is that of the last. By default
-    this is the test split, or the validation split if the test split has no labels.
+    It is evaluated on the encoded `rows` of `splits`; the card's headline is of the last one. By
+    default that is the test split, or the validation split if the test split has no labels.
+    `details` (of the data) and `training` are further facts for results.json.
     """
     splits = splits or ["test" if "test" in rows else "validation"]
     metrics = {}

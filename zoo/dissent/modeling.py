@@ -41,8 +41,8 @@ class PairModel(ZooModel):
     ) -> SequenceClassifierOutput:
         """Return `logits [batch, labels]`, and with `labels [batch]` their mean cross-entropy.
 
-        The ids are those that the model's `encode_pairs` returns. A batch may say whether it is
-        `padded`, so that a transformer need not wait for the GPU to know it.
+        The ids are those that the model's `encode_pairs` returns. The argument `padded`, if given,
+        says whether the batch has padding, so that a transformer need not ask the GPU.
         """
         logits = self.logits(input_ids, attention_mask, **kwargs)
         loss = None if labels is None else cross_entropy(logits.float(), labels)
@@ -57,7 +57,7 @@ def pair_features(s1: Tensor, s2: Tensor) -> Tensor:
 def encode_features(
     encoder: nn.Module, input_ids: Tensor, attention_mask: Tensor, **more: Any
 ) -> Tensor:
-    """Encode the two sentences of `input_ids [batch, 2, tokens]`, and return S of equation 2."""
+    """Encode both sentences of `input_ids [batch, 2, tokens]`, and return their `pair_features`."""
     vectors = encoder(input_ids.flatten(0, 1), attention_mask.flatten(0, 1), **more).pooler_output
     return pair_features(*vectors.unflatten(0, (-1, 2)).unbind(1))
 
@@ -183,7 +183,7 @@ class NgramForMarkers(PairModel):
 
 @strict
 class PairTransformerConfig(BackboneConfig):
-    """The backbone's configuration, the position of the pair's vector, and the longest pair."""
+    """The backbone's configuration, the pooling of a pair's states, and its most tokens."""
 
     model_type = "discorpora-dissent-transformer"
 

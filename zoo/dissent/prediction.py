@@ -20,7 +20,7 @@ from zoo.texts import in_parts
 from zoo.training.job import RESULTS
 
 PRIORS = ("equal", "corpus")
-"""The assumed frequencies of markers: all equal, or those of the training pairs."""
+"""The assumed frequencies of markers: all equal, or those in the training pairs."""
 SENTENCE_LIMIT = 100_000
 """The most characters of a sentence; models read only its first hundreds of words."""
 
@@ -49,7 +49,7 @@ def predictions(
     batch_size: int = 64,
     prior: str = "equal",
 ) -> Iterator[dict[str, float]]:
-    """Yield what `predict` returns, pair by pair, for files that do not fit into memory."""
+    """Yield the probabilities of `predict` pair by pair, for files that do not fit into memory."""
     check_choice("prior", prior, PRIORS)
     classifier = model if isinstance(model, PairClassifier) else PairClassifier.load(model)
     names = classifier.labels
@@ -70,7 +70,10 @@ class _Results(BaseModel):
 
 
 def _prior_weights(classifier: PairClassifier) -> NDArray[np.float64]:
-    """Return weights `[labels]` in proportion to 1 / p(label); 0 for a label without rows."""
+    """Return weights `[labels]` in proportion to 1 / p(label); 0 for a label without training rows.
+
+    Raises `InputError` if the model's results.json lacks the labels' numbers of training pairs.
+    """
     results = file_of(classifier.folder, RESULTS)
     counts: Mapping[str, int] = {}
     if results:
@@ -89,8 +92,8 @@ def _prior_weights(classifier: PairClassifier) -> NDArray[np.float64]:
 def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the pairs of a file: JSONL with `s1` and `s2`, or TSV with two columns.
 
-    A header of TSV is left out. Raises `InputError` with the line of an invalid row, and for a file
-    without a row.
+    A header of TSV is skipped. Raises `InputError` with the line of an invalid row, and for a file
+    without a pair.
     """
     has_pairs = False
     is_json = path.name.lower().endswith((*JSON_LINES, ".json"))

@@ -72,15 +72,15 @@ def train(recipe: Sif, job: Job) -> None:
     encoder, tokens = model.encoder, rows["train"].texts.ids
     shares = np.bincount(tokens, minlength=words) / max(len(tokens), 1)
     weights = recipe.smoothing / (recipe.smoothing + shares) * (vectors != 0).any(1)
-    _set(encoder.embeddings.weight, vectors)
-    _set(encoder.word_weight, weights)
-    sentences = _vectors(encoder, rows["train"]).flatten(0, 1).numpy()
+    _set_values(encoder.embeddings.weight, vectors)
+    _set_values(encoder.word_weight, weights)
+    sentences = _sentence_vectors(encoder, rows["train"]).flatten(0, 1).numpy()
     random = int(stream(recipe.seed, "zoo.dissent.sif").integers(2**31))
-    _set(encoder.component, randomized_svd(sentences, 1, random_state=random)[2][0])
+    _set_values(encoder.component, randomized_svd(sentences, 1, random_state=random)[2][0])
 
     # Objective, on standardised features; the weights are converted to raw features
     features = {
-        split: pair_features(*_vectors(encoder, rows[split]).unbind(1)).numpy()
+        split: pair_features(*_sentence_vectors(encoder, rows[split]).unbind(1)).numpy()
         for split in ("train", "validation")
     }
     mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
@@ -92,8 +92,8 @@ def train(recipe: Sif, job: Job) -> None:
         iterations=recipe.iterations,
     )
     coefficients = fitted.coefficients / deviation
-    _set(model.classifier.weight, coefficients)
-    _set(model.classifier.bias, fitted.intercept - coefficients @ mean)
+    _set_values(model.classifier.weight, coefficients)
+    _set_values(model.classifier.bias, fitted.intercept - coefficients @ mean)
 
     # Evaluation and card
     truncated = rows.get("test", rows["validation"]).truncated
@@ -102,7 +102,7 @@ def train(recipe: Sif, job: Job) -> None:
 
 
 @torch.no_grad()
-def _vectors(encoder: SifModel, pairs: EncodedPairs) -> Tensor:
+def _sentence_vectors(encoder: SifModel, pairs: EncodedPairs) -> Tensor:
     """Return the vectors of both sentences of all pairs, `[rows, 2, size]`."""
     vectors = []
     for batch in DataLoader(pairs, BATCH, collate_fn=pairs.collate):
@@ -112,7 +112,7 @@ def _vectors(encoder: SifModel, pairs: EncodedPairs) -> Tensor:
 
 
 @torch.no_grad()
-def _set(parameter: Tensor, values: np.ndarray) -> None:
+def _set_values(parameter: Tensor, values: np.ndarray) -> None:
     parameter.copy_(torch.from_numpy(values.astype(np.float32)))
 
 

@@ -1,4 +1,4 @@
-"""A small predictor of markers: a small network on the lowest layers of an encoder, kept as it is.
+"""A small predictor of markers: a small network on the lowest layers of a frozen encoder.
 
 Its features are what a sentence is about (the mean of its word pieces), and how it begins and ends:
 there pronouns, tenses and adverbs tell most about the relation. `zoo.dissent.ship` trains it.

@@ -60,13 +60,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def evaluate(words: Sequence[str]) -> None:
-    """Run the evaluation that `words`, a suite and its options, ask for, and print its result."""
+    """Run the evaluation that the command line `words` asks for, and print its result.
+
+    `words` are the name of a suite and its options.
+    """
     if not words or words[0].startswith("-"):
         raise ConfigError("no suite given", hint=f"{USAGE}\n  suites: {', '.join(SUITES)}")
-    kind = SUITES.find(words[0])
-    values = options.parse_flags(words[1:], f"discorpora evaluate {words[0]}", kind, Options)
-    of_suite = {key: values.pop(key) for key in values.keys() & kind.model_fields.keys()}
-    settings = kind.of(of_suite, COMMAND_LINE).model_dump(mode="json")
+    suite = SUITES.find(words[0])
+    values = options.parse_flags(words[1:], f"discorpora evaluate {words[0]}", suite, Options)
+    suite_values = {key: values.pop(key) for key in values.keys() & suite.model_fields.keys()}
+    settings = suite.of(suite_values, COMMAND_LINE).model_dump(mode="json")
     request = Options.of(values, COMMAND_LINE).model_dump(mode="json", by_alias=True)
     result = evaluate_assignment(Assignment(reference=words[0], settings=settings, request=request))
     if request["json"] == "-":
@@ -86,8 +89,8 @@ def evaluate_assignment(assignment: Assignment) -> Result:
 def judge(suite: Suite, model: Any, data: Any, request: Options, name: str) -> Result:
     """Evaluate a model on data, write the result if `request` names a file, and return it.
 
-    `model` and `data` are objects, or the names of folders or on the Hub, which are opened here.
-    `name` is what the user calls the suite.
+    `model` and `data` are objects, or folders or Hub ids, which are opened here. `name` is the
+    suite's name as the user gave it, for messages.
     """
     require_extra("to evaluate a model")
     file = Path(request.place) if request.place not in ("", "-") else None
@@ -104,14 +107,14 @@ def judge(suite: Suite, model: Any, data: Any, request: Options, name: str) -> R
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()
     torch.set_num_threads(request.threads)
-    to_open, split, seed = isinstance(model, str | Path), request.split, request.seed
-    shown = Path(model).resolve().name if to_open else in_hand.name_of(model)
+    is_path, split, seed = isinstance(model, str | Path), request.split, request.seed
+    shown = Path(model).resolve().name if is_path else in_hand.name_of(model)
     memory = within_memory(name, f"lower --batch_size (now {request.batch_size})")
     products = float32_products(tf32=request.tf32)
     with show_progress(f"evaluating {shown} with {name}"), memory, products:
         if isinstance(data, str | Path):  # before the model: a wrong folder is an error at once
             data = open_data(suite, str(data), split)
-        if to_open:
+        if is_path:
             model = open_model(suite, str(model), seed=seed, batch_size=request.batch_size)
         result = suite.evaluate(model, data, split=split, seed=seed, limit=request.limit)
         result = finished(suite, result, model, split, seed)
@@ -128,9 +131,9 @@ def _help(words: Sequence[str]) -> str:
         f"suites: {', '.join(SUITES)}\nfor a suite's options: discorpora evaluate SUITE --help\n"
     )
     if not words[0].startswith("-"):
-        kind = SUITES.find(words[0])
-        of_suite = settings_help(kind) if kind.model_fields else "  none\n"
-        about = f"{kind.summary()}\n\noptions of the suite {words[0]}:\n{of_suite}"
+        suite = SUITES.find(words[0])
+        suite_options = settings_help(suite) if suite.model_fields else "  none\n"
+        about = f"{suite.summary()}\n\noptions of the suite {words[0]}:\n{suite_options}"
     return f"usage: {USAGE}\n\n{about}\noptions:\n{settings_help(Options)}{SWITCHES}"
 
 

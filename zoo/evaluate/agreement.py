@@ -19,7 +19,7 @@ from zoo.evaluate.scores import ci_and_units, interval, resampled_counts
 from zoo.evaluate.table import Rows, plain, rows_of_sets
 
 CODERS = 100
-"""How many coders who vote at random are drawn for the comparison."""
+"""The number of coders who vote at random, with which the model is compared."""
 MISSING = -1
 """The choice of a model whose two scores are equal, and of an annotator who prefers neither."""
 
@@ -43,14 +43,14 @@ class Agreement(OfScorers):
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """Krippendorff's alpha (nominal) of the votes, with the model as one more annotator.
+        """Compute Krippendorff's alpha of the votes, with the model as one more annotator.
 
         The authors' script drops a model's ties, which shifts the choices after them to other
         pairs; here a tie is a missing value. Raises `InputError` where no set has votes.
         """
         pair_sets = open_sets(data, split, limit)
-        # A set is judged if at least one pair has two votes, for the same text or not.
-        voted = [s for s in pair_sets.sets if (vote_counts(s.votes).sum(1) > 1).any()]
+        # A set is judged if at least one pair has two votes or more.
+        voted = [each for each in pair_sets.sets if (vote_counts(each.votes).sum(1) > 1).any()]
         if not voted:
             raise InputError(
                 "no test set here has votes of at least two annotators",
@@ -100,23 +100,23 @@ class Agreement(OfScorers):
 def agreement_on(
     pair_set: PairSet, coherent: np.ndarray, other: np.ndarray, seed: int
 ) -> dict[str, Any]:
-    """Alpha of the people alone, with the model, and with a random coder in the model's place.
+    """Alpha of the annotators alone, with the model, and with a random coder in the model's place.
 
-    The model gives the scores `coherent [pairs]` and `other [pairs]`, and chooses the higher one.
-    The intervals of alpha resample whole groups of pairs. A resample without a pair that two people
-    judged has no alpha, and is counted as `skipped`.
+    The model gives the texts of each pair the scores `coherent [pairs]` and `other [pairs]`, and
+    votes for the text with the higher one. The intervals of alpha resample whole groups of pairs. A
+    resample without a pair that two annotators judged has no alpha, and is counted as `skipped`.
 
-    `both_ways` is alpha with each pair counted in both orders, which makes the two values equally
-    frequent: where `pos` is the text that most preferred, nearly every vote is 1, and alpha as
-    published is low however well the people agree.
+    `both_ways` is alpha with each pair counted in both orders, so that the votes 1 and 0 are
+    equally frequent. Where `pos` is defined as the text that most annotators preferred, nearly all
+    votes are 1, and the usual alpha is low however well the annotators agree.
     """
     people = vote_counts(pair_set.votes)
     chosen = np.where(coherent > other, 1, np.where(coherent < other, 0, MISSING))
     with_model = people + vote_counts([(int(choice),) for choice in chosen])
     random = stream(seed, "zoo.evaluate.coder", pair_set.name)
+    one_vote = np.eye(2, dtype=np.int64)  # row 0 counts a vote 0, row 1 a vote 1
     by_chance = [
-        alpha(people + np.eye(2, dtype=np.int64)[random.integers(0, 2, len(people))])
-        for _ in range(CODERS)
+        alpha(people + one_vote[random.integers(0, 2, len(people))]) for _ in range(CODERS)
     ]
     majority = np.sign(people[:, 1] - people[:, 0])
     decided = majority != 0
@@ -150,15 +150,15 @@ def agreement_on(
 
 
 def vote_counts(votes: Sequence[Sequence[int]]) -> np.ndarray:
-    """The numbers of votes 0 and of votes 1 of each pair, `[pairs, 2]`; other votes are missing."""
+    """Count the votes 0 and the votes 1 of each pair, `[pairs, 2]`; other votes are missing."""
     return np.array([[list(row).count(0), list(row).count(1)] for row in votes], np.int64)
 
 
 def alpha(counts: np.ndarray) -> float:
     """Krippendorff's alpha (nominal) from `counts [pairs, values]`, the votes for each value.
 
-    It is 1 where all pairs with two votes have one value, since nobody disagrees. Raises
-    `DiscorporaError` without the library krippendorff.
+    Pairs with fewer than two votes do not count. Alpha is 1 if all votes are for one value, since
+    nobody disagrees. Raises `DiscorporaError` without the library krippendorff.
     """
     library = require("krippendorff", "eval", "for Krippendorff's alpha")
     comparable = counts[counts.sum(1) > 1]

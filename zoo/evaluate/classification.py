@@ -1,8 +1,8 @@
 """Models that predict the label of two texts, and their figures.
 
-Such a model's class is registered with `AutoModelForSequenceClassification` and has a method
-`encode_pairs(one, two, tokenizer, limit, labels) -> EncodedPairs`. If `AutoTokenizer` cannot read
-its vocabulary, it also has `read_tokenizer(folder, config)`.
+The class of a pair classifier is registered with `AutoModelForSequenceClassification` and has a
+method `encode_pairs(first, second, tokenizer, limit, labels) -> EncodedPairs`. If `AutoTokenizer`
+cannot read its vocabulary, the class also has `read_tokenizer(folder, config)`.
 """
 
 from __future__ import annotations
@@ -75,15 +75,15 @@ class PairClassifier:
 
     @property
     def labels(self) -> list[str]:
-        """The names of the labels by their number."""
+        """The names of the labels, in the order of their numbers."""
         return [self.model.config.id2label[i] for i in range(label_count(self.model.config))]
 
     def rows(
-        self, one: Sequence[str], two: Sequence[str], labels: np.ndarray | None = None
+        self, first: Sequence[str], second: Sequence[str], labels: np.ndarray | None = None
     ) -> EncodedPairs:
-        """Encode pairs, whose first texts are `one` and whose second texts are `two`."""
-        limit = getattr(self.tokenizer, "model_max_length", 0)
-        rows: EncodedPairs = self.model.encode_pairs(one, two, self.tokenizer, limit, labels=labels)
+        """Encode the pairs of texts `first[i], second[i]`, perhaps with `labels [pairs]`."""
+        limit, encode = getattr(self.tokenizer, "model_max_length", 0), self.model.encode_pairs
+        rows: EncodedPairs = encode(first, second, self.tokenizer, limit, labels=labels)
         return rows
 
     def predict(self, rows: EncodedPairs) -> np.ndarray:
@@ -100,7 +100,7 @@ class PairClassifier:
 
 
 def as_classifier(model: Any) -> PairClassifier | None:
-    """Return a model object as a classifier of two texts; None if it cannot classify them.
+    """Convert a model object to a classifier of two texts; None if it cannot classify them.
 
     A model of this zoo gets the tokenizer of the folder or Hub id that it was loaded from.
     """
@@ -139,7 +139,10 @@ def logits(model: PreTrainedModel, rows: EncodedPairs, batch_size: int = 256) ->
 def batches_of(
     rows: EncodedPairs, size: int, device: torch.device
 ) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
-    """Yield all rows in batches of similar length, the longest first: row numbers and batch."""
+    """Yield all rows in batches of `size` rows of similar length, the longest first.
+
+    Yields the numbers of a batch's rows, and the model's input on `device`.
+    """
     order = np.argsort(-rows.lengths(), kind="stable")
     starts = range(0, len(order), size)
     for start in track(starts, "batches", total=len(starts)):

@@ -1,4 +1,4 @@
-"""`discorpora compare A B ...`: several models in one table, with rows from papers marked so.
+"""`discorpora compare A B ...`: the results of several models in one table, and rows of papers.
 
 Results are read from files and folders. A table has one revision of the data and one protocol.
 """
@@ -77,18 +77,16 @@ def compare(
 
 
 def alike(paths: Iterable[Path]) -> list[list[Path]]:
-    """The paths of results in groups, each of which `compare` takes into one table."""
+    """Group the paths of results so that `compare` can show each group in one table."""
     entries = [entry for path in paths for entry in read_results(path)]
-    groups = _grouped(
-        entries, lambda group, entry: not any(conflict(each, entry) for each in group)
-    )
+    groups = _group(entries, lambda group, entry: not any(conflict(each, entry) for each in group))
     return [[entry.path for entry in group] for group in groups]
 
 
-def _grouped(
+def _group(
     entries: Iterable[Entry], fits: Callable[[Sequence[Entry], Entry], bool]
 ) -> list[list[Entry]]:
-    """The entries in groups: each goes to the first group that it `fits`, or starts a new one."""
+    """Group the entries: each goes to the first group that it `fits`, or starts a new one."""
     groups: list[list[Entry]] = []
     for entry in entries:
         group = next((group for group in groups if fits(group, entry)), None)
@@ -103,7 +101,7 @@ def _grouped(
 
 @dataclass(frozen=True)
 class Entry:
-    """A result to compare, read at `path`: the model's cells, and the rows of rules beside it."""
+    """A result to compare, from the file `path`: the model's cells and the baseline rules' rows."""
 
     result: Result
     path: Path
@@ -111,16 +109,17 @@ class Entry:
     rules: Rows
     outcomes: Columns = field(default_factory=dict, repr=False)
     rule_outcomes: Mapping[str, Columns] = field(default_factory=dict, repr=False)
-    """The outcomes of each rule beside the model."""
+    """The outcomes of each baseline rule on the same examples."""
     of_training: bool = False
     """True for a model folder's results.json, False for the result of a suite."""
     trainings: int = 1
+    """The number of trainings, with several seeds, whose mean it is."""
 
     @property
     def model(self) -> str:
         """The model's name as the table shows it.
 
-        The folder of a build's stage has a hash for a name; there the folder around it counts.
+        A model in a build's folder MODEL/HASH is called MODEL and the first six digits of HASH.
         """
         name = str(self.result.model.get("name") or self.path.stem)
         shown = f"{self.path.parent.parent.name} {name[:6]}" if HASH.fullmatch(name) else name
@@ -133,7 +132,7 @@ class Entry:
 
     @property
     def data(self) -> dict[str, str]:
-        """By name of a dataset: its name, its revision and the split that was scored, as text."""
+        """For each dataset a text of its name, its revision and the judged split, by its name."""
         return {
             name: f"{name}, revision {about['revision']}, "
             f"split {about.get('split', self.result.split)}"
@@ -157,7 +156,7 @@ def read_results(path: Path) -> list[Entry]:
         record_of(Results, content, str(file))
         of_training = "suite" not in content
         try:
-            result = _of_training(content, file) if of_training else Result.of(content)
+            result = _training_result(content, file) if of_training else Result.of(content)
             entry = entry_of(result, file)
         except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
             problem = f"is no result of the suite {content.get('suite', '')!r}: {error!r}"
@@ -178,7 +177,7 @@ def read_results(path: Path) -> list[Entry]:
 
 
 def _check_same_run(entry: Entry, outcomes: Columns) -> None:
-    """Raise `InputError` if the outcomes beside a result do not give its figures."""
+    """Raise `InputError` if the figures of a result are not the means of its file of outcomes."""
     for column, parts in outcomes.items():
         shares = [
             100 * float(np.nanmean(part.right)) for part in parts.values() if part.right is not None
@@ -195,15 +194,15 @@ def _check_same_run(entry: Entry, outcomes: Columns) -> None:
 
 
 def entry_of(result: Result, path: Path = Path()) -> Entry:
-    """A result with the cells of the model and of the rules beside it."""
-    learnt = "nats_a_word" in result.metrics
-    rows = _rows_of_language_models(result) if learnt else _suite_class(result.suite).rows(result)
+    """Make the entry of a result: the table cells of its model (row "") and of each rule."""
+    predicts_words = "nats_a_word" in result.metrics
+    rows = _rows_of_criteria(result) if predicts_words else _suite_class(result.suite).rows(result)
     rules = {name: cells for name, cells in rows.items() if name and cells}
     return Entry(result, path, rows[""], rules)
 
 
 def _entry_in_hand(result: Result) -> Entry:
-    """The entry of a result that was not written to a file, with its outcomes."""
+    """Make the entry of a result object, with its outcomes; no file is read."""
     rules = by_rule(result.outcomes)
     outcomes = rules.pop("", {})
     # As it reads from a file: with other results it shares the order of keys, and has no tuples.
@@ -211,11 +210,11 @@ def _entry_in_hand(result: Result) -> Entry:
     return replace(entry_of(as_read), outcomes=outcomes, rule_outcomes=rules)
 
 
-def _of_training(content: Mapping[str, Any], path: Path) -> Result:
-    """The results.json of a model folder as a result of the suite that its training ends with.
+def _training_result(content: Mapping[str, Any], path: Path) -> Result:
+    """Convert a model folder's results.json to a result of the suite that its training ends with.
 
-    The figures are those of the test split, or of the validation split where the test's labels are
-    hidden.
+    `content` is the file's content, `path` its path. The figures are those of the test split, or of
+    the validation split if the test split has no labels.
     """
     metrics = content["metrics"]
     split = next((name for name in ("test", "validation") if name in metrics), "test")
@@ -240,11 +239,11 @@ def _suite_class(suite: str) -> type[Suite]:
     return SUITES.find(suite) if suite in SUITES else Suite
 
 
-def _rows_of_language_models(result: Result) -> Rows:
-    """The rows of a training that learns words beside classes.
+def _rows_of_criteria(result: Result) -> Rows:
+    """The table rows of a model of `zoo.criteria`, which predicts words and classes.
 
-    The model's row has nats a word, and the accuracy and F1 of its classes. One rule guesses words
-    by their frequency, the other the majority class.
+    The model's row has nats a word, and the accuracy and F1 of each classification. One rule
+    predicts words by their frequency, the other the majority class.
     """
     model: Cells = {}
     by_frequency: Cells = {}
@@ -267,9 +266,9 @@ def _rows_of_language_models(result: Result) -> Rows:
 def conflict(first: Entry, second: Entry) -> InputError | None:
     """The error that says why two results of one suite are not comparable, or None if they are.
 
-    They are not if a dataset has two revisions (or splits), if figures of one column are from
-    different data (a mean: over other parts), from another number of examples, or by another
-    protocol.
+    Two results are not comparable if a dataset has two revisions or splits, or if a column that
+    both have is of other data, of the mean of other parts, of another number of examples, or of
+    another protocol.
     """
     if first.result.suite != second.result.suite:
         return None
@@ -305,15 +304,16 @@ def conflict(first: Entry, second: Entry) -> InputError | None:
 
 
 def on_same_rows(entries: Sequence[Entry]) -> list[Entry]:
-    """The entries of one suite with their figures over the rows that all of the models judged.
+    """Recompute the figures of one suite's entries over the rows that all of their models judged.
 
-    Scorers leave out the pairs whose texts they cut to equal ones, and models cut differently. A
-    rule without outcomes loses its figure in such a column.
+    A scorer cuts texts at its limit of tokens, and leaves out the pairs whose two texts become
+    equal; limits differ. In a column where models left out other rows, a rule without outcomes
+    loses its figure.
     """
     for column in dict.fromkeys(name for entry in entries for name in entry.outcomes):
         shares = [share for entry in entries if (share := _shares(entry.outcomes, column))]
         if any(list(share.units) != list(shares[0].units) for share in shares):
-            continue
+            continue  # the models judged different examples
         judged = np.array([share.judged for share in shares])
         common = np.logical_and.reduce(judged)
         if (judged == common).all():
@@ -332,23 +332,23 @@ def on_same_rows(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _shares(columns: Columns, column: str) -> Outcomes | None:
-    """The outcomes of `column` if it has one part and they are shares, or else None."""
+    """The outcomes of `column` if they are shares (`right`) and not in parts, or else None."""
     outcomes = columns.get(column, {}).get("")
     return None if outcomes is None or outcomes.right is None else outcomes
 
 
-def _on_rows(entry: Entry, column: str, kept: np.ndarray) -> Entry:
-    """An entry with the figures of `column` over the rows `kept [rows]`, the rules' figures too."""
+def _on_rows(entry: Entry, column: str, common: np.ndarray) -> Entry:
+    """Recompute the figures of `column` (rules' too) over the rows that `common [rows]` marks."""
 
     def cell(outcomes: Outcomes) -> Cell:
-        outcomes = outcomes.only(kept)
+        outcomes = outcomes.only(common)
         assert outcomes.right is not None
         figure = mean_figure(outcomes.right, outcomes.units, entry.result.seed, column)
         ties = int((outcomes.right == 0.5).sum())
         return percent({**figure, "ties": ties}, len(outcomes.units))
 
-    def over_kept(cells: Cells, columns: Columns) -> Cells:
-        """The cells of one row with those of `column`, and of means over it, computed anew."""
+    def recomputed(cells: Cells, columns: Columns) -> Cells:
+        """One row's cells with new figures in `column`, and in the means that it is a part of."""
         outcomes = _shares(columns, column)
         others = {name: each for name, each in cells.items() if name != column}
         cells = {column: cell(outcomes), **others} if outcomes else others
@@ -360,16 +360,16 @@ def _on_rows(entry: Entry, column: str, kept: np.ndarray) -> Entry:
     outcomes = entry.outcomes[column][""]
     assert outcomes.right is not None
     note = (
-        f"{column}: the figures are over the {int(kept.sum()):,} of {len(kept):,} rows that all "
-        f"models here judged; this one judged {int(outcomes.judged.sum()):,}"
+        f"{column}: the figures are over the {int(common.sum()):,} of {len(common):,} rows that "
+        f"all models here judged; this one judged {int(outcomes.judged.sum()):,}"
     )
-    right = np.where(kept, outcomes.right, np.nan)
+    right = np.where(common, outcomes.right, np.nan)
     return replace(
         entry,
         result=replace(entry.result, notes=[*entry.result.notes, note]),
-        cells=over_kept(entry.cells, entry.outcomes),
+        cells=recomputed(entry.cells, entry.outcomes),
         rules={
-            name: over_kept(cells, entry.rule_outcomes.get(name, {}))
+            name: recomputed(cells, entry.rule_outcomes.get(name, {}))
             for name, cells in entry.rules.items()
         },
         outcomes={**entry.outcomes, column: {"": replace(outcomes, right=right)}},
@@ -377,11 +377,11 @@ def _on_rows(entry: Entry, column: str, kept: np.ndarray) -> Entry:
 
 
 def join_seeds(entries: Sequence[Entry]) -> list[Entry]:
-    """The entries with those of one model and the same columns joined into one.
+    """Join the entries of one model's trainings that fill the same columns to one entry each.
 
     Its cells have the mean and the standard deviation over the trainings. A path that comes twice
-    counts once. A model folder's result is not joined with a suite's result, which may be of the
-    same training.
+    counts once. A model folder's result is not joined with a suite's result, since both may be of
+    the same training.
     """
     groups: dict[tuple[Any, ...], list[Entry]] = {}
     for entry in {each.path.resolve(): each for each in entries}.values():
@@ -392,7 +392,7 @@ def join_seeds(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _mean_entry(group: Sequence[Entry]) -> Entry:
-    """One entry for several trainings: means and standard deviations, and the notes of all."""
+    """Join entries of several trainings to one: means and standard deviations, and all notes."""
     first = group[0]
     cells = {}
     for name, cell in first.cells.items():
@@ -412,7 +412,7 @@ def _mean_entry(group: Sequence[Entry]) -> Entry:
 
 
 def table_of(entries: Sequence[Entry], published: bool = True) -> ScoreTable:
-    """The table of one suite's results: rows of models, of rules, and of papers."""
+    """Make the table of one suite's results: rows of models, of baseline rules, and of papers."""
     suite = entries[0].result.suite
     models, parts = _model_rows(entries), parts_of(suite)
     # Columns that a paper has come in its order, the others after them.
@@ -431,36 +431,37 @@ def table_of(entries: Sequence[Entry], published: bool = True) -> ScoreTable:
 
 
 def _rule_cells(entries: Sequence[Entry]) -> Rows:
-    """The cells of the rules by the name of their row.
+    """The cells of the baseline rules in all entries, by the name of their row.
 
-    A rule's figure may depend on the seed or on the model's tokens: where the figures of two
-    results differ, the second gets a row named after its model, or after its path.
+    The figures of one rule beside two models may differ, since they may depend on the seed or on
+    the model's tokens. Then the second gets its own row, named after its model or its path.
     """
     rules: Rows = {}
     for entry in entries:
         for name, cells in entry.rules.items():
-            for shown in (name, f"{name} ({entry.model})", f"{name} ({entry.path})"):
-                known = rules.get(shown, {})
-                if all(c not in known or known[c].value == cells[c].value for c in cells):
-                    rules[shown] = {**cells, **known}
+            for row_name in (name, f"{name} ({entry.model})", f"{name} ({entry.path})"):
+                row = rules.get(row_name, {})
+                if all(row[c].value == cells[c].value for c in cells if c in row):
+                    rules[row_name] = {**cells, **row}
                     break
     return rules
 
 
 def _model_rows(entries: Sequence[Entry]) -> list[ScoreRow]:
-    """A row for each model.
+    """Make a row for each model; results of one model that fill different columns share a row.
 
-    Results of equal name get rows of their own where they share a column or are of models that
-    differ in type or training data.
+    Results of equal name get separate rows if they have a column in common, or if their models
+    differ in type or in training data.
     """
 
     def fits(group: Sequence[Entry], entry: Entry) -> bool:
         first = group[0]
         facts = (first.kind, entry.kind), (first.result.trained_on, entry.result.trained_on)
-        differ = first.model != entry.model or any(a and b and a != b for a, b in facts)
-        return not differ and not any(entry.cells.keys() & other.cells.keys() for other in group)
+        same_facts = all(a == b for a, b in facts if a and b)  # an empty one is unknown
+        common_columns = any(entry.cells.keys() & other.cells.keys() for other in group)
+        return first.model == entry.model and same_facts and not common_columns
 
-    groups = _grouped(entries, fits)
+    groups = _group(entries, fits)
     names = [group[0].model for group in groups]
     rows = []
     for group in groups:
@@ -473,15 +474,14 @@ def _model_rows(entries: Sequence[Entry]) -> list[ScoreRow]:
 
 
 def _published_rows(part: Part, columns: Sequence[str]) -> list[ScoreRow]:
-    """The rows of a part that have a figure in `columns`, with the paper's decimals."""
+    """The rows of a part of a paper's table that have a figure in `columns`, as printed there."""
     rows, source = [], f"{papers()[part.paper].citation}, {source_of(part)}"
     for name, numbers in part.numbers.items():
-        named = zip(part.columns, part.shown_columns, strict=True)
-        shown = {column: numbers[head] for column, head in named if head in numbers}
+        heads = zip(part.columns, part.shown_columns, strict=True)  # our names, the paper's names
         cells = {
-            column: Cell(float(number), None, decimals_of(number))
-            for column, number in shown.items()
-            if column in columns
+            column: Cell(float(numbers[head]), None, decimals_of(numbers[head]))
+            for column, head in heads
+            if column in columns and head in numbers
         }
         if cells:
             rows.append(ScoreRow(name, "published", cells, source))
@@ -511,10 +511,10 @@ def _notes(suite: str, entries: Sequence[Entry]) -> list[str]:
 def _differences(
     suite: str, rows: Sequence[ScoreRow]
 ) -> tuple[str, dict[str, dict[str, Difference]]]:
-    """The name of the baseline row, and by how much each other row differs from it, by column.
+    """The name of the baseline row, and by row and column how far the other rows are from it.
 
-    The baseline is the first row that shares a column of outcomes with another one. The name is ""
-    where there is none.
+    The baseline is the first row with outcomes in a column in which another row has outcomes too.
+    Without such a row the name is "".
     """
     for first in rows:
         others = [row for row in rows if row.outcomes and row is not first]

@@ -1,4 +1,4 @@
-"""Frozen sentence encoders of texts: any backbone, a function, or ready arrays.
+"""Frozen encoders of texts to vectors: any backbone, a function, or a table of vectors.
 
 A frozen transformer or BiLSTM gives several representations of a text from one pass. `K` is a
 layer, 0 the embeddings:
@@ -41,14 +41,14 @@ EMPTY = "."
 SHARD = 4096
 """The number of texts that are encoded before their vectors are written."""
 LENGTH = "length"
-"""The cache's name for the number of a text's tokens before it was cut, `[texts, 1]`."""
+"""The name in the cache of a text's number of tokens before it was cut, `[texts, 1]`."""
 
 
 class Vectors:
-    """A function of a list of texts that returns `[texts, dim]`, as a model for the suites.
+    """Wraps a function of a list of texts, which returns `[texts, dim]`, as an encoder.
 
-    It gets a pair of texts joined by a space, or as a pair if it `takes_pairs`. `name` is its name
-    in results, by default the function's own.
+    The function gets a pair of texts joined by a space, or as a tuple if it `takes_pairs`. `name`
+    is the encoder's name in results, by default the function's name.
     """
 
     representation = ""
@@ -61,11 +61,11 @@ class Vectors:
         self.layers, self.trained_with, self.has_pooler = 0, "", False
 
     def describe(self) -> dict[str, Any]:
-        """The model in a result: its name, and what is known of its type and limits."""
+        """The model in a result: only its name, since nothing else is known of a function."""
         return {"name": self.name}
 
     def named(self, representation: str) -> str:
-        """The name of the function's only representation, ""."""
+        """Return "", the name of the function's only representation."""
         return ""
 
     def vectors(
@@ -94,10 +94,10 @@ class Vectors:
 
 
 def as_encoder(model: Any) -> SentenceEncoder | None:
-    """Return a model object as an encoder; None if it gives no vectors.
+    """Convert a model object to an encoder; None if it gives no vectors.
 
-    Encoders are those of this module, a `SentenceTransformer` (or another object with `encode`),
-    and the backbones of a model of transformers, of a model of the zoo, and of a `PairClassifier`.
+    It may be an encoder of this module, a `SentenceTransformer` (or another object with `encode`),
+    or a model with a backbone: of transformers, of the zoo, or in a `PairClassifier`.
     """
     if isinstance(model, BackboneEncoder | Vectors):
         return model
@@ -108,7 +108,7 @@ def as_encoder(model: Any) -> SentenceEncoder | None:
 
 
 def encoder_of(model: Any, name: str = "") -> SentenceEncoder:
-    """Return a model object, a function of texts, or a mapping of texts to vectors, as encoder."""
+    """Make an encoder of a model object, a function of texts, or a mapping of texts to vectors."""
     if isinstance(model, Mapping):  # a vector for each of `zoo.evaluate.discoeval.texts`
         name = name or "arrays"
 
@@ -123,10 +123,10 @@ def encoder_of(model: Any, name: str = "") -> SentenceEncoder:
 
 
 def load_vectors(path: Path) -> SentenceEncoder:
-    """The vectors that a file gives: the function `encode` of FILE.py, or a table FILE.parquet.
+    """Load an encoder from a file: the function `encode` of FILE.py, or a table FILE.parquet.
 
     The table has the columns `text` and `vector`. Raises `ConfigError` for a Python file without
-    the function, `InputError` for another table.
+    the function, `InputError` for a table without these columns.
     """
     if path.suffix == ".py":
         return Vectors(import_object(f"{path}:encode"), path.stem)
@@ -152,9 +152,9 @@ def load_frozen(
 ) -> tuple[Any, Any, list[str]]:
     """Load a model of the Auto class `kind` for evaluation.
 
-    Returns the model, its tokenizer, and the names of the weights that its files lack, which are
-    all of the part `optional`. Raises `InputError` for a model of another kind, with other weights
-    missing, or in a pickle.
+    Returns the model, its tokenizer, and the names of the weights that its files lack. Only weights
+    of the module named `optional`, such as "pooler", may be missing. Raises `InputError` if others
+    are, for a model of another class, and for weights in a pickle.
     """
     import torch
 
@@ -172,7 +172,7 @@ def load_frozen(
 
 
 def class_with(method: str, auto: Any, name: str) -> Any:
-    """The class that `auto`, an Auto class, has for the model `name`; None if it lacks `method`."""
+    """The class of the model `name` in the Auto class `auto`; None if it lacks `method`."""
     from transformers import CONFIG_MAPPING
 
     import zoo
@@ -189,11 +189,11 @@ def class_with(method: str, auto: Any, name: str) -> Any:
 class BackboneEncoder:
     """A frozen transformer or BiLSTM with its tokenizer; `load_encoder` opens one.
 
-    It is any backbone that `AutoModel` loads, the `backbone` or `encoder` inside a model of the
-    zoo, or the encoder of T5. The representation `auto` is the mean of the last layer's tokens, or
-    the model's own vector if it has no layers to read. `cache` is a folder for its vectors.
+    `model` is any backbone that `AutoModel` loads, the `backbone` or `encoder` inside a model of
+    the zoo, or the encoder of T5. The representation `auto` is the mean of the last layer's tokens,
+    or the model's own vector if it has no layers to read. `cache` is a folder for its vectors.
 
-    `tokens` counts the real tokens that were encoded (vectors from the cache add none).
+    `tokens` counts the tokens encoded so far, without padding and vectors from the cache.
     `trained_with` is "mean" for a model of the zoo that was trained on the mean of a text's tokens.
     """
 
@@ -229,11 +229,11 @@ class BackboneEncoder:
 
     @property
     def truncated(self) -> int:
-        """The number of distinct texts that were cut, since the model takes no longer ones."""
+        """The number of distinct texts that were cut to the model's `max_tokens`."""
         return len(self._cut)
 
     def describe(self) -> dict[str, Any]:
-        """The model in a result: its name, and what is known of its type and limits."""
+        """The model in a result: name, type, precision, limit of tokens, number of texts cut."""
         return {
             "name": self.name,
             "type": self.model.config.model_type,
@@ -253,7 +253,7 @@ class BackboneEncoder:
         return int(getattr(self.model.config, "num_hidden_layers", 0) or 0)
 
     def named(self, representation: str) -> str:
-        """The representation's name, with `auto` replaced by what it stands for.
+        """The name of a representation; `auto` is replaced by `mean` or `pooled`.
 
         Raises `ConfigError` for a representation that the model does not have.
         """
@@ -276,16 +276,16 @@ class BackboneEncoder:
     def vectors(
         self, texts: Sequence[Text], representations: Sequence[str]
     ) -> dict[str, np.ndarray]:
-        """Several representations of `texts` from one pass, `[texts, dim]` each.
+        """Compute several representations of `texts` in one pass, `[texts, dim]` each.
 
         Each distinct text that the cache does not have is encoded once, in shards and batches of
-        texts of similar length.
+        texts of similar length, and its vectors are added to the cache.
         """
         names = [self.named(name) for name in representations]
         keys = {text: digest(text) for text in dict.fromkeys(texts)}
-        known = {name: self.cache.read(name) for name in (*names, LENGTH)}
+        cached = {name: self.cache.read(name) for name in (*names, LENGTH)}
         missing = [
-            text for text, key in keys.items() if any(key not in each for each in known.values())
+            text for text, key in keys.items() if any(key not in each for each in cached.values())
         ]
         ids, lengths = self.tokenize(missing)
         order = np.argsort(lengths, kind="stable").tolist()
@@ -296,13 +296,16 @@ class BackboneEncoder:
                 new_vectors = {**encoded, LENGTH: lengths[rows, None]}
                 new_keys = [keys[missing[row]] for row in rows]
                 for name, vectors in new_vectors.items():
-                    known[name].update(zip(new_keys, vectors, strict=True))
+                    cached[name].update(zip(new_keys, vectors, strict=True))
                 self.cache.write(new_keys, new_vectors)
-        self._cut.update(key for key in keys.values() if known[LENGTH][key][0] > self.max_tokens)
-        return {name: np.array([known[name][keys[text]] for text in texts]) for name in names}
+        self._cut.update(key for key in keys.values() if cached[LENGTH][key][0] > self.max_tokens)
+        return {name: np.array([cached[name][keys[text]] for text in texts]) for name in names}
 
     def tokenize(self, texts: Sequence[Text]) -> tuple[list[dict[str, list[int]]], np.ndarray]:
-        """The tokenizer's values of each text, and its length before a long one is cut."""
+        """Tokenise texts (all single or all pairs) and cut them to `max_tokens` ids.
+
+        Returns the tokenizer's values of each text, and the lengths before the cut, `[texts]`.
+        """
         if not texts:
             return [], np.zeros(0, np.float32)
         first = [_not_empty(text if isinstance(text, str) else text[0]) for text in texts]
@@ -311,9 +314,9 @@ class BackboneEncoder:
         lengths = np.array([len(ids) for ids in columns["input_ids"]], np.float32)
         rows = [{name: columns[name][row] for name in columns} for row in range(len(texts))]
         for row in np.flatnonzero(lengths > self.max_tokens).tolist():
-            other = second[row] if second else None
+            second_text = second[row] if second else None
             limit = {"truncation": True, "max_length": self.max_tokens}
-            rows[row] = dict(self.tokenizer(first[row], other, **limit))
+            rows[row] = dict(self.tokenizer(first[row], second_text, **limit))
         return rows, lengths
 
     def encode_ids(
@@ -322,10 +325,10 @@ class BackboneEncoder:
         names: Sequence[str],
         progress: Loop | None = None,
     ) -> dict[str, np.ndarray]:
-        """The vectors of tokenised texts by representation, `[texts, dim]` each.
+        """Encode tokenised texts; return their vectors by representation, `[texts, dim]` each.
 
-        A batch has at most `batch_tokens` ids with padding. `progress` counts all texts, of which
-        these may be a part. Raises `InputError` for vectors with NaN or infinity.
+        `ids` are the tokenizer's values of each text, `names` the representations. A batch has at
+        most `batch_tokens` ids with padding. Raises `InputError` for vectors with NaN or infinity.
         """
         import torch
         from torch.nn.utils.rnn import pad_sequence
@@ -361,9 +364,9 @@ class BackboneEncoder:
         needed = "hidden_states" if kind == "cls_mean" or number else "last_hidden_state"
         states = getattr(output, "pooler_output" if kind == "pooled" else needed, None)
         if states is None:
-            what = {"pooled": "pooled vector", "mean": "vectors of tokens"}.get(kind, "layers")
+            lacking = {"pooled": "pooled vector", "mean": "vectors of tokens"}.get(kind, "layers")
             raise ConfigError(
-                f"the model has no {what}",
+                f"the model has no {lacking}",
                 where=f"{self.name}, representation {name}",
                 hint=f"choose another representation: {', '.join(NAMES)}",
                 field="representation",
@@ -387,8 +390,9 @@ def load_encoder(
 ) -> BackboneEncoder:
     """Load the frozen encoder in a model folder or of a Hub id.
 
-    `cache` is a folder for vectors, with a folder below it for each model. Raises `InputError` for
-    a model folder without safetensors or tokenizer.
+    `cache` is a folder for vectors, with a subfolder for each model; `batch_tokens` is the most
+    tokens of a batch, padding included. Raises `InputError` for a model folder without safetensors
+    or tokenizer.
     """
     import zoo
     from zoo.backbones import text_encoding
@@ -412,14 +416,14 @@ def load_encoder(
 
 
 SentenceEncoder = BackboneEncoder | Vectors
-"""An encoder of texts, all of them single or all of them pairs, to vectors `[texts, dim]`."""
+"""An encoder of texts to vectors `[texts, dim]`; the texts are all single, or all pairs."""
 
 
 def _not_empty(text: str) -> str:
     return text if text.strip() else EMPTY
 
 
-# Vectors on disk: each text of an encoder is encoded once, whichever suite asks for it.
+# Vectors on disk: an encoder encodes each text once for all suites.
 
 DIGEST = 16
 """The number of bytes of a text's key."""
@@ -429,7 +433,7 @@ DEFINING = ("*.safetensors", "config.json", "tokenizer*", "vocab*", "merges*", "
 
 
 def digest(text: Text) -> bytes:
-    """The key of a text or pair in the cache, a hash of 16 bytes."""
+    """The key of a text, or of a pair of texts, in the cache: a hash of 16 bytes."""
     parts = [text] if isinstance(text, str) else text
     encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
     # Each part starts with its length, so that no two lists of parts give the same bytes.
@@ -438,7 +442,7 @@ def digest(text: Text) -> bytes:
 
 
 def model_key(model: str, commit: str | None) -> str:
-    """A hash of a folder's files, or of a Hub id and its commit; "" without a commit."""
+    """A hash of a model folder's files, or of a Hub id and its commit; "" without a commit."""
     if not Path(model).is_dir():
         return hashlib.sha256(f"{model}@{commit}".encode()).hexdigest() if commit else ""
     files = sorted({file for pattern in DEFINING for file in Path(model).glob(pattern)})
@@ -447,7 +451,7 @@ def model_key(model: str, commit: str | None) -> str:
 
 
 class VectorCache:
-    """The vectors of a model on disk, by representation and text; without a folder it keeps none.
+    """The vectors of one model on disk, by representation and text; without `folder` it is empty.
 
     A representation is a folder of shards, each written by one rename. A shard has `keys
     [texts, 16]`, the digests of the texts, and `vectors [texts, dim]`.
@@ -458,7 +462,7 @@ class VectorCache:
         self._vectors: dict[str, dict[bytes, np.ndarray]] = {}
 
     def read(self, representation: str) -> dict[bytes, np.ndarray]:
-        """Read the vectors of a representation, by the digests of their texts."""
+        """Read the vectors of a representation, `[dim]` each, by the digests of their texts."""
         from safetensors.numpy import load_file
 
         if self.folder is None:

@@ -18,20 +18,20 @@ def name_of(model: Any) -> str:
 
 
 def type_of(model: Any) -> str:
-    """The `model_type` of a model object or of its configuration, or else its class's name."""
+    """The `model_type` of a model object or of its configuration, or else the name of its class."""
     config = getattr(getattr(model, "model", model), "config", model)
     return str(getattr(model, "model_type", getattr(config, "model_type", type(model).__name__)))
 
 
 def about(model: Any) -> dict[str, str]:
-    """The name and type of a model object, as a result states them; they hold no path."""
+    """The name and type of a model object, as a result states them, without any path."""
     return {"name": name_of(model), "type": type_of(model)}
 
 
 def parts_of(model: Any) -> tuple[Any, Any] | None:
     """The transformer inside a model object and its tokenizer; None if it has no transformer.
 
-    A model without a `tokenizer` gets the tokenizer of the folder or Hub id that it is from.
+    A model without a `tokenizer` gets that of the folder or Hub id that it was loaded from.
     """
     from transformers import PreTrainedModel
 

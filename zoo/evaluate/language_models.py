@@ -1,4 +1,4 @@
-"""Language models as scorers of coherence without training for it: baselines beside a scorer.
+"""Baselines for scorers of coherence: language models that were not trained to score texts.
 
     perplexity:MODEL    minus the log perplexity of the text (natural log)
     conditional:MODEL   the log-likelihood of each sentence given all that precede it: the mean over
@@ -37,12 +37,13 @@ NEXT = 0
 def load(kind: Any, name: str) -> tuple[Any, Any, int]:
     """Load a model of the Auto class `kind`, its tokenizer, and its limit of tokens (0: none).
 
-    Raises `InputError` as `load_frozen` does.
+    `name` is a folder or Hub id. Raises `InputError` as `load_frozen` does.
     """
     model, tokenizer, _ = load_frozen(kind, name)
     limits = (max_positions(model.config) or 0, tokenizer.model_max_length)
-    most = min((limit for limit in limits if 0 < limit < 10**9), default=0)
-    return model.to(best_device()), tokenizer, most
+    # Tokenizers without a limit have a huge number.
+    max_tokens = min((limit for limit in limits if 0 < limit < 10**9), default=0)
+    return model.to(best_device()), tokenizer, max_tokens
 
 
 def windows(tokens: int, context: int) -> list[tuple[int, int, int]]:
@@ -72,14 +73,14 @@ class CausalScorer:
     def __init__(self, name: str, *, by_sentence: bool) -> None:
         self.by_sentence = by_sentence
         self.name = f"{'conditional' if by_sentence else 'perplexity'} ({Path(name).name})"
-        self.model, tokenizer, most = load(AutoModelForCausalLM, name)
+        self.model, tokenizer, max_tokens = load(AutoModelForCausalLM, name)
         if not is_decoder(self.model.config):  # it would predict a word from the word itself
             raise InputError(
                 f"{self.model.config.model_type} sees the words after a word: no causal model",
                 where=name,
                 hint="give a language model such as GPT-2; a BERT goes with nsp:MODEL",
             )
-        self.context = most or BATCH_TOKENS
+        self.context = max_tokens or BATCH_TOKENS
         self.texts = TextEncoder(tokenizer, self.context)
         starts = (tokenizer.bos_token_id, tokenizer.eos_token_id)
         start = next((token for token in starts if token is not None), None)
@@ -88,7 +89,7 @@ class CausalScorer:
             raise InputError("its tokenizer has no token to start a text with", where=name)
 
     def score(self, texts: Sequence[Text]) -> list[float]:
-        """The score of each text, `[texts]`, in nats a token; a lone sentence counts too."""
+        """The score of each text, `[texts]`, in nats a token, also of a text of one sentence."""
         check_texts(texts)
         ids = [self.texts.sentences(as_sentences(text)) for text in texts]
         whole = [np.concatenate([self.start, *sentences]) for sentences in ids]
@@ -104,7 +105,7 @@ class CausalScorer:
 
     @torch.inference_mode()
     def log_probabilities(self, texts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The natural log of the probability of each id but the first: `[tokens - 1]` a text."""
+        """The log-probability of each id but the first of `texts`, `[tokens - 1]` a text."""
         values = [np.zeros(len(ids) - 1, np.float32) for ids in texts]
         parts = [
             (text, *window)
@@ -133,14 +134,14 @@ class NextSentenceScorer:
     """Scores a text by the mean probability that each sentence follows the one before it.
 
     BERT's next-sentence head gives the probabilities. A text of one sentence has the score 0. `cut`
-    counts the distinct pairs longer than the model takes; their longer sentence lost its end.
+    counts the distinct pairs longer than the model takes; the end of their longer sentence is cut.
     """
 
     model_type = "baseline"
 
     def __init__(self, name: str) -> None:
         self.name = f"nsp ({Path(name).name})"
-        self.model, self.tokenizer, self.most = load(AutoModelForNextSentencePrediction, name)
+        self.model, self.tokenizer, self.max_tokens = load(AutoModelForNextSentencePrediction, name)
         self.cut = 0
 
     def score(self, texts: Sequence[Text]) -> list[float]:
@@ -159,9 +160,9 @@ class NextSentenceScorer:
         encoded = self.tokenizer(first, second, verbose=False)
         lengths = [len(ids) for ids in encoded["input_ids"]]
         rows = [{name: encoded[name][row] for name in encoded} for row in range(len(pairs))]
-        limit = {"truncation": "longest_first", "max_length": self.most}
+        limit = {"truncation": "longest_first", "max_length": self.max_tokens}
         for row, length in enumerate(lengths):
-            if 0 < self.most < length:
+            if 0 < self.max_tokens < length:
                 self.cut += 1
                 rows[row] = dict(self.tokenizer(*pairs[row], **limit))
         values = np.zeros(len(pairs))

@@ -1,4 +1,4 @@
-"""The evaluations of sentence vectors as tasks of the library mteb, and our models as its models.
+"""Our evaluations of sentence vectors as tasks of the library mteb, and our models as its models.
 
     import mteb
     from zoo.evaluate import mteb_tasks
@@ -72,10 +72,10 @@ def discoeval(
     seed: int = 0,
     limit: int = 0,
 ) -> list[AbsTaskClassification]:
-    """Make a task of mteb for each task and domain of `data`, as `discoeval.run` takes it.
+    """Make a task of mteb for each task and domain of DiscoEval in `data` (a folder or Hub id).
 
-    The options `protocol`, `tasks`, `seeds`, `hidden` and `lower` count; the others are for
-    vectors, which are the model's own. The protocol `pairs` joins the texts of a pair by a space.
+    The options `protocol`, `tasks`, `seeds`, `hidden` and `lower` count; the others choose vectors,
+    which a model of mteb chooses itself. The protocol `pairs` joins the texts of a pair by a space.
     """
 
     def mteb_task(data: TaskData) -> AbsTaskClassification:
@@ -126,12 +126,12 @@ def dissent(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskCl
 
 
 def insted(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskRetrieval]:
-    """Make a task for each set of pairs of a coherent and a spoilt text that `pairwise` reads.
+    """Make a task for each test set of pairs, a coherent and a worse text, that `pairwise` reads.
 
-    The two texts are documents to rank for a query: the sentences that both share, in order. A
-    model of vectors prefers the text that is closer to this context. A scorer (`scorer`) prefers
-    the more coherent text; its `accuracy` is that of the suite `pairwise` with long texts in
-    windows, but mteb has no ties.
+    The two texts are documents to rank for a query, which is the sentences that both have, in
+    order. An encoder prefers the text whose vector is closer to the query's. A scorer (`scorer`)
+    prefers the more coherent text; its `accuracy` is that of the suite `pairwise` with long texts
+    in windows, but mteb has no ties.
     """
     pair_sets = open_sets(open_data(Pairwise(), data, split), split, limit)
     about, revision = "Which of two texts is coherent", str(pair_sets.description["revision"])
@@ -161,10 +161,10 @@ def _task_class(kind: type, name: str, about: str, split: str, revision: str) ->
 
 
 class _Probed(AbsTaskClassification):
-    """A task of classifiers on the frozen vectors of an example's texts.
+    """A task of mteb that trains classifiers on the frozen vectors of an example's texts.
 
-    `predictions` encodes the texts one by one and trains the classifiers. `rows` has for each split
-    the examples' whole texts, which mteb only uses for its statistics, and their labels.
+    `predictions` encodes the texts and trains the classifiers. `rows` has for each split the joined
+    texts of the examples, which mteb only uses for its statistics, and the examples' labels.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class _Probed(AbsTaskClassification):
 
 
 class _Ranked(AbsTaskRetrieval):
-    """A task of ranking the two texts of each pair for a query, the sentences that both share."""
+    """A task of mteb to rank the two texts of each pair for a query, the sentences both have."""
 
     def __init__(self, pairs: PairSet) -> None:
         self.pairs = pairs
@@ -241,7 +241,7 @@ class _Ranked(AbsTaskRetrieval):
 
 
 def encoder(model: Any, representation: str = AUTO, name: str = "") -> AbsEncoder:
-    """Return a model folder, an encoder or a function of texts as an encoder of mteb."""
+    """Convert a model folder, an encoder or a function of texts to an encoder of mteb."""
     if isinstance(model, str | Path):
         model = load_encoder(str(model), representation)
     frozen = encoder_of(model, name)
@@ -250,12 +250,12 @@ def encoder(model: Any, representation: str = AUTO, name: str = "") -> AbsEncode
 
 
 def scorer(model: str) -> _Scorer:
-    """Return a coherence scorer, named as in `load_scorer`, as a cross-encoder of mteb."""
+    """Load a coherence scorer (folder, Hub id or `baseline:RULE`) as a cross-encoder of mteb."""
     return _Scorer(load_scorer(model), _meta(model))
 
 
 def _meta(model: str) -> ModelMeta:
-    """Name and revision of the model in a folder or of a Hub id: mteb keeps results by both."""
+    """The name and revision of a model (folder or Hub id), by which mteb files its results."""
     name = re.sub(r"[^\w.-]", "-", Path(model).name)
     revision = model_key(model, None)[:16] or None
     return ModelMeta.create_empty({"name": f"discorpora/{name}", "revision": revision})
@@ -278,11 +278,11 @@ class _Encoder(AbsEncoder):
 
 
 class _Scorer:
-    """A scorer of the zoo with mteb's interface of a cross-encoder, which ignores the query."""
+    """A scorer of the zoo with mteb's interface of a cross-encoder; queries are ignored."""
 
     def __init__(self, model: Scorer, meta: ModelMeta) -> None:
         self.model, self.mteb_model_meta = model, meta
 
     def predict(self, inputs1: Any, inputs2: Any, **kwargs: Any) -> np.ndarray:
-        """The scores of the second inputs, `[texts]`."""
+        """Score the texts of `inputs2`, `[texts]`; `inputs1` are the queries."""
         return np.array(self.model.score(_texts(inputs2)))

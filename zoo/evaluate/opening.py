@@ -1,4 +1,4 @@
-"""Opening a model and data by folder or Hub id, as a suite evaluates them."""
+"""Opening the model and the data of an evaluation by folder or Hub id, as its suite needs them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from zoo.training.data import open_configs, open_dataset, split_spec
 def open_model(suite: Suite, name: str, *, seed: int = 0, batch_size: int = 64) -> Any:
     """Load the model in a folder or of a Hub id as the kind of object that `suite` needs.
 
-    For a suite of scorers `name` may be a rule, `baseline:RULE`; for one of encoders a file of
-    vectors, as `load_vectors` takes it. Raises `InputError` for a model
-    that is not of the kind.
+    If the suite needs a scorer, `name` may also be a rule, `baseline:RULE`; if it needs vectors, a
+    file as `load_vectors` takes it. Raises `InputError` for a model of another kind.
     """
     if Path(name).name in ("", ".."):  # tables need a name
         name = str(Path(name).resolve())
@@ -48,7 +47,8 @@ def open_model(suite: Suite, name: str, *, seed: int = 0, batch_size: int = 64) 
 def open_data(suite: Suite, spec: str, split: str = "test") -> Any:
     """Open the data of a folder or Hub id as `suite` reads them; `@CONFIG` names a configuration.
 
-    Returns what `suite.read` gives, or else one dataset, or a mapping of several by configuration.
+    Returns what the suite's own `read` returns, if that is not None; otherwise a dataset, or a
+    mapping of datasets by configuration if the suite reads several.
     """
     data = suite.read(spec)
     if data is not None:
@@ -58,8 +58,8 @@ def open_data(suite: Suite, spec: str, split: str = "test") -> Any:
         return datasets[0] if config else {each.config: each for each in datasets}
     folder, config = split_spec(spec)
     dataset = open_dataset(folder, config or suite.config, {"test": split})
-    needed = {name for form in suite.reads for name in form.beside} - {dataset.config}
-    if not needed:
+    other_configs = {name for form in suite.reads for name in form.beside} - {dataset.config}
+    if not other_configs:
         return dataset
-    others = {name: open_dataset(folder, name, {"test": split}) for name in sorted(needed)}
+    others = {name: open_dataset(folder, name, {"test": split}) for name in sorted(other_configs)}
     return {dataset.config: dataset, **others}

@@ -56,7 +56,7 @@ class Pairwise(OfScorers):
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """The accuracy of the scorer and of the rules on each test set."""
+        """Measure how often the scorer and the rules score the coherent text of a pair higher."""
         pair_sets = open_sets(data, split, limit)
         scorers = self.scorers(model, seed, *RULES)
         notes = [] if self.encoder else ["no encoder for the rule cosine: see --encoder"]
@@ -81,9 +81,9 @@ class Pairwise(OfScorers):
                 notes.append(left_out_note(each.name, int(same.sum()), len(same)))
             for name, of_scorer in scores.items():
                 right = of_scorer.right(self.ties, same)
-                row = row_of(name, encoder)
+                row = row_name(name, encoder)
                 outcomes.append(Outcomes(each.name, each.groups, right, rule=row))
-        # The paper gives the probes one by one (table 3).
+        # The paper gives the probes one by one (table 3); their mean is ours.
         probes = [s["accuracy"]["value"] for name, s in sets.items() if name.startswith(PROBES)]
         mean = {"probes": {"value": float(np.mean(probes)), "of": len(probes)}} if probes else {}
         result = Result(
@@ -104,7 +104,7 @@ class Pairwise(OfScorers):
         sets = result.metrics["sets"]
         encoder = str(result.more.get("encoder"))
         rows = {
-            row_of(name.removeprefix("rule: "), encoder): cells
+            row_name(name.removeprefix("rule: "), encoder): cells
             for name, cells in rows_of_sets(sets, "accuracy", percent).items()
         }
         if means := result.metrics.get("means", {}):
@@ -136,8 +136,8 @@ class Pairwise(OfScorers):
         return tests
 
 
-def row_of(rule: str, encoder: str) -> str:
-    """The name of a rule's row in a table, with the encoder of `cosine`; "" for the model ("")."""
+def row_name(rule: str, encoder: str) -> str:
+    """The name of a rule's table row, with the encoder of `cosine`; "" for the model (rule "")."""
     if not rule:
         return ""
     return f"rule: cosine ({encoder})" if rule == "cosine" else f"rule: {rule}"
@@ -146,10 +146,11 @@ def row_of(rule: str, encoder: str) -> str:
 def figures_of(
     pair_set: PairSet, scores: Mapping[str, PairScores], seed: int, ties: Ties = "half"
 ) -> dict[str, Any]:
-    """The metrics of a set: accuracy of the model ("") and of the rules, and each pair's outcome.
+    """The metrics of a test set: accuracy of the model and of the rules, and each pair's outcome.
 
-    All of them are over the pairs whose texts differ within the model's limit. Raises `InputError`
-    if there is no such pair.
+    `scores` has the model's scores under "" and those of each rule under its name. Only pairs count
+    whose texts still differ after the model cut them to its limit of tokens. Raises `InputError` if
+    none do.
     """
     model = scores[""]
     if model.same.all():
@@ -161,7 +162,7 @@ def figures_of(
             field="long",
         )
     judged, figures = ~model.same, {}
-    groups = [group for group, keep in zip(pair_set.groups, judged, strict=True) if keep]
+    groups = [group for group, marked in zip(pair_set.groups, judged, strict=True) if marked]
     for name, (coherent, other, _) in scores.items():
         bootstrap = f"{pair_set.name}.{name}" if name else pair_set.name
         figures[name] = ranking_accuracy(

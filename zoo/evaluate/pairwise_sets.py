@@ -1,4 +1,4 @@
-"""Test sets of coherent and spoilt texts: a built dataset folder, or the user's own files."""
+"""Test sets of pairs, a coherent text and a worse one, from a built dataset or the user's files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TextPair:
 
 @dataclass(frozen=True)
 class PairSet:
-    """A test set of pairs of different texts; `identical` counts the pairs of equal ones."""
+    """A test set of pairs of texts; `identical` counts the pairs of equal texts, left out of it."""
 
     name: str
     pairs: Sequence[TextPair]
@@ -65,17 +65,17 @@ class PairSets:
 
 
 def holds_pairs(spec: str) -> bool:
-    """Whether `spec` is a file, or a folder that is no built dataset: pairs in JSON Lines."""
+    """Whether `spec` names pairs in JSON Lines: a file, or a folder that is no built dataset."""
     path = Path(spec)
     return path.is_file() or (path.is_dir() and not (path / MANIFEST).is_file())
 
 
 def open_sets(data: Any, split: str = "test", limit: int = 0) -> PairSets:
-    """Open the test sets of dataset objects (one or a mapping), or of JSON Lines at a path.
+    """Open the test sets in dataset objects (one or a mapping), or in JSON Lines at a path.
 
-    Every configuration with columns `pos` and `neg` is a set, and so is every file of a folder
-    of JSON Lines (or of the authors' pickles). `limit` is the most pairs of a set, spread evenly
-    (0: all). Raises `InputError` where there is no set.
+    A set is a configuration with the columns `pos` and `neg` in `split`, or a file of JSON Lines
+    (or of the authors' pickles). A set keeps at most `limit` pairs, spread evenly (0: all). Raises
+    `InputError` if there is no set.
     """
     if isinstance(data, str | Path):
         path = Path(data)
@@ -86,8 +86,8 @@ def open_sets(data: Any, split: str = "test", limit: int = 0) -> PairSets:
         sets = _sets_of_files(files, limit)
         hashes = sorted((file.name, sha256(file)) for file in files)
         revision = hashlib.sha256(repr(hashes).encode()).hexdigest()[:16]
-        named_path = path if path.name.strip(".") else path.resolve()  # `.` and `..` are no names
-        about = {"name": named_path.name, "config": "", "revision": revision}
+        name = (path if path.name.strip(".") else path.resolve()).name  # `.` and `..` are no names
+        about = {"name": name, "config": "", "revision": revision}
     else:
         datasets = as_datasets(data)
         tables = [(each, each.splits[split]) for each in datasets if split in each.splits]
@@ -113,7 +113,10 @@ def open_sets(data: Any, split: str = "test", limit: int = 0) -> PairSets:
 def score_pairs(
     pair_set: PairSet, scorer: Scorer, prompt: bool = True, *, whole: bool = False
 ) -> PairScores:
-    """Score both texts of each pair, after the prompt if `prompt`; `whole` as in `score_both`."""
+    """Score both texts of each pair; with `prompt` the pair's prompt is put before both.
+
+    With `whole` long texts are not cut, see `score_both`.
+    """
     pairs = pair_set.pairs
     coherent = [(*pair.prompt, *pair.pos) if prompt else pair.pos for pair in pairs]
     other = [(*pair.prompt, *pair.neg) if prompt else pair.neg for pair in pairs]
@@ -121,7 +124,7 @@ def score_pairs(
 
 
 def _sets_of_files(files: Sequence[Path], limit: int) -> list[PairSet]:
-    """A set of each file; the pairs of one reference text, or of one prompt, are a group."""
+    """Read a test set from each file; pairs of one reference text or prompt are a group."""
     sets: dict[str, PairSet] = {}
     for file in files:
         name = file.name.partition(".")[0]
@@ -136,16 +139,16 @@ def _sets_of_files(files: Sequence[Path], limit: int) -> list[PairSet]:
             TextPair(group, pair.prompt, pair.pos, pair.neg, pair.votes)
             for group, pair in with_group(read_pairs(file))
         ]
-        kept = [pairs[row] for row in evenly(len(pairs), limit).tolist()]
-        sets[name] = _set_of(name, kept, str(file))
+        chosen = [pairs[row] for row in evenly(len(pairs), limit).tolist()]
+        sets[name] = _set_of(name, chosen, str(file))
     return [*sets.values()]
 
 
 def _set_of_table(data: Dataset, table: pa.Table, rows: int) -> PairSet:
-    """The test set of a dataset's split, or of the part `table` of its `rows` rows.
+    """Make the test set of `table`, a dataset's split of `rows` rows or a sample of it.
 
-    A whole split counts the equal pairs that its builder left out as identical. A part does not:
-    nobody knows whether they would have been in it.
+    `identical` of a whole split also counts the pairs of equal texts that its builder left out. For
+    a sample it is unknown how many of them would be in it.
     """
     data.need("pos", "neg")
     for name in ("pos", "neg"):
@@ -170,7 +173,7 @@ def _set_of_table(data: Dataset, table: pa.Table, rows: int) -> PairSet:
 
 
 def _set_of(name: str, pairs: Sequence[TextPair], where: str) -> PairSet:
-    """The set of the pairs whose texts differ. Raises `InputError` if none do."""
+    """Make the test set of the pairs whose texts differ. Raises `InputError` if none do."""
     different = [pair for pair in pairs if pair.pos != pair.neg]
     if not different:
         raise InputError(

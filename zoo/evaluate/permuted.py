@@ -33,9 +33,9 @@ class Permuted(OfScorers):
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """The accuracy of the scorer and of the rules on pairs of a document and a permutation.
+        """Measure how often the scorer and the rules score a document above its permutations.
 
-        `data` are two datasets, `documents` and the orders of their sentences.
+        `data` are two datasets: `documents`, and one with the permuted orders of their sentences.
         """
         datasets = {each.config: each for each in as_datasets(data)}
         documents = datasets.pop("documents", None)
@@ -83,7 +83,7 @@ class Permuted(OfScorers):
 
     @classmethod
     def column(cls, config: str) -> str:
-        """The table column of a configuration; only an unusual one is in the name."""
+        """The table column of a configuration; it names any other than `pairwise`."""
         return "permuted accuracy" + ("" if config == cls.config else f" ({config})")
 
     @classmethod
@@ -93,7 +93,11 @@ class Permuted(OfScorers):
 
 
 def rank_texts(model: Scorer, documents: pa.Table, orders: pa.Table) -> Ranking:
-    """Score each document and each of its permutations with any scorer, which gets whole texts."""
+    """Score each document and each of its permutations with any scorer, which gets whole texts.
+
+    `documents` has the columns `id` and `sentences`; `orders` has `document`, an id, and `orders`,
+    a list of permutations of the document's sentence numbers.
+    """
     sentences = {
         row["id"]: tuple(row["sentences"])
         for row in documents.select(["id", "sentences"]).to_pylist()

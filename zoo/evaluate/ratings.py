@@ -1,10 +1,10 @@
 """Suite `ratings`: do a scorer's scores agree with people's ratings of coherence?
 
 - Spearman's rank correlation of the scores with the mean rating of each text (score prediction of
-  Lai and Tetreault 2018, section 4): scores have no scale of their own, so ranks are compared.
-- Accuracy on the release's consensus classes, where a training split has such texts: low, medium,
-  high (GCDC), 1 to 5 (CoheSentia). A scorer has no classes, so a logistic regression of the score
-  is fitted on the training texts, those of each domain by themselves (as the papers train).
+  Lai and Tetreault 2018, section 4). Scores are on no fixed scale, so ranks are compared.
+- Accuracy on the consensus classes of the dataset, where its training split has them too: low,
+  medium, high (GCDC), 1 to 5 (CoheSentia). A scorer predicts no classes, so a logistic regression
+  of the score is fitted on the training texts, for each domain separately (as the papers train).
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Ratings(OfScorers):
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """The rho and accuracy of the scorer and of the rules on each configuration.
+        """Compute rho and accuracy of the scorer and of the rules on each configuration.
 
         Raises `InputError` if no configuration has rated texts in the split.
         """
         datasets = as_datasets(data)
         tables = {}
         for each in (each for each in datasets if split in each.splits):
-            # Classes are learnt on the training split. If that is judged, there are no classes.
+            # The split to judge, and the training split for the classes if it is another one
             splits = dict.fromkeys((split, "train"))
             parts = [spread(each.splits[s], limit) for s in splits if s in each.splits]
             if {*COLUMNS} <= {*parts[0].column_names} and any(parts[0]["ratings"].to_pylist()):
@@ -94,11 +94,11 @@ class Ratings(OfScorers):
 def evaluate_set(
     tables: Sequence[pa.Table], scorers: Mapping[str, Scorer], seed: int, name: str
 ) -> dict[str, Any]:
-    """The metrics of one set: rho of the model (the scorer called "") and of the rules.
+    """The metrics of one test set: rho of the model (the scorer called "") and of the rules.
 
     `tables` are the split to judge and perhaps the training split. If both have classes, the
-    metrics also have the accuracy of the model, in all and by domain, of the rules, and of the
-    most frequent class (`majority`).
+    metrics also have the accuracy of the model (over all texts and by domain), of the rules, and
+    of the most frequent class (`majority`).
     """
     rows, *train = ([row for row in table.to_pylist() if row["ratings"]] for table in tables)
     training = train[0] if train and rows and _has_classes([*rows, *train[0]]) else []
@@ -147,8 +147,8 @@ def classify(
 ) -> np.ndarray:
     """Predict the classes of the first `judged` texts from their scores, `[judged]`.
 
-    The texts after them are the training texts. Each domain is learnt by itself; one without a
-    training text is predicted from those of all domains.
+    The texts after them are the training texts; all arrays are `[texts]`. Each domain has its own
+    logistic regression, or without training texts one that is trained on all domains.
     """
     from sklearn.dummy import DummyClassifier
     from sklearn.linear_model import LogisticRegression
@@ -159,11 +159,11 @@ def classify(
     train = np.arange(len(scores)) >= judged
     for domain in np.unique(domains[:judged]):
         rows = domains == domain
-        learnt = train & rows if (train & rows).any() else train
-        two_classes = len(np.unique(classes[learnt])) > 1
+        training = train & rows if (train & rows).any() else train
+        two_classes = len(np.unique(classes[training])) > 1
         learner = LogisticRegression() if two_classes else DummyClassifier()
         model = make_pipeline(StandardScaler(), learner)
-        model.fit(scores[learnt, None], classes[learnt])
+        model.fit(scores[training, None], classes[training])
         predicted[rows] = model.predict(scores[rows, None])
     return predicted[:judged]
 
@@ -171,7 +171,7 @@ def classify(
 def rho_of(
     scores: np.ndarray, ratings: np.ndarray, group: np.ndarray, seed: int, name: str
 ) -> dict[str, Any]:
-    """Spearman's rho of scores and ratings, with the interval over resampled groups."""
+    """Spearman's rho of scores and ratings, with its bootstrap interval over `group [texts]`."""
     units = int(group.max(initial=-1)) + 1
     samples = resampled_counts(units, seed, name)
     rows = (np.repeat(np.arange(len(group)), times[group]) for times in samples)
@@ -180,7 +180,7 @@ def rho_of(
 
 
 def spearman(scores: np.ndarray, ratings: np.ndarray) -> float:
-    """Spearman's rho; 0 if all scores or all ratings are equal, which gives no order."""
+    """Spearman's rho of scores and ratings; 0 if all scores or all ratings are equal."""
     from scipy.stats import spearmanr
 
     if len(scores) < 2 or np.ptp(scores) == 0 or np.ptp(ratings) == 0:

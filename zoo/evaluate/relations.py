@@ -1,4 +1,4 @@
-"""Suites `dissent` and `pdtb`: predicting the marker or the relation between two sentences."""
+"""Suites `dissent` and `pdtb`: predicting the marker or the relation between two texts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class DisSent(Suite):
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """Accuracy, F1, each marker's scores, the majority baseline and the confusion matrix.
+        """Measure accuracy, F1, each marker's scores, majority baseline and confusion matrix.
 
         Other pairs with a label (NLI, PDTB) are judged too, by models that were trained on them.
         Rows without a label are left out. Raises `InputError` if the model's labels are not the
@@ -78,7 +78,7 @@ class DisSent(Suite):
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
-        """The rows of the model and of the majority class: F1 and accuracy of the configuration."""
+        """The rows of the model and of the majority class: columns of F1 and accuracy."""
         metrics, config = result.metrics, result.dataset["config"]
 
         def cells(figures: Mapping[str, Any]) -> Cells:
@@ -121,7 +121,7 @@ class Pdtb(Suite):
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """Accuracy, F1 and each class's scores under each protocol, and the majority baseline.
+        """Measure accuracy, F1 and each class's scores under each protocol.
 
         Raises `InputError` for a model that has neither sentence vectors nor the dataset's labels,
         and for a split without a labelled row.
@@ -182,10 +182,10 @@ class Pdtb(Suite):
 
     @staticmethod
     def column(task: str, protocol: str) -> str:
-        """The table column of a task and of a protocol: IMP (implicit), MVU (as annotated).
+        """The table column of a task under a protocol, named as in the paper if it has the task.
 
-        Rows that were matched in length and form have another column, `marked`: the paper's figures
-        are not of such rows.
+        The task `implicit` is IMP, the marked task with all relations is MVU. The marked task with
+        rows matched in length and form, which the paper does not have, is `marked`.
         """
         name = {"implicit": "IMP", ANNOTATED: "MVU"}.get(task, "marked")
         return name + (" (pair)" if protocol == "pair" else "")
@@ -210,7 +210,7 @@ class Pdtb(Suite):
 
 
 def task_of(pairs: Labelled) -> str:
-    """The task of PDTB that a dataset is: `implicit`, `marked`, or `ANNOTATED` as the paper's."""
+    """The task of a PDTB dataset: "implicit", "marked", or `ANNOTATED`, which is the paper's."""
     if "marked" not in pairs.labels:
         return "implicit"
     settings = pairs.data.manifest.get("details", {}).get("settings", {})
@@ -218,7 +218,7 @@ def task_of(pairs: Labelled) -> str:
 
 
 def need_labels(rows: int, split: str, where: str) -> None:
-    """Raise `InputError` if a split has no labelled `rows`, as a test set with hidden labels."""
+    """Raise `InputError` if the number of labelled `rows` in a split of the data `where` is 0."""
     if not rows:
         raise InputError(
             f"no row of the split {split!r} has a label",
@@ -230,10 +230,11 @@ def need_labels(rows: int, split: str, where: str) -> None:
 def probe(
     encoder: SentenceEncoder, data: Labelled, protocol: str, representation: str = AUTO
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Train a logistic regression on frozen features; predict the test split's labels, `[rows]`.
+    """Train a logistic regression on frozen vectors of pairs, and predict the test split's labels.
 
-    Returns the predictions, and what a result says of the classifier. The protocol `pair` encodes
-    both texts as one input; `sentences` combines the vectors of both. Features are standardised.
+    Returns the predictions, `[rows]`, and facts about the classifier for the result. The protocol
+    `pair` encodes both texts as one input; `sentences` combines the vectors x1 and x2 of both to
+    [x1, x2, x1 * x2, |x1 - x2|]. Features are standardised.
     """
     name = encoder.representation if representation == AUTO else encoder.named(representation)
     features = {}

@@ -32,7 +32,7 @@ class Result:
     `model` has a name and a type; `dataset` describes one dataset, a list of them, or several by
     name. Two results are comparable if `dataset` and `protocol` are equal. Figures in `metrics`
     are tables with `value`, a share, and perhaps `ci` and `n`. `more` has other keys of the JSON.
-    `finished` fills in the fields after `more`.
+    The function `finished` fills in the fields after `more`.
     """
 
     model: Mapping[str, Any]
@@ -49,7 +49,7 @@ class Result:
     trained_on: Sequence[Mapping[str, str]] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The content of the result's JSON file, with the versions of the libraries."""
+        """The content of the result's JSON file: the fields, and the versions of the libraries."""
         values = {key: getattr(self, key) for key in KEYS}
         return {**values, **self.more, "versions": versions(*LIBRARIES)}
 
@@ -60,18 +60,19 @@ class Result:
         A file that another program wrote may lack all other keys.
         """
         more = {"model": {}, "dataset": {}, "examples": None, **content}
-        known = {key: more.pop(key) for key in KEYS if key in more}
-        return cls(**known, more=more)
+        values = {key: more.pop(key) for key in KEYS if key in more}
+        return cls(**values, more=more)
 
 
 KEYS = [each.name for each in fields(Result) if each.name not in ("outcomes", "more")]
+"""The fields of `Result` that are keys of its JSON file."""
 
 
 def finished(suite: Suite, result: Result, model: Any, split: str, seed: int) -> Result:
     """Return the result with its suite, split, seed, training data and notes filled in.
 
-    A result that has them is returned as it is. Warns if the model was trained on another revision
-    of the data.
+    A result whose suite is filled in already is returned as it is. Logs a warning if the model was
+    trained on another revision of the data.
     """
     if result.suite:
         return result
@@ -90,7 +91,7 @@ def finished(suite: Suite, result: Result, model: Any, split: str, seed: int) ->
 
 
 def save(suite: Suite, path: Path, result: Result) -> None:
-    """Write a result as JSON to `path`, and beside it the suite's own files and the outcomes."""
+    """Write a result as JSON to `path`, and its outcomes and the suite's own files beside it."""
     suite.write_files(result, stem_of(path))
     place_of(path).unlink(missing_ok=True)  # outcomes of an earlier run are not this result's
     write_json(path, result.as_json())
@@ -98,7 +99,7 @@ def save(suite: Suite, path: Path, result: Result) -> None:
 
 
 def stem_of(result: Path) -> Path:
-    """The result's path without `.json`; any other ending stays."""
+    """The path of a result file without `.json`; any other ending stays."""
     return result.with_name(result.name.removesuffix(".json"))
 
 
@@ -116,7 +117,7 @@ SCHEMA = pa.schema(
 
 
 def place_of(result: Path) -> Path:
-    """The path of a result's outcomes: `OUT.outcomes.parquet` beside `OUT.json`."""
+    """The path of the outcomes of a result file: `OUT.outcomes.parquet` beside `OUT.json`."""
     stem = stem_of(result)
     return stem.with_name(f"{stem.name}.outcomes.parquet")
 
@@ -125,15 +126,16 @@ def write_outcomes(result: Path, outcomes: Sequence[Outcomes]) -> None:
     """Write the outcomes, if there are any, beside the result file: a row for each example."""
     batches = []
     for each in outcomes:
-        none = [None] * len(each.units)
+        rows = len(each.units)
+        nulls = [None] * rows
         values = {
-            "column": [each.column] * len(none),
-            "part": [each.part] * len(none),
+            "column": [each.column] * rows,
+            "part": [each.part] * rows,
             "unit": each.units,
-            "right": none if each.right is None else each.right,
-            "gold": none if each.gold is None else each.gold,
-            "predicted": none if each.predicted is None else each.predicted,
-            "rule": [each.rule] * len(none),
+            "right": nulls if each.right is None else each.right,
+            "gold": nulls if each.gold is None else each.gold,
+            "predicted": nulls if each.predicted is None else each.predicted,
+            "rule": [each.rule] * rows,
         }
         batches.append(pa.RecordBatch.from_pydict(values, SCHEMA))
     if batches:
@@ -156,8 +158,8 @@ def by_rule(outcomes: Iterable[Outcomes]) -> dict[str, Columns]:
 def outcomes_of(result: Path) -> dict[str, Columns]:
     """Read the outcomes beside a result file, by rule ("" for the model), column and part.
 
-    The result is empty if there is no file of outcomes. Raises `InputError` for a file that is no
-    such table.
+    Returns {} if there is no file of outcomes. Raises `InputError` for a file that is no table of
+    outcomes.
     """
     place = place_of(result)
     if not place.is_file():
@@ -175,10 +177,9 @@ def outcomes_of(result: Path) -> dict[str, Columns]:
         ) from error
     values = {name: table[name].to_numpy(zero_copy_only=False) for name in SCHEMA.names}
     outcomes = []
-    keys = [values[name] for name in ("rule", "column", "part")]
-    for key in dict.fromkeys(zip(*keys, strict=True)):
-        rows = np.all([value == each for value, each in zip(keys, key, strict=True)], axis=0)
-        rule, column, part = key
+    rules, columns, parts = (values[name] for name in ("rule", "column", "part"))
+    for rule, column, part in dict.fromkeys(zip(rules, columns, parts, strict=True)):
+        rows = (rules == rule) & (columns == column) & (parts == part)
         units, right = values["unit"][rows].tolist(), values["right"][rows]
         if np.isnan(right).all():
             gold, predicted = (values[name][rows].astype(int) for name in ("gold", "predicted"))
@@ -195,7 +196,7 @@ def outcomes_of(result: Path) -> dict[str, Columns]:
 
 
 def other_revisions(trained: Sequence[Mapping[str, str]], judged: Any) -> list[str]:
-    """A warning for each training dataset that the model was judged on in another revision.
+    """Return a warning for each dataset whose revision in training is not the one judged on.
 
     `trained` has the name and revision of each training dataset, `judged` is the result's
     `dataset`: one description, a list, or several by name.
@@ -212,7 +213,7 @@ def other_revisions(trained: Sequence[Mapping[str, str]], judged: Any) -> list[s
 
 
 def datasets_of(dataset: Any) -> dict[str, Mapping[str, Any]]:
-    """The descriptions of datasets in a result's `dataset`, by name; all have a revision.
+    """The descriptions of a result's datasets by name; those without a revision are left out.
 
     `dataset` is one description, a list of them (discoeval), or several by name (senteval).
     """

@@ -1,4 +1,4 @@
-"""Scorers of coherence: trained models, functions, and trivial rules by name.
+"""Scorers of coherence: trained models, functions, and simple baseline rules by name.
 
 A scorer is an object with `score(texts) -> list of floats`, higher for the more coherent text. A
 text is a string or the list of its sentences.
@@ -29,7 +29,7 @@ RULES = ("random", "longer", "shorter", "tfidf")
 """The rules that are evaluated beside every model."""
 
 OF_MODELS = ("cosine", "perplexity", "conditional", "nsp")
-"""Rules that use an encoder or a language model, as in `perplexity:gpt2`."""
+"""The rules that use an encoder or a language model, as in `perplexity:gpt2`."""
 
 
 @runtime_checkable
@@ -49,14 +49,15 @@ class OfScorers(Suite):
     `nsp:MODEL`; each MODEL a folder or Hub id."""
 
     def scorers(self, model: Any, seed: int, *rules: str) -> dict[str, Scorer]:
-        """The model under the name "", and the rules beside it under their names in a result.
+        """The model under the name "", and the baseline rules under their names in a result.
 
-        Raises `ConfigError` for a model in hand without `score`.
+        The rules are `rules` and those of the option `beside`. Raises `ConfigError` for a model
+        without a method `score`.
         """
         if not isinstance(model, Scorer):
             raise self.unfit(model)
-        beside = {shown(name): baseline(name, seed) for name in (*rules, *self.beside)}
-        return {"": model, **beside}
+        baselines = {rule_label(name): baseline(name, seed) for name in (*rules, *self.beside)}
+        return {"": model, **baselines}
 
 
 # Rules.
@@ -64,10 +65,10 @@ class OfScorers(Suite):
 
 @dataclass(frozen=True)
 class Scores:
-    """A function that gives each text of a list a number, as a model for the suites.
+    """Wraps a function of a list of texts, which returns a number for each, as a scorer.
 
-    It gets a text as one string, or with `sentences` as the list of its sentences. `name` is its
-    name in results, by default the function's own.
+    The function gets a text as one string, or with `sentences` as the list of its sentences. `name`
+    is the scorer's name in results, by default the function's name.
     """
 
     function: Callable[[list[Any]], Sequence[float]]
@@ -99,8 +100,8 @@ class Scores:
 def baseline(name: str, seed: int = 0) -> Scorer:
     """Return the scorer of the rule `name`: one of `RULES`, or a rule that uses a model.
 
-    The latter are `cosine:ENCODER` and those of `zoo.evaluate.language_models`, such as
-    `perplexity:MODEL`. Raises `ConfigError` for another name.
+    A rule that uses a model is `cosine:ENCODER`, or one of `zoo.evaluate.language_models`, such as
+    `perplexity:MODEL`. `seed` is that of the rule `random`. Raises `ConfigError` for another name.
     """
     rule, _, model = name.partition(":")
     if rule == "random":
@@ -122,7 +123,7 @@ def baseline(name: str, seed: int = 0) -> Scorer:
     if rule == "cosine":
         from zoo.evaluate.encoders import load_encoder
 
-        return adjacent_vectors(load_encoder(model).encode, shown(name))
+        return adjacent_vectors(load_encoder(model).encode, rule_label(name))
     from zoo.evaluate.language_models import CausalScorer, NextSentenceScorer
 
     if rule == "nsp":
@@ -131,7 +132,7 @@ def baseline(name: str, seed: int = 0) -> Scorer:
 
 
 def _rule(function: Callable[[list[list[str]]], list[float]], name: str) -> Scores:
-    """A function of texts, given as lists of sentences, as the baseline `name`."""
+    """Wrap a function of texts, which it gets as lists of sentences, as the baseline `name`."""
     return Scores(function, name, sentences=True, model_type="baseline")
 
 
@@ -153,7 +154,10 @@ def adjacent_tfidf(texts: list[list[str]]) -> list[float]:
 
 
 def adjacent_vectors(encode: Callable[[Sequence[str]], np.ndarray], name: str = "cosine") -> Scores:
-    """Return a scorer by the mean cosine of adjacent sentences' vectors, `[sentences, dim]`."""
+    """Return a scorer by the mean cosine of the vectors of adjacent sentences.
+
+    `encode` returns the vectors of a list of sentences, `[sentences, dim]`.
+    """
 
     def vectors(sentences: list[str]) -> np.ndarray:
         encoded = np.asarray(encode(sentences), np.float64)
@@ -167,23 +171,23 @@ def _mean_cosines(texts: list[list[str]], vectors: Callable[[list[str]], Any]) -
 
     `vectors(sentences)` gives rows of length 1; it gets each distinct sentence once.
     """
-    number: dict[str, int] = {}
-    numbered = [[number.setdefault(sentence, len(number)) for sentence in text] for text in texts]
-    encoded = vectors(list(number))
-    first = np.array([row for text in numbered for row in text[:-1]], np.int64)
-    second = np.array([row for text in numbered for row in text[1:]], np.int64)
+    row: dict[str, int] = {}
+    rows_of_texts = [[row.setdefault(sentence, len(row)) for sentence in text] for text in texts]
+    encoded = vectors(list(row))
+    first = np.array([i for rows in rows_of_texts for i in rows[:-1]], np.int64)
+    second = np.array([i for rows in rows_of_texts for i in rows[1:]], np.int64)
     cosines = (encoded[first] * encoded[second]).sum(1) if len(first) else np.zeros(0)
-    ends = np.cumsum([0, *(max(len(text) - 1, 0) for text in numbered)])
+    ends = np.cumsum([0, *(max(len(rows) - 1, 0) for rows in rows_of_texts)])
     parts = [cosines[start:end] for start, end in pairwise(ends.tolist())]
     # With the exact sum of `fsum` a text ties with its sentences in reverse, whatever the rounding.
     return [math.fsum(part) / len(part) if len(part) else 0.0 for part in parts]
 
 
 def load_scorer(model: str, seed: int = 0) -> Scorer:
-    """Load a trained scorer from a folder or Hub id, or a rule of `baseline`: `baseline:NAME`.
+    """Load a trained scorer from a folder or Hub id, or a baseline rule: `baseline:NAME`.
 
-    A model's family registers its class with the Auto classes. Raises `InputError` for a model
-    whose class has no `score`.
+    `seed` is that of the rule `random`. Raises `InputError` for a model whose class has no method
+    `score`.
     """
     if model.startswith(BASELINE):
         return baseline(model.removeprefix(BASELINE), seed)
@@ -213,12 +217,12 @@ def score_both(
     *,
     whole: bool = False,
 ) -> PairScores:
-    """The scores of pairs of texts, each a tuple of sentences.
+    """Score the texts `coherent[i]` and `other[i]` of each pair, each a tuple of sentences.
 
     A scorer with a method `score_cut` cuts the two texts of a pair at the same place, as in its
-    training, unless `whole` is true. Other scorers may have `as_read(texts)`, the texts as they
-    read them, which says whether the texts of a pair are equal. Raises `InputError` for a score of
-    NaN or infinity.
+    training, unless `whole` is true. Other scorers may have a method `as_read(texts)` that returns
+    the texts cut as they read them, so that pairs of equal texts are known. Raises `InputError`,
+    with `where` as its place, for a score of NaN or infinity.
     """
     score_cut = None if whole else getattr(scorer, "score_cut", None)
     if score_cut is not None:
@@ -243,16 +247,16 @@ def scores_of(scorer: Scorer, texts: Sequence[tuple[str, ...]]) -> np.ndarray:
 # What a result says of a scorer.
 
 
-def shown(name: str) -> str:
+def rule_label(name: str) -> str:
     """The name of a rule in a result: "perplexity (gpt2)" for `perplexity:path/to/gpt2`."""
     rule, _, model = name.partition(":")
     return f"{rule} ({Path(model).name})" if model else rule
 
 
 def cut_of(model: Scorer) -> int:
-    """The number of texts that the model cut while it scored.
+    """The number of texts that the model has cut to its limit of tokens while it scored.
 
-    The coherence scorer cuts the texts of a pair alike in the suites `permuted` and `pairwise`;
-    elsewhere it reads long texts in windows, and so cuts none.
+    The coherence scorer cuts the two texts of a pair at one place in the suites `permuted` and
+    `pairwise`; elsewhere it reads long texts in windows, and cuts none.
     """
     return int(getattr(getattr(model, "encoder", model), "cut", 0))

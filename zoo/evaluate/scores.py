@@ -50,10 +50,7 @@ def interval(values: np.ndarray) -> list[float]:
 
 
 def ci_and_units(units: int, resampled: Iterable[float]) -> dict[str, Any]:
-    """The keys `ci` and `units` of a figure in a result: its 95 % interval, and `units`.
-
-    `units` is the number of resampled units, `resampled` yields the figure of each resample.
-    """
+    """A figure's 95 % interval `ci` from its values in resamples, and the number of its `units`."""
     return {"ci": None if units < FEW else interval(np.array([*resampled])), "units": units}
 
 
@@ -167,10 +164,7 @@ def per_class(confusion: np.ndarray, names: Sequence[str]) -> dict[str, dict[str
 
 
 def weighted_average(confusion: np.ndarray) -> dict[str, float]:
-    """Precision and recall, averaged over classes and weighted by their gold rows.
-
-    It is `Avg` in tables 8 to 10 of Nie, Bennett and Goodman 2019.
-    """
+    """Precision and recall, averaged over classes by their gold rows (DisSent's tables 8 to 10)."""
     precision, recall, _ = _precision_recall_f1(confusion)
     shares = confusion.sum(1) / max(confusion.sum(), 1)
     return {"precision": float(shares @ precision), "recall": float(shares @ recall)}
@@ -237,10 +231,7 @@ class PairScores(NamedTuple):
 
 
 def left_out_note(name: str, identical: int, pairs: int) -> str:
-    """The note that `identical` of `pairs` pairs were left out.
-
-    The model cuts texts to its limit of tokens, and the two texts of these pairs became equal.
-    """
+    """The note that `identical` of `pairs` pairs were left out, since their cut texts are equal."""
     return (
         f"{name}: {identical:,} of {amount(pairs, 'pair')} left out: the model's cut makes their "
         "two texts equal"

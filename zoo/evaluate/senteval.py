@@ -128,10 +128,7 @@ class SentEval(Suite):
     def evaluate_released(
         self, model: Any, folder: Path, split: str, seed: int, limit: int
     ) -> Result:
-        """Evaluate vectors on the tasks in SentEval's folder, by the released protocol.
-
-        Raises `ConfigError` for a `limit` or a `split`: a task is judged on its whole test set.
-        """
+        """Evaluate vectors by the released protocol; a `limit` or other `split` is an error."""
         if limit or split != "test":
             raise ConfigError(
                 f"--limit {limit}, --split {split}",
@@ -189,10 +186,7 @@ class SentEval(Suite):
 
 
 def data_folder(folder: Path) -> Path:
-    """The path of SentEval's `data/`: `folder` or `folder/data`, which has `downstream/`.
-
-    Raises `InputError` if neither has it.
-    """
+    """The path of SentEval's `data/`: `folder` or its subfolder. Raises `InputError` for others."""
     for path in (folder, folder / "data"):
         if (path / "downstream").is_dir():
             return path

@@ -51,10 +51,7 @@ Kind = Literal["folds", "train_test", "split", "relatedness", "cosine"]
 
 
 class Examples(NamedTuple):
-    """Sentences `first`, or pairs `first[i], second[i]`, with `gold [examples]`: classes or scores.
-
-    `second` is empty for single sentences.
-    """
+    """Sentences `first`, or pairs of `first` and `second`, and their classes or scores `gold`."""
 
     first: list[str]
     second: list[str]
@@ -75,10 +72,9 @@ Parts = dict[str, Examples]
 
 @dataclass(frozen=True)
 class Task:
-    """A task of SentEval.
+    """A task of SentEval: `kind` is its protocol, `read` reads its files in SentEval's `data/`.
 
-    `column` is its column in DiscoEval's table 2, `kind` its protocol (see the module), and `read`
-    the function that reads its files in SentEval's `data/`.
+    `column` is its column in DiscoEval's table 2.
     """
 
     name: str
@@ -212,10 +208,7 @@ def read_sts(year: int, folder: Path) -> Parts:
 
 
 def read_probing(file: str, folder: Path) -> Parts:
-    """Read a probing task: lines of part (tr, va or te), label and sentence.
-
-    Labels are numbered in alphabetical order.
-    """
+    """Read a file of lines `tr|va|te, label, sentence`; labels are numbered alphabetically."""
     path = folder / "probing" / f"{file}.txt"
     lines = [*rows(path, 0, 1, 2)]
     labels = sorted({label for _, label, _ in lines})
@@ -455,10 +448,7 @@ def relatedness(
 
 
 def cosines(parts: Parts, encode: Encode) -> dict[str, Any]:
-    """Correlate the cosines of pairs with their gold scores in each set of a year of STS.
-
-    `value` is the mean of Pearson's r over the sets.
-    """
+    """Correlate pairs' cosines with gold scores; `value` is the mean r over a year's sets."""
     sets = {}
     for name, part in parts.items():
         u, v = (finite(encode(texts), f"{name}: vectors") for texts in part[:2])
@@ -484,10 +474,7 @@ def correlations(scores: np.ndarray, gold: np.ndarray) -> dict[str, Any]:
 
 
 def pearson(scores: np.ndarray, gold: np.ndarray) -> dict[str, Any]:
-    """Pearson's correlation, with its 95 % interval by Fisher's transformation.
-
-    It is 0 without an interval for fewer than four pairs, or if one side is constant.
-    """
+    """Pearson's r with its 95 % interval (Fisher); 0 for constants and fewer than four pairs."""
     from scipy.stats import pearsonr
 
     if len(gold) < 4 or len(np.unique(scores)) < 2 or len(np.unique(gold)) < 2:

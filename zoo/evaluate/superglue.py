@@ -1,7 +1,7 @@
 """Suite `superglue`: RTE, COPA and ReCoRD by fine-tuning (Iter et al. 2020, 3.2 and A.4).
 
-An example of RTE is a pair of texts to be classified; one of COPA or ReCoRD has a pair for each
-candidate, and the pairs are ranked.
+An example of RTE is a pair of texts to classify. An example of COPA or ReCoRD has a pair of texts
+for each candidate answer, and the pairs are ranked.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ if TYPE_CHECKING:
 PLACEHOLDER = "@placeholder"
 """The blank in a query of ReCoRD."""
 _BULLET = re.compile(r"\s*@highlight\s*")
-"""What separates the summary's points in a passage of ReCoRD."""
+"""The mark before each point of the summary in a passage of ReCoRD."""
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _QUESTIONS = {"cause": "What was the cause?", "effect": "What happened as a result?"}
 
 
 @dataclass(frozen=True)
 class SuperGlueTask:
-    """A task and its settings in appendix A.4; `epochs` counts where `max_steps` is 0.
+    """A task of SuperGLUE with its settings in appendix A.4.
 
-    `classes` is 0 for a task that ranks candidates. `checkpoint` is the number of steps between two
-    checkpoints of the paper (0: one an epoch).
+    `classes` is 0 for a task that ranks candidates. Training takes `max_steps` steps, or `epochs`
+    if that is 0. `checkpoint` is the number of steps between two checkpoints (0: one an epoch).
     """
 
     name: str
@@ -149,7 +149,7 @@ class SuperGlue(Suite):
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """Fine-tune on each task; accuracy (ReCoRD: EM and F1 too) on the validation set."""
+        """Fine-tune on each task, and measure accuracy (ReCoRD: EM and F1 too) on validation."""
         from zoo.evaluate.superglue_training import Start
 
         start = Start.of(model)
@@ -196,10 +196,10 @@ class SuperGlue(Suite):
     def _run_task(
         self, task: SuperGlueTask, train: pa.Table, judged: pa.Table, start: Start, first: int
     ) -> tuple[dict[str, Any], list[Outcomes]]:
-        """Train once for each seed from `first` on; return the figures and outcomes of a task.
+        """Fine-tune and judge on one task for each seed from `first` on; return figures, outcomes.
 
-        The figures are those of the last step. The best checkpoint beside them was chosen on the
-        same examples.
+        The figures are those after the last step. `best_checkpoint` is the accuracy of the best
+        checkpoint, which is chosen on the same examples and so too high.
         """
         from zoo.evaluate.superglue_training import fine_tune
 
@@ -267,7 +267,7 @@ def examples_of(
     for number, row in enumerate(table.to_pylist()):
         place = f"{where}, row {number}"
         if config == "record":
-            examples.append(_record(row, place))
+            examples.append(_record_example(row, place))
             continue
         if row["label"] not in range(classes):
             raise InputError(
@@ -287,8 +287,8 @@ def examples_of(
     return examples
 
 
-def _record(row: Mapping[str, Any], where: str) -> SuperGlueExample:
-    """An example of ReCoRD: the passage with the query, whose blank each entity fills (3.2.1)."""
+def _record_example(row: Mapping[str, Any], where: str) -> SuperGlueExample:
+    """Convert a row of ReCoRD to pairs of the passage and the query with each entity (3.2.1)."""
     entities = tuple(dict.fromkeys(row["entities"]))
     right = tuple(i for i, entity in enumerate(entities) if entity in set(row["answers"]))
     if PLACEHOLDER not in row["query"] or not right:
@@ -306,41 +306,42 @@ def fewer_candidates(example: SuperGlueExample, limit: int) -> SuperGlueExample:
     """Reduce a training example to `limit` candidates: its first right one and the first others."""
     if len(example.pairs) <= limit:
         return example
-    first = example.right[0]
-    kept = sorted([first, *[i for i in range(len(example.pairs)) if i != first][: limit - 1]])
+    first_right = example.right[0]
+    others = [number for number in range(len(example.pairs)) if number != first_right]
+    numbers = sorted([first_right, *others[: limit - 1]])
     return replace(
         example,
-        pairs=tuple(example.pairs[i] for i in kept),
-        right=tuple(place for place, i in enumerate(kept) if i in example.right),
-        texts=tuple(example.texts[i] for i in kept),
+        pairs=tuple(example.pairs[number] for number in numbers),
+        right=tuple(new for new, number in enumerate(numbers) if number in example.right),
+        texts=tuple(example.texts[number] for number in numbers),
     )
 
 
-def normal(text: str) -> str:
-    """Normalise as ReCoRD's script does: lower case, no punctuation or articles, single spaces."""
+def normalized(text: str) -> str:
+    """The text as ReCoRD's script compares it: lower case, no punctuation, no articles."""
     words = "".join(c for c in text.lower() if c not in string.punctuation)
     return " ".join(_ARTICLES.sub(" ", words).split())
 
 
 def exact_match(choice: str, answers: Sequence[str]) -> float:
     """1.0 if the chosen text is one of the answers, both normalised, else 0.0."""
-    return float(normal(choice) in {normal(answer) for answer in answers})
+    return float(normalized(choice) in {normalized(answer) for answer in answers})
 
 
 def word_f1(choice: str, answers: Sequence[str]) -> float:
     """The highest F1 between the words of the chosen text and of an answer, both normalised."""
-    words, best = normal(choice).split(), 0.0
+    words, best = normalized(choice).split(), 0.0
     for answer in answers:
-        answer_words = normal(answer).split()
+        answer_words = normalized(answer).split()
         shared = sum((Counter(words) & Counter(answer_words)).values())
         best = max(best, 2 * shared / (len(words) + len(answer_words)) if shared else 0.0)
     return best
 
 
 class Measure(NamedTuple):
-    """A measure of choices: its key in the metrics, the suffix of its column, and its function.
+    """A measure of a task: its key in the metrics, its column's suffix, and its function.
 
-    `of(example, choice)` is what the choice with that number counts.
+    `of(example, choice)` is the value, from 0 to 1, of choosing the class or candidate `choice`.
     """
 
     key: str
@@ -350,7 +351,7 @@ class Measure(NamedTuple):
 
 MEASURES = (
     Measure("accuracy", "", lambda example, choice: float(choice in example.right)),
-    Measure("em", " EM", lambda example, at: exact_match(example.texts[at], example.answers)),
-    Measure("f1", " F1", lambda example, at: word_f1(example.texts[at], example.answers)),
+    Measure("em", " EM", lambda example, i: exact_match(example.texts[i], example.answers)),
+    Measure("f1", " F1", lambda example, i: word_f1(example.texts[i], example.answers)),
 )
 """The measures of ReCoRD; the other tasks have the first one alone."""

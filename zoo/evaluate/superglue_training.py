@@ -40,11 +40,11 @@ log = logging.getLogger("zoo")
 
 @dataclass(frozen=True)
 class Start:
-    """The model that each training starts from.
+    """The model from which each training starts.
 
     `make()` returns a fresh encoder (loaded again, or a copy) and its tokenizer. `relation [width,
-    width]` is CONPONO's W of k = +1, None if the model has none. `batch_size` is the batch size of
-    the evaluation.
+    width]` is CONPONO's matrix W for the next segment (k = +1), None if the model has none.
+    `batch_size` is that of the evaluation.
     """
 
     make: Callable[[], tuple[Any, Any]]
@@ -56,7 +56,7 @@ class Start:
 
     @classmethod
     def load(cls, name: str, batch_size: int = 64) -> Start:
-        """Start from a folder or Hub id. Each run draws the weights that it lacks."""
+        """Start from a folder or Hub id; each training draws the weights that it lacks anew."""
 
         def make() -> tuple[Any, Any]:
             backbone = load_backbone(name, {})
@@ -87,9 +87,10 @@ class Start:
 
 
 def relation_of(model: Any) -> Tensor | None:
-    """W of k = +1 in a model with CONPONO's `relations.weight [2K, width, width]`, else None.
+    """CONPONO's matrix W for the next segment (k = +1), `[width, width]`; None for other models.
 
-    The distances are in the order -K .. -1, 1 .. K. The uni-encoder has vectors, not matrices.
+    Its `relations.weight [2K, width, width]` has the distances -K .. -1, 1 .. K in this order. The
+    uni-encoder has vectors, not matrices.
     """
     weight = getattr(getattr(model, "relations", None), "weight", None)
     if weight is None or weight.dim() != 3:
@@ -105,9 +106,10 @@ def fine_tune(
     options: SuperGlue,
     seed: int,
 ) -> tuple[list[int], list[dict[str, Any]]]:
-    """Train once on `train`, and judge `examples` at each checkpoint and at the last step.
+    """Fine-tune a fresh copy of `start` on `train`, and judge `examples` at each checkpoint.
 
-    Returns the choices at the last step, and step and accuracy of each point.
+    Returns the number of the class or candidate chosen for each example after the last step, and
+    the step and accuracy of each checkpoint.
     """
     torch.manual_seed(seed)
     backbone, tokenizer = start.make()
@@ -153,7 +155,7 @@ def _arguments(
 ) -> TrainingArguments:
     """The Trainer's arguments: linear warm-up over a tenth of the steps, then linear decay to 0."""
     most = min(task.device_batch, batch_size)
-    at_once = next(size for size in range(most, 0, -1) if batch_size % size == 0)
+    device_batch = next(size for size in range(most, 0, -1) if batch_size % size == 0)
     arguments = TrainingArguments(
         output_dir=folder,
         seed=seed,
@@ -162,8 +164,8 @@ def _arguments(
         max_steps=task.max_steps or -1,
         num_train_epochs=task.epochs or 1.0,
         warmup_steps=0.1,
-        per_device_train_batch_size=at_once,
-        gradient_accumulation_steps=batch_size // at_once,
+        per_device_train_batch_size=device_batch,
+        gradient_accumulation_steps=batch_size // device_batch,
         bf16=bf16,
         use_cpu=not torch.accelerator.is_available(),
         save_strategy="no",
@@ -221,7 +223,7 @@ class PairModel(nn.Module):
             nn.init.zeros_(self.head.bias)
 
     def vectors(self, encoded: dict[str, Tensor]) -> Tensor:
-        """`[texts, width]` from `input_ids` and `attention_mask`, `[texts, tokens]` each."""
+        """Encode `input_ids` and `attention_mask`, `[texts, tokens]` each, to `[texts, width]`."""
         output = self.backbone(**encoded)
         vectors = getattr(output, "pooler_output", None)
         if vectors is None or self.pooling != "first":
@@ -229,9 +231,9 @@ class PairModel(nn.Module):
         return vectors
 
     def logits(self, encoded: dict[str, Tensor], contexts: Tensor | None = None) -> Tensor:
-        """`[pairs, outputs]` from encoded pairs; a bilinear head needs `contexts [pairs, width]`.
+        """Score encoded pairs, `[pairs, outputs]`.
 
-        Those are the vectors of the pairs' first texts.
+        The bilinear head also needs `contexts [pairs, width]`, the vectors of their first texts.
         """
         vectors = self.vectors(encoded)
         if self.relation is None or contexts is None:
@@ -247,12 +249,12 @@ class PairModel(nn.Module):
         contexts: dict[str, Tensor] | None = None,
         **encoded: Tensor,
     ) -> dict[str, Tensor]:
-        """The mean loss of a batch; `sizes [examples]` has the number of pairs of each example.
+        """The mean loss of a batch of examples, of which `encoded` are the pairs of texts.
 
-        With several outputs, `right [pairs]` is the class of each pair, and the loss is cross
-        entropy. With one output, the pairs of an example are its candidates, `right` marks the
-        right ones, and the loss is -log of their share of the softmax over the candidates.
-        `contexts` are the encoded first texts of the examples, for a bilinear head.
+        Example `i` has `sizes[i]` pairs. With several outputs, `right [pairs]` are the classes, and
+        the loss is cross entropy. With one output, the pairs of an example are its candidates,
+        `right` is 1 for the right ones, and the loss is -log of their share of the softmax over the
+        candidates. `contexts` are the encoded first texts of the examples, for a bilinear head.
         """
         first_texts = None
         if contexts is not None:
@@ -260,20 +262,20 @@ class PairModel(nn.Module):
         logits = self.logits(encoded, first_texts).float()
         if logits.size(1) > 1:
             return {"loss": nn.functional.cross_entropy(logits, right)}
-        parts = (part.split(sizes.tolist()) for part in (logits[:, 0], right))
+        counts = sizes.tolist()
         losses = [
             torch.logsumexp(scores, 0) - torch.logsumexp(scores[marks > 0], 0)
-            for scores, marks in zip(*parts, strict=True)
+            for scores, marks in zip(logits[:, 0].split(counts), right.split(counts), strict=True)
         ]
         return {"loss": torch.stack(losses).mean()}
 
 
 @dataclass(frozen=True)
 class PairCollator:
-    """Makes batches of examples, with pairs of texts as ids; the longer text of a pair is cut.
+    """Makes batches of examples: tokenised pairs of texts, of which the longer text is cut.
 
     `classes` is the task's number of classes, 0 if it ranks candidates. With `contexts` a batch
-    also has the examples' first texts alone.
+    also has the tokenised first text of each example.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -282,7 +284,7 @@ class PairCollator:
     contexts: bool = False
 
     def encode(self, pairs: Iterable[tuple[str, ...]]) -> dict[str, Tensor]:
-        """The tokenizer's tensors of pairs of texts, or of `(text,)`, `[pairs, tokens]` each."""
+        """Tokenise pairs of texts, or single texts `(text,)`, to tensors `[pairs, tokens]`."""
         first, *second = map(list, zip(*pairs, strict=True))
         options = {"truncation": "longest_first", "max_length": self.max_length, "padding": True}
         # `pooled` needs padding on the right; XLNet's tokenizer would pad on the left.
@@ -313,7 +315,7 @@ def choose(
     device = next(model.parameters()).device
 
     def batches(texts: Sequence[tuple[str, ...]]) -> Iterator[tuple[np.ndarray, dict[str, Tensor]]]:
-        """Texts or pairs of similar length, as row numbers and the model's input."""
+        """Yield batches of texts or pairs of similar length: row numbers and the model's input."""
         order = np.argsort([-sum(map(len, text)) for text in texts], kind="stable")
         for start in range(0, len(order), batch_size):
             rows = order[start : start + batch_size]

@@ -1,6 +1,6 @@
 """Tables of the figures of several models: cells, rows, and their Markdown, CSV and JSON.
 
-The suites say which cells a result gives.
+A suite's method `rows` makes the cells of a result.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FORMATS = ("markdown", "csv", "json")
 class Cell:
     """A figure as a table shows it, with its interval.
 
-    It is in per cent, but for coefficients such as alpha, and nats.
+    The value is in per cent, unless it is a coefficient (such as alpha) or in nats.
     """
 
     value: float
@@ -58,15 +58,15 @@ class Cell:
 
     @property
     def figure(self) -> str:
-        """The value with its interval, such as "71.3 [68.0, 74.5]", or what stands for it."""
-        shown = f"{self.value:.{self.digits}f}"
+        """The value with its interval, such as "71.3 [68.0, 74.5]", standard deviation or units."""
+        value = f"{self.value:.{self.digits}f}"
         if self.sd is not None:
-            return f"{shown} ± {self.sd:.{self.digits}f}"
+            return f"{value} ± {self.sd:.{self.digits}f}"
         if self.units is not None:
-            return f"{shown} ({amount(self.units, 'unit')})"
+            return f"{value} ({amount(self.units, 'unit')})"
         if self.ci is None:
-            return shown
-        return f"{shown} [{self.ci[0]:.{self.digits}f}, {self.ci[1]:.{self.digits}f}]"
+            return value
+        return f"{value} [{self.ci[0]:.{self.digits}f}, {self.ci[1]:.{self.digits}f}]"
 
 
 Cells: TypeAlias = dict[str, Cell]
@@ -77,17 +77,17 @@ Rows: TypeAlias = dict[str, Cells]
 def percent(figure: Any, n: Any = None, *, scale: float = 100, digits: int = 1) -> Cell:
     """Return the cell of a share of `n` examples in per cent.
 
-    `figure` is the share, or a table `{"value": share, "ci": [low, high]}`. An `n` that is no
-    integer does not count.
+    `figure` is the share, or a table `{"value": share, "ci": [low, high]}`, perhaps with `units`
+    and `ties`. An `n` that is no integer is ignored. `scale` is 1 for figures not in per cent.
     """
     n = n if isinstance(n, int) else None
     if not isinstance(figure, Mapping):
         return Cell(scale * float(figure), None, digits, n=n)
     ci = figure.get("ci")
     bounds = (scale * float(ci[0]), scale * float(ci[1])) if ci else None
-    few = None if ci or "units" not in figure else int(figure["units"])
+    units = None if ci or "units" not in figure else int(figure["units"])
     ties = int(figure.get("ties", 0))
-    return Cell(scale * float(figure["value"]), bounds, digits, units=few, n=n, ties=ties)
+    return Cell(scale * float(figure["value"]), bounds, digits, units=units, n=n, ties=ties)
 
 
 def plain(figure: Any, n: Any = None) -> Cell:
@@ -98,11 +98,11 @@ def plain(figure: Any, n: Any = None) -> Cell:
 def rows_of_sets(
     sets: Mapping[str, Any], figure: str, show: Callable[..., Cell], n: str = "pairs"
 ) -> Rows:
-    """Return a row of the model and one of each rule, with a column for each test set.
+    """Return a row of the model and one of each baseline rule, with a column for each test set.
 
-    `sets` holds the metrics of each test set: under the key `figure` the model's figure, under the
-    key `n` the number of examples, under "baselines" the figure of each rule. `show` makes the
-    cell of a figure and a number of examples.
+    `sets` has the metrics of each test set: under the key that `figure` names the model's figure,
+    under the key that `n` names the number of examples, under "baselines" the figure of each rule.
+    `show(figure, examples)` makes a cell, such as `percent`.
     """
     rows: Rows = {"": {}}
     for name, metrics in sets.items():
@@ -114,7 +114,7 @@ def rows_of_sets(
 
 
 def every_cell(metrics: Mapping[str, Any]) -> Cells:
-    """Return every figure of nested metrics in per cent, named by the keys that lead to it."""
+    """Return a cell in per cent for each figure in nested metrics, by the keys that lead to it."""
     return {name: percent(figure, figure.get("n")) for name, figure in every_figure(metrics)}
 
 
@@ -137,7 +137,7 @@ class ScoreRow:
 class ScoreTable:
     """The scores of models on one suite.
 
-    `differences` has by row and column how far its figure is from that of the row `baseline`.
+    `differences[row][column]` is the figure of that row minus that of the row `baseline`.
     """
 
     suite: str
@@ -161,15 +161,15 @@ class ScoreTable:
 
 
 def print_result(table: ScoreTable) -> None:
-    """Print the table of one result, a line for each metric, with the rules' figures beside it.
+    """Print the table of one model's result: a line for each metric, with the rules' figures.
 
-    Among the published rows that have the metric, only the highest figure is shown.
+    Of the published figures of a metric only the highest is shown.
     """
     model, *others = table.rows
     lines, papers = [], set()
     for column, cell in model.cells.items():
         value, _, interval = cell.figure.partition("  " if cell.sd is not None else " ")
-        beside = [text for text in (interval.strip("[]()"), cell.ties_in_words) if text]
+        details = [text for text in (interval.strip("[]()"), cell.ties_in_words) if text]
         comparable = [row for row in others if column in row.cells]
         baselines = [
             f"{row.name.removeprefix('rule: ')} {row.cells[column].text}"
@@ -181,7 +181,7 @@ def print_result(table: ScoreTable) -> None:
         if best:
             papers.add(best.source)
         paper = f"{best.name} {best.cells[column].text}" if best else ""
-        lines.append([column, value, "; ".join(beside), "\n".join(baselines), paper])
+        lines.append([column, value, "; ".join(details), "\n".join(baselines), paper])
     header = ("metric", "value", "95 % interval", "baselines", "published, highest")
     caption = f"published: {'; '.join(sorted(papers))}" if papers else ""
     title = f"{model.name}, suite {table.suite}"
@@ -228,8 +228,8 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return text.getvalue()
 
 
-def _texts(name: str, cells: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
-    """The row's name and the text of its cell in each column, "-" where it has none."""
+def _row_texts(name: str, cells: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
+    """A row of a Markdown table: its name and the text of its cell in each column, "-" for none."""
     return [name, *(cells[c].text if c in cells else "-" for c in columns)]
 
 
@@ -241,13 +241,13 @@ def _markdown(table: ScoreTable) -> str:
         rows.append(["*n, examples judged here*", *numbers])
     for row in table.rows:
         name = f"{row.name} (published: {row.source})" if row.kind == "published" else row.name
-        rows.append(_texts(name, row.cells, table.columns))
+        rows.append(_row_texts(name, row.cells, table.columns))
     lines = [f"## {table.suite}\n", *markdown(rows)]
     if table.differences:
         names = dict.fromkeys(name for cells in table.differences.values() for name in cells)
         columns = sorted(names, key=lambda name: (*table.columns, name).index(name))
         rows = [["", *columns]]
-        rows += [_texts(name, cells, columns) for name, cells in table.differences.items()]
+        rows += [_row_texts(name, cells, columns) for name, cells in table.differences.items()]
         caption = (
             f"Differences from {table.baseline} in points, on the same examples (paired "
             "bootstrap, 95 % intervals; *: without 0):"
@@ -262,16 +262,16 @@ def _csv_rows(table: ScoreTable) -> Iterator[list[Any]]:
     for row in table.rows:
         for column, cell in row.cells.items():
             sd, bounds = "" if cell.sd is None else cell.sd, cell.ci or ("", "")
-            head = [table.suite, row.name, row.kind, row.source, column]
-            yield [*head, cell.value, *bounds, sd, cell.n or ""]
+            keys = [table.suite, row.name, row.kind, row.source, column]
+            yield [*keys, cell.value, *bounds, sd, cell.n or ""]
     for name, columns in table.differences.items():
         for column, difference in columns.items():
-            head = [table.suite, f"{name} - {table.baseline}", "difference", "", column]
-            yield [*head, difference.value, *(difference.ci or ("", "")), "", ""]
+            keys = [table.suite, f"{name} - {table.baseline}", "difference", "", column]
+            yield [*keys, difference.value, *(difference.ci or ("", "")), "", ""]
 
 
 def _as_dict(table: ScoreTable) -> dict[str, Any]:
-    """The table as its JSON holds it."""
+    """Convert a table to the object that its JSON holds."""
     rows, differences = [], {}
     for row in table.rows:
         cells = {}

@@ -55,7 +55,7 @@ class Split:
         return len(self.labels)
 
     def of_units(self, units: np.ndarray) -> Split:
-        """The examples of these units, in the order that they have here."""
+        """The examples whose number in `self.units` is among `units`, in their present order."""
         rows = np.flatnonzero(np.isin(self.units, units))
         slots = tuple([slot[row] for row in rows.tolist()] for slot in self.slots)
         return Split(slots, self.labels[rows], self.units[rows])
@@ -87,7 +87,7 @@ class TaskData:
 
 @dataclass
 class DiscoEvalData:
-    """The data of all tasks that a folder has, and by name why others are left out."""
+    """The data of all tasks in a folder; `skipped` has for each task left out the reason."""
 
     tasks: list[TaskData] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
@@ -151,7 +151,7 @@ def _chosen(data: DiscoEvalData, tasks: Sequence[str], where: str) -> DiscoEvalD
 
 
 def _prepared(data: TaskData, limit: int) -> TaskData:
-    """The data with a training set, and within about `limit` rows (whole units) in each split."""
+    """Cut each split to about `limit` rows (whole units; 0: all); add a missing training set."""
     notes, splits = list(data.notes), dict(data.splits)
     for name, split in splits.items():
         if 0 < limit < len(split):
@@ -190,9 +190,9 @@ def divide(split: Split, seed: int = 0) -> tuple[Split, Split]:
 
 
 def _read_several(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> None:
-    """Add to `data` the wanted tasks of the dataset folders in `folder`; others are not opened.
+    """Add to `data` the `wanted` tasks of the dataset folders in `folder`; others are not opened.
 
-    The released files in `folder`, or in a folder of it, give the tasks that no dataset is of.
+    A task without a dataset is read from the released files in `folder` or in a subfolder.
     """
     builders = {"", *(TASKS[name].builder for name in wanted)}
     for subfolder in sorted(folder.iterdir()):
@@ -218,7 +218,7 @@ def _builder_of(manifest: Mapping[str, Any]) -> str:
 
 
 def _tasks_of_dataset(data: Dataset, domain: str) -> list[TaskData]:
-    """The dataset's task in a list, or an empty list; an empty `domain` is the dataset's name."""
+    """The task of a dataset in a list, [] if it has none; an empty `domain` is its name."""
     builder = _builder_of(data.manifest)
     columns = {name for table in data.splits.values() for name in table.schema.names}
     task = task_of(columns, builder or data.name)
@@ -249,7 +249,7 @@ def task_of(columns: set[str], builder: str) -> Task | None:
 
 
 def _split_of(table: pa.Table, task: Task) -> Split:
-    """The examples of a dataset's table."""
+    """Convert a table of a built dataset to examples of its task."""
     labels = table["label"].to_numpy().astype(np.int64)
     slots = [table[name].to_pylist() for name in task.texts]
     if task.slots > len(slots):  # one column lists all texts of an example
@@ -302,7 +302,7 @@ def _revision(files: Mapping[str, Path]) -> str:
 
 
 def _trees(task: Task, folder: Path) -> list[TaskData]:
-    """RST-DT as released: pickles of rows `[label, EDUs of the left, EDUs of the right]`."""
+    """Read RST-DT as released: pickles of rows `[label, left EDUs, right EDUs]`; [] if none."""
     places = [
         {split: path for split, name in TREES.items() if (path := folder / below / name).is_file()}
         for below in ("", "py3", "py2")
@@ -338,7 +338,7 @@ def _subtrees(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
 
 
 def _split_of_file(task: Task, path: Path, labels: Sequence[str]) -> Split:
-    """The examples of a released file. A line of BSO gives two: a pair, and the swapped pair."""
+    """Read the examples of a released file; a line of BSO gives a pair and the swapped pair."""
     if task.labels:
         examples = [(each.label, each.sentences) for each in read_discoeval(task.name, path)]
     else:

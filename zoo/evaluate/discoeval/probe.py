@@ -110,7 +110,10 @@ def fit(
 
 
 def initial(width: int, classes: int, hidden: int, random: np.random.Generator) -> list[Tensor]:
-    """Draw weights `[out, in]` and biases `[out]` of each layer, as torch's Linear does."""
+    """Draw initial weights `[out, in]` and biases `[out]` of each layer, as torch's Linear does.
+
+    `width` is that of the features, `hidden` the number of hidden units (0: no hidden layer).
+    """
     parameters = []
     for rows, columns in [(hidden, width), (classes, hidden)] if hidden else [(classes, width)]:
         bound = 1 / math.sqrt(columns)
@@ -121,7 +124,10 @@ def initial(width: int, classes: int, hidden: int, random: np.random.Generator) 
 
 
 def _scores(parameters: list[Tensor], x: Tensor) -> Tensor:
-    """Each member's scores of the classes, `[rows, members, classes]`, for `x [rows, width]`."""
+    """Score `x [rows, width]` with the classifier (member) of each L2, `[rows, members, classes]`.
+
+    `parameters` are the weights `[members, out, in]` and biases `[members, out]` of each layer.
+    """
     weight, bias = parameters[0], parameters[1]
     members, out, width = weight.shape
     first = torch.addmm(bias.reshape(-1), x, weight.reshape(members * out, width).t())
@@ -133,7 +139,7 @@ def _scores(parameters: list[Tensor], x: Tensor) -> Tensor:
 
 
 def _gradients(parameters: list[Tensor], x: Tensor, y: Tensor) -> None:
-    """Set the gradients of each member's mean cross-entropy over `x [rows, width]`, `y [rows]`."""
+    """Set the gradients of each L2's classifier on the batch `x [rows, width]`, `y [rows]`."""
     if len(parameters) == 4:  # with a hidden layer
         for parameter in parameters:
             parameter.grad = None
@@ -155,7 +161,7 @@ def _gradients(parameters: list[Tensor], x: Tensor, y: Tensor) -> None:
 
 @torch.inference_mode()
 def _accuracies(parameters: list[Tensor], x: Tensor, y: Tensor) -> list[float]:
-    """The accuracy of each member on `x [rows, width]` with the classes `y [rows]`."""
+    """The accuracy of each L2's classifier on `x [rows, width]` with the classes `y [rows]`."""
     right = torch.zeros(parameters[0].shape[0], device=x.device)
     for rows, labels in zip(x.split(4096), y.split(4096), strict=True):
         right += (_scores(parameters, rows).argmax(2) == labels[:, None]).sum(0)

@@ -113,7 +113,7 @@ class DiscoEval(Suite):
     def evaluate(
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
-        """The accuracy on each task in `data`: dataset objects, or a folder as `read` takes it."""
+        """Measure the accuracy on each task in `data`, dataset objects or a folder as in `find`."""
         encoder = as_encoder(model)
         if encoder is None:
             raise self.unfit(model)
@@ -121,7 +121,7 @@ class DiscoEval(Suite):
         return evaluate_all(encoder, tasks, self, split=split, seed=seed, limit=limit)
 
     def write_files(self, result: Result, stem: Path) -> None:
-        """Write the accuracy of the layers if it is there: `STEM.layers.csv`, `.svg`, `.png`."""
+        """Write the accuracy by layer, if any, to `STEM.layers.csv`, `.svg` and `.png`."""
         from zoo.evaluate.confusions import write_layers
 
         if layers := result.metrics.get("layers"):
@@ -321,11 +321,12 @@ def run_task(
 
 @dataclass(frozen=True)
 class Inputs:
-    """The distinct texts and pairs of a task, and which of them each example has.
+    """The distinct texts and pairs that a task encodes, and which of them each example has.
 
-    `rows[split][i]` is, for input `i` of all examples, the numbers of their texts one after the
-    other, and how many of them each example has, `[examples]`: their vectors are averaged. `asked`
-    counts the texts with repeated ones. `combine` is a key of `COMBINE`.
+    An example has one or more inputs; the vector of an input is the mean over its texts. For input
+    `i` of all examples, `rows[split][i]` has the numbers of its texts in `texts`, one example after
+    the other, and how many texts each example has there, `[examples]`. `asked` counts the texts of
+    all examples, repeated ones too. `combine` is a key of `COMBINE`.
     """
 
     texts: list[Text]
@@ -498,13 +499,13 @@ def per_layer(
     for data in tasks:
         inputs = inputs_of(data, options)
         vectors = vectors_of(encoder, inputs.texts, names)
-        column = []
+        by_layer = []
         for name in names:
             features = features_of(inputs, vectors.pop(name))
-            column.append(score(data, features, quick, split, seed)["value"])
-        by_task.setdefault(data.task.name, []).append(column)
-    accuracy = {task: np.mean(columns, axis=0).tolist() for task, columns in by_task.items()}
-    best = {task: int(np.argmax(column)) for task, column in accuracy.items()}
+            by_layer.append(score(data, features, quick, split, seed)["value"])
+        by_task.setdefault(data.task.name, []).append(by_layer)
+    accuracy = {task: np.mean(domains, axis=0).tolist() for task, domains in by_task.items()}
+    best = {task: int(np.argmax(by_layer)) for task, by_layer in accuracy.items()}
     return {
         "vectors": options.layer_vectors,
         "layers": list(range(encoder.layers + 1)),
