@@ -64,11 +64,11 @@ class StudentForMarkers(OverBackbone, PairModel):
         # The places of the first and the last word pieces; those that a sentence lacks are 0.
         first = torch.arange(self.config.first_words, device=ids.device).expand(len(ids), -1)
         last = count - 1 - torch.arange(self.config.last_words, device=ids.device)
-        ends = torch.cat([first, last], dim=1)
-        inside = (ends >= 0) & (ends < count)
-        ends = ends.clamp(0, words.size(1) - 1)[..., None].expand(-1, -1, words.size(2))
-        edges = (words.gather(1, ends) * inside[..., None]).flatten(1)
-        (m1, m2), (e1, e2) = (part.unflatten(0, (-1, 2)).unbind(1) for part in (mean, edges))
+        places = torch.cat([first, last], dim=1)
+        inside = (places >= 0) & (places < count)
+        places = places.clamp(0, words.size(1) - 1)[..., None].expand(-1, -1, words.size(2))
+        ends = (words.gather(1, places) * inside[..., None]).flatten(1)
+        (m1, m2), (e1, e2) = (part.unflatten(0, (-1, 2)).unbind(1) for part in (mean, ends))
         return torch.cat([m1, m2, m1 - m2, m1 * m2, e1, e2], dim=1)
 
     def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:

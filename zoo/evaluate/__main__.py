@@ -60,10 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def evaluate(words: Sequence[str]) -> None:
-    """Run the evaluation that the command line `words` asks for, and print its result.
-
-    `words` are the name of a suite and its options.
-    """
+    """Run the evaluation of the command line `words`, a suite and its options; print its result."""
     if not words or words[0].startswith("-"):
         raise ConfigError("no suite given", hint=f"{USAGE}\n  suites: {', '.join(SUITES)}")
     suite = SUITES.find(words[0])

@@ -111,8 +111,8 @@ def agreement_on(
     votes are 1, and the usual alpha is low however well the annotators agree.
     """
     people = vote_counts(pair_set.votes)
-    chosen = np.where(coherent > other, 1, np.where(coherent < other, 0, MISSING))
-    with_model = people + vote_counts([(int(choice),) for choice in chosen])
+    model_votes = np.where(coherent > other, 1, np.where(coherent < other, 0, MISSING))
+    with_model = people + vote_counts([(int(vote),) for vote in model_votes])
     random = stream(seed, "zoo.evaluate.coder", pair_set.name)
     one_vote = np.eye(2, dtype=np.int64)  # row 0 counts a vote 0, row 1 a vote 1
     by_chance = [
@@ -141,7 +141,7 @@ def agreement_on(
         "people": {**with_interval(people), "both_ways": both_ways(people)},
         "random": {"value": float(np.mean(by_chance)), "range": interval(np.array(by_chance))},
         "majority_accuracy": float(right.mean()) if decided.any() else 0.0,
-        "ties": int((chosen == MISSING).sum()),
+        "ties": int((model_votes == MISSING).sum()),
         "pairs": len(pair_set.pairs),
         "identical": pair_set.identical,
         "annotators": max(len(pair.votes) for pair in pair_set.pairs),

@@ -205,7 +205,7 @@ def _entry_in_hand(result: Result) -> Entry:
     """Make the entry of a result object, with its outcomes; no file is read."""
     rules = by_rule(result.outcomes)
     outcomes = rules.pop("", {})
-    # As it reads from a file: with other results it shares the order of keys, and has no tuples.
+    # Converted to JSON and back, as a result read from a file: keys are sorted, tuples are lists.
     as_read = Result.of(json.loads(json.dumps(result.as_json(), sort_keys=True)))
     return replace(entry_of(as_read), outcomes=outcomes, rule_outcomes=rules)
 
@@ -275,14 +275,15 @@ def conflict(first: Entry, second: Entry) -> InputError | None:
     pair, shared = (first, second), sorted(first.cells.keys() & second.cells.keys())
     on, by = "evaluated on", "measured with"
     common_data = [name for name in first.data if name in second.data]
+    # A check is a verb for the message, and two texts, which must be equal for both results.
     checks = [(on, [entry.data[name] for entry in pair]) for name in common_data]
     if shared:
-        # Without a dataset in common all must be equal.
+        # Without a common dataset, the descriptions of all their data must be equal.
         checks = checks or [(on, ["; ".join(entry.data.values()) for entry in pair])]
         for column in shared:
             parts = [", ".join(entry.cells[column].parts) for entry in pair]
             checks.append((on, [f"{column} ({names})" for names in parts]))
-        # A key that only one has is no difference: a model folder says less than a suite.
+        # Keys that only one has are ignored: a model folder's result has fewer than a suite's.
         for key in sorted(first.result.protocol.keys() & second.result.protocol.keys()):
             checks.append((by, [f"{key} = {entry.result.protocol[key]}" for entry in pair]))
         for column in shared:

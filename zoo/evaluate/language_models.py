@@ -89,7 +89,7 @@ class CausalScorer:
             raise InputError("its tokenizer has no token to start a text with", where=name)
 
     def score(self, texts: Sequence[Text]) -> list[float]:
-        """The score of each text, `[texts]`, in nats a token, also of a text of one sentence."""
+        """Score each text, `[texts]`, in nats a token; a single sentence has its tokens' mean."""
         check_texts(texts)
         ids = [self.texts.sentences(as_sentences(text)) for text in texts]
         whole = [np.concatenate([self.start, *sentences]) for sentences in ids]

@@ -174,6 +174,7 @@ class _Probed(AbsTaskClassification):
         super().__init__()
 
     def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:
+        """Set `dataset` to the texts and labels of each split, as mteb reads them."""
         splits = {
             name: Dataset.from_dict({TEXTS: texts, "label": labels})
             for name, (texts, labels) in self.rows.items()
@@ -191,6 +192,8 @@ class _Probed(AbsTaskClassification):
         hf_subset: str,
         **kwargs: Any,
     ) -> Any:
+        """Encode a split's texts with mteb's `model`; average the scores of all classifiers."""
+
         def encode(texts: Sequence[str]) -> Any:
             return model.encode(
                 DataLoader(
@@ -218,6 +221,7 @@ class _Ranked(AbsTaskRetrieval):
         super().__init__()
 
     def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:
+        """Set `dataset`: pair 0 has the query q0, the worse text d0a and the coherent text d0b."""
         queries, corpus = [], []
         for number, pair in enumerate(self.pairs.pairs):
             other = set(pair.neg)

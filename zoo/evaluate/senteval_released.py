@@ -297,9 +297,8 @@ def evaluate_task(task: Task, parts: Parts, encode: Encode, seed: int) -> dict[s
 def stratified_folds(gold: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Divide examples of the classes `gold [examples]` into ten folds, with the released seed.
 
-    Returns for each fold the numbers of the rows to train on and of those to test on.
-
-    Raises `InputError` if no class has ten examples.
+    Returns for each fold the numbers of the rows to train on and of those to test on. Raises
+    `InputError` if no class has ten examples.
     """
     from sklearn.model_selection import StratifiedKFold
 

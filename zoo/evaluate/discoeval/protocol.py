@@ -199,7 +199,7 @@ def run(
 
 
 def texts(data: Any, options: DiscoEval = DEFAULTS, *, limit: int = 0) -> list[Text]:
-    """The distinct texts (with the protocol `pairs` also pairs) that the suite will encode."""
+    """The distinct texts (with the protocol `pairs` also pairs) of `data` to encode."""
     return _texts(read(data, options.tasks, limit=limit), options)
 
 
@@ -336,7 +336,7 @@ class Inputs:
 
 
 def inputs_of(data: TaskData, options: DiscoEval) -> Inputs:
-    """The texts that a task needs under the protocol, in lower case with the option `lower`."""
+    """The texts that a task encodes under `options.protocol`, in lower case if `options.lower`."""
     settings = data.task.features[options.protocol]
     if data.task.name == "SP" and not options.context:
         settings = WITHOUT_CONTEXT
