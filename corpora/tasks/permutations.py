@@ -70,10 +70,10 @@ def permutations(
     result = np.empty((len(keys), k, n), np.uint8)
     total = min(total, 2**62)
     draws = 3 + int(-total * log1p(-k / total))  # on average these give k different orders
-    labels = texts << EIGHT | np.arange(n, dtype=np.uint64)
+    low_bytes = texts << EIGHT | np.arange(n, dtype=np.uint64)  # text and place of each sentence
     if kinds is not None:  # sorted by kind first: then each goes back to a place of its kind
-        labels |= kinds << KIND
-        place = np.argsort(np.argsort(kinds, axis=1, kind="stable"), axis=1)
+        low_bytes |= kinds << KIND
+        places_of_kinds = np.argsort(np.argsort(kinds, axis=1, kind="stable"), axis=1)
     original = (texts * WEIGHTS[:n]).sum(axis=1)
     todo = np.arange(len(keys))
     while todo.size:
@@ -83,22 +83,22 @@ def permutations(
         for batch in (todo[start : start + size] for start in range(0, todo.size, size)):
             words = mix_bits(keys[batch, None] + steps).reshape(-1, draws, n)
             words = words & ~TWO_BYTES if kinds is None else words & RANDOM
-            words = np.sort(words | labels[batch, None], axis=2)
+            words = np.sort(words | low_bytes[batch, None], axis=2)
             if kinds is not None:
-                words = np.take_along_axis(words, place[batch, None], axis=2)
+                words = np.take_along_axis(words, places_of_kinds[batch, None], axis=2)
             orders = words.astype(np.uint8)
             # Texts are compared by 64 bits: where these are equal by chance an order is lost.
             hashes = ((words >> EIGHT & BYTE) * WEIGHTS[:n]).sum(axis=2)
-            is_new = _first_of_each(hashes) & (hashes != original[batch, None])
+            is_new = _is_first_in_row(hashes) & (hashes != original[batch, None])
             is_new &= np.cumsum(is_new, axis=1) <= k
-            enough = np.count_nonzero(is_new, axis=1) == k
-            result[batch[enough]] = orders[enough][is_new[enough]].reshape(-1, k, n)
-            unfinished.append(batch[~enough])
+            is_complete = np.count_nonzero(is_new, axis=1) == k
+            result[batch[is_complete]] = orders[is_complete][is_new[is_complete]].reshape(-1, k, n)
+            unfinished.append(batch[~is_complete])
         todo, draws = np.concatenate(unfinished), 2 * draws
     return result
 
 
-def _first_of_each(values: Words) -> NDArray[np.bool_]:
+def _is_first_in_row(values: Words) -> NDArray[np.bool_]:
     """Return a mask of the values that have not occurred before in their row."""
     order = np.argsort(values, axis=1, kind="stable")
     ordered = np.take_along_axis(values, order, axis=1)

@@ -101,9 +101,10 @@ class Relations(Treebank):
 
 
 def argument_text(text: str, spans: Iterable[Span], connective: Iterable[Span]) -> str:
-    """Return the text of `spans` without that of `connective`, with single spaces.
+    """Return the text at `spans` without the text at the spans of `connective`.
 
-    The commas around a removed connective go too: they would show that it was there.
+    White space becomes single spaces. The commas around a removed connective go too: they would
+    show that it was there.
     """
     pieces = []
     removed_spans = sorted(connective)
@@ -225,7 +226,7 @@ class PdtbMarked(Relations):
         explicit = [r for r in document.relations or () if r.kind == "Explicit"]
         for relation, arg1, arg2 in self.relations(document, reject):
             if relation.kind == "Implicit" and any(
-                have_same_arguments(r, relation) for r in explicit
+                arguments_overlap(r, relation) for r in explicit
             ):
                 reject("implicit_beside_explicit")
                 continue
@@ -253,8 +254,8 @@ class PdtbMarked(Relations):
         self.write_labelled(("unmarked", "marked"), PDTB_MARKED, candidates, dataset)
 
 
-def have_same_arguments(one: Relation, other: Relation) -> bool:
-    """Return whether the first arguments of two relations overlap, and the second ones too."""
+def arguments_overlap(one: Relation, other: Relation) -> bool:
+    """Return whether Arg1 of `one` overlaps Arg1 of `other`, and Arg2 overlaps Arg2."""
 
     def overlap(spans: Iterable[Span], others: Sequence[Span]) -> bool:
         return any(a < d and c < b for a, b in spans for c, d in others)
@@ -276,7 +277,7 @@ CONNECTIVE = re.compile(
 
 
 def without_edge_marks(argument: str) -> str:
-    """Return an argument with a capital first letter, without marks at its ends or of notes.
+    """Return an argument with a capital first letter, without punctuation at its ends and notes.
 
     Arguments of implicit relations are mostly sentences, those of explicit ones clauses: their ends
     alone would tell the label.

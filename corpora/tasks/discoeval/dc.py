@@ -95,8 +95,8 @@ class Dc(Consecutive):
         if document.turns is None:
             known = sentence_keys(document.sentence_texts())
             for number, row in enumerate(super().candidates(document, reject)):
-                of_document = ((), ()) if number else (document.categories, known)
-                yield Candidate((*row.values, *of_document), "text")
+                of_first_window = ((), ()) if number else (document.categories, known)
+                yield Candidate((*row.values, *of_first_window), "text")
             return
         rules = (self.chat_min_words, self.chat_max_words, self.chat_plain)
         for name, turns in conversations(document, *rules, reject):
@@ -125,13 +125,13 @@ class Dc(Consecutive):
             self._write_config("chat", any_other, candidates, dataset)
 
     def _write_config(
-        self, config: str, find: Find, candidates: Candidates, dataset: DatasetFolder
+        self, config: str, find_donors: Find, candidates: Candidates, dataset: DatasetFolder
     ) -> None:
         """Write windows by priority until there are enough, or none is left.
 
         Each window gives two rows, as in the released files: changed (label 0), then the original
-        (label 1). `find` chooses the documents that may give the intruder; a window without an
-        intruder is rejected.
+        (label 1). `find_donors` yields for each window the documents that may give the intruder; a
+        window without an intruder is rejected.
         """
         target, stage = candidates.target, candidates.target.stage_of(config)
         found_by: Counter[str] = Counter()
@@ -139,7 +139,7 @@ class Dc(Consecutive):
         def pairs(windows: Windows, positions: Sequence[int]) -> Iterator[dict[str, Any]]:
             """Yield two rows for each of `positions`, where the sentence is replaced."""
             pair = 0
-            choices = find(windows.documents, windows.hosts(windows.kept))
+            choices = find_donors(windows.documents, windows.hosts(windows.kept))
             for row, choice in zip(windows.kept.tolist(), choices, strict=True):
                 if pair == len(positions):
                     return
@@ -164,7 +164,7 @@ class Dc(Consecutive):
 
         for split, size in zip(SPLITS, map(int, self.shares(config).parts), strict=True):
             writer = dataset.writer(config, split, DC, texts=("sentences",))
-            before = dataset.rejects.total()
+            rejects_before = dataset.rejects.total()
             with candidates.memory_mapped(WINDOWS, {"part": config, "split": split}) as table:
                 windows = Windows(candidates, table, config, split)
                 number = min(size // 2, len(windows.kept))
@@ -172,7 +172,7 @@ class Dc(Consecutive):
                 positions = REPLACED.start + balanced_labels(number, len(REPLACED), random)
                 writer.extend(pairs(windows, positions.tolist()))
             unused = len(windows.kept) - writer.rows // 2
-            rejected = dataset.rejects.total() - before
+            rejected = dataset.rejects.total() - rejects_before
             dataset.reject("not_needed", unused - rejected)
             if writer.rows < size // 2 * 2:
                 dataset.note(

@@ -1,4 +1,7 @@
-"""The intruders of discourse coherence: which documents may give one, and which sentence it is."""
+"""The intruders of discourse coherence: which documents may give one, and which sentence it is.
+
+A host is the document of a window that gets an intruder; a donor is a document that gives one.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +38,11 @@ class Choice(NamedTuple):
 
 
 Find = Callable[[list[str], Numbers], Iterator[Choice]]
-"""Takes the ids of a split's documents and the numbers of some hosts; yields a choice for each."""
+"""Takes the ids of a split's documents and the numbers of some hosts; yields a choice a host."""
 
 
 def any_other(documents: list[str], hosts: Numbers) -> Iterator[Choice]:
-    """Yield all documents of the split as the choice for each host."""
+    """Yield for each host a choice of all documents of the split."""
     return repeat(Choice(range(len(documents)), "chance"), len(hosts))
 
 
@@ -53,8 +56,8 @@ def similar_documents(
 ) -> Iterator[Choice]:
     """Yield for each host the documents with the largest share of common categories.
 
-    For a host without common categories, yields the `number` documents of the most similar texts.
-    A document whose text is more similar than `max_cosine` is a copy or another version; it is left
+    For a host that shares no category, yields the `number` documents with the most similar texts. A
+    document whose text is more similar than `max_cosine` is a copy or another version, and is left
     out.
     """
     texts = Neighbours(profiles.matrix(documents))
@@ -67,13 +70,13 @@ def similar_documents(
         features = slice(matrix.indptr[host], matrix.indptr[host + 1])
         # Dense, and reset below: a sparse product would take a pass over all features.
         host_vector[matrix.indices[features]] = matrix.data[features]
-        is_other = matrix[sharing] @ host_vector <= max_cosine
-        sharing, share = sharing[is_other][:TIES], share[is_other][:TIES]
+        is_no_copy = matrix[sharing] @ host_vector <= max_cosine
+        sharing, share = sharing[is_no_copy][:TIES], share[is_no_copy][:TIES]
         if sharing.size:
             choice = Choice(sharing[share >= share[0] - 1e-9].tolist(), "categories")
         else:
-            is_other = matrix[similar] @ host_vector <= max_cosine
-            choice = Choice(similar[is_other][:number].tolist(), "tfidf")
+            is_no_copy = matrix[similar] @ host_vector <= max_cosine
+            choice = Choice(similar[is_no_copy][:number].tolist(), "tfidf")
         host_vector[matrix.indices[features]] = 0
         yield choice
 
@@ -81,9 +84,9 @@ def similar_documents(
 class Windows:
     """Random access to all windows of a split's documents, in a memory-mapped file.
 
-    The windows of a document stand together; a window is named by its row. `documents` are the
-    documents' ids, in an order that depends on them alone; `kept` are the rows of the windows that
-    are not duplicates, by priority.
+    The windows of a document stand together; a window is named by its row. `documents` are the ids
+    of the documents, in an order that only these ids determine; `kept` are the rows of the windows
+    that are not duplicates, by priority.
     """
 
     def __init__(self, candidates: Candidates, table: pa.Table, part: str, split: str) -> None:
@@ -98,7 +101,7 @@ class Windows:
         self._seed, self._stage = candidates.target.seed, candidates.target.stage_of(part)
 
     def hosts(self, rows: Numbers | int) -> Numbers:
-        """Return the number of the document of each window."""
+        """Return the number of the document of each window, given by its row."""
         return np.searchsorted(self._starts, np.asarray(rows), side="right") - 1
 
     def window(self, row: int) -> tuple[str, str, list[str]]:
