@@ -23,7 +23,7 @@ UNKNOWN, NUMBER = "unk", "N"
 
 
 def normal(word: str) -> str:
-    """Return a word, or `N` for a number: what has no letter."""
+    """Return a word unchanged, or `N` for a number, which is a word without any letter."""
     return word if any(map(str.isalpha, word)) else NUMBER
 
 

@@ -239,8 +239,8 @@ class Builder(Declared):
                 by_part.setdefault(key_of_part, []).append(candidate)
             # A document without candidates is recorded too: an id that comes twice is an error.
             for (part, doc), candidates in (by_part or {("", document.id): []}).items():
-                whole = (document.id, document.group, document.source, document.language)
-                record = (part, doc, stable_id(doc), *whole, len(candidates))
+                source_columns = (document.id, document.group, document.source, document.language)
+                record = (part, doc, stable_id(doc), *source_columns, len(candidates))
                 shard.documents.append(dict(zip(DOCUMENTS.names, record, strict=True)))
                 random = stream(target.seed, target.stage_of(part), doc)
                 priorities = random.integers(0, 2**63 - 1, size=len(candidates)).tolist()
@@ -291,13 +291,13 @@ class Builder(Declared):
 
 def _document_lists(documents: Iterable[Document]) -> Iterator[list[Document]]:
     """Yield the documents in lists of at most `DOCUMENTS_PER_SHARD`; at least one list."""
-    rest = iter(documents)
-    yield list(islice(rest, DOCUMENTS_PER_SHARD))
-    yield from iter(lambda: list(islice(rest, DOCUMENTS_PER_SHARD)), [])
+    iterator = iter(documents)
+    yield list(islice(iterator, DOCUMENTS_PER_SHARD))
+    yield from iter(lambda: list(islice(iterator, DOCUMENTS_PER_SHARD)), [])
 
 
 def _check_readable(table: str) -> str:
-    """Return the path of a table of splits; raises `ConfigError` before any document is read."""
+    """Return `table`, the path of a table of splits; raises `ConfigError` if it cannot be read."""
     table_hash(table)
     return table
 

@@ -161,8 +161,8 @@ class Candidates:
                 self.engine.insert("split", pa.table(columns, ["part", "doc", "split"]))
             query = f"from weighed join split using (part, doc) {where_parts} group by split"
             sums = dict(self.engine.rows(f"select split, sum(candidates) {query}", parameters))
-            kept = {split: int(sums.get(split, 0)) for split in SPLITS}
-            assignment = {"by": division.by, "reason": division.reason, "weights": kept}
+            sizes = {split: int(sums.get(split, 0)) for split in SPLITS}
+            assignment = {"by": division.by, "reason": division.reason, "weights": sizes}
             self.assignments[name] = assignment
         self.engine.run(
             "create table kept as select part, doc, number, priority, split "
@@ -219,8 +219,8 @@ class Candidates:
     def number_to_use(self, split: str, size: int, unit: str) -> int:
         """Return the number of candidates of a split to use: all of them, but at most `size`.
 
-        A note says if there are fewer than `size`; those above it are counted as `not_needed`.
-        `unit` names what is counted, in the plural ("rows").
+        If there are fewer, a note on the card says so; if there are more, the others are counted as
+        rejected (`not_needed`). `unit` names what is counted in the note, in the plural ("rows").
         """
         available = self.count(split)
         if available < size:
@@ -244,7 +244,7 @@ class Candidates:
             )
 
     def write(self, writer: SplitWriter, batches: Iterable[pa.RecordBatch]) -> None:
-        """Write candidates unchanged, with the columns of the writer's schema; count licences."""
+        """Write batches of candidates with the columns of the writer's schema; count licences."""
         for batch in batches:
             self.dataset.count_licences(batch["licence"])
             columns = [batch[field.name].cast(field.type) for field in writer.schema]

@@ -54,6 +54,7 @@ class CoherenceTests(FromSources):
         duplicates = dataset.details.setdefault("exact_duplicates", {})
 
         def new_tests(name: str, place: str, tests: Iterator[Test]) -> PlacedRows:
+            """Yield the tests of a file of the set `name` that are in no earlier file of it."""
             earlier_ids, ids_of_file = ids_by_set.setdefault(name, {}), dict[int, str]()
             duplicates.setdefault(name, 0)
             for test in tests:
@@ -87,10 +88,10 @@ class CoherenceTests(FromSources):
 
 def _pair_tests(path: Path, source: Source) -> Iterator[Test]:
     """Yield the tests of a pickle of the authors, or of JSON Lines with `pos` and `neg`."""
-    last = ""
+    last_place = ""
     for group, pair in with_group(read_pairs(path, source.refuse)):
-        source.good += pair.where != last
-        last = pair.where
+        source.good += pair.where != last_place
+        last_place = pair.where
         columns = {"prompt": list(pair.prompt), "votes": list(pair.votes)}
         yield _test_row(pair.id, group, pair.pos, pair.neg) | columns
 

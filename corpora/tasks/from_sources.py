@@ -84,8 +84,8 @@ class FromSources(Builder):
                     )
                 writer = dataset.writer(config, split, columns, texts=self.texts[config])
                 rows_before = writer.rows
-                seen = ids.setdefault((config, split), SeenIds())
-                writer.extend(_check_unique_ids(rows, seen, f"{config}/{split}"))
+                ids_of_split = ids.setdefault((config, split), SeenIds())
+                writer.extend(_check_unique_ids(rows, ids_of_split, f"{config}/{split}"))
                 dataset.count_licence(licence, writer.rows - rows_before)
                 licences[next(reversed(licences))].add(licence)
                 if writer.rows:
@@ -105,11 +105,12 @@ class FromSources(Builder):
         """Open and yield each source; count its bad records, and list some in the manifest."""
 
         def on_bad(record: BadRecord) -> None:
+            """Count a bad record; list the first `BAD_SHOWN` of them in the manifest's details."""
             dataset.reject("bad_record")
-            shown = dataset.details.setdefault("bad_records", [])
-            if len(shown) < BAD_SHOWN:
+            examples = dataset.details.setdefault("bad_records", [])
+            if len(examples) < BAD_SHOWN:
                 reason = without_folder(source.target, record.reason)
-                shown.append(f"{record.where.rpartition('/')[2]}: {reason}"[:200])
+                examples.append(f"{record.where.rpartition('/')[2]}: {reason}"[:200])
 
         for spec, options in specs:
             reader, source = open_reader(spec, options, on_bad=on_bad)

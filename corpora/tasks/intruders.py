@@ -20,7 +20,7 @@ from sklearn.preprocessing import normalize
 from corpora.prose import foreign_marks, style_bits
 from corpora.readers.source import SeenIds
 from corpora.tasks.permutations import codes_by_occurrence
-from corpora.tasks.similar import FEATURES, MOST, hashed_counts
+from corpora.tasks.similar import FEATURES, MAX_FREQUENCY, hashed_counts
 
 if TYPE_CHECKING:
     from corpora.tasks.intrusion import Intrusion
@@ -95,7 +95,7 @@ class Pool:
         vectors = tfidf.transform(counts)
         self.vectors = _without_unshared_features(vectors)
         self.rarer = _without_unshared_features(normalize(vectors @ only_rarer))
-        not_frequent = _feature_mask(frequency <= MOST)
+        not_frequent = _feature_mask(frequency <= MAX_FREQUENCY)
         self.profiles = _without_unshared_features(
             normalize(tfidf.transform(text_counts) @ not_frequent)
         )
@@ -190,8 +190,8 @@ class Pool:
         return np.argsort(cost, kind="stable")
 
     def _cosines(self, rows: Numbers, others: Numbers) -> Matrix:
-        """Return cosines of sentences [3, rows, others]: by all words, twice, and by rarer words.
-        The first axis is that of `mean_weights`."""
+        """Return the cosines [3, rows, others] of sentences: by all words for the first two means
+        of `mean_weights`, by rarer words for the third one."""
         all_words = (self.vectors[rows] @ self.vectors[others].T).toarray()
         rarer = (self.rarer[rows] @ self.rarer[others].T).toarray()
         return np.stack([all_words, all_words, rarer])
@@ -205,10 +205,10 @@ class Pool:
 
 @cache
 def mean_weights(size: int) -> Matrix:
-    """Return weights [3, size, size] that make mean cosines at each place of a text.
+    """Return weights [3, size, size] for three mean cosines at each place of a text.
 
-    The mean is over all sentences but the one at the place, over its neighbours, and over all but
-    that one again. Use: `mean_weights(size) @ cosines` with cosines [3, size, others].
+    The first mean is over all sentences but the one at the place, the second over its neighbours,
+    the third is like the first. Use: `mean_weights(size) @ cosines` with cosines [3, size, others].
     """
     others = 1 - np.eye(size)
     neighbours = np.eye(size, k=1) + np.eye(size, k=-1)

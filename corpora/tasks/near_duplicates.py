@@ -44,8 +44,8 @@ def near_duplicates(
             sketch = empty_sketch.copy()
             sketch.update_batch([word.encode() for word in words])
             hashes = sketch.hashvalues.astype(np.uint32)
-            others = map(stored_hashes, index.query(sketch))
-            if any(np.mean(other == hashes) >= threshold for other in others):
+            candidates = map(stored_hashes, index.query(sketch))
+            if any(np.mean(other == hashes) >= threshold for other in candidates):
                 yield pair["doc"], pair["number"]
             else:
                 index.insert(stored, sketch, check_duplication=False)

@@ -57,12 +57,13 @@ def permutations(
     k: int,
     kinds: NDArray[np.uint64] | None = None,
 ) -> NDArray[np.uint8]:
-    """Return `k` random orders [documents, k, n] for the key of each document.
+    """Return `k` random orders [documents, k, n] of the `n` sentences of each document.
 
-    Applied to its sentences, they give `k` different texts, none of them the original.
-    `texts` [documents, n] has equal numbers for equal sentences of a document, and each document
-    has `total` distinct orders. With `kinds` [documents, n], below 256, a sentence takes only
-    places of its kind. Raises `ValueError` unless `total` exceeds `k`.
+    The orders of a document give `k` different texts, none of them the original. They depend only
+    on its key in `keys` [documents]. `texts` [documents, n] has a number for each sentence, equal
+    for equal sentences of a document. Each document has `total` distinct orders. With `kinds`
+    [documents, n], below 256, a sentence takes only places of its kind. Raises `ValueError` unless
+    `total` exceeds `k`.
     """
     n = texts.shape[1]
     if not 1 <= n <= LARGEST or k >= total:

@@ -82,8 +82,9 @@ class Relations(Treebank):
     21-22; Ji and Eisenstein 2015)."""
 
     def relations(self, document: Document, reject: Reject) -> Iterator[tuple[Relation, str, str]]:
-        """Yield each relation of `kinds` with the texts of both arguments, without the connective.
+        """Yield (relation, text of Arg1, text of Arg2) for each relation of `kinds`.
 
+        The texts are without the connective. Other relations and empty arguments are rejected.
         Raises `ConfigError` for a document without a layer of relations.
         """
         for relation in annotation_layer(document, document.relations, "pdtb"):

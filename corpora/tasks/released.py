@@ -75,8 +75,8 @@ class Released(FromSources):
     def _rows_of_split(
         self, examples: Iterable[ReleasedRow], split: str, held_out: float, schema: pa.Schema
     ) -> PlacedRows:
-        """Yield the examples of one split as rows, their labels as numbers. The share `held_out` of
-        the training groups is in the split validation."""
+        """Yield (place, row) for each example of one split; a label becomes its number. The share
+        `held_out` of the training groups is in the split validation."""
         names: list[str] = hub_features(schema).get("label", {}).get("names", [])
         number = {name: i for i, name in enumerate(names)}
         for _, released_split, row, where in examples:

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from corpora.rng import stable_id
 
 FEATURES = 2**20
-KEPT = 48
+FEATURES_PER_TEXT = 48
 """Features of a document that stay in memory: 8 bytes each."""
 BYTES_A_PAIR = 16
 """In the file: a feature and its count, each as a float64."""
 
-MOST = 1_000
+MAX_FREQUENCY = 1_000
 """A feature of more documents than this is not looked up: it tells little and takes most time."""
 
 ROWS_AT_ONCE = 64
@@ -77,7 +77,10 @@ class Profiles:
         self._file.write(pairs.tobytes())
 
     def matrix(self, names: Sequence[str]) -> Any:
-        """Return a sparse unit row for each text, with its `KEPT` features of largest weight."""
+        """Return a sparse matrix [names, FEATURES] of unit rows with the features of each text.
+
+        A row has the `FEATURES_PER_TEXT` features of largest weight (TF-IDF).
+        """
         from scipy import sparse
 
         # Inverse document frequencies; a little above 0, so that no text is without features.
@@ -86,7 +89,7 @@ class Profiles:
         for name in names:
             feature, count = self._read_features(self.rows[name])
             value = count * weights[feature]
-            largest = np.sort(np.lexsort((feature, -value))[:KEPT])
+            largest = np.sort(np.lexsort((feature, -value))[:FEATURES_PER_TEXT])
             indices.extend(feature[largest].tolist())
             data.extend(value[largest].tolist())
             ends.append(len(indices))
@@ -110,7 +113,7 @@ class Neighbours:
     still counts them among all features. Equally similar rows come in their order.
     """
 
-    def __init__(self, matrix: Any, measure: str = "cosine", most: int = MOST) -> None:
+    def __init__(self, matrix: Any, measure: str = "cosine", most: int = MAX_FREQUENCY) -> None:
         self.matrix, self.measure = matrix, measure
         self._sizes = np.diff(matrix.indptr)
         index = matrix.tocsc(copy=True)

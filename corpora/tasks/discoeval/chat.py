@@ -104,8 +104,8 @@ def normalize_nickname(name: str) -> str:
 
     If fewer than `_MIN_LETTERS` letters would be left, only the case is changed.
     """
-    first = name.strip("|").partition("|")[0]
-    letters = "".join(filter(str.isalnum, first)).casefold().rstrip("0123456789")
+    nickname = name.strip("|").partition("|")[0]
+    letters = "".join(filter(str.isalnum, nickname)).casefold().rstrip("0123456789")
     return letters if len(letters) >= _MIN_LETTERS else name.casefold()
 
 

@@ -91,12 +91,15 @@ class Dc(Consecutive):
         return Shares(*(getattr(self, f"{chat}{split}") for split in SPLITS))
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
-        """Yield windows of six turns of a conversation (part `chat`), or sentences (`text`)."""
+        """Yield windows of six turns of a conversation (part `chat`), or sentences (`text`).
+
+        Only the first window has the keys of all sentences or turns, and the categories of a text.
+        """
         if document.turns is None:
-            known = sentence_keys(document.sentence_texts())
-            for number, row in enumerate(super().candidates(document, reject)):
-                of_first_window = ((), ()) if number else (document.categories, known)
-                yield Candidate((*row.values, *of_first_window), "text")
+            keys = sentence_keys(document.sentence_texts())
+            for number, window in enumerate(super().candidates(document, reject)):
+                of_first_window = ((), ()) if number else (document.categories, keys)
+                yield Candidate((*window.values, *of_first_window), "text")
             return
         rules = (self.chat_min_words, self.chat_max_words, self.chat_plain)
         for name, turns in conversations(document, *rules, reject):
@@ -104,9 +107,9 @@ class Dc(Consecutive):
             if not starts:
                 reject("conversation_too_short")
             for start in starts:
-                window = turns[start : start + self.LENGTH]
-                keys = () if start else sentence_keys(turns)
-                yield Candidate((window, 0, (), keys), "chat", name)
+                turns_of_window = turns[start : start + self.LENGTH]
+                known = () if start else sentence_keys(turns)
+                yield Candidate((turns_of_window, 0, (), known), "chat", name)
 
     def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
         """Write each window twice, with an intruder and unchanged."""
@@ -137,7 +140,7 @@ class Dc(Consecutive):
         found_by: Counter[str] = Counter()
 
         def pairs(windows: Windows, positions: Sequence[int]) -> Iterator[dict[str, Any]]:
-            """Yield two rows for each of `positions`, where the sentence is replaced."""
+            """Yield two rows for each of `positions`, at which a window's sentence is replaced."""
             pair = 0
             choices = find_donors(windows.documents, windows.hosts(windows.kept))
             for row, choice in zip(windows.kept.tolist(), choices, strict=True):

@@ -18,14 +18,14 @@ from corpora.rng import stream
 from corpora.tasks.candidates import Candidates, text_key
 from corpora.tasks.similar import Categories, Neighbours, Profiles
 
-TIES = 16
+MAX_TIES = 16
 """Maximum number of documents with an equal share of common categories."""
 
 ATTEMPTS = 32
 """Windows of donors that are tried before a window is left out."""
 
-COPIES = 20
-"""Copies of a document that are passed over in the search for similar documents."""
+MAX_COPIES = 20
+"""Maximum number of copies of a document that the search for similar documents leaves out."""
 
 Numbers = NDArray[np.int64]
 
@@ -62,8 +62,8 @@ def similar_documents(
     """
     texts = Neighbours(profiles.matrix(documents))
     shares = Neighbours(categories.matrix(documents), "share")
-    by_text = texts.nearest(hosts, number + COPIES)
-    by_share = shares.nearest(hosts, TIES + COPIES)
+    by_text = texts.nearest(hosts, number + MAX_COPIES)
+    by_share = shares.nearest(hosts, MAX_TIES + MAX_COPIES)
     matrix = texts.matrix
     host_vector = np.zeros(matrix.shape[1], np.float32)
     for host, (similar, _), (sharing, share) in zip(hosts, by_text, by_share, strict=True):
@@ -71,7 +71,7 @@ def similar_documents(
         # Dense, and reset below: a sparse product would take a pass over all features.
         host_vector[matrix.indices[features]] = matrix.data[features]
         is_no_copy = matrix[sharing] @ host_vector <= max_cosine
-        sharing, share = sharing[is_no_copy][:TIES], share[is_no_copy][:TIES]
+        sharing, share = sharing[is_no_copy][:MAX_TIES], share[is_no_copy][:MAX_TIES]
         if sharing.size:
             choice = Choice(sharing[share >= share[0] - 1e-9].tolist(), "categories")
         else:
@@ -124,15 +124,15 @@ class Windows:
         - has `min_words` or more, and so has the replaced sentence.
         """
         host = int(self.hosts(row))
-        first = int(self._starts[host])
+        first_row = int(self._starts[host])
         window = self.window(row)[2]
         replaced = window[position]
         if count_words([replaced]) < min_words:
             return "short_sentence_replaced"
         foreign = foreign_marks(style_bits(" ".join(window)))
         # The keys of all the document's sentences are in its first window only.
-        known = self._table["known"][first].values.to_numpy()
-        random = stream(self._seed, self._stage, f"{self.documents[host]}#{row - first}")
+        host_keys = self._table["known"][first_row].values.to_numpy()
+        random = stream(self._seed, self._stage, f"{self.documents[host]}#{row - first_row}")
         for _ in range(ATTEMPTS if choice.documents else 0):
             donor = choice.documents[int(random.integers(len(choice.documents)))]
             if donor == host:
@@ -147,7 +147,7 @@ class Windows:
             if (
                 is_alike
                 and count_words([intruder]) >= min_words
-                and not np.isin(sentence_keys(sentences), known).any()
+                and not np.isin(sentence_keys(sentences), host_keys).any()
             ):
                 return intruder, doc, licence
         return "no_other_sentence" if choice.documents else "no_similar_document"

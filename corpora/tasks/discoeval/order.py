@@ -71,6 +71,7 @@ class Consecutive(Sized):
 
     @model_validator(mode="after")
     def _check_lead_fits_a_row(self) -> Self:
+        """Raise `ConfigError` if the lead has fewer sentences than a row needs."""
         if 0 < self.lead_sentences < self.LENGTH:
             raise ConfigError(
                 f"lead_sentences = {self.lead_sentences}",
