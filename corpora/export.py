@@ -139,7 +139,8 @@ def _write_lines(path: Path, lines: Iterable[str]) -> int:
 
 
 def _discoeval_layout(manifest: Manifest, config: str, domain: str) -> Layout | None:
-    """Return DiscoEval's files for a configuration; its columns say which task it is."""
+    """Return the layout of DiscoEval's files for a configuration, whose columns tell the task. None
+    if they are those of no task."""
     configs = manifest["configs"]
     features = configs[config]["features"]
     columns = ", ".join(sorted(features))
@@ -193,9 +194,10 @@ def _kind_of_relations(name: str) -> str:
 
 
 def _pairs_layout(manifest: Manifest, config: str, domain: str) -> Layout | None:
-    """Return JSON lines of `sentence1, sentence2, label` for a dataset of labelled pairs."""
+    """Return the layout of labelled pairs: JSON lines of `sentence1, sentence2, label`. None if the
+    configuration does not have two texts and a label."""
     features = manifest["configs"][config]["features"]
-    texts = next((two for two in TWO_TEXTS if {*two, "label"} <= features.keys()), None)
+    texts = next((columns for columns in TWO_TEXTS if {*columns, "label"} <= features.keys()), None)
     if texts is None:
         return None
     names = dict(zip(("sentence1", "sentence2", "label"), (*texts, "label"), strict=True))
@@ -205,8 +207,9 @@ def _pairs_layout(manifest: Manifest, config: str, domain: str) -> Layout | None
 
 
 def _triplets_layout(manifest: Manifest, config: str, domain: str) -> Layout | None:
-    """Return JSON lines of `anchor, positive, negative`, for a dataset of good and worse texts. The
-    anchor is what both texts share, the others are what only one of them has."""
+    """Return the layout of triplets: JSON lines of `anchor, positive, negative`. The anchor has the
+    sentences that a good text and a worse one share; the others have the sentences of one of them.
+    None if the configuration does not have two such texts."""
     features = manifest["configs"][config]["features"]
     if {"pos", "neg"} <= features.keys():
         return _json_lines_layout(config, lambda rows: filter(None, map(_triplet, rows)))

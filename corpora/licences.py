@@ -150,8 +150,8 @@ def combine(ids: Iterable[str]) -> Combined:
     - A source that may not be passed on closes the dataset.
     - Among open licences the strictest is the dataset's; among versions of one share-alike licence
       the latest (CC BY-SA 3.0 allows 4.0 for derived works).
-    - Share-alike licences of different families cannot be combined, nor can one that allows
-      commercial use with a source that does not.
+    - Share-alike licences of different families cannot be combined. A share-alike licence that
+      allows commercial use cannot be combined with a source that does not.
 
     Raises `ConfigError` for an id that is not in the table.
     """

@@ -1,7 +1,7 @@
 """The prose of a document, with quotation marks that do not reveal the order of sentences.
 
 A heading, or a quotation that opens in one sentence and closes in another, reveals the place of a
-sentence to a reader who understands nothing. Builders of ordering tasks read texts through this
+sentence to a model that understands nothing. Builders of ordering tasks read texts through this
 module.
 """
 

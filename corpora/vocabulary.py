@@ -45,8 +45,8 @@ def most_frequent(words: Iterable[str], size: int) -> list[str]:
 def limit_vocabulary(text: str, vocabulary: Collection[str]) -> str:
     """Return a text in lower case, with `N` for numbers and `unk` for words not in `vocabulary`."""
 
-    def replaced(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         word = normal(match.group().lower())
         return word if word == NUMBER or word in vocabulary else UNKNOWN
 
-    return WORD.sub(replaced, text)
+    return WORD.sub(replacement, text)

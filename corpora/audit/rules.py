@@ -275,10 +275,10 @@ def _percent(share: Any) -> float:
 
 
 def nearly_equal(division: Division) -> dict[str, tuple[float, float, float, int]]:
-    """Return the share of test texts nearly equal to a training text, or to another test text.
+    """Return the shares of test texts that are nearly equal to a training or another test text.
 
-    Each has its interval and the number of texts. Equal texts count once, and forms of one item are
-    not compared.
+    The two values, by name, are (share, low, high, number of texts), in per cent with a 95 %
+    interval. Equal texts count once, and forms of one item are not compared.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 

@@ -201,8 +201,9 @@ class _DocumentBuilder:
             self.paragraphs.end[-1] = end
 
     def _add_words(self, lines: list[str], start: int) -> tuple[str, bool]:
-        """Add the words of a sentence that starts at character `start`, as `add_sentence` does. If
-        the document needs no trees, a broken one turns them off for the rest of it."""
+        """Add the words of a sentence that starts at character `start`; return its text and whether
+        no space follows, as `add_sentence` does. If the document may lack trees, none are read
+        after a broken one."""
         if self.trees:
             return add_sentence(lines, start, self.tokens)
         lines = [_with_ten_columns(line) for line in lines]
@@ -241,9 +242,9 @@ class _DocumentBuilder:
     def _sections(self, text: str) -> Sections:
         """Return the sections between headings; text before them or under the title is the lead.
 
-        A heading's depth is not known: all have level 2. A span covers the paragraphs below
-        the heading, not the heading, which is a paragraph of the text. Nor does it cover a caption:
-        the text behind it is another section with the same heading.
+        A heading's depth is not known: all have level 2. A span covers the paragraphs below the
+        heading, but not the heading, which is a paragraph of the text, and not a caption: the text
+        behind a caption is another section with the same heading.
         """
         rows: list[tuple[int, str, int, int]] = [(1, "", 0, 0)]  # level, heading, start, end
         title = self.meta.get("title", "").casefold()

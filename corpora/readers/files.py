@@ -181,7 +181,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
 
 
 def read_whole(path: Path, encoding: str = "utf-8", hint: str = "") -> str:
-    """Return the text of a file, with `\\n` as line ends. `hint` is advice for a file too long.
+    """Return the text of a file, with `\\n` as line ends. `hint` is advice if the file is too long.
 
     Raises `Refused`, with the line, for invalid bytes, and for a file that is too long.
     """

@@ -89,12 +89,12 @@ class Release(Reader):
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """Yield a document for each text, with the id of its row."""
-        last = ""
+        last_place = ""
         for row in self.rows(path, stem, source):
             record = self.record(row.columns)
-            if record is not None and row.where != last:
-                last = row.where
-                with source.refusing(last):
+            if record is not None and row.where != last_place:
+                last_place = row.where
+                with source.refusing(last_place):
                     document = as_document(record, source, row.columns["id"])
                     document.split = self.split_of_text(row)
                     yield document

@@ -324,7 +324,7 @@ def blocks_of(lines: Iterable[str]) -> list[list[str]]:
 
 
 def paragraphs_of(*texts: str) -> list[str]:
-    """Return the paragraphs of running texts, as `paragraphs_from_blocks` does of their lines."""
+    """Return the paragraphs of running texts, by `paragraphs_from_blocks` of their lines."""
     return paragraphs_from_blocks(blocks_of("\n\n".join(texts).splitlines()))
 
 

@@ -135,8 +135,8 @@ class Wikipedia(Reader):
         """Yield the articles of a dump, with title, address, categories, and sections.
 
         The id is `WIKI:PAGE` (`enwiki:12`). Only the main namespace is read; redirects and
-        disambiguation pages are skipped, and counted in `source.skipped`. Of several revisions the
-        last is used. A bad page is rejected; XML that is not well-formed, nested too deep or
+        disambiguation pages are skipped, and counted in `source.skipped`. The last revision of a
+        page is used. A bad page is rejected; XML that is not well-formed, nested too deep or
         truncated ends the reading with an `InputError`. Raises `DiscorporaError` without the
         packages of the extra `wikipedia`.
         """

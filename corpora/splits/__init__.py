@@ -1,7 +1,7 @@
 """Which documents go to train, validation and test.
 
-Whole groups (books, files) are kept together where that gives splits of about the right size;
-where there are too few groups for that, whole documents are.
+Whole groups (books, files) are kept together where that gives splits of about the right size. With
+too few groups for that, documents are divided singly.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ def splits_by_section(documents: Iterable[str], sections: str) -> dict[str, str 
     """Return the split of each article of the Wall Street Journal, such as `wsj_0207`.
 
     `sections` is a name in `SECTIONS`. The split is "" for an article in none of its sections, None
-    for a document that is not such an article.
+    for a document that is not such an article. By `coherence`, every tenth training article is for
+    validation.
     """
     parts, splits = SECTIONS[sections].items(), dict[str, str | None]()
     for name in documents:

@@ -36,7 +36,7 @@ def rows_seen(
         return next((stable_id(name) for name in names if name in division), 0)
 
     def documents(parts: Iterable[Part], split: str) -> Iterator[tuple[int, int]]:
-        """Yield the key of each document (0 for none) of each file, and its rows there."""
+        """Yield (key, number of rows) of each document in each file; the key is 0 for none."""
         for folder, config in parts:
             if not is_complete(folder):
                 raise InputError("is no finished dataset", where=str(folder), hint="build it again")

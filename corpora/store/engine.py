@@ -29,9 +29,9 @@ Values = Mapping[str, Any]
 def parquet(*files: Path) -> str:
     """Return SQL for the rows of Parquet files, to be used as a table.
 
-    The name of a file may be a glob, `train-*.parquet`. A folder's name is no glob and adds no
-    column: it may be `[v2]` or `label=1`. By hand, because DuckDB finds no files below a folder
-    with a backslash in its name.
+    The name of a file may be a glob, `train-*.parquet`. The name of a folder is not a pattern and
+    adds no column: it may be `[v2]` or `label=1`. Written by hand, because DuckDB finds no files
+    below a folder with a backslash in its name.
     """
     paths = (str(match) for path in files for match in sorted(path.parent.glob(path.name)))
     escaped = (re.sub(r"[\[*?]", r"[\g<0>]", path) for path in paths)

@@ -195,7 +195,7 @@ class SplitWriter:
         folder.mkdir(parents=True, exist_ok=True)
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Add the rows of a record batch; raises `InputError` for a label that is no class."""
+        """Add the rows of a record batch; raises `InputError` for a label without a class."""
         self.rows += batch.num_rows
         for name, (names, counts) in self._labels.items():
             labels = batch[name].to_numpy()

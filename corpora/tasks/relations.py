@@ -60,7 +60,10 @@ class Treebank(Prescribed):
 
 
 def annotation_layer(document: Document, layer: Layer | None, kind: str) -> Layer:
-    """Return a layer of annotation of a document; raises `ConfigError` if it is None."""
+    """Return `layer`, a layer of annotations of the document; raises `ConfigError` if it is None.
+
+    `kind` is the kind of source that has such a layer, for the message.
+    """
     if layer is None:
         raise ConfigError(
             f"document {document.id!r} is not annotated",
