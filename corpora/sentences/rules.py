@@ -251,13 +251,13 @@ class Rules:
             # A list mark after a colon: `the following: 1. Be ready`.
             starts = (max(0, at - width) for width in (3, 4, 5))
             mark = next((m for s in starts if (m := _LATE_LIST_MARK.fullmatch(text, s, at))), None)
-            # Behind a comma, a number that continues no list is an age: `said Ann Bell, 54. “Go!”`
-            if mark and (
-                mark[0][0] != ","
-                or not last_word.isdecimal()
+            continues_list = (
+                not last_word.isdecimal()
                 or last_word == "1"
                 or f"{int(last_word) - 1}." in text[max(begin, at - _LONGEST_ITEM) : at]
-            ):
+            )
+            # Behind a comma, a number that continues no list is an age: `said Ann Bell, 54. “Go!”`
+            if mark and (mark[0][0] != "," or continues_list):
                 return True
         if len(last_word) == 1 and last_word.isupper():
             return not self._begins_sentence(after)

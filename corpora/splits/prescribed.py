@@ -163,9 +163,10 @@ def _table_lines(path: Path) -> Iterator[tuple[str, str, str]]:
         codes = zip(table["doc"].to_pylist(), table["split"].to_pylist(), strict=True)
         yield from ((SPLITS[code], doc, str(path)) for doc, code in codes if code < len(SPLITS))
         return
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-        split_of_list = split_of(file.name) if path.is_dir() else ""
-        if path.is_dir() and not (split_of_list and file.is_file()):
+    is_folder = path.is_dir()
+    for file in sorted(path.iterdir()) if is_folder else [path]:
+        split_of_list = split_of(file.name) if is_folder else ""
+        if is_folder and not (split_of_list and file.is_file()):
             continue
         for number, line in enumerate(file.read_text(encoding="utf-8-sig").splitlines(), 1):
             split, tab, name = line.strip().partition("\t")

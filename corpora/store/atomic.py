@@ -251,7 +251,8 @@ def _check_free(folder: Path) -> None:
         raise AlreadyMade(
             "is already made", where=str(folder), hint="remove the folder to make it again"
         )
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+    is_empty_folder = folder.is_dir() and not any(folder.iterdir())
+    if folder.exists() and not is_empty_folder:
         raise DiscorporaError(
             f"is in the way: it holds no {MANIFEST}, so it was not made by this program",
             where=str(folder),

@@ -71,7 +71,8 @@ def permutations(
     result = np.empty((len(keys), k, n), np.uint8)
     total = min(total, 2**62)
     draws = 3 + int(-total * log1p(-k / total))  # on average these give k different orders
-    low_bytes = texts << EIGHT | np.arange(n, dtype=np.uint64)  # text and place of each sentence
+    # Random words are sorted; the low bytes of each are the text and the place of its sentence.
+    low_bytes = texts << EIGHT | np.arange(n, dtype=np.uint64)
     if kinds is not None:  # sorted by kind first: then each goes back to a place of its kind
         low_bytes |= kinds << KIND
         places_of_kinds = np.argsort(np.argsort(kinds, axis=1, kind="stable"), axis=1)

@@ -113,10 +113,10 @@ def argument_text(text: str, spans: Iterable[Span], connective: Iterable[Span]) 
     pieces = []
     removed_spans = sorted(connective)
     for start, end in spans:
-        for a, b in removed_spans:
-            if a < end and b > start:
-                pieces.append(text[start : max(start, a)])
-                start = min(end, b)
+        for removed_start, removed_end in removed_spans:
+            if removed_start < end and removed_end > start:
+                pieces.append(text[start : max(start, removed_start)])
+                start = min(end, removed_end)
         pieces.append(text[start:end])
     argument = " ".join(" ".join(pieces).split())
     if len(pieces) > 1:

@@ -56,7 +56,8 @@ def similar_documents(
 ) -> Iterator[Choice]:
     """Yield for each host the documents with the largest share of common categories.
 
-    For a host that shares no category, yields the `number` documents with the most similar texts. A
+    `documents` are ids, `hosts` the numbers in them of the documents that get an intruder. For a
+    host that shares no category, yields the `number` documents with the most similar texts. A
     document whose text is more similar than `max_cosine` is a copy or another version, and is left
     out.
     """
