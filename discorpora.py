@@ -67,6 +67,7 @@ def extract(
         return (colon and kind in READERS) or len(words) < 2 or Path(text[:200]).exists()
 
     def documents() -> Iterator[Document]:
+        """Yield documents as they are, those of sources, and one for each text."""
         inputs = [texts] if isinstance(texts, str | Path | Document) else texts
         for number, item in enumerate(inputs, 1):
             if isinstance(item, Document):
@@ -117,11 +118,11 @@ def build(
 
 
 def train(recipe: str | Path, dataset: str | Path, output: str | Path, **settings: Any) -> Path:
-    """Train a model with a recipe and return its folder `output`; a finished one is kept.
+    """Train a model with a recipe and return its folder `output`; a finished model is kept.
 
-    `recipe` is a shipped preset (`dissent/bilstm`), a TOML file, or a recipe's class by name;
-    `dataset` a folder or Hub id, with `@CONFIG`; `settings` those of the recipe. A training that
-    was stopped continues from its newest checkpoint. Raises `DiscorporaError`.
+    `recipe` is a shipped preset (`dissent/bilstm`), a TOML file, or the name of a recipe's class;
+    `dataset` is a folder or Hub id, also with `@CONFIG`; `settings` are those of the recipe. A
+    training that was stopped continues from its newest checkpoint. Raises `DiscorporaError`.
     """
     from zoo.options import Assignment
     from zoo.presets import read_preset
@@ -150,11 +151,11 @@ def evaluate(
 ) -> Result:
     """Evaluate a model with a suite; the figures are in `metrics` of the returned result.
 
-    `model` and `data` are folders or Hub ids, `data` with `@CONFIG`, or in hand: a model of ours or
-    of transformers, a `SentenceTransformer`, a function as `zoo.evaluate.Vectors(f)` or
-    `Scores(f)`; what `load` or `datasets.load_dataset` gives. `options` are the suite's own.
-    `limit` is the maximum number of rows (0: all), `name` what tables call the model, `json` a file
-    for the figures. Raises `DiscorporaError`.
+    `model` is a folder, a Hub id, or an object: a model of discorpora or transformers, a
+    `SentenceTransformer`, a function as `zoo.evaluate.Vectors(f)` or `Scores(f)`. `data` is a
+    folder or Hub id, also with `@CONFIG`, or what `load` or `datasets.load_dataset` returns.
+    `options` are those of the suite, `limit` is the maximum number of rows (0: all), `name` the
+    model's name in tables, `json` a file for the figures. Raises `DiscorporaError`.
     """
     from zoo.evaluate import SUITES
     from zoo.evaluate.__main__ import Options, judge
@@ -170,11 +171,10 @@ def compare(
 ) -> Comparison:
     """Compare the results of several models, in a table for each suite.
 
-    Print it with `print(compare(a, b).render())`.
-
-    Each is what `evaluate` returns, a file that it wrote, or a folder of a model or an evaluation.
-    `published` adds the papers' rows; `seeds` averages results of one name over their seeds.
-    Raises `InputError` for results of other data or another protocol.
+    Print it with `print(compare(a, b).render())`. A result is what `evaluate` returns, a file that
+    it wrote, or a folder of a model or an evaluation. `published` adds the papers' rows; `seeds`
+    averages the results of a model over its seeds. Raises `InputError` for results that differ in
+    their data or protocol.
     """
     from zoo.evaluate.compare import compare as tables_of
 
@@ -184,9 +184,9 @@ def compare(
 def score(texts: Text | Iterable[Text], model: str | Path | Scorer = "") -> list[float]:
     """Return the coherence of each text as a number: the higher, the more coherent.
 
-    A text is a string, or a list of its sentences. `model` is a scorer in hand, its folder or its
-    Hub id, or a function as `zoo.evaluate.Scores(f)`; by default the one that comes with the
-    package. Raises `InputError` for a text without words, and for a model that scores no texts.
+    A text is a string, or a list of its sentences. `model` is a scorer, its folder or its Hub id,
+    or a function as `zoo.evaluate.Scores(f)`; by default the scorer that comes with the package.
+    Raises `InputError` for a text without words, and for a model that cannot score texts.
     """
     from zoo import require_extra
 
@@ -198,10 +198,11 @@ def score(texts: Text | Iterable[Text], model: str | Path | Scorer = "") -> list
 
 
 def load(dataset: str | Path, config: str = "") -> DatasetDict:
-    """Load a dataset from a folder or the Hub, as `datasets.load_dataset` does: splits by name.
+    """Load a dataset from a folder or the Hub; return its splits by name.
 
-    `config` is a configuration, also written `FOLDER@CONFIG`. Raises `InputError` for a model's
-    folder, for what is no dataset, and for a configuration that it lacks.
+    `datasets.load_dataset` reads it. `config` is a configuration, also written `FOLDER@CONFIG`.
+    Raises `InputError` for a folder of a model, for anything else that is not a dataset, and for a
+    configuration that the dataset lacks.
     """
     from datasets import load_dataset
 

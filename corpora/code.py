@@ -29,25 +29,25 @@ def code_hash(module: str) -> str:
     """Return the hash of the code of a module and of all that it imports within its package."""
     package = module.partition(".")[0]
     paths: dict[str, Path] = {}
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
+    pending = [module]
+    while pending:
+        name = pending.pop()
         if name not in paths and name.partition(".")[0] == package and (path := _module_path(name)):
             paths[name] = path
-            waiting += [*_read_code(path, name).imports, name.rpartition(".")[0]]
-    whole = hashlib.sha256()
+            pending += [*_read_code(path, name).imports, name.rpartition(".")[0]]
+    digest = hashlib.sha256()
     for name, path in sorted(paths.items()):
-        whole.update(f"{name}\0{_read_code(path, name).hash}\0".encode())
+        digest.update(f"{name}\0{_read_code(path, name).hash}\0".encode())
         for data in map(path.with_suffix, DATA):
             if data.is_file():
-                whole.update(data.read_bytes())
-    return whole.hexdigest()[:16]
+                digest.update(data.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 @cache
 def _module_path(module: str) -> Path | None:
-    """Return the file of a module; None for other names, such as an imported class. Parent packages
-    are not imported: planning may not load torch."""
+    """Return the file of a module; None for a name that is not a module, such as an imported class.
+    Parent packages are not imported: planning may not load torch."""
     loaded = sys.modules.get(module)
     if loaded is not None:
         return Path(loaded.__file__) if loaded.__file__ else None

@@ -88,9 +88,10 @@ class TomlTable(BaseModel):
     ) -> Self:
         """Return the settings in `table`, checked.
 
-        `where` is the place of the table, or a function that gives the place of a key. `entries`:
-        it also names the entry of a list, so a message need not. Raises `ConfigError` with the
-        value, its place, what was expected, and the nearest name for an unknown key.
+        `where` is the place of the table, or a function that gives the place of a key. `entries`
+        says that the place also names the entry of a list, so that a message leaves it out. Raises
+        `ConfigError` with the value, its place, what was expected, and the nearest name for an
+        unknown key.
         """
         try:
             return cls.model_validate(dict(table))
@@ -153,9 +154,9 @@ class Registry(Generic[D]):
         return declaration
 
     def plugin(self, name: str) -> str:
-        """Return what must be installed for `name`; "" for a built-in name.
+        """Return the origin of a plug-in called `name`; "" for a built-in name.
 
-        That is `DISTRIBUTION VERSION`, or the name of the Python file that has the class.
+        It is `DISTRIBUTION VERSION`, or the name of the Python file that has the class.
         """
         if name in self.built_in:
             return ""
@@ -213,14 +214,14 @@ def import_object(reference: str) -> Any:
     except Exception as error:  # whatever the plug-in's own code raises
         if place.endswith(".py") and not expand_home(place).is_file():
             raise ConfigError(f"no file {place!r}", where=reference) from None
-        missing = isinstance(error, ImportError)
-        hint = "install its package in this environment" if missing else "correct its code"
-        problem = str(error) if missing else f"{type(error).__name__}: {error}"
+        not_installed = isinstance(error, ImportError)
+        hint = "install its package in this environment" if not_installed else "correct its code"
+        problem = str(error) if not_installed else f"{type(error).__name__}: {error}"
         raise ConfigError(f"cannot be imported: {problem}", where=reference, hint=hint) from error
     if not hasattr(module, name):
         what = "class" if name[:1].isupper() else "function"
-        others = [n for n, value in vars(module).items() if callable(value)]
-        raise ConfigError(f"{place} has no {what} {name!r}", hint=nearest(name, others).strip())
+        names = [n for n, value in vars(module).items() if callable(value)]
+        raise ConfigError(f"{place} has no {what} {name!r}", hint=nearest(name, names).strip())
     return getattr(module, name)
 
 
@@ -256,22 +257,22 @@ def config_error(
 ) -> ConfigError:
     """Return pydantic's first problem with `table` as an error in plain words.
 
-    It names the value, its place and what was expected. `kind` is the class that was to be made;
+    It names the value, its place and what was expected. `kind` is the class that rejected `table`;
     `where` and `entries` are those of `TomlTable.of`.
     """
     errors = error.errors()
     # Every member of a union reports errors: at the first place, the deepest counts.
     start = _keys(table, errors[0])
-    keyed = [(_keys(table, each), each) for each in errors]
-    below_start = [(keys, each) for keys, each in keyed if keys[: len(start)] == start]
-    keys, first = max(below_start, key=lambda pair: len(pair[0]))
+    with_keys = [(_keys(table, each), each) for each in errors]
+    at_first_place = [(keys, each) for keys, each in with_keys if keys[: len(start)] == start]
+    keys, first = max(at_first_place, key=lambda pair: len(pair[0]))
     if first["type"] == "missing":  # the key may be in the table under a misspelt name
-        unknown = (pair for pair in keyed if pair[1]["type"] == "extra_forbidden")
+        unknown = (pair for pair in with_keys if pair[1]["type"] == "extra_forbidden")
         keys, first = next((p for p in unknown if p[0][:-1] == keys[:-1]), (keys, first))
     cause = first.get("ctx", {}).get("error")
     place = where if isinstance(where, str) else where(keys)
-    named_by_place = 2 if entries and len(keys) > 2 and isinstance(keys[1], int) else 0
-    key = ".".join(map(str, keys[named_by_place:]))
+    place_names_entry = entries and len(keys) > 2 and isinstance(keys[1], int)
+    key = ".".join(map(str, keys[2 if place_names_entry else 0 :]))
     if isinstance(cause, ConfigError):  # a validator of the class itself
         message = ": ".join(filter(None, (cause.where, cause.message)))
         message = f"{key}: {message}" if key and not message.startswith(key) else message
@@ -307,20 +308,23 @@ _EXPECTED = {
 """The expected value of a field, by the beginning of pydantic's error type."""
 
 
-def _expected(first: Mapping[str, Any]) -> str:
+def _expected(error: Mapping[str, Any]) -> str:
     """Return what a field expects, in plain words, from one of pydantic's errors."""
-    context = first.get("ctx", {})
-    if first["type"] == "literal_error":
+    context = error.get("ctx", {})
+    if error["type"] == "literal_error":
         literals = re.findall(r"'([^']*)'", str(context["expected"]))
-        return f"{nearest(str(first['input']), literals)}expected {context['expected']}"
+        return f"{nearest(str(error['input']), literals)}expected {context['expected']}"
     for start, text in _EXPECTED.items():
-        if first["type"].startswith(start):
+        if error["type"].startswith(start):
             return f"expected {text.format_map(context)}"
-    return str(first["msg"]).removeprefix("Value error, ")
+    return str(error["msg"]).removeprefix("Value error, ")
 
 
 def _keys(table: Any, error: Mapping[str, Any]) -> Loc:
-    """Return the keys of `table` in an error's location, in which pydantic also names types."""
+    """Return the keys in the location of one of pydantic's errors, without the names of types.
+
+    The keys lead from `table` to the wrong value; a missing key is the last one.
+    """
     loc: Loc = error["loc"]
     keys: list[int | str] = []
     value: Any = table
@@ -358,8 +362,10 @@ def settings_help(kind: type[BaseModel], values: Mapping[str, Any] | None = None
     lines = []
     for name, field in kind.model_fields.items():
         value = (values or {}).get(name, field.get_default(call_default_factory=True))
-        shown = "required" if field.is_required() and name not in (values or {}) else repr(value)
-        lines.append(f"  --{field.alias or name} {shown}  ({type_name(field.annotation)})")
+        value_text = (
+            "required" if field.is_required() and name not in (values or {}) else repr(value)
+        )
+        lines.append(f"  --{field.alias or name} {value_text}  ({type_name(field.annotation)})")
         text = " ".join((field.description or "").split())
         lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
     return "\n".join(lines) + "\n"

@@ -51,8 +51,8 @@ class Sections:
     def at(self, start: int) -> int | None:
         """Return the index of the section that contains the offset `start`.
 
-        None before the first section and between two sections, where a title or heading is a
-        paragraph of the text. Sections cover the whole text if it has no headings.
+        Returns None before the first section and between two sections: a title or heading may stand
+        there as a paragraph of the text. Sections cover the whole text if it has no headings.
         """
         number = bisect_right(self.start, start) - 1
         return number if number >= 0 and start < self.end[number] else None
@@ -149,9 +149,9 @@ class Document:
     """A text and its metadata and layers; `None` for a layer that its source lacks.
 
     `group` is the unit that splits keep together (a book, a file). `licence` is an SPDX identifier
-    or a key of `corpora.licences`. `author` names the authors, `; ` between them. `split` is the
-    one that its file's path names: train, validation, test or "". `sentences` are the source's gold
-    sentences, if any, until a splitter's result replaces them.
+    or another id of the table of `corpora.licences`. `author` names the authors, `; ` between them.
+    `split` is the split that the path of its file names: train, validation, test or "". `sentences`
+    are the source's gold sentences, if any, until a splitter's result replaces them.
     """
 
     id: str

@@ -24,7 +24,7 @@ _SETTING = re.compile(r"\b(?P<key>[a-z][a-z_]*) = (?P<value>\"[^\"]*\"|[\w.-]*\w
 
 
 def as_toml(hint: str) -> str:
-    """Return a hint with each `--key value` written as TOML, unless the hint names a command."""
+    """Return a hint with each `--key value` as `key = value`, unless the hint names a command."""
 
     def assignment(match: re.Match[str]) -> str:
         key, value = match["key"].replace("-", "_"), match["value"]
@@ -101,8 +101,8 @@ def expand_home(path: str | Path) -> Path:
 
 def nearest(value: str, choices: Iterable[str]) -> str:
     """Return `did you mean 'x'? ` for the choice most similar to `value`, or an empty string."""
-    alike = difflib.get_close_matches(value, list(choices), n=1, cutoff=0.5)
-    return f"did you mean {alike[0]!r}? " if alike else ""
+    matches = difflib.get_close_matches(value, list(choices), n=1, cutoff=0.5)
+    return f"did you mean {matches[0]!r}? " if matches else ""
 
 
 def amount(number: int, noun: str) -> str:

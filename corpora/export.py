@@ -25,10 +25,11 @@ Write = Callable[[Path, Iterator[Row]], int]
 
 
 class Layout(NamedTuple):
-    """The files of a configuration below OUT, by split, and the function that writes one.
+    """The paths of a configuration's files, by split, and the function that writes such a file.
 
-    `write` takes a path and rows, and returns the number of lines or rows written. `labels` is the
-    file of label names, one in each line, in the order of their numbers.
+    The paths are relative to the output folder. `write` takes a path and rows, and returns the
+    number of lines or rows written. `labels` is the path of the file of label names, one in each
+    line, in the order of their numbers; "" for no such file.
     """
 
     files: Mapping[str, str]
@@ -68,11 +69,11 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
 
     `discoeval`: a folder of SP, BSO, DC, SSP, PDTB or RST as DiscoEval's files. They are
     `OUT/TASK/DOMAIN/train.txt`, `valid.txt`, `test.txt`: one example in each line, fields separated
-    by tabs, tokens by spaces, no header. `domain` is by default the configuration's name
-    (`default`; `text` and `chat` of DC); of several configurations the others are then
-    `DOMAIN-CONFIG`. Relations have no domain: `OUT/PDTB/Explicit/train.txt` with `labelset.txt`,
-    `OUT/RST/RST_TRAIN.pkl`. `pairs` and `triplets`: `OUT/CONFIG/SPLIT.jsonl`, whose columns are in
-    the order that sentence-transformers expects.
+    by tabs, tokens by spaces, no header. `domain` is by default the name of the configuration
+    (`default`; `text` and `chat` of DC). If it is set, a configuration that is not the default one
+    goes to `DOMAIN-CONFIG`. Relations have no domain: `OUT/PDTB/Explicit/train.txt` with
+    `labelset.txt`, `OUT/RST/RST_TRAIN.pkl`. `pairs` and `triplets`: `OUT/CONFIG/SPLIT.jsonl`, whose
+    columns are in the order that sentence-transformers expects.
 
     A split without rows, or without a triplet, gives no file: `datasets` cannot read an empty one.
     Its file of an older export is removed, since its documents may now be in another split. An
@@ -138,7 +139,8 @@ def _write_lines(path: Path, lines: Iterable[str]) -> int:
 
 
 def _discoeval_layout(manifest: Manifest, config: str, domain: str) -> Layout | None:
-    """Return DiscoEval's files for a configuration; its columns say which task it is."""
+    """Return the layout of DiscoEval's files for a configuration, whose columns tell the task. None
+    if they are those of no task."""
     configs = manifest["configs"]
     features = configs[config]["features"]
     columns = ", ".join(sorted(features))
@@ -146,10 +148,11 @@ def _discoeval_layout(manifest: Manifest, config: str, domain: str) -> Layout | 
         names = features["label"]["names"]
 
         def write_nodes(path: Path, rows: Iterator[Row]) -> int:
-            nodes = [
-                [names[row["label"]], *([*map(tokenise, row[side])] for side in ("left", "right"))]
-                for row in rows
-            ]
+            """Write a pickle of lists: label, tokenised EDUs on the left, and on the right."""
+            nodes = []
+            for row in rows:
+                left, right = (list(map(tokenise, row[side])) for side in ("left", "right"))
+                nodes.append([names[row["label"]], left, right])
             path.write_bytes(pickle.dumps(nodes, protocol=2))
             return len(nodes)
 
@@ -159,8 +162,8 @@ def _discoeval_layout(manifest: Manifest, config: str, domain: str) -> Layout | 
     if columns not in LINES:
         return None
     task, columns_of_line = LINES[columns]
-    is_further = domain and len(configs) > 1 and not configs[config].get("default")
-    subfolder = f"{domain}-{config}" if is_further else domain or config
+    is_not_default = len(configs) > 1 and not configs[config].get("default")
+    subfolder = f"{domain}-{config}" if domain and is_not_default else domain or config
     if task == "PDTB":
         subfolder = _kind_of_relations(str(manifest.get("name", "")))
 
@@ -191,9 +194,10 @@ def _kind_of_relations(name: str) -> str:
 
 
 def _pairs_layout(manifest: Manifest, config: str, domain: str) -> Layout | None:
-    """Return JSON lines of `sentence1, sentence2, label` for a dataset of labelled pairs."""
+    """Return the layout of labelled pairs: JSON lines of `sentence1, sentence2, label`. None if the
+    configuration does not have two texts and a label."""
     features = manifest["configs"][config]["features"]
-    texts = next((two for two in TWO_TEXTS if {*two, "label"} <= features.keys()), None)
+    texts = next((columns for columns in TWO_TEXTS if {*columns, "label"} <= features.keys()), None)
     if texts is None:
         return None
     names = dict(zip(("sentence1", "sentence2", "label"), (*texts, "label"), strict=True))
@@ -203,8 +207,9 @@ def _pairs_layout(manifest: Manifest, config: str, domain: str) -> Layout | None
 
 
 def _triplets_layout(manifest: Manifest, config: str, domain: str) -> Layout | None:
-    """Return JSON lines of `anchor, positive, negative`, for a dataset of good and worse texts. The
-    anchor is what both texts share, the others are what only one of them has."""
+    """Return the layout of triplets: JSON lines of `anchor, positive, negative`. The anchor has the
+    sentences that a good text and a worse one share; the others have the sentences of one of them.
+    None if the configuration does not have two such texts."""
     features = manifest["configs"][config]["features"]
     if {"pos", "neg"} <= features.keys():
         return _json_lines_layout(config, lambda rows: filter(None, map(_triplet, rows)))
@@ -224,8 +229,8 @@ def _side_by_side(rows: Iterator[Row]) -> Iterator[Row]:
 
 def _triplet(row: Row) -> Row | None:
     """Return the texts of a triplet from a row with the sentences of `pos` and of `neg`. The anchor
-    is the prompt and the sentences that both begin and end with; the other two texts are what lies
-    between. None if any of the three is empty."""
+    is the prompt, and the sentences with which both texts begin and end; the other two texts are
+    the sentences between these. None if any of the three is empty."""
     pos, neg = row["pos"], row["neg"]
     start = _count_common_start(pos, neg)
     end = _count_common_start(pos[start:][::-1], neg[start:][::-1])

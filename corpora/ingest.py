@@ -1,4 +1,4 @@
-"""The first stage: a source becomes documents on disk, bad records are count_sizes and kept."""
+"""The first stage: a source becomes documents on disk, bad records are counted and kept."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def ingest(
     sizes = {"paragraphs": 0, "words": 0}
 
     def on_bad(record: BadRecord) -> None:
+        """Count a bad record by its reason, and append it to the file of rejects."""
         where = without_folder(source.target, record.where)
         reason = without_folder(source.target, record.reason)
         reasons[reason.partition(":")[0]] += 1
@@ -42,6 +43,7 @@ def ingest(
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     def count_sizes(documents: Iterator[Document]) -> Iterator[Document]:
+        """Yield the documents; count their paragraphs, words and licences."""
         for document in documents:
             sizes["paragraphs"] += len(document.paragraphs or ())
             sizes["words"] += len(document.text.split())
@@ -65,24 +67,24 @@ def ingest(
 def check_bad_share(
     spec: str, source: Source, max_bad_share: float, unit: str = "document"
 ) -> None:
-    """Raise `InputError` if a source that was read has no good record, or too many bad ones.
+    """Raise `InputError` if `source`, after it was read, has no good record or too many bad ones.
 
-    `max_bad_share` is the largest allowed share of bad records; `unit` names what `source.good`
-    counts.
+    `max_bad_share` is the largest allowed share of bad records. For the message, `spec` names the
+    source, and `unit` a good record.
     """
-    good, bad, first = source.good, source.bad, source.first_bad
-    shown = f"; the first one: {first.where}: {first.reason}" if first else ""
+    good, bad, first_bad = source.good, source.bad, source.first_bad
+    example = f"; the first one: {first_bad.where}: {first_bad.reason}" if first_bad else ""
     if not good:
-        raise InputError(f"no {unit} could be read{shown}", where=spec)
+        raise InputError(f"no {unit} could be read{example}", where=spec)
     share = bad / (good + bad)
     if share > max_bad_share:
         hint = "fix the source, or increase max_bad_share (extract: --max-bad-share)"
         fields = parse_spec(spec)[0].model_fields
-        if first and first.reason.startswith("not UTF-8") and "encoding" in fields:
+        if first_bad and first_bad.reason.startswith("not UTF-8") and "encoding" in fields:
             hint += '; of a source in another encoding: options = { encoding = "latin-1" }'
         raise InputError(
             f"{amount(bad, 'bad record')} beside {amount(good, f'good {unit}')}, a share of"
-            f" {share:.3g} where {max_bad_share} is allowed{shown}",
+            f" {share:.3g} where {max_bad_share} is allowed{example}",
             where=spec,
             hint=hint,
         )

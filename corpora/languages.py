@@ -75,8 +75,8 @@ def frequent_words() -> dict[str, frozenset[str]]:
 def is_foreign(words: Any, frequent: Any) -> Any:
     """Return whether a text has too few frequent words of a language to be written in it.
 
-    `words` is its number of words, without numerals, `frequent` that of its frequent words. For
-    several texts, both are arrays of numbers, and so is the result.
+    `words` is the number of its words, without numerals; `frequent` is the number of those that are
+    frequent in the language. For several texts, both are arrays, and the result is a mask.
     """
     return (words >= FEW_WORDS) & (frequent < FREQUENT * words)
 
@@ -97,9 +97,9 @@ def other_language(text: str, language: str) -> str:
     words, counts = _count_words(text)
     if code not in {*frequent_words(), *_SCRIPTS, "ja"}:
         return ""
-    best = _most_frequent(words, counts)
-    if best not in ("", code) and counts[best] > 2 * counts[code]:
-        return name_of(best)
+    likeliest = _most_frequent(words, counts)
+    if likeliest not in ("", code) and counts[likeliest] > 2 * counts[code]:
+        return name_of(likeliest)
     # Two languages may fit alike: Danish and Norwegian share most of their frequent words.
     fits_others = not counts[code] and max(counts.values()) >= max(2, FREQUENT * words)
     in_script = counts[code] if code in {*_SCRIPTS, "ja"} else _has_letter_of(code, text)
@@ -122,7 +122,7 @@ def name_of(code: str) -> str:
 
 
 def _count_words(*texts: str) -> tuple[int, Counter[str]]:
-    """Return the number of words in samples of the texts, and of the frequent ones by language."""
+    """Return the number of words in samples of the texts, and by language that of frequent ones."""
     words = Counter[str]()
     for text in texts:
         # A book may begin with a title page or a licence in another language.
@@ -144,6 +144,9 @@ def _count_words(*texts: str) -> tuple[int, Counter[str]]:
 
 
 def _most_frequent(words: int, counts: Counter[str]) -> str:
-    """Return the language with most frequent words, or "" if they are too few or two are equal."""
-    (best, most), (_, second) = counts.most_common(2)
-    return best if most >= max(2, FREQUENT * words) and most > second else ""
+    """Return the language with the most frequent words; "" if these are few, or two are equal.
+
+    `words` is the number of all words, `counts` that of frequent words by language.
+    """
+    (first, first_count), (_, second_count) = counts.most_common(2)
+    return first if first_count >= max(2, FREQUENT * words) and first_count > second_count else ""

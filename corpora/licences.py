@@ -105,13 +105,14 @@ def _normalize_name(name: str) -> str:
 def licence_id(name: str) -> str | None:
     """Return the id of the licence with this name or address; None if it is not in the table.
 
-    A bracket either repeats the name, as in `MIT License (MIT)`, or is read as a part of it.
+    A text in brackets at the end either repeats the name, as in `MIT License (MIT)`, or is read as
+    a part of it, as in `Public domain (in the USA)`.
     """
-    head, bracket, inside = name.strip().rstrip(".").removesuffix(")").partition("(")
-    if bracket and "(" not in inside and (id := licence_id(inside)):
+    head, bracket, in_brackets = name.strip().rstrip(".").removesuffix(")").partition("(")
+    if bracket and "(" not in in_brackets and (id := licence_id(in_brackets)):
         return id if licence_id(head) == id else None
-    if bracket:  # a part of the name: Public domain (in the USA)
-        name = f"{head} {inside}"
+    if bracket:
+        name = f"{head} {in_brackets}"
     row = _BY_NAME.get(name.lower()) or _BY_NAME.get(_normalize_name(name))
     return row.id if row else None
 
@@ -122,7 +123,7 @@ def lookup(name: str) -> Licence:
 
 
 def known(names: Iterable[str]) -> list[str]:
-    """Return the names, with `unknown` for each that is not in the table."""
+    """Return the names of licences, with `unknown` in place of each that is not in the table."""
     return [name if name and licence_id(name) else UNKNOWN for name in names]
 
 
@@ -149,8 +150,8 @@ def combine(ids: Iterable[str]) -> Combined:
     - A source that may not be passed on closes the dataset.
     - Among open licences the strictest is the dataset's; among versions of one share-alike licence
       the latest (CC BY-SA 3.0 allows 4.0 for derived works).
-    - Share-alike licences of different families cannot be combined, nor can one that allows
-      commercial use with a source that does not.
+    - Share-alike licences of different families cannot be combined. A share-alike licence that
+      allows commercial use cannot be combined with a source that does not.
 
     Raises `ConfigError` for an id that is not in the table.
     """

@@ -33,7 +33,7 @@ def parse_json(text: str | bytes, *, where: str = "", hint: str = "") -> Any:
         if len(text) > SIZE:
             raise ValueError(f"longer than {SIZE >> 20} MiB")
         text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
-        value = json.loads(text, parse_int=_integer if _LONG.search(text) else None)
+        value = json.loads(text, parse_int=_parse_integer if _LONG.search(text) else None)
         if text.count("[") + text.count("{") > DEPTH:
             _check_depth(value)
         if _HALF.search(text):
@@ -78,7 +78,7 @@ def record_of(kind: type[M], value: Any, where: str, hint: str = "") -> M:
     raise InputError(f"is no {name}: {problem.message}"[:300], where=problem.where, hint=hint)
 
 
-def _integer(digits: str) -> int:
+def _parse_integer(digits: str) -> int:
     """Return an integer of at most `DIGITS` digits; raises `ValueError` for a longer one."""
     if len(digits) > DIGITS + 1:  # and its sign
         raise ValueError(f"a number of {len(digits)} digits")

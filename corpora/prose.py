@@ -1,7 +1,7 @@
 """The prose of a document, with quotation marks that do not reveal the order of sentences.
 
 A heading, or a quotation that opens in one sentence and closes in another, reveals the place of a
-sentence to a reader who understands nothing. Builders of ordering tasks read texts through this
+sentence to a model that understands nothing. Builders of ordering tasks read texts through this
 module.
 """
 
@@ -22,15 +22,15 @@ Quotes = Literal["keep", "balance"]
 
 CLOSING = "\"'”’»›)]}*_"
 """Marks that may follow the punctuation at the end of a sentence."""
-NO_STOP = "%&#@/\\§†‡•·"
+NOT_FINAL = "%&#@/\\§†‡•·"
 """Unicode punctuation that does not end a sentence."""
-CITED = re.compile(r"(?:\s*\[[^\[\]]{1,20}\])+$")
+CITATION_AT_END = re.compile(r"(?:\s*\[[^\[\]]{1,20}\])+$")
 FOOTNOTE = re.compile(
     r"\s*(?:\(\s?)?\[\s?(?:\d{1,3}|[a-z]|note \d{1,2}|[a-z ]{3,30}needed)\s?\](?:\s?\))?"
     r"|\s*\((?:citation|clarification) needed\)"
 )
 """The mark of a note or reference, as in Wikipedia: its number reveals the order of sentences."""
-LISTED = re.compile(
+LIST_ENTRY = re.compile(
     r"\d{1,2}[.)]?\s+(?=[^\W\d_])(?=[^a-z])"
     r"|(?:[^\W\d_a-z][\w’'-]*\s?(?:(?:of|de|del|do|du|des|la|le|les|the|and)\s)?){1,5}:\s"
 )
@@ -46,21 +46,22 @@ ADDRESS = re.compile(
 )
 """A line with a telephone number or an address is an entry of a directory. (Each alternative begins
 with its rarest sign, which is seven times as fast.)"""
-SMALL = {"a", "an", "and", "at", "by", "de", "du", "for", "in", "la", "of", "on", "the", "to"}
+SMALL_WORDS = {"a", "an", "and", "at", "by", "de", "du", "for", "in", "la", "of", "on", "the", "to"}
 """Words that are not capitalised in a title."""
 ANNOUNCES = re.compile(r"(?::|—|–|--)$")
 """The end of a sentence that the next one completes: `He replied:`, `and she said—`."""
 
-CLOSES = {"“": "”", "«": "»", "„": "“", "``": "''", '"': '"', "‘": "’"}
+CLOSING_OF = {"“": "”", "«": "»", "„": "“", "``": "''", '"': '"', "‘": "’"}
 """The closing mark of each opening quotation mark. `‘` is for `_balance_single_quotes` alone, since
 `’` is far more often an apostrophe."""
-OPENS = {"”": "“", "“": "„", "»": "«", "''": "``", '"': '"'}
-MARKS = re.compile(r"[“”„«»\"]|``|''")
-BEGINS = re.compile(r"[“„«»\"]|``")
-ENDS = re.compile(r"(?:[”“»«\"]|'')$")
-SURE = re.compile(r"(?<=[^\w\s‘“])’(?!\w)")
-"""`’` after punctuation: after a letter it may be an apostrophe."""
-MAYBE = re.compile(r"’(?!\w)")
+OPENING_OF = {"”": "“", "“": "„", "»": "«", "''": "``", '"': '"'}
+QUOTE_MARKS = re.compile(r"[“”„«»\"]|``|''")
+QUOTE_AT_START = re.compile(r"[“„«»\"]|``")
+QUOTE_AT_END = re.compile(r"(?:[”“»«\"]|'')$")
+CERTAIN_CLOSING = re.compile(r"(?<=[^\w\s‘“])’(?!\w)")
+"""`’` after punctuation, which closes a quotation."""
+POSSIBLE_CLOSING = re.compile(r"’(?!\w)")
+"""`’` at the end of a word, where it may be an apostrophe."""
 
 STYLES = ('"', "[“”„]", "'", "[‘’]", "--", "—", r"\.\.\.|\. \. \.", "…")
 """Marks in pairs: a typesetter uses one of each pair for the other (`STRAIGHT`: the first ones)."""
@@ -73,9 +74,9 @@ def ends_in_punctuation(sentence: str) -> bool:
     Lines that do not are headings, captions, author or date lines, or list items.
     """
     if sentence.endswith("]"):
-        sentence = CITED.sub("", sentence)
+        sentence = CITATION_AT_END.sub("", sentence)
     end = sentence.rstrip(CLOSING)[-1:]
-    return bool(end) and end not in NO_STOP and unicodedata.category(end).startswith("P")
+    return bool(end) and end not in NOT_FINAL and unicodedata.category(end).startswith("P")
 
 
 def prose(document: Document, quotes: Quotes = "keep") -> list[str | None]:
@@ -83,21 +84,23 @@ def prose(document: Document, quotes: Quotes = "keep") -> list[str | None]:
 
     Not prose are text outside the sections, captions, entries of lists and directories, titles,
     sentences with an unpaired bracket, and those without final punctuation; turns of a conversation
-    need no punctuation. Marks of notes (`[8]`) are removed. With `balance` each sentence has the
-    quotation marks that `balanced` gives it in its paragraph. A sentence that announces the next
-    one (`He replied:`) is joined to it, since it reveals the order of both.
+    need no punctuation. Marks of notes (`[8]`) are removed. With `balance`, each sentence has the
+    quotation marks that `balance_quotes` gives it in its paragraph. A sentence that announces the
+    next one (`He replied:`) is joined to it, since it reveals the order of both.
     """
     texts, sections = document.sentence_texts(), document.sections
     assert document.sentences is not None
     results: list[str | None] = []
     announcement, section = "", None
     for paragraph in passages_of(document, texts, "paragraph"):
-        listed = any(kind.match(paragraph[0]) for kind in (CAPTION, LISTED))
+        is_list_entry = any(kind.match(paragraph[0]) for kind in (CAPTION, LIST_ENTRY))
         with_quotes = balance_quotes(paragraph) if quotes == "balance" else paragraph
         for text, sentence in zip(paragraph, with_quotes, strict=True):
             start, section_before = document.sentences.start[len(results)], section
             section = sections.at(start) if sections else 0
-            is_prose = ends_in_punctuation(text) and not listed and not is_fragment_or_title(text)
+            is_prose = (
+                ends_in_punctuation(text) and not is_list_entry and not is_fragment_or_title(text)
+            )
             is_rejected = section is None or not (document.turns or is_prose)
             if "[" in sentence or "(" in sentence:  # faster than a search
                 sentence = FOOTNOTE.sub("", sentence)
@@ -114,8 +117,8 @@ def prose(document: Document, quotes: Quotes = "keep") -> list[str | None]:
 
 
 def _join_announcement(first: str, second: str) -> str:
-    """Return two sentences as one text, without the quotation marks that `balanced` put between."""
-    while CLOSES.get(second[:1], "no mark") == first[-1:]:
+    """Join two sentences, without the quotation marks that `balance_quotes` put between them."""
+    while CLOSING_OF.get(second[:1], "no mark") == first[-1:]:
         first, second = first[:-1], second[1:]
     return f"{first} {second}"
 
@@ -126,10 +129,10 @@ def is_fragment_or_title(sentence: str) -> bool:
         return True
     if ADDRESS.search(sentence):
         return True
-    if not sentence.endswith(".") or BEGINS.match(sentence):
+    if not sentence.endswith(".") or QUOTE_AT_START.match(sentence):
         return False
     title = sentence.split()
-    has_small = any(word[0].islower() and word not in SMALL for word in title)
+    has_small = any(word[0].islower() and word not in SMALL_WORDS for word in title)
     return len(title) > 2 and not has_small and any(word[0].isupper() for word in title)
 
 
@@ -137,8 +140,8 @@ def lead(document: Document, texts: Sequence[str | None]) -> list[str]:
     """Return the sentences of the lead: the first section, or the text before the first heading.
 
     `texts` are those of the document's sentences, as `prose` returns them. Without sections, a
-    heading is a paragraph of one sentence that is not `finished`. A title before the lead is not
-    part of it; a text without headings is all lead.
+    paragraph of one sentence that does not end in punctuation counts as a heading. A title before
+    the lead is not part of it; in a text without headings, all sentences are the lead.
     """
     if document.sections and document.sentences is not None:
         if document.sections.level[0] != 1:
@@ -150,10 +153,12 @@ def lead(document: Document, texts: Sequence[str | None]) -> list[str]:
         pairs = zip(texts, sections, strict=True)
         return [text for text, section in pairs if section in parts and text is not None]
     paragraphs = passages_of(document, texts, "paragraph")
-    for heading, group in groupby(
-        paragraphs, lambda p: len(p) == 1 and not ends_in_punctuation(p[0])
-    ):
-        if not heading:
+
+    def is_heading(paragraph: list[str]) -> bool:
+        return len(paragraph) == 1 and not ends_in_punctuation(paragraph[0])
+
+    for are_headings, group in groupby(paragraphs, is_heading):
+        if not are_headings:
             return [text for paragraph in group for text in paragraph]
     return []
 
@@ -163,9 +168,10 @@ def passages_of(
 ) -> Iterator[list[str]]:
     """Yield the sentences of each unit of a document: a paragraph, a section, or all of it.
 
-    `texts` are those of the document's sentences; None is left out, and so is text outside the
-    sections (a title, or a heading between two). With `one_speaker` a unit ends where the speaker
-    changes: in print, a paragraph of speech follows another one.
+    `texts` are those of the document's sentences; None is left out. `within` is the unit,
+    `paragraph`, `section` or `document`; text outside the sections (a title, or a heading between
+    two) is in no section. With `one_speaker` a unit also ends where the speaker changes: in print,
+    where a paragraph of speech follows another one.
     """
     if document.sentences is None:
         yield [text for text in texts if text is not None]
@@ -187,11 +193,11 @@ def passages_of(
 def _speaker_changes(document: Document, texts: Sequence[str | None]) -> Iterator[bool]:
     """Yield for each sentence whether it begins a paragraph of speech after another speech."""
     assert document.sentences is not None and document.paragraphs is not None
-    paragraphs, before = set(document.paragraphs.start), ""
+    paragraphs, previous = set(document.paragraphs.start), ""
     for start, text in zip(document.sentences.start, texts, strict=True):
-        speaks = bool(BEGINS.match(text or "")) and bool(MARKS.search(before))
+        speaks = bool(QUOTE_AT_START.match(text or "")) and bool(QUOTE_MARKS.search(previous))
         yield start in paragraphs and speaks
-        before = text or ""
+        previous = text or ""
 
 
 def count_words(texts: Iterable[str]) -> int:
@@ -204,7 +210,7 @@ def quotes_at_ends(sentence: str) -> tuple[bool, bool]:
 
     Speech has both, speech with "he said" one, narration none.
     """
-    return bool(BEGINS.match(sentence)), bool(ENDS.search(sentence))
+    return bool(QUOTE_AT_START.match(sentence)), bool(QUOTE_AT_END.search(sentence))
 
 
 def style_bits(text: str) -> int:
@@ -213,10 +219,11 @@ def style_bits(text: str) -> int:
 
 
 def foreign_marks(surroundings: int) -> int:
-    """Return the marks, as bits of `STYLES`, that would be foreign in a text of this `style`.
+    """Return the marks, as bits of `STYLES`, that would be foreign in a text.
 
-    They are those whose counterpart the text uses, but not them: a straight apostrophe among
-    typographic ones reveals that a sentence came from another text.
+    `surroundings` are the marks that the text has (`style_bits`). A mark is foreign if the text has
+    the other mark of its pair only: a straight apostrophe among typographic ones reveals that a
+    sentence came from another text.
     """
     alternatives = (surroundings & STRAIGHT) << 1 | (surroundings >> 1) & STRAIGHT
     return alternatives & ~surroundings
@@ -226,32 +233,34 @@ def balance_quotes(paragraph: Sequence[str]) -> list[str]:
     """Return the sentences of a paragraph, each with paired quotation marks.
 
     A sentence that is part of a longer quotation gets an opening mark, a closing mark, or both. A
-    quotation that the paragraph leaves open continues to its end, as in print; but if another mark
-    opens first, the quotation ends in its own sentence. Sentences with paired marks stay unchanged.
-    Quotations within quotations (`‘ ’`) are treated in the same way.
+    quotation that the paragraph does not close continues to the end of the paragraph, as in print;
+    but if another mark opens first, it ends in its own sentence. Sentences with paired marks stay
+    unchanged. Quotations within quotations (`‘ ’`) are treated in the same way.
     """
     sentences = _balance_single_quotes(paragraph)
-    inside: list[int] = []  # sentences without a mark after an open quotation
+    unmarked: list[int] = []  # sentences without a mark after an open quotation
     opened = ""
     for number, text in enumerate(sentences):
-        starts, ends = unpaired_marks(text, opened)
-        if not starts and not ends and not MARKS.search(text):
+        missing, open_marks = unpaired_marks(text, opened)
+        if not missing and not open_marks and not QUOTE_MARKS.search(text):
             if opened:
-                inside.append(number)
+                unmarked.append(number)
             continue
-        if starts:
-            _put_in_quotes(sentences, inside, opened or starts[0])
-        sentences[number] = "".join([*starts, text, *map(CLOSES.__getitem__, reversed(ends))])
-        inside, opened = [], ends[-1] if ends else ""
+        if missing:
+            _put_in_quotes(sentences, unmarked, opened or missing[0])
+        sentences[number] = "".join(
+            [*missing, text, *map(CLOSING_OF.__getitem__, reversed(open_marks))]
+        )
+        unmarked, opened = [], open_marks[-1] if open_marks else ""
     if opened:
-        _put_in_quotes(sentences, inside, opened)
+        _put_in_quotes(sentences, unmarked, opened)
     return sentences
 
 
 def _put_in_quotes(sentences: list[str], numbers: Sequence[int], opening: str) -> None:
     """Put the mark `opening` and its closing mark around some sentences, in place."""
     for number in numbers:
-        sentences[number] = f"{opening}{sentences[number]}{CLOSES[opening]}"
+        sentences[number] = f"{opening}{sentences[number]}{CLOSING_OF[opening]}"
 
 
 def _balance_single_quotes(paragraph: Sequence[str]) -> list[str]:
@@ -259,23 +268,24 @@ def _balance_single_quotes(paragraph: Sequence[str]) -> list[str]:
     an apostrophe, it closes a quotation of another sentence only after punctuation. A `‘` that is
     never closed and precedes a lower-case letter is an apostrophe too (`‘em`)."""
     sentences = list(paragraph)
-    inside: list[int] = []
-    opened = False
+    unmarked: list[int] = []  # sentences without a mark after an open quotation
+    is_open = False  # whether a quotation is open before the sentence
     for number, text in enumerate(sentences):
-        head, *parts = text.split("‘")
-        last = parts[-1] if parts else ""
-        open_again = bool(last) and not MAYBE.search(last.split("”")[0]) and last[0].isupper()
-        if open_again:
+        head, *quoted = text.split("‘")  # `quoted`: what follows each opening mark
+        last = quoted[-1] if quoted else ""
+        opens = bool(last) and not POSSIBLE_CLOSING.search(last.split("”")[0]) and last[0].isupper()
+        if opens:
             text = _close_single_quote(text, len(text) - len(last))
-        if opened and not parts and not MARKS.search(text) and not SURE.search(text):
-            inside.append(number)
+        if is_open and not (quoted or QUOTE_MARKS.search(text) or CERTAIN_CLOSING.search(text)):
+            unmarked.append(number)
             continue
-        if opened and not BEGINS.match(head) and (SURE.search(head) or "”" in head):
-            _put_in_quotes(sentences, inside, "‘")
-            text = f"‘{text if SURE.search(head) else _close_single_quote(text)}"
-        sentences[number], inside = text, []
-        opened = open_again and "”" not in last
-    _put_in_quotes(sentences, inside, "‘")
+        closes = CERTAIN_CLOSING.search(head)
+        if is_open and not QUOTE_AT_START.match(head) and (closes or "”" in head):
+            _put_in_quotes(sentences, unmarked, "‘")
+            text = f"‘{text if closes else _close_single_quote(text)}"
+        sentences[number], unmarked = text, []
+        is_open = opens and "”" not in last
+    _put_in_quotes(sentences, unmarked, "‘")
     return sentences
 
 
@@ -294,7 +304,7 @@ def unpaired_marks(text: str, opened: str = "") -> tuple[list[str], list[str]]:
     """
     missing: list[str] = []
     open_marks: list[str] = []
-    for match in MARKS.finditer(text):
+    for match in QUOTE_MARKS.finditer(text):
         mark, before, after = match[0], text[: match.start()][-1:], text[match.end() :][:1]
         if mark == '"':
             opens = (not before or before in " ([—–-") and bool(after.strip())
@@ -303,11 +313,11 @@ def unpaired_marks(text: str, opened: str = "") -> tuple[list[str], list[str]]:
         elif mark == "“":  # in German it closes
             opens = [*opened, *open_marks][-1:] != ["„"]
         else:
-            opens = mark in CLOSES
+            opens = mark in CLOSING_OF
         if opens:
             open_marks.append(mark)
         elif open_marks:
             open_marks.pop()
         else:
-            missing.append(opened or OPENS[mark])
+            missing.append(opened or OPENING_OF[mark])
     return missing, open_marks

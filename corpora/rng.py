@@ -16,7 +16,7 @@ def stable_id(name: str) -> int:
 
 
 def mix_bits(words: Words) -> Words:
-    """Return 64-bit words, each mixed to another by SplitMix64 (Steele, Lea, Flood 2014)."""
+    """Return the hash of each 64-bit word by SplitMix64's mixing (Steele, Lea, Flood 2014)."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))

@@ -20,7 +20,7 @@ STRING = pa.string()
 STRINGS = pa.list_(STRING)
 INT8, INT32 = pa.int8(), pa.int32()
 CONFIDENCE = pa.field("confidence", pa.float32())
-"""Null for a language without a model."""
+"""The confidence of a pair; null for a language without a model of it."""
 
 
 AUDIT = b"discorpora:audit"

@@ -43,7 +43,7 @@ def plain(text: str, style: str = "") -> Text:
 
 
 def wide_console() -> Console:
-    """Return a console as wide as the terminal, or of 132 columns if the output is no terminal."""
+    """Return a console as wide as the terminal, or of 132 columns for output elsewhere."""
     from rich.console import Console
 
     console = Console()

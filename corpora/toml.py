@@ -47,8 +47,8 @@ class TomlFile:
 
 
 def _key_lines(text: str) -> list[tuple[Loc, int]]:
-    """Return each key with the number of the first line that has it. A line of a text over several
-    lines may look like a key; no one asks for that key."""
+    """Return (key, number of the first line that has it) for each key of a TOML text. A line inside
+    a text over several lines may look like a key; such a key is never looked up."""
     positions: list[tuple[Loc, int]] = []
     counts: dict[Loc, int] = {}
     table: Loc = ()
@@ -81,8 +81,8 @@ def toml_lines(table: Mapping[str, Any]) -> list[str]:
 def toml_value(value: Any) -> str:
     """Return a value as TOML; texts and numbers as in JSON. By hand: `tomllib` only reads."""
     if isinstance(value, Mapping):
-        inside = ", ".join(f"{toml_value(k)} = {toml_value(v)}" for k, v in value.items())
-        return f"{{ {inside} }}"
+        entries = ", ".join(f"{toml_value(k)} = {toml_value(v)}" for k, v in value.items())
+        return f"{{ {entries} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON allows it

@@ -23,7 +23,7 @@ UNKNOWN, NUMBER = "unk", "N"
 
 
 def normal(word: str) -> str:
-    """Return a word, or `N` for a number: what has no letter."""
+    """Return a word unchanged, or `N` for a number, which is a word without any letter."""
     return word if any(map(str.isalpha, word)) else NUMBER
 
 
@@ -45,8 +45,8 @@ def most_frequent(words: Iterable[str], size: int) -> list[str]:
 def limit_vocabulary(text: str, vocabulary: Collection[str]) -> str:
     """Return a text in lower case, with `N` for numbers and `unk` for words not in `vocabulary`."""
 
-    def replaced(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         word = normal(match.group().lower())
         return word if word == NUMBER or word in vocabulary else UNKNOWN
 
-    return WORD.sub(replaced, text)
+    return WORD.sub(replacement, text)

@@ -139,8 +139,8 @@ def _audited(config: Configuration, engine: Engine) -> Audited:
         for row in config.sample(split, -(-TEST * size // max(TEST, sum(sizes.values()))))
     ]
     divisions = make_divisions(train, test)
-    uneven = _uneven(config.kind, [*train, *test])
-    left_out = next(filter(None, [uneven, *map(too_few, divisions)]), "")
+    uneven_lengths = _uneven_lengths(config.kind, [*train, *test])
+    left_out = next(filter(None, [uneven_lengths, *map(too_few, divisions)]), "")
     rules = [] if left_out else rule_scores(KINDS[config.kind], divisions)
     for name, share in ({} if left_out else nearly_equal(divisions[0])).items():
         duplicates.append(Share("scored", f"nearly equal to {name}", *share))
@@ -158,9 +158,9 @@ def _audited(config: Configuration, engine: Engine) -> Audited:
     )
 
 
-def _uneven(kind: str, examples: Sequence[AuditedRow]) -> str:
-    """Return why rules cannot read texts of different lengths (only `sp`, `dc` cannot), or ""."""
-    lengths = sorted({len(text) for example in examples for text in example.texts})
+def _uneven_lengths(kind: str, rows: Sequence[AuditedRow]) -> str:
+    """Return the reason if texts of `sp` or `dc` differ in their numbers of sentences, else ""."""
+    lengths = sorted({len(text) for row in rows for text in row.texts})
     if kind not in ("sp", "dc") or len(lengths) < 2:
         return ""
     return f"its texts have {lengths[0]} to {lengths[-1]} sentences, where {kind} needs one number"
@@ -169,10 +169,10 @@ def _uneven(kind: str, examples: Sequence[AuditedRow]) -> str:
 def _warning(kind: str, rule: RuleScore) -> str:
     """Return a warning if a rule's interval lies above its accuracy on all released data, else "".
     Released data have even classes, so chance is the same."""
-    others = released().get(kind, {}).get(rule.rule, {})
-    if not others or rule.low <= max(others.values()):
+    released_values = released().get(kind, {}).get(rule.rule, {})
+    if not released_values or rule.low <= max(released_values.values()):
         return ""
-    figures = ", ".join(f"{value} on {data}" for data, value in others.items())
+    figures = ", ".join(f"{value} on {data}" for data, value in released_values.items())
     return f"{rule.rule} reaches {rule.value} ({rule.low} to {rule.high}); it reaches {figures}"
 
 

@@ -55,16 +55,16 @@ class Configuration:
     def sample(self, split: str, limit: int) -> list[AuditedRow]:
         """Return about `limit` rows of a split, drawn with a fixed seed, in their order.
 
-        Adjacent rows are sampled together: they are the two forms of a text.
-        Rows with an empty text or a hidden label are left out.
+        Two adjacent rows are sampled together, since they may be the two forms of a text. Rows with
+        an empty text or a hidden label are left out.
         """
         total = self.splits[split].count_rows()
         pairs, limit_of_pairs = -(-total // 2), -(-limit // 2)  # rounded up
-        drawn = np.random.default_rng(SEED).permutation(pairs)[:limit_of_pairs]
-        numbers = np.add.outer(2 * np.sort(drawn), [0, 1]).ravel()
+        drawn_pairs = np.random.default_rng(SEED).permutation(pairs)[:limit_of_pairs]
+        numbers = np.add.outer(2 * np.sort(drawn_pairs), [0, 1]).ravel()
         numbers = numbers[numbers < total]
         table = self.splits[split].take(pa.array(numbers))
-        columns, paired = {*table.schema.names}, self.kind in ("bso", "dc")
+        columns, has_pairs = {*table.schema.names}, self.kind in ("bso", "dc")
         names = columns_of(table.schema, self.kind)
         unit_column = next((name for name in UNITS if name in columns), "")
         texts: dict[str, list[str]] = {}  # of documents, by their ids
@@ -92,7 +92,7 @@ class Configuration:
             else:
                 sides = [values[name] for name in names]
                 variants = [[" ".join(s) if isinstance(s, list) else s for s in sides]]
-            item = number // 2 if paired else number
+            item = number // 2 if has_pairs else number
             position = values.get("position") if self.kind in ("dc", "intrusion") else None
             row = AuditedRow(
                 texts=tuple(tuple(clean(sentence or "") for sentence in text) for text in variants),
@@ -115,7 +115,7 @@ def _as_list(text: str | list[str] | None) -> list[str]:
 
 
 def built(folder: Path, configs: Mapping[str, Any]) -> dict[str, Configuration]:
-    """Return the configurations of a built folder, whose manifest has these entries.
+    """Return the configurations of a built folder; `configs` are the entries of its manifest.
 
     Raises `ConfigError` for files whose declared kind does not fit their columns, and `InputError`
     for a file that is missing.
@@ -138,7 +138,7 @@ def built(folder: Path, configs: Mapping[str, Any]) -> dict[str, Configuration]:
         if of_config:
             schema = next(iter(of_config.values())).schema
             kind = (schema.metadata or {}).get(AUDIT, b"").decode()
-            if kind and (kind not in KINDS or missing(schema, kind)):
+            if kind and (kind not in KINDS or missing_column(schema, kind)):
                 raise ConfigError(
                     f"a schema of the columns {', '.join(schema.names)} has the kind {kind!r}",
                     hint=f"the kinds are: {', '.join(KINDS)}; docs/explanation/audit.md says what "
@@ -155,8 +155,8 @@ def columns_of(schema: pa.Schema, kind: str) -> tuple[str, ...]:
     return next((names for names in choices if {*names} <= {*schema.names}), choices[0])
 
 
-def missing(schema: pa.Schema, kind: str) -> str:
-    """Return a column that the kind needs and the schema lacks (or has as lists), or ""."""
+def missing_column(schema: pa.Schema, kind: str) -> str:
+    """Return a column that the kind needs and the schema lacks, or ""; a `label` is not a list."""
     needed = (*(() if KINDS[kind].ranked else ("label",)), *columns_of(schema, kind))
     names = {f.name for f in schema if f.name != "label" or not pa.types.is_nested(f.type)}
     return next((name for name in needed if name not in names), "")

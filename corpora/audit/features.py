@@ -40,7 +40,10 @@ def clean(text: str) -> str:
 
 
 def shape_of(text: str) -> list[float]:
-    """Return 19 numbers of a sentence: length, quotation marks, case, final mark, marks, digits."""
+    """Return 19 numbers that describe a sentence without its words.
+
+    They are lengths, quotation marks, letter case, the final mark, other marks, digits, capitals.
+    """
     words, end = text.split(), text.rstrip("”’)] ")[-1:]
     first_letter = next(filter(str.isalpha, text), "")
     characters_and_words = len(text), len(words)
@@ -88,13 +91,13 @@ def _spread(shapes: Array) -> Array:
 
 
 def _sides(shapes: Array) -> Array:
-    """Return the numbers of all sentences, and for two the signs of their differences."""
+    """Return the numbers of all sentences, and for two sentences the signs of the differences."""
     signs = np.sign(shapes[0] - shapes[1]) if len(shapes) == 2 else shapes[:0].ravel()
     return np.concatenate([shapes.ravel(), signs])
 
 
 def _ends_and_trend(shapes: Array) -> Array:
-    """Return the numbers of the first and last sentence, and of each its trend and mean step."""
+    """Return the numbers of first and last sentence, and the trend and mean step of each number."""
     trend = np.linspace(-1, 1, len(shapes)) @ shapes / len(shapes)
     steps = np.abs(np.diff(shapes, axis=0)).sum(0) / max(1, len(shapes) - 1)
     return np.concatenate([shapes[0], shapes[-1], trend, steps])
@@ -261,11 +264,12 @@ class Features:
         """Yield the cosines [sentences, sentences] of each text, 0 on the diagonal. `rows` has for
         each text the rows of its sentences in `vectors`."""
         pairs = [np.triu_indices(len(row), 1) for row in rows]
-        one, two = np.hstack([np.take(row, pair) for row, pair in zip(rows, pairs, strict=True)])
-        cosines = np.empty(len(one))
-        for start in range(0, len(one), COSINES_AT_ONCE):
+        # The rows of both sentences of each pair, for all texts one behind the other.
+        left, right = np.hstack([np.take(row, pair) for row, pair in zip(rows, pairs, strict=True)])
+        cosines = np.empty(len(left))
+        for start in range(0, len(left), COSINES_AT_ONCE):
             part = slice(start, start + COSINES_AT_ONCE)
-            cosines[part] = np.ravel(vectors[one[part]].multiply(vectors[two[part]]).sum(1))
+            cosines[part] = np.ravel(vectors[left[part]].multiply(vectors[right[part]]).sum(1))
         ends = np.cumsum([len(first) for first, _ in pairs])
         for row, pair, of_text in zip(rows, pairs, np.split(cosines, ends[:-1]), strict=True):
             square = np.zeros((len(row), len(row)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpora.audit.data import Configuration, built, missing
+from corpora.audit.data import Configuration, built, missing_column
 from corpora.audit.features import KINDS, SIDES
 from corpora.errors import (
     ConfigError,
@@ -30,8 +30,9 @@ RELEASED = {"train.txt": "train", "valid.txt": "validation", "test.txt": "test"}
 def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configuration]:
     """Open the configurations of a dataset: a folder, or `OWNER/NAME` on the Hub.
 
-    `config` opens only one of them. A folder that discorpora built or published declares their
-    kinds; of another dataset the default configuration is opened, and `kind` gives its kind.
+    With `config`, only that one is opened. A dataset that discorpora built or published declares
+    the kind of each configuration; of another dataset only the default one is opened, and `kind`
+    gives its kind.
 
     Raises `InputError` for a dataset that cannot be read or lacks the columns of the kind, and
     `ConfigError` for an unknown kind or configuration.
@@ -43,13 +44,13 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
     if folder.is_file():
         raise InputError("is a file, expected a folder", where=spec, hint="give its folder")
     if folder.is_dir() and any((folder / name).is_file() for name in RELEASED):
-        configs = {"default": _released(folder, kind)}
+        configs = {"default": _open_discoeval(folder, kind)}
     else:
-        configs = _read(folder if folder.is_dir() else spec, config)
+        configs = _open_dataset(folder if folder.is_dir() else spec, config)
     if config:
         configs = {config: configs[check_choice("configuration", config, configs)]}
     if kind:
-        missing_columns = {name: missing(each.schema, kind) for name, each in configs.items()}
+        missing_columns = {name: missing_column(c.schema, kind) for name, c in configs.items()}
         if all(missing_columns.values()):
             column = next(iter(missing_columns.values()), "label")
             single = " of single values" if column == "label" else ""
@@ -60,7 +61,7 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
     return configs
 
 
-def _read(place: Path | str, config: str) -> dict[str, Configuration]:
+def _open_dataset(place: Path | str, config: str) -> dict[str, Configuration]:
     """Open a built folder, a dataset of the Hub, or files that the Hub's library reads."""
     import pyarrow.dataset as pads
 
@@ -87,7 +88,7 @@ def _read(place: Path | str, config: str) -> dict[str, Configuration]:
     return {config or "default": Configuration(splits)}
 
 
-def _released(folder: Path, kind: str) -> Configuration:
+def _open_discoeval(folder: Path, kind: str) -> Configuration:
     """Open a folder with the files of one task of DiscoEval; each line of BSO gives both orders."""
     import pyarrow.dataset as pads
 

@@ -53,6 +53,8 @@ class AuditedRow:
 
 
 class Division(NamedTuple):
+    """The rows to which rules are fitted, and the rows on which they are scored."""
+
     train: list[AuditedRow]
     test: list[AuditedRow]
 
@@ -71,10 +73,10 @@ class RuleScore:
 
 
 def make_divisions(train: list[AuditedRow], test: list[AuditedRow]) -> list[Division]:
-    """Return a division of training and test rows without common documents.
+    """Return divisions into training and test rows that have no document in common.
 
-    If one of the lists is empty, the other one is cut into quarters, and there are four divisions:
-    each tests one quarter.
+    There is one division of `train` and `test`. If one of the lists is empty, the other one is cut
+    into quarters, and each of four divisions tests one quarter.
     """
     if train and test:
         parts = [(train, test)]
@@ -89,9 +91,9 @@ def make_divisions(train: list[AuditedRow], test: list[AuditedRow]) -> list[Divi
             for quarter in quarters
         ]
     divisions = []
-    for learn, judge in parts:
-        units = {row.unit for row in learn}
-        divisions.append(Division(learn, [row for row in judge if row.unit not in units]))
+    for train_rows, test_rows in parts:
+        units = {row.unit for row in train_rows}
+        divisions.append(Division(train_rows, [row for row in test_rows if row.unit not in units]))
     return divisions
 
 
@@ -126,11 +128,11 @@ def rule_scores(kind: Kind, divisions: Sequence[Division]) -> list[RuleScore]:
         for rule, matrix in train_features.items():
             matrices = matrix, test_features[rule]
             if kind.ranked:
-                scores[rule, "pairwise"] += _ranked(*matrices)
+                scores[rule, "pairwise"] += _ranking_scores(*matrices)
                 continue
-            scores[rule, "accuracy"] += _classified(*matrices, train, test, None)
+            scores[rule, "accuracy"] += _label_scores(*matrices, train, test, None)
             if uneven:
-                scores[rule, "balanced"] += _classified(*matrices, train, test, "balanced")
+                scores[rule, "balanced"] += _label_scores(*matrices, train, test, "balanced")
         if kind.ranked:
             continue
         keys: dict[str, Callable[[AuditedRow], Hashable]] = {"majority": lambda row: 0}
@@ -139,24 +141,28 @@ def rule_scores(kind: Kind, divisions: Sequence[Division]) -> list[RuleScore]:
             keys["columns"] = lambda row: row.columns
         for rule, key in keys.items():
             cases, queries = ([(key(row), row.label) for row in rows] for rows in (train, test))
-            scores[rule, "accuracy"] += _by_most_frequent(cases, queries)[0]
+            scores[rule, "accuracy"] += _predict_most_frequent(cases, queries)[0]
     majority = with_interval(scores["majority", "accuracy"], units)[0] if uneven else 100 / classes
     results = []
     for (rule, measure), values in scores.items():
         figures = with_interval(values, units, labels if measure == "balanced" else None)
         chance = majority if measure == "accuracy" else 100 / classes
         results.append(RuleScore(rule, measure, *figures, round(chance, 1), len(values)))
-    return [*sorted(results, key=lambda each: each.rule != "majority"), *_position(divisions)]
+    return [
+        *sorted(results, key=lambda each: each.rule != "majority"),
+        *_position_scores(divisions),
+    ]
 
 
-def _position(divisions: Sequence[Division]) -> list[RuleScore]:
-    """Return the accuracy of the most frequent changed position in texts of the same length."""
+def _position_scores(divisions: Sequence[Division]) -> list[RuleScore]:
+    """Return the accuracy of a rule that guesses the position of the changed sentence. The guess is
+    the most frequent position in training texts of the same length. Empty without positions."""
     right: list[float] = []
     chances: list[float] = []
     units: list[str] = []
     for train, test in divisions:
         cases, queries = ([row.place for row in rows if row.place] for rows in (train, test))
-        is_right, chance = _by_most_frequent(cases, queries)
+        is_right, chance = _predict_most_frequent(cases, queries)
         right, chances = right + is_right, chances + chance
         units += [row.unit for row in test if row.place]
     if not right:
@@ -183,7 +189,7 @@ def _fit(matrix: Matrix, labels: Any, weight: str | None = None, *, ranked: bool
         return (make_pipeline(scaler, model) if dense else model).fit(matrix, labels)
 
 
-def _classified(
+def _label_scores(
     train_features: Matrix,
     test_features: Matrix,
     train: Sequence[AuditedRow],
@@ -198,7 +204,7 @@ def _classified(
     return correct.astype(float).tolist()
 
 
-def _ranked(train: Matrix, test: Matrix) -> list[float]:
+def _ranking_scores(train: Matrix, test: Matrix) -> list[float]:
     """Return 1 for each test pair whose better text gets the higher score, 1/2 for a tie, else 0.
     Rows are the features of the better text minus those of the worse one. A single feature is not
     fitted: only the sign that most training pairs have is used."""
@@ -217,19 +223,19 @@ def _ranked(train: Matrix, test: Matrix) -> list[float]:
     return np.where(np.abs(differences) < 1e-9, 0.5, differences > 0).tolist()
 
 
-def _by_most_frequent(
+def _predict_most_frequent(
     cases: Sequence[tuple[Hashable, Hashable]], queries: Sequence[tuple[Hashable, Hashable]]
 ) -> tuple[list[float], list[float]]:
-    """Predict the value of each query as the most frequent one of the `cases` with its key. Cases
-    and queries are pairs of key and value; for a new key all cases count. Returns for each query 1
-    if the prediction is right, else 0, and chance: 1 over the number of possible values."""
+    """Predict the value of each query as the most frequent value of the `cases` with its key. Cases
+    and queries are pairs (key, value); for a key without cases all cases count. Returns two lists
+    over queries: 1 if the prediction is right, else 0; and chance, 1 / number of counted values."""
     counts: dict[Hashable, Counter[Hashable]] = defaultdict(Counter)
     for key, value in cases:
         counts[key][value] += 1
         counts[None][value] += 1
     pairs = [(counts[key if key in counts else None], value) for key, value in queries]
-    right = [float(count.most_common(1)[0][0] == value) for count, value in pairs]
-    return right, [1 / len(count) for count, _ in pairs]
+    is_right = [float(count.most_common(1)[0][0] == value) for count, value in pairs]
+    return is_right, [1 / len(count) for count, _ in pairs]
 
 
 @lru_cache(2)
@@ -256,9 +262,9 @@ def with_interval(
     sums, counts = np.zeros((2, len(row), len(column)))  # [units, classes] each
     np.add.at(sums, cells, scores)
     np.add.at(counts, cells, 1)
-    times = _resamples(len(row))
+    repetitions = _resamples(len(row))
     with np.errstate(invalid="ignore"):  # a resample without a row of some class
-        means = np.nanmean((times @ sums) / (times @ counts), axis=1)
+        means = np.nanmean((repetitions @ sums) / (repetitions @ counts), axis=1)
     value = (sums.sum(0) / counts.sum(0)).mean()
     low, high = np.percentile(means, [2.5, 97.5])
     return _percent(value), _percent(low), _percent(high)
@@ -269,10 +275,10 @@ def _percent(share: Any) -> float:
 
 
 def nearly_equal(division: Division) -> dict[str, tuple[float, float, float, int]]:
-    """Return the share of test texts nearly equal to a training text, or to another test text.
+    """Return the shares of test texts that are nearly equal to a training or another test text.
 
-    Each has its interval and the number of texts. Equal texts count once, and forms of one item are
-    not compared.
+    The two values, by name, are (share, low, high, number of texts), in per cent with a 95 %
+    interval. Equal texts count once, and forms of one item are not compared.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -290,9 +296,9 @@ def nearly_equal(division: Division) -> dict[str, tuple[float, float, float, int
     for start in range(len(train), len(texts), ROWS_AT_ONCE):
         part = slice(start, min(start + ROWS_AT_ONCE, len(texts)))
         common = (bags[part] @ bags.T).toarray()
-        alike = common >= ALIKE * (size[part, None] + size - common)
-        alike[item[part, None] == item] = False
-        blocks.append(np.c_[alike[:, : len(train)].any(1), alike[:, len(train) :].any(1)])
+        is_alike = common >= ALIKE * (size[part, None] + size - common)
+        is_alike[item[part, None] == item] = False
+        blocks.append(np.c_[is_alike[:, : len(train)].any(1), is_alike[:, len(train) :].any(1)])
     has_alike = np.concatenate(blocks).astype(float)  # [test texts, 2]
     units = [row.unit for row in test]
     return {

@@ -157,7 +157,7 @@ class Hub:
                 raise
             except Exception as error:
                 # All errors of the client: each is explained, none leaks the token.
-                temporary, problem, hint, wait = _failure(error, self.api.endpoint)
+                temporary, problem, hint, wait = _explain_error(error, self.api.endpoint)
             message = f"{step}: {problem.replace(self.token, 'hf_***')[:300]}"
             if wait is None:
                 wait = min(settings.first_wait * 2 ** (attempt - 1), settings.longest_wait)
@@ -174,9 +174,9 @@ class Hub:
         raise DiscorporaError(message, where=self.api.endpoint, hint=hint)
 
 
-def _failure(error: Exception, endpoint: str) -> tuple[bool, str, str, float | None]:
-    """Explain an error of the client; the causes are read too, since it wraps failed uploads.
-    Returns whether it is temporary, a message, what to do, and the seconds the Hub asks to wait."""
+def _explain_error(error: Exception, endpoint: str) -> tuple[bool, str, str, float | None]:
+    """Return whether an error of the client is temporary, a message, what to do, and the seconds
+    that the Hub asks to wait. Its causes are read too, since the client wraps failed uploads."""
     errors: list[BaseException] = [error]
     while (cause := errors[-1].__cause__ or errors[-1].__context__) and len(errors) < MAX_CAUSES:
         errors.append(cause)

@@ -200,14 +200,14 @@ def plan_publication(
         files.append(PublishedFile(name, path.stat().st_size, sum))
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     left_out = tuple(sorted(names - {file.path for file in files}))
-    licence = _licence(folder, manifest, kind)
+    licence = _combined_licence(folder, manifest, kind)
     return Publication(folder, repo_id, kind, private, tuple(files), left_out, licence, manifest)
 
 
-def _licence(folder: Path, manifest: Manifest, kind: Kind) -> Combined:
-    """Return the licence that follows from those of the sources. The manifest names a dataset's
-    sources, the results those of a model. The licence is at least as strict as the one in the
-    manifest."""
+def _combined_licence(folder: Path, manifest: Manifest, kind: Kind) -> Combined:
+    """Return the licence of a folder, combined from those of its sources. The manifest names the
+    sources of a dataset, the results those of a model. The licence is at least as strict as the one
+    in the manifest."""
     declared = manifest.licence
     of_data = [*declared.sources, *manifest.licences] if declared else []
     of_model = read_record(Results, folder / RESULTS, MAKE).licences if kind == "model" else {}

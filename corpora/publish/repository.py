@@ -70,10 +70,11 @@ class Remote:
 
         return cls(revision, files, content(MANIFEST), content(CARD))
 
-    def missing(self, plan: Publication) -> list[str]:
+    def outdated(self, plan: Publication) -> list[str]:
         """Return the data files of the plan that the repository lacks or has in other versions."""
 
         def is_equal(remote: RepoFile | None, file: PublishedFile) -> bool:
+            """Return whether a file on the Hub has the size and the hash of a file of the plan."""
             if remote is None or remote.size != file.bytes:
                 return False
             if remote.lfs is not None:
@@ -90,17 +91,17 @@ class Remote:
         otherwise a dataset that now has fewer shards would be loaded with old ones.
         """
         try:
-            old = {
+            old_paths = {
                 *data_checksums(record_of(Manifest, parse_json(self.manifest or b"{}"), MANIFEST))
             }
         except InputError:
-            old = set()  # the manifest is of another program
+            old_paths = set()  # the manifest is of another program
         configs = plan.manifest.configs.items()
         prefixes = tuple(f"{config}/{split}-" for config, body in configs for split in body.splits)
         for path in self.files:
             if path.startswith(prefixes) and path.count("/") == 1 and path.endswith(".parquet"):
-                old.add(path)
-        return sorted((self.files.keys() & old) - {file.path for file in plan.files})
+                old_paths.add(path)
+        return sorted((self.files.keys() & old_paths) - {file.path for file in plan.files})
 
 
 @dataclass
@@ -137,7 +138,7 @@ class Push:
         our_files = [file.path for file in plan.files if file.path in OURS]
         if remote and remote.manifest == manifest and remote.files.keys() >= {*our_files}:
             self.revision = remote.revision
-            if not remote.stale(plan) and not remote.missing(plan):
+            if not remote.stale(plan) and not remote.outdated(plan):
                 return
         if not self.changes:
             plan.verify()
@@ -152,7 +153,7 @@ class Push:
         # `RepoCard.validate` asks the public Hub, whatever the endpoint.
         body = {"content": card, "repoType": plan.kind}
         hub.request("POST", f"{hub.api.endpoint}/api/validate-yaml", json=body)
-        changed = remote.missing(plan)
+        changed = remote.outdated(plan)
         self._upload(changed)
         stale = remote.stale(plan)
         operations: list[Operation] = [*map(CommitOperationDelete, stale)]
@@ -169,14 +170,14 @@ class Push:
     def _upload(self, paths: list[str]) -> None:
         """Upload the files that are not in `uploads` to the Hub's storage. They go in batches that
         are retried separately: `create_commit` would start over."""
-        plan, new = self.plan, [path for path in paths if path not in self.uploads]
-        for start in range(0, len(new), FILES_AN_UPLOAD):
-            names = new[start : start + FILES_AN_UPLOAD]
-            batch = {name: CommitOperationAdd(name, plan.folder / name) for name in names}
+        plan, new_paths = self.plan, [path for path in paths if path not in self.uploads]
+        for start in range(0, len(new_paths), FILES_AN_UPLOAD):
+            batch_paths = new_paths[start : start + FILES_AN_UPLOAD]
+            batch = {name: CommitOperationAdd(name, plan.folder / name) for name in batch_paths}
             options: dict[str, Any] = {"repo_type": plan.kind, "free_memory": False}
             upload = self.hub.api.preupload_lfs_files
-            send = partial(upload, plan.repo_id, batch.values(), **options)
-            self.hub.call(f"uploading files of {plan.repo_id}", send)
+            upload_batch = partial(upload, plan.repo_id, batch.values(), **options)
+            self.hub.call(f"uploading files of {plan.repo_id}", upload_batch)
             self.uploads |= batch
 
     def compare(self) -> None:
@@ -186,7 +187,7 @@ class Push:
         that no data file of an earlier version is left.
         """
         plan, remote = self.plan, Remote.read(self.hub, self.plan, self.revision)
-        paths = [*remote.missing(plan), *(path for path in self.deleted if path in remote.files)]
+        paths = [*remote.outdated(plan), *(path for path in self.deleted if path in remote.files)]
         paths += [MANIFEST] * (remote.manifest != (plan.folder / MANIFEST).read_bytes())
         paths += [CARD] * (self.card is not None and remote.card != self.card)
         if paths:

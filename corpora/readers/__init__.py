@@ -59,7 +59,7 @@ READERS = Registry(
     },
 )
 BARE = ("text", "jsonl", "parquet", "conllu", "wikipedia", "rst", "peerread", "cnn")
-"""The kinds of bare paths, by their suffixes."""
+"""The kinds that a path without a kind may have: the first one with its suffix."""
 
 _CUSTOM = re.compile(rf"(?P<reference>{REFERENCE.pattern}):(?P<target>.*)", re.DOTALL)
 """`package.module:Class:PATH` or `FILE.py:Class:PATH`."""
@@ -164,8 +164,8 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
             check_id(document.group)
             language = document.language  # a code, or its name in English
             document.language = code = LANGUAGES.get(language.lower(), language)
-            known = not code or is_code(code)
-            expect(known, f"bad language: {code[:40]!r} is no code such as en")
+            is_known = not code or is_code(code)
+            expect(is_known, f"bad language: {code[:40]!r} is no code such as en")
             document.licence = _licence_id(document.licence) or reader.licence_of()
         except Refused as refusal:
             source.refuse(refusal.record(f"{where}: document {document.id[:80]!r}"))
@@ -194,8 +194,8 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
     empty = "the source is empty, or in another format than its kind"
     hint = f"skipped: {skipped}" if skipped else empty
     message = "there is no document in it"
-    if first := source.first_bad:
+    if first_bad := source.first_bad:
         count = f"{source.bad} bad records, the first one" if source.bad > 1 else "a bad record"
-        message += f": {count}: {first.where}: {first.reason}"
+        message += f": {count}: {first_bad.where}: {first_bad.reason}"
         hint = f"fix it, or check that it has the format that {source.kind!r} reads"
     raise InputError(message, where=spec, hint=hint)

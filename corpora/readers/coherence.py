@@ -55,7 +55,7 @@ SUFFIXES = (*PICKLES, ".jsonl", ".jsonl.gz")
 ANNOTATIONS = "_annotations"
 
 _VOTES = {"0": 1, 0: 1, "1": 0, 1: 0}
-"""Our vote (1 for `pos`) by the authors' code: 0 if `pos` reads better, 1 if `neg` does."""
+"""Our vote (1 for `pos`, 0 for `neg`) by the authors' code (0 for `pos`, 1 for `neg`)."""
 
 
 class Coherence(Reader):
@@ -188,7 +188,7 @@ def read_pairs(path: Path, on_bad: OnBad = fail) -> Iterator[CoherencePair]:
 
 
 def with_group(pairs: Iterable[CoherencePair]) -> Iterator[tuple[str, CoherencePair]]:
-    """Yield each pair with the key of its group; pairs of one group are not independent.
+    """Yield (key of its group, pair) for each pair; pairs of one group are not independent.
 
     The key is the pair's `reference`, else the `text` of the first pair with the same prompt, else
     its own `text`.

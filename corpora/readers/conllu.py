@@ -31,7 +31,7 @@ MASKED = (
 BROKEN = "broken trees: words and sentences are read, no trees"
 
 Unit = tuple[str, str, int]
-"""A unit of the written text: surface form, MISC, number of words in it."""
+"""A word, or a multiword token, of the written text: its form, MISC, number of words in it."""
 
 
 class BrokenTree(Refused):
@@ -108,13 +108,13 @@ def _document_builders(
             name = line.partition("=")[2].strip()
             if count and name == builder.name:
                 continue  # some corpora repeat the id before each sentence
-            if count or builder.begun:
+            if count or builder.has_content:
                 yield builder
             count += 1
             builder = _DocumentBuilder(name or f"{stem}:{count:06d}", where, source, trees)
         else:
             comments.append(line)
-    if count or builder.begun:
+    if count or builder.has_content:
         yield builder
 
 
@@ -142,7 +142,7 @@ class _DocumentBuilder:
     sentence_ids: set[str] = field(default_factory=set)
 
     @property
-    def begun(self) -> bool:
+    def has_content(self) -> bool:
         """Whether the document has a sentence or metadata, or was rejected."""
         return bool(self.pieces) or self.refused or bool(self.meta)
 
@@ -201,8 +201,9 @@ class _DocumentBuilder:
             self.paragraphs.end[-1] = end
 
     def _add_words(self, lines: list[str], start: int) -> tuple[str, bool]:
-        """Add the words of a sentence that starts at character `start`, as `add_sentence` does. If
-        the document needs no trees, a broken one turns them off for the rest of it."""
+        """Add the words of a sentence that starts at character `start`; return its text and whether
+        no space follows, as `add_sentence` does. If the document may lack trees, none are read
+        after a broken one."""
         if self.trees:
             return add_sentence(lines, start, self.tokens)
         lines = [_with_ten_columns(line) for line in lines]
@@ -241,9 +242,9 @@ class _DocumentBuilder:
     def _sections(self, text: str) -> Sections:
         """Return the sections between headings; text before them or under the title is the lead.
 
-        A heading's depth is not known: all have level 2. A span covers the paragraphs below
-        the heading, not the heading, which is a paragraph of the text. Nor does it cover a caption:
-        the text behind it is another section with the same heading.
+        A heading's depth is not known: all have level 2. A span covers the paragraphs below the
+        heading, but not the heading, which is a paragraph of the text, and not a caption: the text
+        behind a caption is another section with the same heading.
         """
         rows: list[tuple[int, str, int, int]] = [(1, "", 0, 0)]  # level, heading, start, end
         title = self.meta.get("title", "").casefold()
@@ -359,8 +360,8 @@ def _words_and_units(rows: list[list[str]]) -> tuple[list[list[str]], list[Unit]
 
 
 def _word_spans(words: Sequence[str], surface: str) -> list[tuple[int, int]]:
-    """Return the span of each word in `surface`, the written form of its unit. Words that do not
-    occur in it one behind the other (`de le` in `du`) all get the whole span."""
+    """Return the span of each word in `surface`, the written form of its unit. If the words do not
+    occur in it one behind the other (`de le` in `du`), each of them gets the whole span."""
     spans: list[tuple[int, int]] = []
     end = 0
     for word in words:
@@ -379,9 +380,9 @@ def _token_heads(column: tuple[str, ...], numbers: list[str], base: int) -> list
     word. Raises `BrokenTree` for an unknown head, no root or a cycle.
     """
     count = len(column)
-    known = set(map(str, range(count + 1)))
+    valid_heads = set(map(str, range(count + 1)))
     for word, head in enumerate(column, 1):
-        if head not in known:
+        if head not in valid_heads:
             problem = f"{head[:40]!r} of word {word}, but the sentence has {amount(count, 'word')}"
             raise BrokenTree(f"head: {problem}", str(numbers.index(str(word))))
     if "0" not in column:

@@ -106,8 +106,8 @@ def read_discoeval(task: str, path: Path, on_bad: OnBad = fail) -> Iterator[Disc
 
     An invalid line goes to `on_bad`; by default the first one raises `InputError`.
     """
-    form = TASKS[task]
-    expected = form.sentences + (1 if form.labels else 0)
+    line_format = TASKS[task]
+    expected = line_format.sentences + (1 if line_format.labels else 0)
     for number, line in enumerate(read_lines(path), 1):
         where = f"{path}:{number}"
         with refusing(on_bad, where, line):
@@ -116,8 +116,11 @@ def read_discoeval(task: str, path: Path, on_bad: OnBad = fail) -> Iterator[Disc
             fields = good_record(line).split("\t")
             reason = f"wrong number of fields: {len(fields)}, expected {expected} for {task}"
             expect(len(fields) == expected, reason)
-            label = fields.pop(0) if form.labels else "-1"
-            known = label in (form.labels or ("-1",))
-            expect(known, f"bad label: {label[:20]!r}, expected one of {', '.join(form.labels)}")
+            label = fields.pop(0) if line_format.labels else "-1"
+            is_label = label in (line_format.labels or ("-1",))
+            expect(
+                is_label,
+                f"bad label: {label[:20]!r}, expected one of {', '.join(line_format.labels)}",
+            )
             expect(all(map(str.strip, fields)), "no text: an empty sentence")
             yield DiscoEvalRow(int(label), tuple(fields), where)

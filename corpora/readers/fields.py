@@ -41,8 +41,8 @@ _EXPECTED = {
 def json_type(value: object) -> str:
     """Return the JSON type of a value for a message: `a string`, `a list that holds null`."""
     if isinstance(value, list | tuple) and value:
-        inside = ("a list" if isinstance(v, list | tuple) else json_type(v) for v in value[:100])
-        return f"a list that holds {' and '.join(sorted(set(inside)))}"
+        types = ("a list" if isinstance(v, list | tuple) else json_type(v) for v in value[:100])
+        return f"a list that holds {' and '.join(sorted(set(types)))}"
     names = (name for kind, name in _TYPES.items() if isinstance(value, kind))
     return next(names, "a number")
 
@@ -54,8 +54,9 @@ class Fields(BaseModel):
 
     @classmethod
     def of(cls, record: object) -> Self:
-        """Return the fields of a record. A message calls a field as `record.names` do, if any.
+        """Return the fields of a record.
 
+        Messages name a field by `record.names`, which maps roles to field names, if there are any.
         Raises `Refused` for a missing field and for a value of another type.
         """
         try:
@@ -71,8 +72,8 @@ class Fields(BaseModel):
             raise Refused(f"not text: {field} holds half a surrogate pair")
         expected = _EXPECTED.get(kind) or first["msg"].removeprefix("Input should be ")
         right_type = isinstance(value, str) and not kind.endswith("_type")
-        shown = repr(value[:40]) if right_type else json_type(value)
-        raise Refused(f"wrong type: {field} is {shown}, expected {expected}")
+        value_text = repr(value[:40]) if right_type else json_type(value)
+        raise Refused(f"wrong type: {field} is {value_text}, expected {expected}")
 
 
 def _as_text(value: Any) -> Any:

@@ -61,9 +61,9 @@ class Refused(Exception):
         return BadRecord(self.where or str(where), str(self), str(value)[:200])
 
 
-def expect(good: object, reason: str, where: str = "") -> None:
-    """Reject the record, or the file, with `reason` if `good` is false or empty."""
-    if not good:
+def expect(condition: object, reason: str, where: str = "") -> None:
+    """Raise `Refused` with `reason`, which rejects the record or file, if `condition` is falsy."""
+    if not condition:
         raise Refused(reason, where)
 
 
@@ -87,8 +87,8 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
     files: set[Path] = set()
     for match in matches:
         if match.is_dir():
-            inside = (f for f in match.rglob("*") if f.name.endswith(tuple(suffixes)))
-            files.update(f for f in inside if f.is_file() and not is_hidden(f.relative_to(match)))
+            named = (f for f in match.rglob("*") if f.name.endswith(tuple(suffixes)))
+            files.update(f for f in named if f.is_file() and not is_hidden(f.relative_to(match)))
         else:
             files.add(match)
     if files:
@@ -102,8 +102,8 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
             hint = f"convert other files to text first: {TO_TEXT}.txt FILE.html"
     else:
         problem = f"{'no file matches' if has_wildcard else 'no such file or folder:'} {target!r}"
-        beside = path.parent.iterdir() if path.parent.is_dir() else ()
-        hint = f"{nearest(path.name, (entry.name for entry in beside))}check the path"
+        siblings = path.parent.iterdir() if path.parent.is_dir() else ()
+        hint = f"{nearest(path.name, (entry.name for entry in siblings))}check the path"
     raise InputError(problem, hint=hint)
 
 
@@ -167,8 +167,10 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[str | BadRecord]
                     yield text.removeprefix("\ufeff") if number == 1 else text
                 except UnicodeDecodeError as error:
                     byte = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
-                    shown = line[:80].decode("utf-8", "replace")
-                    yield BadRecord(f"{path}:{number}", f"not {encoding.upper()}: {byte}", shown)
+                    line_start = line[:80].decode("utf-8", "replace")
+                    yield BadRecord(
+                        f"{path}:{number}", f"not {encoding.upper()}: {byte}", line_start
+                    )
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
@@ -179,7 +181,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
 
 
 def read_whole(path: Path, encoding: str = "utf-8", hint: str = "") -> str:
-    """Return the text of a file, with `\\n` as line ends. `hint` is advice for a file too long.
+    """Return the text of a file, with `\\n` as line ends. `hint` is advice if the file is too long.
 
     Raises `Refused`, with the line, for invalid bytes, and for a file that is too long.
     """

@@ -249,8 +249,9 @@ def _byte_count(fields: dict[int, Any], number: int) -> int:
 
 
 def _read_struct(file: io.BufferedReader) -> dict[int, Any]:
-    """Read a Thrift struct and return its fields by their numbers. A byte before each field has two
-    halves: how far its number is from the last one, and its kind."""
+    """Read a Thrift struct and return its fields by their numbers. Before each field is a byte: its
+    upper half is the difference of the field's number from the last one (0: the number follows),
+    its lower half is the kind of the value. The struct ends with a byte 0."""
     fields: dict[int, Any] = {}
     number = 0
     while head := file.read(1)[0]:
@@ -261,7 +262,8 @@ def _read_struct(file: io.BufferedReader) -> dict[int, Any]:
 
 
 def _read_list(file: io.BufferedReader) -> list[Any]:
-    """Read a Thrift list: a byte with its size (15 if that follows) and its kind, then values."""
+    """Read a Thrift list: a byte with the size and the kind of the values, then the values. For a
+    size of 15 or more the byte has 15, and the size follows."""
     head = file.read(1)[0]
     size = head >> 4 if head >> 4 < 15 else _read_unsigned(file)
     read_value = _READERS[head & 15]

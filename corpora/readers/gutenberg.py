@@ -69,54 +69,54 @@ def without_licence(lines: Sequence[str], source: Source) -> Sequence[str]:
 
     The book stands between the marks `*** START OF ...` and `*** END OF ...` (also of other
     styles). Where these are lost, paragraphs that begin as the header or licence does are left out.
-    A text that only speaks of Project Gutenberg stays, as does a paragraph that begins as the
-    licence does if no licence follows. `source` counts the paragraphs left out.
-    Raises `Refused` if no paragraph is left.
+    A text that only mentions Project Gutenberg stays unchanged. So does a paragraph that begins as
+    the licence does, if the next ones lack the words of a licence. `source` counts the paragraphs
+    left out. Raises `Refused` if no paragraph is left.
     """
     text = "\n".join(lines)
     if not any(sign in text for sign in _SIGNS):
         return lines
     blocks = blocks_of(_MARK.sub(r"\n\n\g<0>\n\n", text).split("\n"))
-    kept: list[list[str]] = []
-    unsure: list[list[str]] = []  # maybe of the header; kept if the header proves to be over
-    place = "text"  # the part that the last block belongs to
-    book_start = 0  # where in `kept` the current book begins
+    book_blocks: list[list[str]] = []
+    # Blocks that may belong to the header; they go to the book if the header is over.
+    unsure_blocks: list[list[str]] = []
+    part = "text"  # to which the last block belongs: header, credits, text or licence
+    book_start = 0  # where in `book_blocks` the current book begins
     has_start_mark = False  # whether that book began with a mark
     for number, block in enumerate(blocks):
         paragraph = " ".join(block)
         if _MARK.match(paragraph):
             if _BOOK_BEGINS.match(paragraph):
                 if not has_start_mark or "SMALL PRINT" in paragraph:
-                    del kept[book_start:]
-                place, has_start_mark = "credits", True
+                    del book_blocks[book_start:]
+                part, has_start_mark = "credits", True
             else:
-                kept += unsure
-                place, has_start_mark, book_start = "licence", False, len(kept)
-            unsure = []
+                book_blocks += unsure_blocks
+                part, has_start_mark, book_start = "licence", False, len(book_blocks)
+            unsure_blocks = []
         elif _HEADER_TITLE.match(paragraph):
-            place = "header"
+            part = "header"
         elif _LICENCE_BEGINS.match(paragraph) and _is_licence(blocks[number:]):
-            kept += unsure
-            place, unsure, book_start = "licence", [], len(kept)
-        elif place == "licence":
+            book_blocks += unsure_blocks
+            part, unsure_blocks, book_start = "licence", [], len(book_blocks)
+        elif part == "licence":
             continue
-        elif place != "text" and (
-            _HEADER_FIELD.match(paragraph)
-            or (place == "header" and _HEADER_WORDS.search(paragraph))
+        elif part != "text" and (
+            _HEADER_FIELD.match(paragraph) or (part == "header" and _HEADER_WORDS.search(paragraph))
         ):
-            unsure = []
-        elif place != "text":
-            unsure.append(block)
-            if len(unsure) > MAX_UNSURE:
-                kept += unsure
-                place, unsure = "text", []
+            unsure_blocks = []
+        elif part != "text":
+            unsure_blocks.append(block)
+            if len(unsure_blocks) > MAX_UNSURE:
+                book_blocks += unsure_blocks
+                part, unsure_blocks = "text", []
         else:
-            kept.append(block)
-    kept += unsure
-    left_out = len(blocks) - len(kept)
-    expect(kept or not left_out, "no text: only Project Gutenberg's header or licence")
+            book_blocks.append(block)
+    book_blocks += unsure_blocks
+    left_out = len(blocks) - len(book_blocks)
+    expect(book_blocks or not left_out, "no text: only Project Gutenberg's header or licence")
     source.skipped[OF_GUTENBERG] += left_out
-    return [line for block in kept for line in (*block, "")] if left_out else lines
+    return [line for block in book_blocks for line in (*block, "")] if left_out else lines
 
 
 def _is_licence(blocks: Sequence[Sequence[str]]) -> bool:

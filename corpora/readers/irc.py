@@ -73,8 +73,8 @@ class Irc(Reader):
         files = find_files(target, cls.suffixes, kind=cls.name)
         logs = [path for path in files if not path.name.endswith(ANNOTATION)]
         if not logs:
-            wanted = f"irc: expects NAME{LOG} and NAME{ANNOTATION}"
-            raise InputError(f"no log in {target!r}", hint=wanted)
+            expected = f"irc: expects NAME{LOG} and NAME{ANNOTATION}"
+            raise InputError(f"no log in {target!r}", hint=expected)
         return sorted({*logs, *filter(Path.is_file, map(annotation_of, logs))})
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
@@ -97,10 +97,12 @@ class Irc(Reader):
         source.skipped["system message"] += len(messages) - len(turns)
         turns_by_id = {stem: turns}
         if self.layout == "conversation":
-            known = [turn for turn in turns if turn.conversation >= 0]
-            source.skipped["message of an unknown conversation"] += len(turns) - len(known)
+            with_conversation = [turn for turn in turns if turn.conversation >= 0]
+            source.skipped["message of an unknown conversation"] += len(turns) - len(
+                with_conversation
+            )
             turns_by_id = {}
-            for turn in known:
+            for turn in with_conversation:
                 turns_by_id.setdefault(f"{stem}/{turn.conversation:06d}", []).append(turn)
         for id, turns in turns_by_id.items():
             text, spans = join_paragraphs([turn.text for turn in turns])
@@ -155,7 +157,8 @@ def read_log(log: Path, on_bad: OnBad) -> list[Message]:
 
 
 def _root(parents: dict[int, int], number: int) -> int:
-    """Return the root of a node of a forest; a new node is its own root. Shortens paths to it."""
+    """Return the root of a node in a forest, which `parents` defines. A new node becomes its own
+    root. Paths are shortened on the way (union-find)."""
     while parents.setdefault(number, number) != number:
         parents[number] = number = parents[parents[number]]
     return number

@@ -48,8 +48,8 @@ _COLUMNS: dict[int, tuple[tuple[int, ...], ...]] = {
     # 8 is the connective's head, 9 the annotators' choice for Implicit, 5 the text (AltLex).
     48: ((0, 3, 22, 32), (8, 9, 5), (11, 12, 13, 14)),
 }
-"""By a line's number of fields: the columns of kind, connective's span and the arguments' spans;
-those of the connective, of which the first that is not empty counts; those of senses.
+"""Three tuples of column numbers, by a line's number of fields: (kind, spans of the connective, of
+Arg1, of Arg2); the connective, of which the first column that is not empty counts; the senses.
 """
 REJECTED = "rejected"
 """The mark of an adjudicator, in a column behind the arguments'."""
@@ -91,11 +91,11 @@ class Pdtb(Encoded):
     def read(self, source: Source) -> Iterator[Document]:
         """Yield the documents of the folder with their relations, as `read_gold` does."""
         folder = expand_home(source.target)
-        known: frozenset[str] = frozenset()
+        frequent: frozenset[str] = frozenset()
         if self.vocabulary:
             texts = read_gold(folder, on_bad=lambda record: None, encoding=self.encoding)
             words = chain.from_iterable(words_of(document.text) for document in texts)
-            known = frozenset(most_frequent(words, self.vocabulary))
+            frequent = frozenset(most_frequent(words, self.vocabulary))
         documents = read_gold(
             folder, on_bad=source.refuse, encoding=self.encoding, skipped=source.skipped
         )
@@ -103,12 +103,12 @@ class Pdtb(Encoded):
             document.language = source.language
             spans = document.paragraphs or Spans()
             # The Wall Street Journal's .START is not a paragraph; offsets count it.
-            shown = [document.text[start:end].strip() != START for start, end in spans]
+            is_paragraph = [document.text[start:end].strip() != START for start, end in spans]
             if self.vocabulary:
-                document.text, document.relations = limit_vocabulary(document.text, known), None
+                document.text, document.relations = limit_vocabulary(document.text, frequent), None
                 spans = paragraph_spans(document.text)
             document.paragraphs = Spans()
-            for start, end in compress(spans, shown):
+            for start, end in compress(spans, is_paragraph):
                 document.paragraphs.add(start, end)
             yield document
 
@@ -137,7 +137,7 @@ def read_gold(
     """
     folder = Path(folder)
     texts = _files_by_document(folder, "raw")
-    unnamed, unfit = 0, list[str]()
+    unnamed, misfits = 0, list[str]()
     for name, path in _files_by_document(folder, _relations_folder(folder)).items():
         if ids is not None and name not in ids:
             continue
@@ -157,30 +157,32 @@ def read_gold(
             on_bad(refusal.record(path))
             continue
         if not fits:
-            unfit.append(str(path))
+            misfits.append(str(path))
         for row in rows:
             spans = (*row.connective_spans, *row.arg1_spans, *row.arg2_spans)
-            if outside := next((f"{a}..{b}" for a, b in spans if b - offset > len(text)), ""):
-                reason = f"a span lies outside of the text: {outside}, which has {len(text)}"
-                on_bad(BadRecord(row.where, f"{reason} characters ({raw})", outside))
+            if bad_span := next((f"{a}..{b}" for a, b in spans if b - offset > len(text)), ""):
+                reason = f"a span lies outside of the text: {bad_span}, which has {len(text)}"
+                on_bad(BadRecord(row.where, f"{reason} characters ({raw})", bad_span))
                 continue
-            marker = _shift_spans(row.connective_spans, offset)
+            connective_spans = _shift_spans(row.connective_spans, offset)
             arg1, arg2 = _shift_spans(row.arg1_spans, offset), _shift_spans(row.arg2_spans, offset)
             connective = row.connective
             if row.kind == "Explicit" and not connective:
-                connective = _connective_at(text, marker)
+                connective = _connective_at(text, connective_spans)
                 unnamed += not connective
             # No path of this machine goes into documents.
             where = row.where.removeprefix(f"{folder}/")
-            relations.append(Relation(row.kind, connective, marker, arg1, arg2, row.senses, where))
+            relations.append(
+                Relation(row.kind, connective, connective_spans, arg1, arg2, row.senses, where)
+            )
         yield Document(id=name, text=text, source=f"pdtb:{folder.name}", relations=relations)
     if unnamed:
         count = amount(unnamed, "explicit relation")
         log.warning("%s: %s without a connective and without a span of whole words", folder, count)
-    if unfit:
-        count = amount(len(unfit), "document")
+    if misfits:
+        count = amount(len(misfits), "document")
         problem = "most explicit connectives are not at their offsets: these count another text"
-        log.warning("%s: in %s, such as %s, %s", folder, count, unfit[0], problem)
+        log.warning("%s: in %s, such as %s, %s", folder, count, misfits[0], problem)
 
 
 def _relations_folder(folder: Path) -> str:
@@ -189,7 +191,7 @@ def _relations_folder(folder: Path) -> str:
 
 
 def _shift_spans(spans: tuple[Span, ...], offset: int) -> tuple[Span, ...]:
-    """Return the spans moved to the left by `offset` characters; those that become empty go."""
+    """Return the spans moved to the left by `offset` characters; empty ones are dropped."""
     shifted = ((max(0, start - offset), max(0, end - offset)) for start, end in spans)
     return tuple((start, end) for start, end in shifted if start < end)
 
@@ -246,14 +248,14 @@ def _best_form(text: str, rows: list[Relation]) -> tuple[str, int, bool]:
     """Return the form of `text` that the rows' offsets fit best, their shift, and whether they fit.
 
     Releases differ in what their offsets count: a line end as one character or two (`\\r\\n`), a
-    byte-order mark (a shift of 1) or none (0), and those inside a text, where files were joined;
-    and a file may have lost the first two since. The form
-    and shift win for which the fewest spans begin or end inside a word, or lie beside the
-    connective that their row names; of equals the first, the usual count. The offsets fit if at
-    least half of the explicit connectives are at their spans.
+    byte-order mark at the start (a shift of 1) or none (0), and those inside a text, where files
+    were joined. The file may have lost such characters since. Each form is tried with each shift;
+    the one with the fewest misfits (`_count_misfits`) is returned, of equal ones the first, which
+    is the usual one. The offsets fit if at least half of the explicit connectives are at their
+    spans.
     """
     unix = text.replace("\r\n", "\n")
-    forms = dict.fromkeys((unix, text, unix.replace("\n", "\r\n")))
+    forms = dict.fromkeys((unix, text, unix.replace("\n", "\r\n")))  # an ordered set
     if _BOM in text:
         forms |= dict.fromkeys([form.replace(_BOM, "") for form in forms])
     best: tuple[str, int] = unix, 0

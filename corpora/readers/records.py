@@ -56,12 +56,13 @@ LINES_PER_DOCUMENT = 2_000
 TEXTS = frozenset({"text", "paragraphs", "sentences", "sections", "abstract", "turns"})
 """Roles of fields with the text of a document."""
 LONG, UNREAD = 8, 0.25
-"""The fewest words of a long text, and their share of the words that are read."""
+"""A text that no role reads is long if it has at least `LONG` words, and at least this share of the
+number of words that are read."""
 log = logging.getLogger("discorpora")
 
 
 def check_document_lines(reader: R) -> R:
-    """Return the reader; `ConfigError` if it has `document_lines` and a layout but `lines`."""
+    """Return the reader; `ConfigError` for `document_lines` with another layout than `lines`."""
     layout, lines = getattr(reader, "layout", None), getattr(reader, "document_lines", None)
     if layout != "lines" and lines is not None:
         raise ConfigError(
@@ -139,9 +140,9 @@ class RecordReader(Reader):
     @classmethod
     def _check_placeholders(cls, prefix: str) -> str:
         """Return the prefix; `ConfigError` for another placeholder than `{file}`."""
-        if other := re.search(r"\{\w*\}", prefix.replace("{file}", "")):
+        if unknown := re.search(r"\{\w*\}", prefix.replace("{file}", "")):
             raise ConfigError(
-                f"id_prefix = {prefix!r} has an unknown placeholder {other[0]}",
+                f"id_prefix = {prefix!r} has an unknown placeholder {unknown[0]}",
                 hint="the only one is {file}, the file's path without suffix",
             )
         return prefix
@@ -187,7 +188,9 @@ class RecordReader(Reader):
             # A field `id` is then probably that of the turn or paragraph: it is the last choice.
             id, *others = _usual_names()["id"]
             names["id"] = next((name for name in (*others, id) if name in first), others[0])
-        as_turns = partial(as_conversation, speakers=(self.speaker,) if self.speaker else SPEAKERS)
+        turns_as_document = partial(
+            as_conversation, speakers=(self.speaker,) if self.speaker else SPEAKERS
+        )
         rows: Iterator[tuple[str, Roles | BadRecord]] = (
             (place, record if isinstance(record, BadRecord) else Roles(record, names))
             for place, record in chain([(where, first)], records)
@@ -196,26 +199,26 @@ class RecordReader(Reader):
             lines = self.document_lines or LINES_PER_DOCUMENT
             yield from sentence_documents(map(_text_of, rows), source, stem, lines)
         elif is_turn or layout == "paragraph":
-            for where, key, run in _document_runs(rows, source, stem if is_turn else ""):
+            for where, key, members in _document_runs(rows, source, stem if is_turn else ""):
                 with source.refusing(where, f"document {key!r}"):
-                    merged = Roles(run[0][0], names)
-                    merged |= {"id": key, "turns": [record for record, _ in run]}
-                    merged |= {"paragraphs": [text for _, text in run], "sentences": None}
-                    yield (as_turns if is_turn else as_document)(merged, source, key)
+                    merged = Roles(members[0][0], names)
+                    merged |= {"id": key, "turns": [record for record, _ in members]}
+                    merged |= {"paragraphs": [text for _, text in members], "sentences": None}
+                    yield (turns_as_document if is_turn else as_document)(merged, source, key)
         else:
             layouts: dict[str, Callable[[Record, Source, str], Document]]
-            layouts = {"article": as_article, "turns": as_turns}
-            build = layouts.get(layout, as_document)
+            layouts = {"article": as_article, "turns": turns_as_document}
+            as_layout = layouts.get(layout, as_document)
             for number, (where, row) in enumerate(rows, 1):
                 with source.refusing(where, row):
-                    yield build(good_record(row), source, f"{stem}:{number:06d}")
+                    yield as_layout(good_record(row), source, f"{stem}:{number:06d}")
 
     def _warn_of_unread(
         self, first: Record, names: Mapping[str, str], where: str, source: Source
     ) -> None:
-        """Warn once a source of long texts in the first record that no role reads.
+        """Log a warning if the first record has a long text that no role reads.
 
-        There is no warning if the user mapped a field of texts.
+        A source gets one warning at most, and none if the user mapped a field of texts.
         """
         if source.warned or self.model_fields_set & TEXTS:
             return
@@ -319,11 +322,11 @@ def _text_of(placed: tuple[str, Roles | BadRecord]) -> str | BadRecord:
 def _document_runs(
     rows: Iterable[tuple[str, Roles | BadRecord]], source: Source, stem: str
 ) -> Iterator[tuple[str, str, list[tuple[Record, str]]]]:
-    """Yield each document, a run of records with one key: its place, its key, and the records.
+    """Yield (place, key, records) of each document: consecutive records with the same key.
 
-    Each record comes with its text. A document with a bad record between two good ones is left out;
-    only the record counts as bad, and its reason names the document. With a `stem`, records without
-    an id are one document of that name.
+    The key is the id of the records, or `stem` if they have none. Each record comes with its text.
+    A document with a bad record between two good ones is left out; only the record counts as bad,
+    and its reason names the document.
     """
     seen_keys, run, size = SeenIds(), list[tuple[Record, str]](), 0
     key = start = ""
@@ -411,7 +414,7 @@ def sentence_documents(
 
 
 def _join_authors(value: Any) -> str:
-    """Join the names in a value, a string or a list; other values (a table) are not authors."""
+    """Return the names in a string or list, joined by `; `; a value of another type gives ""."""
     names = value if isinstance(value, list | tuple) else [value]
     return "; ".join(
         clean_paragraph(name) for name in names if isinstance(name, str) and name.strip()
@@ -544,9 +547,9 @@ def as_conversation(
     text, spans = join_paragraphs([text for text, _ in with_text])
     for _, turn in with_text:
         field, value = names.get("conversation", "conversation"), turn.conversation
-        known = type(value) in (int, str, type(None))
+        is_name = type(value) in (int, str, type(None))
         expected = f"field {field!r} is {json_type(value)}, expected a whole number or a name"
-        expect(known, f"wrong type: {expected}")
+        expect(is_name, f"wrong type: {expected}")
     conversations = conversation_numbers([turn.conversation for _, turn in with_text])
     layer = Turns([turn.speaker for _, turn in with_text], conversations, spans.start, spans.end)
     return fields.document(source, name, text, turns=layer)
@@ -557,12 +560,12 @@ def conversation_numbers(names: list[int | str | None]) -> list[int]:
 
     Names are numbered in order; if no turn has one, all are of conversation 0.
     """
-    known = [name for name in names if name is not None]
-    if not known:
+    known_names = [name for name in names if name is not None]
+    if not known_names:
         return [0] * len(names)
-    if all(isinstance(name, int) and abs(name) < 2**31 for name in known):
+    if all(isinstance(name, int) and abs(name) < 2**31 for name in known_names):
         return [-1 if name is None else int(name) for name in names]
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(map(str, known)))}
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(map(str, known_names)))}
     return [-1 if name is None else numbers[str(name)] for name in names]
 
 
@@ -571,5 +574,5 @@ def _no_text(records: Iterable[Record], names: Mapping[str, str]) -> str:
     fields = dict.fromkeys(chain.from_iterable(getattr(each, "record", each) for each in records))
     if names.get("text", "text") in fields or not (names and fields):
         return "no text: there is none in it"
-    shown = ", ".join(map(str, fields))[:100]
-    return f"no text: no field {names['text']!r}, only {shown} (the option text names another one)"
+    others = ", ".join(map(str, fields))[:100]
+    return f"no text: no field {names['text']!r}, only {others} (the option text names another one)"

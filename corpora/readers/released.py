@@ -89,12 +89,12 @@ class Release(Reader):
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """Yield a document for each text, with the id of its row."""
-        last = ""
+        last_place = ""
         for row in self.rows(path, stem, source):
             record = self.record(row.columns)
-            if record is not None and row.where != last:
-                last = row.where
-                with source.refusing(last):
+            if record is not None and row.where != last_place:
+                last_place = row.where
+                with source.refusing(last_place):
                     document = as_document(record, source, row.columns["id"])
                     document.split = self.split_of_text(row)
                     yield document
@@ -225,8 +225,10 @@ class Insted(Release):
         text, position = fields.ctx, max(-1, fields.sen_position)
         if isinstance(record["ctx"], str):
             # The sentence to be replaced stays whole; the text on both sides of it is split.
-            old = fields.to_be_replaced.strip() if position >= 0 else ""
-            head, sentence, tail = record["ctx"].partition(old) if old else (record["ctx"], "", "")
+            target = fields.to_be_replaced.strip() if position >= 0 else ""
+            head, sentence, tail = (
+                record["ctx"].partition(target) if target else (record["ctx"], "", "")
+            )
             before = _split_sentences(head, self.language)
             text = [
                 *before,
@@ -236,9 +238,9 @@ class Insted(Release):
             position = -1 if position < 0 else len(before)
         expect(any(map(str.strip, text)), "no text: 'ctx' has none")
         split = "train" if fields.train == "1" else "test"
-        shared = {"doc": fields.file_id, "position": position, "split": split}
+        common_columns = {"doc": fields.file_id, "position": position, "split": split}
         if position < 0:
-            yield "detection", shared | {"label": "coherent", "sentences": text}
+            yield "detection", common_columns | {"label": "coherent", "sentences": text}
             return
         replaced = text[position].strip() if position < len(text) else None
         expect(
@@ -248,8 +250,8 @@ class Insted(Release):
         intruder = fields.replace_with.strip()
         expect(intruder, "no text: 'replace_with' is empty")
         intruded = [*text[:position], intruder, *text[position + 1 :]]
-        yield "detection", shared | {"label": "intruded", "sentences": intruded}
-        yield "pairwise", shared | {"pos": text, "neg": intruded}
+        yield "detection", common_columns | {"label": "intruded", "sentences": intruded}
+        yield "pairwise", common_columns | {"pos": text, "neg": intruded}
 
     def record(self, row: Record) -> Record | None:
         """Return the coherent text of a row as a record; None if it has only an intruded one."""
@@ -257,7 +259,8 @@ class Insted(Release):
         return text and {"group": row["doc"], "sentences": text}
 
     def split_of_text(self, row: ReleasedRow) -> str:
-        """Return the split of the release; the texts held out are those of the dataset `insted`."""
+        """Return the split of the release, or `validation` for a held-out training text. The same
+        texts are held out in the dataset `insted`."""
         held_out = row.split == "train" and is_held_out(row.columns["doc"], self.held_out)
         return "validation" if held_out else row.split
 
@@ -385,8 +388,8 @@ def _tagged_sentences(path: Path, source: Source) -> Iterator[PlacedRecord]:
 def _tags_by_kind(misc: str) -> dict[str, str]:
     """Return the tags in a word's MISC by kind, as DISRPT writes them since 2024.
 
-    They are such as `{"Conn": "B-conn"}`. Until 2023 a unit begins at `BeginSeg=Yes`, and
-    connectives are `Seg=B-Conn` and `Seg=I-Conn`.
+    An example is `{"Conn": "B-conn"}`. Until 2023 a unit begins at `BeginSeg=Yes`, and connectives
+    are `Seg=B-Conn` and `Seg=I-Conn`.
     """
     tags: dict[str, str] = {}
     for match in _TAG.finditer(misc):

@@ -81,7 +81,7 @@ class Hub(RecordReader):
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
-        """Return the files of a local folder; none for a dataset of the Hub, which has a revision.
+        """Return the files of a local folder, or an empty list for a dataset of the Hub.
 
         Raises `InputError` for an empty target.
         """
@@ -210,8 +210,10 @@ def table_rows(
             if not header and "\t" in text:
                 delimiter = "\t"
             (cells,) = csv.reader([text], delimiter=delimiter, quoting=quoting, strict=True)
-            as_many = not header or len(cells) == len(header)
-            expect(as_many, f"wrong number of fields: {len(cells)}, the header has {len(header)}")
+            is_complete = not header or len(cells) == len(header)
+            expect(
+                is_complete, f"wrong number of fields: {len(cells)}, the header has {len(header)}"
+            )
         except (csv.Error, Refused) as error:
             refusal = error if isinstance(error, Refused) else Refused(f"not CSV: {error}")
             if not header:

@@ -273,8 +273,8 @@ def parse_rs(
         if element.tag not in ("segment", "group"):
             continue
         id, segment = element.get("id", ""), element.tag == "segment"
-        new = id and id not in units
-        expect(new, f"bad tree: the unit {id[:40]!r} comes twice, or has no id")
+        is_new = id and id not in units
+        expect(is_new, f"bad tree: the unit {id[:40]!r} comes twice, or has no id")
         kind = "segment" if segment else element.get("type", SPAN)
         parent, relation = element.get("parent", ""), element.get("relname", SPAN)
         units[id] = _Unit(id, len(texts) if segment else -1, kind, parent, relation)
@@ -283,8 +283,8 @@ def parse_rs(
     expect(texts, "no text: the file has no segment")
     for unit in units.values():
         if unit.parent:
-            known = unit.parent in units
-            expect(known, f"bad tree: the parent of {unit} is {unit.parent[:40]!r}, not there")
+            has_parent = unit.parent in units
+            expect(has_parent, f"bad tree: the parent of {unit} is {unit.parent[:40]!r}, not there")
             units[unit.parent].children.append(unit)
     trees = {id: _edus_under(unit) for id, unit in units.items() if not unit.parent}
     if len(trees) != 1 and not (trees and unattached == "omit"):
@@ -327,54 +327,56 @@ def _elements(path: Path, encoding: str) -> Iterator[Any]:
 
 def _edus_under(root: _Unit) -> list[int]:
     """Return the EDUs of a unit and of all units below it."""
-    edus, waiting = [], [root]
-    while waiting:
-        unit = waiting.pop()
+    edus, pending = [], [root]
+    while pending:
+        unit = pending.pop()
         edus += [unit.edu] if unit.edu >= 0 else []
-        waiting += unit.children
+        pending += unit.children
     return edus
 
 
 def _nuclei(unit: _Unit, types: Mapping[str, set[str]]) -> set[str]:
-    """Return the relations by which children are nuclei of a unit; other children are satellites.
+    """Return the relations whose children are nuclei of a unit; its other children are satellites.
     `types` are those that the file's header gives each relation: `rst`, `multinuc`, or both."""
     if unit.edu >= 0:
         return set()
     counts = Counter(child.relation for child in unit.children if unit.type == MULTINUCLEAR)
     possible = {name for name in counts if MULTINUCLEAR in types.get(name, EITHER)}
     certain = {name for name in possible if types.get(name) == {MULTINUCLEAR}}
-    several = {name for name in possible if counts[name] > 1}
+    repeated = {name for name in possible if counts[name] > 1}
     # A relation of both types is for satellites if another relation has two nuclei.
-    return {SPAN} | certain | (several & certain or several or possible)
+    uncertain = set() if repeated & certain else repeated or possible
+    return {SPAN} | certain | uncertain
 
 
 def _node_of_unit(
     unit: _Unit, types: Mapping[str, set[str]], *, nucleus: bool, relation: str, depth: int
 ) -> Node:
-    """Return the node of a unit, in which its satellites are siblings of its nucleus.
+    """Return the node of a unit of an `.rs3` file and of all units below it.
 
-    In the file a satellite names its nucleus as its parent. A `span` group stands for its nucleus;
-    satellites of the group are a level above those of the nucleus. `nucleus` and `relation` are the
-    unit's role, `depth` its level. Raises `Refused` for a group without a nucleus.
+    In the file a satellite names its nucleus as its parent; in the node it is a sibling of the
+    nucleus. A `span` group stands for its nucleus; satellites of the group are a level above those
+    of the nucleus. `nucleus` and `relation` are the unit's role in its parent, `depth` its level.
+    Raises `Refused` for a group without a nucleus.
     """
     shallow = depth <= NESTING_LIMIT
     expect(shallow, f"too deep: a tree nested more than {NESTING_LIMIT} levels at {unit}")
-    inner: list[Node] = []
-    around: list[Node] = []
+    nucleus_nodes: list[Node] = []
+    satellites: list[Node] = []
     nuclei = _nuclei(unit, types)
     for child in unit.children:
         is_nucleus = child.relation in nuclei
         node = _node_of_unit(
             child, types, nucleus=is_nucleus, relation=child.relation, depth=depth + 1
         )
-        (inner if is_nucleus else around).append(node)
-    if unit.edu < 0 and not inner:
-        below = f"; it has {', '.join(map(str, around))[:200]}" if around else ""
+        (nucleus_nodes if is_nucleus else satellites).append(node)
+    if unit.edu < 0 and not nucleus_nodes:
+        below = f"; it has {', '.join(map(str, satellites))[:200]}" if satellites else ""
         raise Refused(f"bad tree: {unit} is a group without a nucleus{below}")
-    if not around:
-        return Node(nucleus, relation, unit.edu, inner, unit.id)
-    nucleus_alone = Node(edu=unit.edu, children=inner, id=unit.id)
-    return Node(nucleus, relation, children=[nucleus_alone, *around], id=unit.id)
+    if not satellites:
+        return Node(nucleus, relation, unit.edu, nucleus_nodes, unit.id)
+    nucleus_alone = Node(edu=unit.edu, children=nucleus_nodes, id=unit.id)
+    return Node(nucleus, relation, children=[nucleus_alone, *satellites], id=unit.id)
 
 
 class _Subtree(NamedTuple):
@@ -403,8 +405,10 @@ def binary_tree(root: Node, edus: Spans) -> RstTree:
 
 
 def _add_subtree(tree: RstTree, node: Node) -> _Subtree:
-    """Add the binary nodes of `node` to `tree`, in the order that the module describes. Raises
-    `Refused` for several children without a nucleus."""
+    """Add the binary nodes of `node` to `tree`; return the subtree. Each nucleus is joined with the
+    satellites up to the next nucleus, then the nuclei with each other from the last one on, then
+    the result with the satellites after it, at last with those before it. Raises `Refused` for
+    several children without a nucleus."""
     if not node.children:
         return _Subtree(node.edu, node.edu, node.edu, node.nucleus, node.relation, str(node))
     parts = [_add_subtree(tree, child) for child in node.children]

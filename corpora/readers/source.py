@@ -26,6 +26,7 @@ from corpora.readers.files import DOCUMENT_LIMIT, TOO_LONG, Refused, expect, fin
 from corpora.splits import split_of
 
 OnBad = Callable[[BadRecord], None]
+"""Called with each record that is rejected; it may raise an error."""
 
 BAD_FROM_THE_START = 100
 """This many bad records before the first good document mean another format."""
@@ -89,14 +90,14 @@ class Reader(Declared):
         """Return the licence, or the table of licences, with its names as ids. Raises `ConfigError`
         for an unknown name, and for a table if the reader takes none."""
         table = licence if isinstance(licence, dict) else {"": licence}
-        known = {key: value and licences.lookup(value).id for key, value in table.items()}
+        ids = {key: value and licences.lookup(value).id for key, value in table.items()}
         if isinstance(licence, dict) and not cls.licence_by:
             raise ConfigError(
                 f"{licence!r} is not a licence",
                 hint="give an SPDX identifier such as CC-BY-4.0; a table is for conllu: (by genre) "
                 "and coherence: (by test set)",
             )
-        return known if isinstance(licence, dict) else known[""]
+        return ids if isinstance(licence, dict) else ids[""]
 
     def licence_of(self, key: str = "") -> str:
         """Return the licence for documents without one; `key` is their genre or test set.
@@ -256,8 +257,8 @@ def root_of(target: str) -> Path:
 def path_below(target: str, path: Path) -> str:
     """Return a file's path below the folder of a spec's `target`; its name if that is a file."""
     root = root_of(target)
-    inside = root.is_dir() and path.is_relative_to(root)
-    return path.relative_to(root).as_posix() if inside else path.name
+    is_below = root.is_dir() and path.is_relative_to(root)
+    return path.relative_to(root).as_posix() if is_below else path.name
 
 
 def without_folder(target: str, message: str) -> str:
@@ -323,33 +324,37 @@ def blocks_of(lines: Iterable[str]) -> list[list[str]]:
 
 
 def paragraphs_of(*texts: str) -> list[str]:
-    """Return the paragraphs of running texts, as `paragraphs_from_blocks` does of their lines."""
+    """Return the paragraphs of running texts, by `paragraphs_from_blocks` of their lines."""
     return paragraphs_from_blocks(blocks_of("\n\n".join(texts).splitlines()))
 
 
 def paragraphs_from_blocks(blocks: Iterable[Sequence[str]]) -> list[str]:
     """Return the paragraphs of a running text from its lines, in blocks that blank lines separate.
 
-    A block is one paragraph, unless it has quoted mail (`>`, which is left out), short lines
-    without small letters in front of others (speakers, running heads, page numbers, times), or in a
-    subtitle a line with a dash (another speaker): a paragraph begins and ends there. In captions
-    one begins at the mark of a new speaker (`>>`, which is left out). A space joins
-    lines, but behind a hyphen nothing (except in "two- or"): the hyphen stays before a capital or
-    digit ("Neo-Gothic"), and elsewhere unless the text has the word without it.
+    A block is one paragraph, but within it another paragraph begins
+
+    - where quoted mail begins or ends (its marks `>` are left out);
+    - before and after a short line without small letters that is in front of others (a speaker, a
+      running head, a page number, a time);
+    - in a subtitle at a line that begins with a dash, in captions at the mark `>>`, which is left
+      out: another speaker.
+
+    Lines are joined by a space, but not behind a hyphen (except in "two- or"). The hyphen stays
+    before a capital or digit ("Neo-Gothic"), and if the text never has the word without it.
     """
     groups: list[list[str]] = []  # the lines of each paragraph
     blocks = list(blocks)
-    captions = _are_captions(blocks)
+    are_captions = _are_captions(blocks)
     for block in blocks:
         last = max((n for n, line in enumerate(block) if _SMALL.search(line)), default=0)
         previous, in_subtitle = None, False
         for number, original in enumerate(block):
             line = _QUOTED.sub("", original, count=1)
             depth = original.count(">", 0, len(original) - len(line))
-            turn = captions and depth > 0
-            kind = line and (depth * (not turn), number < last and _stands_alone(line))
+            is_turn = are_captions and depth > 0
+            kind = line and (depth * (not is_turn), number < last and _stands_alone(line))
             in_subtitle |= _TIMES in line
-            new_speaker = turn or (in_subtitle and line[:1] in _DASHES)
+            new_speaker = is_turn or (in_subtitle and line[:1] in _DASHES)
             if kind and kind == previous and not new_speaker:
                 groups[-1].append(line)
             elif kind:
@@ -360,8 +365,8 @@ def paragraphs_from_blocks(blocks: Iterable[Sequence[str]]) -> list[str]:
         words = {word for text in paragraphs for word in _LETTERS.findall(text.lower())}
 
         def without_hyphen(match: re.Match[str]) -> str:
-            whole = match[1] + match[2]
-            return whole if whole.lower() in words else f"{match[1]}-{match[2]}"
+            joined = match[1] + match[2]
+            return joined if joined.lower() in words else f"{match[1]}-{match[2]}"
 
         def with_hyphen(match: re.Match[str]) -> str:
             return f"-{match[1]}" if match[1].isupper() or match[1].isdigit() else match[0]

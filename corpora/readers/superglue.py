@@ -48,6 +48,7 @@ class SuperGlue(Reader):
         is_record = task == "record"
 
         def document_key(placed_row: tuple[str, SuperGlueRow]) -> tuple[str, str]:
+            """Return the number of a row's document, and a value that no other document has."""
             where, row = placed_row
             if is_record:  # it numbers its queries PASSAGE-QUERY
                 return row["id"].partition("-")[0], row["passage"]

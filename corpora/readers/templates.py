@@ -110,17 +110,17 @@ def _render_measure(values: Values, named: Named) -> str:
         or "spell" in named
     ):
         return GAP
-    shown: list[str] = []
+    pieces: list[str] = []
     for place, value in enumerate(values):
         if _NUMBER.fullmatch(value):
             whole, _, part = re.sub(r"(?<=\d)[+-](?=\d+/)", " ", value).partition(" ")
-            shown.append(f"{formatted_number(whole)} {part}".strip().replace("//", "/"))
-        elif not shown or not _NUMBER.fullmatch(values[place - 1]):
+            pieces.append(f"{formatted_number(whole)} {part}".strip().replace("//", "/"))
+        elif not pieces or not _NUMBER.fullmatch(values[place - 1]):
             return GAP
         elif value in _BETWEEN:
-            shown.append(_BETWEEN[value])
+            pieces.append(_BETWEEN[value])
         elif unit := _shown_unit(value):
-            shown.append(unit)
+            pieces.append(unit)
             # In `6 ft 2 in` a unit follows the second number; a precision stands alone.
             next_number, next_unit = (*values[place + 1 : place + 3], "", "")[:2]
             if not (_NUMBER.fullmatch(next_number) and next_unit):
@@ -128,19 +128,19 @@ def _render_measure(values: Values, named: Named) -> str:
         else:
             return GAP
     adj = named.get("adj")
-    between = "-" if adj in ("on", "mid") and len(shown) == 2 else " "
+    between = "-" if adj in ("on", "mid") and len(pieces) == 2 else " "
     # `adj=mid` puts the last value behind the unit: `12-km-long` of `12|km|mi|adj=mid|-long`.
     behind = values[-1] if adj == "mid" and len(values) > 2 else ""
     if _NUMBER.fullmatch(behind) or _shown_unit(behind):
         behind = ""
     if behind and not behind.startswith("-"):
         return GAP
-    return between.join(shown).replace(" – ", "–") + behind or GAP
+    return between.join(pieces).replace(" – ", "–") + behind or GAP
 
 
 def _render_date(values: Values, named: Named) -> str:
     """Return year, month and day as `May 4, 2001`, or with `df` as `4 May 2001`. A single value
-    that is more than digits is a date already, and comes back unchanged."""
+    that is more than digits is a date already, and comes back unchanged. Else returns `GAP`."""
     year = _value_at(values, 0)
     if not year.isdecimal():
         return GAP if len(values) > 1 or re.fullmatch(r"[\d-]+", year) else year
@@ -184,26 +184,27 @@ def _render_fraction(values: Values, named: Named) -> str:
 
 
 def _render_value(values: Values, named: Named) -> str:
-    """Return a value with its unit: `1200×10³ m` for `{{val|1200|u=m|e=3}}`, or `1.5±0.2`."""
+    """Return a value with its unit: `1200×10³ m` for `{{val|1200|u=m|e=3}}`, or `1.5±0.2`. Returns
+    `GAP` for other values or names."""
     unit = named.get("u") or named.get("ul") or ""
-    known = {"u", "ul", "e", "fmt", "p", "s"} >= named.keys()
-    if not known or len(values) > 2 or not all(map(_PLAIN.fullmatch, values)):
+    is_known = {"u", "ul", "e", "fmt", "p", "s"} >= named.keys()
+    if not is_known or len(values) > 2 or not all(map(_PLAIN.fullmatch, values)):
         return GAP
     format_number = formatted_number if named.get("fmt") == "commas" else str
     number = "±".join(map(format_number, values)) if _value_at(values, 0) else ""
     power = f"×10{superscript(named['e'])}" if "e" in named else ""
-    shown = f"{named.get('p', '')}{number}{power}{named.get('s', '')}"
-    return f"{shown} {unit}".strip()
+    text = f"{named.get('p', '')}{number}{power}{named.get('s', '')}"
+    return f"{text} {unit}".strip()
 
 
 def _render_first(values: Values, named: Named) -> str:
-    """Return the text that a template shows if its first value is that text."""
+    """Return the text that a template shows: its named `text` or `lt`, else its first value."""
     return named.get("text") or named.get("lt") or _value_at(values, 0)
 
 
 def _render_last(values: Values, named: Named) -> str:
-    """Return the text that a template shows if its last value is that text. The first value is a
-    language or a colour."""
+    """Return the text that a template shows: its named `text`, else its last value. The first value
+    is a language or a colour."""
     return named.get("text") or _value_at(values[1:], -1)
 
 
@@ -233,17 +234,17 @@ def _render_ship(values: Values, named: Named) -> str:
     """Return the name of a ship in one of its forms: `HMS Kite (1805)` for `HMS|Kite|1805`. The
     values are prefix, name, what tells the ship from others, and the number of the form."""
     prefix, name, distinction, form = (*values, "", "", "", "")[:4]
-    shown = {
+    pieces = {
         "": (prefix, name, f"({distinction})" if distinction else ""),
         "2": (name,),
         "3": (name, f"({distinction})"),
         "6": (prefix, name),
     }.get(form)
-    return " ".join(filter(None, shown)) if shown and name else GAP
+    return " ".join(filter(None, pieces)) if pieces and name else GAP
 
 
 def _with_stripped_values(render: Renderer) -> Renderer:
-    """Return `render` for values that are not running text: blanks around them mean nothing."""
+    """Return `render` with blanks around values removed: for values that are not running text."""
 
     def render_stripped(values: Values, named: Named) -> str:
         stripped = [value.strip() for value in values]

@@ -96,15 +96,15 @@ class Text(Encoded):
                 read_lines(path, self.encoding), source, stem, limit, group
             )
             return
-        whole = read_whole(path, self.encoding, hint=_TOO_LONG_HINT)
-        if _HTML.match(whole) and not source.warned:
+        content = read_whole(path, self.encoding, hint=_TOO_LONG_HINT)
+        if _HTML.match(content) and not source.warned:
             source.warned = True
             problem = f"{path} is HTML: its tags will be read as words"
             log.warning("%s: %s\n  convert it first: %s.txt FILE", source.name, problem, TO_TEXT)
-        if whole.startswith("WEBVTT"):
-            whole = _NOTES.sub("", whole)
+        if content.startswith("WEBVTT"):
+            content = _NOTES.sub("", content)
         chapters: list[tuple[str, list[str]]] = [("", [])]  # titles and lines
-        for line in without_licence(whole.split("\n"), source):
+        for line in without_licence(content.split("\n"), source):
             if self.chapters and re.fullmatch(self.chapters, line.strip()):
                 chapters.append((line.strip(), []))
             else:

@@ -135,8 +135,8 @@ class Wikipedia(Reader):
         """Yield the articles of a dump, with title, address, categories, and sections.
 
         The id is `WIKI:PAGE` (`enwiki:12`). Only the main namespace is read; redirects and
-        disambiguation pages are skipped, and counted in `source.skipped`. Of several revisions the
-        last is used. A bad page is rejected; XML that is not well-formed, nested too deep or
+        disambiguation pages are skipped, and counted in `source.skipped`. The last revision of a
+        page is used. A bad page is rejected; XML that is not well-formed, nested too deep or
         truncated ends the reading with an `InputError`. Raises `DiscorporaError` without the
         packages of the extra `wikipedia`.
         """
@@ -204,7 +204,7 @@ def _article_document(page: Any, text: str, site: Site, parser: Any, source: Sou
         code = parser.parse(text)
     except (parser.parser.ParserError, RecursionError) as error:
         raise Refused(f"not wikitext: {error}"[:200]) from None
-    article = _Extract(site)
+    article = _TextCollector(site)
     article.walk(code)
     article.close_section()
     address = quote(page.title.replace(" ", "_"), safe="/:(),'!*")
@@ -219,7 +219,7 @@ def _article_document(page: Any, text: str, site: Site, parser: Any, source: Sou
     return as_article(record, source, name)
 
 
-class _Extract:
+class _TextCollector:
     """Walks parsed wikitext and collects categories and the text of each section.
 
     Tables, lists, references, files and comments are dropped, links and formatting keep their text,
@@ -276,7 +276,7 @@ class _Extract:
 
     def _text(self, code: Any) -> str:
         """Return the text of a part of a page, such as a heading or a template's value."""
-        inner = _Extract(self.site)
+        inner = _TextCollector(self.site)
         inner.walk(code)
         return "".join(inner.parts)
 
@@ -368,10 +368,10 @@ class _Extract:
 
 
 def _text_of_all_variants(match: re.Match[str]) -> str:
-    """Return the text of a match of `-{...}-` if all variants of the language have it, else `GAP`.
+    """Return the text of a match of `-{...}-` if it is the same in all variants of the language.
 
-    All have that of `-{X}-` and `-{R|X}-` (raw). The flags `H` and `T` hide it (a rule for the
-    page, its title): "". With other flags it may show anything.
+    The texts of `-{X}-` and `-{R|X}-` (raw) are. With the flags `H` and `T` (a rule for the page,
+    its title) nothing is shown: "". Returns `GAP` for other flags, and if the variants differ.
     """
     flags, bar, text = match[1].partition("|")
     if not bar or "[[" in flags:
@@ -408,12 +408,12 @@ def _clean_text(paragraph: str) -> str:
 
 
 def count_unclosed(text: str, limit: int) -> int:
-    """Count the templates, links, tables and tags that are not closed or wrongly nested.
+    """Return the number of templates, links, tables and tags that are not closed or wrongly nested.
 
-    The wikitext parser restarts after everything left open, so a page of a thousand open templates
-    takes minutes and one of a hundred thousand hours. Real pages have a few; pages with many are
-    not parsed. Counting takes linear time and stops soon after `limit`. Comments and raw elements
-    (`<math>`) are skipped.
+    The wikitext parser restarts after each unclosed mark: a page of a thousand open templates takes
+    minutes, one of a hundred thousand takes hours. Real pages have few, and pages with more than
+    `limit` are not parsed. Counting takes linear time and stops soon after `limit`. Comments and
+    the content of raw elements (`<math>`) are skipped.
     """
     stack: list[str] = []  # the closing marks that are still to come, innermost last
     awaited: Counter[str] = Counter()  # how often each mark is in the stack

@@ -17,14 +17,17 @@ from pathlib import Path
 class Language:
     """The word lists of a language, with abbreviations in lower case and without their last stop.
 
-    `titles` precede a name and never end a sentence; nor do `inner` ones. `numbered` do not end one
-    before a number. `ending` (`etc.`, `Inc.`) and abbreviations with inner stops (`U.S.`) end one
-    if a word of `starters` follows. No abbreviation precedes `openers` in lower case. `legal` ones
-    are parts of citations of law, and end no sentence before another part (`Fed. R. Civ. P. 56`).
-    `reporting` verbs follow a quotation whose question or exclamation does not end the sentence;
-    `cries` are names with an exclamation mark. `proper`: abbreviations that are also words (`Sun.`,
-    `Rep.`) count only with a capital. `calendar`: names of months and days of the week, in lower
-    case.
+    - `titles` precede a name; like `inner` abbreviations, they never end a sentence.
+    - `numbered` abbreviations do not end a sentence before a number.
+    - `ending` abbreviations (`etc.`, `Inc.`), and those with inner stops (`U.S.`), end a sentence
+      if a word of `starters` follows.
+    - `openers` are words that, in lower case, never follow an abbreviation.
+    - `legal` abbreviations are parts of citations of law, and do not end a sentence before another
+      part (`Fed. R. Civ. P. 56`).
+    - `reporting` verbs follow a quotation whose `?` or `!` does not end the sentence.
+    - `cries` are names with an exclamation mark.
+    - `proper` abbreviations are also words (`Sun.`, `Rep.`): they count only with a capital.
+    - `calendar`: names of months and days of the week, in lower case.
     """
 
     titles: frozenset[str] = frozenset()
@@ -148,7 +151,7 @@ class Rules:
         self.marks.sort()
 
     def boundaries(self, start: int, end: int) -> list[int]:
-        """Return where sentences start in the paragraph `[start, end)`, behind its first one."""
+        """Return the starts of all sentences but the first in the paragraph `[start, end)`."""
         places: list[int] = []
         begin = skip = start
         opening = _WORD.search(self.text, start, min(end, start + _LOOK_BACK))
@@ -166,30 +169,31 @@ class Rules:
         return places
 
     @cached_property
-    def casual(self) -> bool:
+    def writes_no_capitals(self) -> bool:
         """Whether the writer uses no capitals: `i dont know`."""
         return _CASUAL.search(self.text) is not None
 
     def _next_sentence(self, match: re.Match[str], begin: int, end: int) -> int:
-        """Return the start of the next sentence if one ends at the matched stops, else 0. `begin`
-        is the start of the current sentence, `end` the end of the paragraph."""
+        """Return the start of the next sentence if the current one ends at the matched stops, else
+        0. `begin` is the start of the current sentence, `end` the end of the paragraph."""
         stops, closers, gap = match.groups()
         text, after = self.text, match.end()
         if not gap:
             # Wikipedia has no space before its marks: `They used piles.[1] The lock still stands.`
-            cited = _NOTES.match(text, after, end)
-            before = self._word_before(begin, match.start())
-            if not cited and before.islower() and before not in self.words.abbreviations:
-                cited = _NUMBERS.match(text, after, end)
-            if not cited or not text[cited.end() - 1].isspace():
+            note_marks = _NOTES.match(text, after, end)
+            last_word = self._word_before(begin, match.start())
+            if not note_marks and last_word.islower() and last_word not in self.words.abbreviations:
+                note_marks = _NUMBERS.match(text, after, end)
+            if not note_marks or not text[note_marks.end() - 1].isspace():
                 return after if self._ends_without_space(closers, match.start(), after) else 0
-            after = cited.end()
+            after = note_marks.end()
             if after == end or text[after].islower():
                 return 0
-        before = self._word_before(begin, match.start())
-        if stops == "." and not closers and self._stays_open(before, begin, match.start(), after):
+        last_word = self._word_before(begin, match.start())
+        is_plain_stop = stops == "." and not closers
+        if is_plain_stop and self._stays_open(last_word, begin, match.start(), after):
             return 0
-        if before.lower() in self.words.cries and stops == "!":
+        if last_word.lower() in self.words.cries and stops == "!":
             return 0
         for trailer in (_LATE_CLOSER, CITATIONS, _EMOTICON):
             if trailing := trailer.match(text, after, end):
@@ -203,7 +207,7 @@ class Rules:
                 # `for Viva Maria! (1965), and` goes on behind the bracket.
                 return 0 if _INSERTED.match(text, after, end) else after
         if first.islower():
-            return after if self._lower_case_begins(stops, closers, before, begin, after) else 0
+            return after if self._lower_case_begins(stops, closers, last_word, begin, after) else 0
         if closers and stops != ".":
             # A reporting clause may follow a quotation: `"Why?" Mr. Bell asked.`
             following = text[after : after + _LOOK_AHEAD].split()[1:4]
@@ -212,8 +216,9 @@ class Rules:
         return after
 
     def _ends_without_space(self, closers: str, at: int, after: int) -> bool:
-        """Whether a sentence ends though no white space follows: `karma...But it is`. The stops
-        begin at `at`; `closers`, which may be empty, end before `after`."""
+        """Whether a sentence ends at stops without white space behind them: `karma...But it is`.
+        The stops begin at `at`, the next word at `after`; `closers` are the quotation marks and
+        brackets between them."""
         if closers or not self.text[max(0, at - 2) : at].islower():
             return False
         word = _WORD.match(self.text, after, after + _LOOK_AHEAD)
@@ -234,30 +239,30 @@ class Rules:
         last = _JOINTS.split(joined)[-1].lstrip(_OPENING)
         return last if last.lower() in self.words.titles else joined.lstrip(_OPENING)
 
-    def _stays_open(self, before: str, begin: int, at: int, after: int) -> bool:
-        """Whether the stop at `at` belongs to an abbreviation, an initial or a list mark. `before`
-        is the word before it, `begin` the start of the sentence, `after` that of the next word."""
+    def _stays_open(self, last_word: str, begin: int, at: int, after: int) -> bool:
+        """Whether the stop at `at` is that of an abbreviation, an initial or a list mark. The word
+        before it is `last_word`; the sentence starts at `begin`, the next word at `after`."""
         text, words = self.text, self.words
-        if not before or before[-1] in ")]":
+        if not last_word or last_word[-1] in ")]":
             return False
         if at - begin <= _LONGEST_LIST_MARK and _LIST_MARK.fullmatch(text, begin, at):
             return True
-        if len(before) == 1 or before.isdigit():
+        if len(last_word) == 1 or last_word.isdigit():
             # A list mark after a colon: `the following: 1. Be ready`.
             starts = (max(0, at - width) for width in (3, 4, 5))
             mark = next((m for s in starts if (m := _LATE_LIST_MARK.fullmatch(text, s, at))), None)
+            continues_list = (
+                not last_word.isdecimal()
+                or last_word == "1"
+                or f"{int(last_word) - 1}." in text[max(begin, at - _LONGEST_ITEM) : at]
+            )
             # Behind a comma, a number that continues no list is an age: `said Ann Bell, 54. “Go!”`
-            if mark and (
-                mark[0][0] != ","
-                or not before.isdecimal()
-                or before == "1"
-                or f"{int(before) - 1}." in text[max(begin, at - _LONGEST_ITEM) : at]
-            ):
+            if mark and (mark[0][0] != "," or continues_list):
                 return True
-        if len(before) == 1 and before.isupper():
+        if len(last_word) == 1 and last_word.isupper():
             return not self._begins_sentence(after)
-        word, first = before.lower(), text[after]
-        is_common_word = word in words.proper and before[0].islower()
+        word, first = last_word.lower(), text[after]
+        is_common_word = word in words.proper and last_word[0].islower()
         if word in words.legal and not is_common_word and (part := _CITED_LAW.match(text, after)):
             name = (part[1] or "").lower()
             if not name or name in words.legal or (len(name) == 1 and word not in words.proper):
@@ -293,43 +298,44 @@ class Rules:
         return not initial and (word[0].lower() in self.words.starters or after_i)
 
     def _lower_case_begins(
-        self, stops: str, closers: str, before: str, begin: int, after: int
+        self, stops: str, closers: str, last_word: str, begin: int, after: int
     ) -> bool:
         """Whether a sentence ends at `stops` although the next word, at `after`, is in lower case.
-        `before` is the word before the stops, `begin` the start of the sentence."""
+        `last_word` is the word before the stops, `begin` the start of the sentence."""
         if _ADDRESS.match(self.text, after):
             return True
         if closers:
             return False
         if stops == ".":
-            return self._plain_stop_ends(before, begin, after)
+            return self._plain_stop_ends(last_word, begin, after)
         only_dots = set(stops) <= set(".…")
-        return not only_dots and (self.text[begin].islower() or self.casual)
+        return not only_dots and (self.text[begin].islower() or self.writes_no_capitals)
 
-    def _plain_stop_ends(self, before: str, begin: int, after: int) -> bool:
+    def _plain_stop_ends(self, last_word: str, begin: int, after: int) -> bool:
         """Whether a sentence ends at a stop that a word in lower case follows.
 
-        Most such stops are of an abbreviation that no list has (`The neg. result held`). So one
-        ends a sentence only where no abbreviation stands (before `he`, `please`; behind `it`), or
-        in a paragraph that begins others with a small letter. Even there a short word is taken for
-        an abbreviation if the text never has it without a stop.
+        Most of these stops are of an abbreviation that no list has (`The neg. result held`). So the
+        sentence ends only where no abbreviation stands (before `he`, `please`; behind `it`), or in
+        a paragraph with other sentences that begin with a small letter. Even there a short word
+        counts as an abbreviation if the text never has it without a stop. `last_word` is the word
+        before the stop, `begin` the start of the sentence, `after` that of the next word.
         """
         words = self.words
         match = _WORD.match(self.text, after, after + _LOOK_AHEAD)
         next_word = match[0].lower() if match else ""
-        if len(before) < 2:
+        if len(last_word) < 2:
             return False
         if next_word in words.openers:
-            return before.isalpha() or before[-1].isdigit()
-        if not (before.isalpha() and before.islower()):
+            return last_word.isalpha() or last_word[-1].isdigit()
+        if not (last_word.isalpha() and last_word.islower()):
             return False
-        if before in words.starters and not _MEASURE.search(
+        if last_word in words.starters and not _MEASURE.search(
             self.text, max(begin, after - _LOOK_BACK), after
         ):
             return True
-        short = len(before) <= _SHORT and next_word not in words.starters
-        sentences_begin_small = self.small_begins or self.writes_small
-        return sentences_begin_small and not (short and before not in self.unstopped)
+        is_short = len(last_word) <= _SHORT and next_word not in words.starters
+        is_abbreviation = is_short and last_word not in self.unstopped
+        return (self.small_begins or self.writes_small) and not is_abbreviation
 
     @cached_property
     def writes_small(self) -> bool:

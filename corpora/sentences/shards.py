@@ -15,7 +15,7 @@ from corpora.store.documents import (
     SPLIT,
     SPLIT_SENTENCES,
     documents_of,
-    plain,
+    layer_columns,
     row_groups,
     shards_of,
 )
@@ -37,7 +37,7 @@ def split_documents(documents: Path, folder: Path, splitter: str = "rules") -> i
         with replacing(path) as partial, pq.ParquetWriter(partial, schema, **PARQUET) as writer:
             for batch in row_groups(shard):
                 split = [split_document(document, splitter) for document in documents_of(batch)]
-                sentences = [plain(document.sentences) for document in split]
+                sentences = [layer_columns(document.sentences) for document in split]
                 column = pa.array(sentences, SPLIT.field(SPLIT_SENTENCES).type)
                 columns = [*(batch[name] for name in DOCUMENTS.names), column]
                 writer.write_table(pa.Table.from_arrays(columns, schema=schema))

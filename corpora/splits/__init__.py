@@ -1,7 +1,7 @@
 """Which documents go to train, validation and test.
 
-Whole groups (books, files) are kept together where that gives splits of about the right size;
-where there are too few groups for that, whole documents are.
+Whole groups (books, files) are kept together where that gives splits of about the right size. With
+too few groups for that, documents are divided singly.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ def split_of(path: str) -> str:
 class Fit(NamedTuple):
     """How near the splits are to their shares; splits with a share of 0 do not count.
 
-    `difference`: the largest one from a share, as a part of the share; `fewest`: the number of
-    units in the smallest split; `empty`: the number of splits without a unit.
+    `difference`: the largest difference of a split's weight from its target, as a part of the
+    target; `fewest`: the number of units in the smallest split; `empty`: the number of splits
+    without a unit.
     """
 
     difference: float
@@ -76,13 +77,14 @@ class Fit(NamedTuple):
 
 
 def measure_fit(targets: Sequence[float], weights: Sequence[float], counts: Sequence[int]) -> Fit:
-    """Return how well splits fit: `targets` and `weights` are what each should weigh and weighs.
+    """Return how well splits fit their shares.
 
-    `counts` has the number of units in each split.
+    For each split, `targets` has the weight that it should have, `weights` the weight that it has,
+    `counts` the number of its units.
     """
-    shared = [code for code, target in enumerate(targets) if target > 0]
+    codes = [code for code, target in enumerate(targets) if target > 0]
     return Fit(
-        max((abs(weights[code] - targets[code]) / targets[code] for code in shared), default=0.0),
-        min((counts[code] for code in shared), default=MIN_GROUPS),
-        sum(not counts[code] for code in shared),
+        max((abs(weights[code] - targets[code]) / targets[code] for code in codes), default=0.0),
+        min((counts[code] for code in codes), default=MIN_GROUPS),
+        sum(not counts[code] for code in codes),
     )

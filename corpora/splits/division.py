@@ -1,8 +1,8 @@
 """One division of documents into splits, for all datasets that are made of them.
 
-A model that was trained on one dataset is judged on another; drawn anew for each, the second's
-test split would hold documents of the first's training split. So a build divides its documents
-once, and hands the division to every builder (docs/decisions/032-one-division.md).
+A model that was trained on one dataset may be evaluated on another. If each dataset divided the
+documents anew, the test split of one would have training documents of another. So a build divides
+its documents once, and every builder uses that division (docs/decisions/032-one-division.md).
 
 `corpora.splits.stratification` decides which document goes where; this module writes and reads it.
 """
@@ -29,7 +29,7 @@ from corpora.store.atomic import replacing
 from corpora.store.rows import PARQUET
 
 VERSION = 2
-"""Raised when `divide` puts the same documents elsewhere."""
+"""Increased when `divide` puts the same documents into other splits."""
 
 FILE = "division.parquet"
 SCHEMA = schema(doc=STRING, key=pa.uint64(), split=INT8)
@@ -41,10 +41,10 @@ NOWHERE = PLACES.index("")
 
 @dataclass(frozen=True, slots=True)
 class DivisionSummary:
-    """A summary of a division: how many documents each split has, and why they are in it.
+    """A summary of a division: how many documents each split has, and how they were divided.
 
-    `by`: what was kept together, `group` or `document`. `kept`: how many documents are where an
-    earlier division has them, None without one.
+    `by`: what was kept together, `group` or `document`. `kept`: how many documents stayed in the
+    split of an earlier division, None without one.
     """
 
     by: str
@@ -71,34 +71,35 @@ def divide(
 
     Each source comes with the datasets that draw on it; its documents are iterated twice. Groups
     are kept whole. But if a dataset then misses its shares by more than 20 %, or has fewer than
-    three groups in a split, its documents are divided singly. A document that comes in two sources,
-    as text and annotated, is one, and its groups are one group. In which split a document is does
-    not depend on the order of sources or documents.
+    three groups in a split, its documents are divided singly. A document that is in two sources, as
+    text and annotated, counts once, and its groups are one group. The split of a document does not
+    depend on the order of sources or documents.
 
     Documents of `kept`, an earlier division, stay in its splits, and new documents of their groups
-    go there too. Other documents go where `prescribed` puts them ("" for no split); the rest fill
-    the splits up to their shares. `prescribed_words` say in the reason what is prescribed.
+    go there too. Of the other documents, those in `prescribed` go to the split that it names (""
+    for no split); the rest fill the splits up to their shares. `prescribed_words` is a text about
+    the prescribed splits, which is added to the reason of the summary.
 
     Raises `InputError` if a dataset draws on two sources with a document of one id, as its builder
     would, but before anything is parsed; `names` are the sources' names, for the message.
     """
     table = DocumentTable.read(sources)
     _check_ids(table, sources, names)
-    earlier = kept or Division.of({})
-    fixed = earlier.codes(table.documents)
+    earlier_division = kept or Division.of({})
+    fixed = earlier_division.codes(table.documents)
     settled = {name for name in table.datasets if (fixed[table.rows_of(name)] >= 0).any()}
     fixed = np.where(fixed < 0, Division.of(prescribed or {}).codes(table.documents), fixed)
     # A dataset whose documents are all prescribed has none to divide, whatever its shares are.
     settled |= {name for name in table.datasets if (fixed[table.rows_of(name)] >= 0).all()}
-    nowhere = fixed == NOWHERE
-    fixed[nowhere] = -1
-    table = replace(table, weights=np.where(nowhere, 0, table.weights))
+    in_no_split = fixed == NOWHERE
+    fixed[in_no_split] = -1
+    table = replace(table, weights=np.where(in_no_split, 0, table.weights))
     split, broken = stratify(table, shares, seed, fixed, settled)
-    split[nowhere] = NOWHERE
+    split[in_no_split] = NOWHERE
     exceptions = [f"those of {', '.join(broken)}"] if broken else []
     exceptions += ["those that the table divides"] if table.cuts(fixed) else []
     _, first_rows = np.unique(table.documents, return_index=True)
-    kept_count = int((earlier.codes(table.documents[first_rows]) >= 0).sum())
+    kept_count = int((earlier_division.codes(table.documents[first_rows]) >= 0).sum())
     parts = ", ".join(f"{s} {part:g}" for s, part in zip(SPLITS, shares.parts, strict=True))
     reason = (
         f"one division for all datasets of the build ({parts}), in which no group is in two splits"
@@ -121,20 +122,20 @@ def _write_division(
     folder: Path, sources: Sequence[Served], split: Codes, summary: DivisionSummary
 ) -> None:
     """Write the documents and their splits, in the order and as often as the sources have them."""
-    described = SCHEMA.with_metadata(
+    schema_with_summary = SCHEMA.with_metadata(
         {"division": json.dumps({"by": summary.by, "reason": summary.reason})}
     )
     all_ids = (name for _, documents in sources for name, *_ in documents)
     written = 0
     with (
         replacing(folder / FILE) as partial,
-        pq.ParquetWriter(partial, described, **PARQUET) as writer,
+        pq.ParquetWriter(partial, schema_with_summary, **PARQUET) as writer,
     ):
         while ids := list(islice(all_ids, ROWS_PER_GROUP)):
             codes = split[written : written + len(ids)]
             columns = [pa.array(ids), pa.array(_id_hashes(ids)), pa.array(codes)]
             written += len(ids)
-            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=described))
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema_with_summary))
 
 
 def dataset_division(

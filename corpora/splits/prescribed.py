@@ -25,7 +25,7 @@ SECTIONS = {
 """DiscoEval 3.1; DisSent A.3; Lin, Kan and Ng 2009; Ji and Eisenstein 2015; coherence models."""
 
 TENTHS = ("coherence",)
-"""Of these, every tenth training article, in the order of their numbers, is for development."""
+"""Names in `SECTIONS` of which every tenth training article, by number, is for validation."""
 COUNTED = {"coherence": {"train": 1240, "validation": 138, "test": 1053}}
 """The articles of each split that a paper counts (Jwalapuram et al. 2022, section 2.1)."""
 
@@ -40,7 +40,8 @@ def splits_by_section(documents: Iterable[str], sections: str) -> dict[str, str 
     """Return the split of each article of the Wall Street Journal, such as `wsj_0207`.
 
     `sections` is a name in `SECTIONS`. The split is "" for an article in none of its sections, None
-    for a document that is not such an article.
+    for a document that is not such an article. By `coherence`, every tenth training article is for
+    validation.
     """
     parts, splits = SECTIONS[sections].items(), dict[str, str | None]()
     for name in documents:
@@ -54,7 +55,10 @@ def splits_by_section(documents: Iterable[str], sections: str) -> dict[str, str 
 
 
 def count_difference(splits: Iterable[str], sections: str) -> str:
-    """Return how the numbers of articles differ from those that a paper counts; "" if equal."""
+    """Return a text on how the numbers of articles differ from the paper's; "" if they are equal.
+
+    `splits` has the split of each article, `sections` is a name in `SECTIONS`.
+    """
     if sections not in COUNTED:
         return ""
     counts, paper = Counter(splits), COUNTED[sections]
@@ -108,11 +112,10 @@ def prescribed_division(
 
 
 def table_hash(table: str) -> str:
-    """Return a hash of a table of splits, so that settings that name it change with it.
+    """Return a hash of the table of splits at the path `table`; "" if the path is empty.
 
-    It is empty if `table`, the path, is empty.
-
-    Raises `ConfigError` for a table that cannot be read.
+    Settings contain it, so that they change with the table. Raises `ConfigError` for a table that
+    cannot be read.
     """
     if not table:
         return ""
@@ -128,7 +131,7 @@ def read_table(path: Path) -> dict[str, str]:
     suffixes. Raises `ConfigError` for any other file, and for a document in two splits.
     """
     try:
-        entries = list(_entries(path))
+        entries = list(_table_lines(path))
     except (OSError, ValueError, pa.ArrowException, TypeError, IndexError) as error:
         raise ConfigError(f"no table of splits: {error}", where=str(path), hint=_TABLE) from error
     if path.is_dir() and not entries:
@@ -153,16 +156,17 @@ _SUFFIXES = re.compile(r"(?:\.(?:txt|out|dis|edus|mrg|pos|prd|pdtb|pipe|conllu|g
 """Suffixes of the files in lists; an id may have other dots."""
 
 
-def _entries(path: Path) -> Iterator[tuple[str, str, str]]:
+def _table_lines(path: Path) -> Iterator[tuple[str, str, str]]:
     """Yield the split and the document of each line of a table, and its place, `file:line`."""
     if path.suffix == ".parquet":
         table = pq.read_table(path, columns=["doc", "split"])
         codes = zip(table["doc"].to_pylist(), table["split"].to_pylist(), strict=True)
         yield from ((SPLITS[code], doc, str(path)) for doc, code in codes if code < len(SPLITS))
         return
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-        split_of_list = split_of(file.name) if path.is_dir() else ""
-        if path.is_dir() and not (split_of_list and file.is_file()):
+    is_folder = path.is_dir()
+    for file in sorted(path.iterdir()) if is_folder else [path]:
+        split_of_list = split_of(file.name) if is_folder else ""
+        if is_folder and not (split_of_list and file.is_file()):
             continue
         for number, line in enumerate(file.read_text(encoding="utf-8-sig").splitlines(), 1):
             split, tab, name = line.strip().partition("\t")

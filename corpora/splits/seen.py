@@ -21,12 +21,12 @@ COLUMNS = ("doc", "document")
 def rows_seen(
     trained: Iterable[Part], judged: Iterable[Part], division: Division
 ) -> dict[str, int]:
-    """Count the test rows of `judged` (`rows`), and those of documents in training (`rows_seen`).
+    """Return the number of test rows of `judged` (`rows`), and of those seen in training.
 
-    These documents have training rows in `trained`. The column `doc` or `document` of a row names
-    its document, or a part of it as `DOCUMENT#NUMBER`; a document that is not in `division` counts
-    as none. Memory holds the keys of the documents of `trained`. Raises `InputError` for a folder
-    that is not a complete dataset.
+    A row counts as seen (`rows_seen`) if its document has training rows in `trained`. The column
+    `doc` or `document` of a row names its document, or a part of it as `DOCUMENT#NUMBER`; rows of
+    documents that are not in `division` are not seen. Memory holds the keys of the documents of
+    `trained`. Raises `InputError` for a folder that is not a complete dataset.
     """
 
     def key(name: str) -> int:
@@ -36,7 +36,7 @@ def rows_seen(
         return next((stable_id(name) for name in names if name in division), 0)
 
     def documents(parts: Iterable[Part], split: str) -> Iterator[tuple[int, int]]:
-        """Yield the key of each document (0 for none) of each file, and its rows there."""
+        """Yield (key, number of rows) of each document in each file; the key is 0 for none."""
         for folder, config in parts:
             if not is_complete(folder):
                 raise InputError("is no finished dataset", where=str(folder), hint="build it again")
@@ -51,5 +51,5 @@ def rows_seen(
 
     trained_keys = {key for key, _ in documents(trained, "train")} - {0}
     counts = list(documents(judged, "test"))
-    seen = sum(number for key, number in counts if key in trained_keys)
-    return {"rows": sum(number for _, number in counts), "rows_seen": seen}
+    seen_count = sum(number for key, number in counts if key in trained_keys)
+    return {"rows": sum(number for _, number in counts), "rows_seen": seen_count}

@@ -27,7 +27,7 @@ Codes = NDArray[np.int8]
 """Splits by their index in `SPLITS`; -1 for none."""
 
 Served = tuple[Sequence[str], Iterable[tuple[str, str, int]]]
-"""The datasets that draw on a source; id, group and number of characters of its documents."""
+"""A source: the datasets that draw on it; (id, group, number of characters) of its documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +70,16 @@ class DocumentTable:
         return np.flatnonzero(np.isin(self.source, drawn_on))
 
     def cuts(self, split: Codes) -> bool:
-        """Whether documents of one group are in several splits; those in none (-1) do not count."""
+        """Whether a group has documents in several splits. `split` has the split of each row; rows
+        without a split (-1) do not count."""
         return len(_units_in_several(self.groups, split)) > 0
 
     def units(self, fixed: Codes, broken: Iterable[str] = ()) -> Ints:
         """Return the number of each row's unit: rows of one unit go to one split.
 
-        A unit is a group, or groups that share a document. It is a single document if a dataset of
-        `broken` draws on the group, or if `fixed` (each row's split or -1) has documents of the
-        unit in several splits.
+        A unit is a group, or several groups that share a document. But it is a single document if a
+        dataset of `broken` draws on the group, or if `fixed` (the split of each row, or -1) has
+        documents of the unit in several splits.
         """
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
@@ -110,18 +111,19 @@ class DocumentTable:
 def _units_in_several(units: Ints, split: Codes) -> Ints:
     """Return the units with rows in more than one split; `units` and `split` are those of the rows.
     Rows without a split (-1) do not count."""
-    known = split >= 0
-    unit_of_pair = np.unique(np.stack([units[known], split[known]]), axis=1)[0]
+    has_split = split >= 0
+    unit_of_pair = np.unique(np.stack([units[has_split], split[has_split]]), axis=1)[0]
     return np.unique(unit_of_pair[1:][unit_of_pair[1:] == unit_of_pair[:-1]])
 
 
 def stratify(
     table: DocumentTable, shares: Shares, seed: int, fixed: Codes, settled: Collection[str] = ()
 ) -> tuple[Codes, list[str]]:
-    """Return the split of each row of the table, and the datasets whose groups are not whole.
+    """Return the split of each row of the table, and the datasets whose groups were broken up.
 
-    `fixed`: the split that a row's document has already, or -1. The rest of its group follows it.
-    `settled`: the datasets that keep their groups whole, even if they miss their shares.
+    `fixed` [rows] is the split that a document has already, or -1; the rest of its group goes to
+    the same split. `settled` are datasets that keep their groups whole, even if they miss their
+    shares.
     """
     whole_groups = units = table.units(fixed)
     best = _best_attempt(table, units, shares, seed, fixed)
@@ -148,10 +150,11 @@ class _Attempt(NamedTuple):
 def _best_attempt(
     table: DocumentTable, units: Ints, shares: Shares, seed: int, fixed: Codes
 ) -> _Attempt:
-    """Deal out the units in several orders; return the first attempt that fits all datasets.
+    """Deal out the units in several random orders; return the first attempt that fits all datasets.
 
-    If none does, return the one with the lowest cost. `units` and `fixed` are the unit and the
-    fixed split (or -1) of each row of the table.
+    An attempt fits a dataset if its splits are near their shares (`measure_fit`). If none fits all,
+    the one with the lowest cost is returned. `units` [rows] and `fixed` [rows] are the unit and the
+    fixed split, or -1, of each row of the table.
     """
     total = int(units.max(initial=-1)) + 1
     fixed_split = np.full(total, -1, np.int8)  # by unit
@@ -179,18 +182,18 @@ def _best_attempt(
         rank = np.empty(total, np.int64)
         rank[np.lexsort((names, mix_bits(names ^ salt)))] = np.arange(total)
         split = fixed_split.copy()
-        waiting = {
+        undealt = {
             dataset: its_units[split[its_units] < 0] for dataset, its_units in members.items()
         }
-        while waiting:
+        while undealt:
             # The dataset with the fewest units to deal out has the least choice; of equal ones the
             # smaller, whose shares the larger would spoil to make up for what it lacks elsewhere.
-            dataset = min(waiting, key=lambda name: (len(waiting[name]), len(members[name]), name))
-            dealt = waiting.pop(dataset)
-            dealt = dealt[np.argsort(rank[dealt])]
-            dealt_weights = weights[dataset][dealt].tolist()
-            split[dealt] = _deal(dealt_weights, targets[dataset], *sums(dataset, split))
-            waiting = {name: left[split[left] < 0] for name, left in waiting.items()}
+            dataset = min(undealt, key=lambda name: (len(undealt[name]), len(members[name]), name))
+            next_units = undealt.pop(dataset)
+            next_units = next_units[np.argsort(rank[next_units])]
+            dealt_weights = weights[dataset][next_units].tolist()
+            split[next_units] = _deal(dealt_weights, targets[dataset], *sums(dataset, split))
+            undealt = {name: rest[split[rest] < 0] for name, rest in undealt.items()}
         fits = {
             dataset: measure_fit(targets[dataset], *sums(dataset, split)) for dataset in members
         }

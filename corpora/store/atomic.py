@@ -77,7 +77,7 @@ def staged(folder: Path) -> Iterator[Path]:
     """
     partial = partial_path(folder)
     lock = beside(folder, "lock")
-    with _explained(folder), locked(lock, "another process makes this folder"):
+    with _explain_os_errors(folder), locked(lock, "another process makes this folder"):
         _check_free(folder)
         partial.mkdir(parents=True, exist_ok=True)
         yield partial
@@ -90,11 +90,11 @@ def staged(folder: Path) -> Iterator[Path]:
 
 
 def cleared(folder: Path, keep: str = "") -> None:
-    """Create `folder`, or empty the partial folder of a broken run, except for the entry `keep`.
+    """Create `folder`; if it is the partial folder of a broken run, remove all in it but `keep`.
 
-    Raises `DiscorporaError` if it holds anything and is not a partial folder.
+    Raises `DiscorporaError` for a folder that is not empty and not a partial folder.
     """
-    with _explained(folder):
+    with _explain_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if not folder.name.endswith(_PARTIAL):
             _check_free(folder)
@@ -111,7 +111,7 @@ def replacing(path: Path) -> Iterator[Path]:
     yielded itself.
     """
     partial = _unfinished(path)
-    with _explained(path):
+    with _explain_os_errors(path):
         # As root a rename would replace `/dev/stdout`, which may lead to a file.
         if path.absolute().parent == Path("/dev") or path.is_fifo():
             yield path
@@ -132,8 +132,8 @@ def remove_unfinished(folder: Path) -> None:
     Files in the partial folders of stages stay: another worker may still write there.
     """
     for path in folder.rglob(f".*{_PARTIAL}"):
-        inside = path.relative_to(folder).parts[:-1]
-        if path.is_file() and not any(part.endswith(_PARTIAL) for part in inside):
+        parents = path.relative_to(folder).parts[:-1]
+        if path.is_file() and not any(part.endswith(_PARTIAL) for part in parents):
             path.unlink(missing_ok=True)
 
 
@@ -183,7 +183,7 @@ def sha256(path: Path) -> str:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explain_os_errors(path: Path) -> Iterator[None]:
     """Turn an `OSError` from writing `path` into a `DiscorporaError` that says what to do."""
     try:
         yield
@@ -209,7 +209,7 @@ def locked(path: Path, message: str) -> Iterator[None]:
     Raises `Busy` with `message` if another process holds it, and names that process: its number,
     host, command, and when it took the lock.
     """
-    with _explained(path):
+    with _explain_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     while True:
@@ -226,7 +226,7 @@ def locked(path: Path, message: str) -> Iterator[None]:
             if not os.fstat(file.fileno()).st_nlink:
                 continue  # its former holder has just removed it: take a new one
             try:
-                with _explained(path):
+                with _explain_os_errors(path):
                     file.truncate(0)
                     os.write(file.fileno(), _this_process().encode())
                 yield
@@ -251,7 +251,8 @@ def _check_free(folder: Path) -> None:
         raise AlreadyMade(
             "is already made", where=str(folder), hint="remove the folder to make it again"
         )
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+    is_empty_folder = folder.is_dir() and not any(folder.iterdir())
+    if folder.exists() and not is_empty_folder:
         raise DiscorporaError(
             f"is in the way: it holds no {MANIFEST}, so it was not made by this program",
             where=str(folder),

@@ -115,11 +115,12 @@ def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
     from datasets import Features
 
     configs, licence = manifest["configs"], manifest["licence"]
-    data_files, dataset_info, rows = [], [], {False: 0, True: 0}
+    data_files, dataset_info = [], []
+    rows_by_default = {True: 0, False: 0}  # of the default configuration, and of the others
     for name, config in configs.items():
         # Only splits with rows: the others have no file, and `datasets` must not expect one.
         filled = {split: entry for split, entry in config["splits"].items() if entry["rows"]}
-        rows[config["default"]] += sum(entry["rows"] for entry in filled.values())
+        rows_by_default[config["default"]] += sum(entry["rows"] for entry in filled.values())
         files = {
             "config_name": name,
             "description": f"discorpora build {manifest['stage']['hash']}",
@@ -139,7 +140,7 @@ def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
                 "dataset_size": sum(entry["bytes"] for entry in filled.values()),
             }
         )
-    size = rows[True] or rows[False]
+    size = rows_by_default[True] or rows_by_default[False]
     sizes = ["n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M"]
     sizes += ["1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B"]
     return {

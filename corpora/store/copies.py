@@ -52,7 +52,7 @@ def is_linked(source: Path, target: Path) -> bool:
     size and may not be older: otherwise it is from before `source` was made again.
     """
     try:
-        if target.is_symlink() or any(map(os.path.lexists, _half_done(target))):
+        if target.is_symlink() or any(map(os.path.lexists, _hidden_paths(target))):
             return False
         if (source / MANIFEST).read_bytes() != (target / MANIFEST).read_bytes():
             return False
@@ -70,24 +70,24 @@ def is_linked(source: Path, target: Path) -> bool:
 def replace_by_link(source: Path, target: Path) -> None:
     """Replace `target`, if it exists, by a linked copy of `source`, with two renames."""
     mend(target)
-    partial, _ = _half_done(target)
+    partial, _ = _hidden_paths(target)
     link_folder(source, partial)
     replace_folder(target, partial)
 
 
-def replace_folder(folder: Path, new: Path) -> None:
-    """Give the folder `new` the name of `folder`, then remove the older one, if any."""
-    _, old = _half_done(folder)
+def replace_folder(folder: Path, replacement: Path) -> None:
+    """Rename the folder `replacement` to `folder`; remove the older `folder`, if there is one."""
+    _, old = _hidden_paths(folder)
     if os.path.lexists(folder):
         folder.replace(old)
-    new.replace(folder)
+    replacement.replace(folder)
     sync(folder.parent)
     _remove(old)
 
 
 def remove_folder(folder: Path) -> None:
     """Remove a folder or a link, renamed first, so that `mend` can finish a killed removal."""
-    partial, _ = _half_done(folder)
+    partial, _ = _hidden_paths(folder)
     if os.path.lexists(folder):
         folder.replace(partial)
     _remove(partial)
@@ -98,7 +98,7 @@ def mend(folder: Path) -> None:
 
     If it was killed between two renames, the older folder gets its name back.
     """
-    partial, old = _half_done(folder)
+    partial, old = _hidden_paths(folder)
     if os.path.lexists(old) and not os.path.lexists(folder):
         old.replace(folder)
     for path in (partial, old):
@@ -121,7 +121,7 @@ def edits(folder: Path) -> list[str]:
     )
 
 
-def _half_done(folder: Path) -> tuple[Path, Path]:
+def _hidden_paths(folder: Path) -> tuple[Path, Path]:
     """Return two paths beside a folder: for its unfinished new version, and for its old one."""
     return beside(folder, _PARTIAL), beside(folder, _OLD)
 

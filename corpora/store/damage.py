@@ -42,15 +42,16 @@ class Sealed(BaseModel):
 
 
 def damages(
-    folder: Path, *, sums: bool = True, read: dict[tuple[int, int], str] | None = None
+    folder: Path, *, sums: bool = True, hashes: dict[tuple[int, int], str] | None = None
 ) -> Iterator[Damage]:
     """Yield the damaged files of a finished folder.
 
-    Without `sums`, only lost files and files of another size are found. `read` maps the inodes of
-    files to their sha256, so that a file that several folders share is read once. A Parquet file
-    that the manifest does not name counts as damage: a stage that reads all shards would read it.
+    Without `sums`, only lost files and files of another size are found. `hashes` gets the sha256 of
+    each file by device and inode, so that a file that several folders share is read once. A Parquet
+    file that the manifest does not name counts as damage: a stage that reads all shards would read
+    it.
     """
-    read = {} if read is None else read
+    hashes = {} if hashes is None else hashes
     try:
         written = checksums(folder / MANIFEST)
     except InputError as error:
@@ -68,7 +69,10 @@ def damages(
         if status.st_size != expected.bytes:
             problem = f"has {status.st_size:,} bytes where {expected.bytes:,} were written"
             yield Damage(path, problem)
-        elif sums and (read.get(inode) or read.setdefault(inode, sha256(path))) != expected.sha256:
+            continue
+        if sums and inode not in hashes:
+            hashes[inode] = sha256(path)
+        if sums and hashes[inode] != expected.sha256:
             yield Damage(path, "its sha256 differs from the one in the manifest")
     for path in folder.rglob("*.parquet"):
         name = path.relative_to(folder).as_posix()

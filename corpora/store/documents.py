@@ -104,14 +104,14 @@ def document_batch(documents: Sequence[Document]) -> pa.RecordBatch:
     for field in DOCUMENTS:
         values = [getattr(document, field.name) for document in documents]
         if field.name in _LAYERS:
-            values = [*map(plain, values)]
+            values = [*map(layer_columns, values)]
         elif field.name == "relations":
-            values = [None if row is None else [*map(plain, row)] for row in values]
+            values = [None if row is None else [*map(layer_columns, row)] for row in values]
         columns.append(pa.array(values, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=DOCUMENTS)
 
 
-def plain(layer: Any) -> dict[str, Any] | None:
+def layer_columns(layer: Any) -> dict[str, Any] | None:
     """Return the columns of a layer as a dictionary for Arrow; None for None."""
     return None if layer is None else {f.name: getattr(layer, f.name) for f in fields(layer)}
 
@@ -133,7 +133,7 @@ def documents_in(shard: Path) -> Iterator[Document]:
 
 
 def settled_splits(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the id of each document of a folder and the split that its source sets, "" for none."""
+    """Yield the id of each document of a folder, and the split that its source sets or ""."""
     for shard in shards_of(folder):
         for batch in row_groups(shard, ["id", "split"]):
             yield from zip(batch["id"].to_pylist(), batch["split"].to_pylist(), strict=True)

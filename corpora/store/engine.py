@@ -29,9 +29,9 @@ Values = Mapping[str, Any]
 def parquet(*files: Path) -> str:
     """Return SQL for the rows of Parquet files, to be used as a table.
 
-    The name of a file may be a glob, `train-*.parquet`. A folder's name is no glob and adds no
-    column: it may be `[v2]` or `label=1`. By hand, because DuckDB finds no files below a folder
-    with a backslash in its name.
+    The name of a file may be a glob, `train-*.parquet`. The name of a folder is not a pattern and
+    adds no column: it may be `[v2]` or `label=1`. Written by hand, because DuckDB finds no files
+    below a folder with a backslash in its name.
     """
     paths = (str(match) for path in files for match in sorted(path.parent.glob(path.name)))
     escaped = (re.sub(r"[\[*?]", r"[\g<0>]", path) for path in paths)
@@ -69,7 +69,7 @@ class Engine:
         shutil.rmtree(self._spill, ignore_errors=True)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explain_out_of_memory(self) -> Iterator[None]:
         """Turn DuckDB's error for too little memory into one that says what to do."""
         from duckdb import OutOfMemoryException
 
@@ -88,7 +88,7 @@ class Engine:
 
     def rows(self, query: str, values: Values | None = None) -> list[tuple[Any, ...]]:
         """Return all rows of a query; for a small result."""
-        with self._explained():
+        with self._explain_out_of_memory():
             return self._connection.execute(query, values or None).fetchall()
 
     def value(self, query: str, values: Values | None = None) -> Any:
@@ -111,7 +111,7 @@ class Engine:
     ) -> pa.RecordBatchReader:
         """Return a reader of a query's rows, in record batches of about `size` rows."""
         cursor = self._connection.cursor()  # results of several queries may be read side by side
-        with self._explained():
+        with self._explain_out_of_memory():
             return cursor.sql(query, params=values or None).to_arrow_reader(size)
 
     def batches(

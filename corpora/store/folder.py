@@ -177,7 +177,7 @@ class DatasetFolder:
         self.licences[licence or licences.UNKNOWN] += rows
 
     def name_licences(self, licences_by_source: Mapping[str, Iterable[str]]) -> None:
-        """Record the licences of the rows of each source, by its name, in the stage."""
+        """Record in the stage which licences the rows of each source have, given by its name."""
         sources = []
         for source in self.stage.sources:
             ids = sorted(licences_by_source.get(str(source.get("name", "")), ()))
@@ -222,11 +222,11 @@ class DatasetFolder:
             for config, entry in configs.items():
                 writers = [w for (name, _), w in self._writers.items() if name == config]
                 for writer in writers:
-                    entry["splits"][writer.split]["distinct"] = _distinct(engine, writer)
+                    entry["splits"][writer.split]["distinct"] = _count_distinct(engine, writer)
                 if writers[0].texts:
-                    overlap[config] = _overlap(engine, writers)
+                    overlap[config] = _count_overlap(engine, writers)
             attribution = self._write_attribution(engine, configs)
-            groups = self._groups(engine, configs)
+            groups = self._rows_by_group(engine, configs)
         stage = self.stage.to_dict()
         manifest = {
             "name": self.name,
@@ -311,10 +311,12 @@ class DatasetFolder:
                     if body["rows"] and unused:
                         self.note(f"`{split}` has no row with the {column} {', '.join(unused)}.")
 
-    def _groups(self, engine: Engine, configs: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-        """Return for each split the number of rows of each group (book), or of each document.
-        Returns nothing if there are `SHOWN` or more of them. A note warns of an evaluation split
-        with fewer than `FEW`."""
+    def _rows_by_group(
+        self, engine: Engine, configs: Mapping[str, Any]
+    ) -> dict[str, dict[str, int]]:
+        """Return, by split, the number of rows of each group (book), or else of each document. The
+        result is empty if there are `SHOWN` groups or more. Adds a note for an evaluation split
+        with fewer than `FEW` groups."""
         config = next((name for name in configs if configs[name]["default"]), next(iter(configs)))
         entry = configs[config]
         column = next((name for name in ("group", "doc") if name in entry["features"]), "")
@@ -368,35 +370,36 @@ def shards_digest(configs: Mapping[str, Any]) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def _overlap(engine: Engine, writers: Sequence[SplitWriter]) -> dict[str, int]:
+def _count_overlap(engine: Engine, writers: Sequence[SplitWriter]) -> dict[str, int]:
     """Return the number of distinct texts that are in two splits, for each pair `SPLIT/SPLIT`."""
     overlap = {}
-    for one, two in combinations(writers, 2):
+    for first, second in combinations(writers, 2):
         # The smaller split is held in memory, the larger one is streamed.
         few, many = (
-            f"select unnest({_texts(writer, writer.texts)}) as text from {parquet(writer.files)}"
-            for writer in sorted((two, one), key=lambda writer: writer.rows)
+            f"select unnest({_texts_sql(writer, writer.texts)}) as text "
+            f"from {parquet(writer.files)}"
+            for writer in sorted((second, first), key=lambda writer: writer.rows)
         )
         query = f"""
             with many as ({many}), few as (select distinct text from ({few}))
             select count(distinct text) from many join few using (text)
         """
-        both_have_rows = one.rows and two.rows
-        overlap[f"{one.split}/{two.split}"] = int(engine.value(query)) if both_have_rows else 0
+        both_have_rows = first.rows and second.rows
+        overlap[f"{first.split}/{second.split}"] = int(engine.value(query)) if both_have_rows else 0
     return overlap
 
 
-def _texts(writer: SplitWriter, columns: Iterable[str]) -> str:
+def _texts_sql(writer: SplitWriter, columns: Iterable[str]) -> str:
     """Return SQL for the list of all texts of a row in these columns of strings or lists."""
     fields = map(writer.schema.field, columns)
     lists = (f'"{f.name}"' if pa.types.is_list(f.type) else f'["{f.name}"]' for f in fields)
     return f"flatten([{', '.join(lists)}])"
 
 
-def _distinct(engine: Engine, writer: SplitWriter) -> int:
+def _count_distinct(engine: Engine, writer: SplitWriter) -> int:
     """Return the number of rows of a split with different texts, in any order and with any label.
     In a configuration without texts, the first column is compared."""
-    texts = _texts(writer, [*writer.texts, *writer.long] or writer.schema.names[:1])
+    texts = _texts_sql(writer, [*writer.texts, *writer.long] or writer.schema.names[:1])
     query = f"select count(distinct hash(list_sort({texts}))) from {parquet(writer.files)}"
     return int(engine.value(query)) if writer.rows else 0
 

@@ -71,37 +71,37 @@ def open_parquet(
     `texts` are columns whose values hardly repeat: they are written without a dictionary, which
     would soon reach its size limit, and without a minimum and maximum.
     """
-    others = []
+    repeating = []
     for field in schema:
         column, kind = field.name, field.type
         while pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
             column, kind = f"{column}.list.element", kind.value_type  # as Parquet names it
         if field.name not in texts:
-            others.append(column)
+            repeating.append(column)
     features = json.dumps({"info": {"features": hub_features(schema)}})
     all_metadata = {**(schema.metadata or {}), b"huggingface": features, **(metadata or {})}
     return pq.ParquetWriter(
         path,
         schema.with_metadata(all_metadata),
         **PARQUET,
-        use_dictionary=others if texts else True,
-        write_statistics=others if texts else True,
+        use_dictionary=repeating if texts else True,
+        write_statistics=repeating if texts else True,
     )
 
 
 def regrouped(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `batches` as batches of exactly `size` rows, except for the last."""
     group: list[pa.RecordBatch] = []
-    missing = size
+    rows_to_fill = size
     for batch in batches:
         while batch.num_rows:
-            group.append(batch.slice(0, missing))
-            missing -= group[-1].num_rows
+            group.append(batch.slice(0, rows_to_fill))
+            rows_to_fill -= group[-1].num_rows
             batch = batch.slice(group[-1].num_rows)
-            if not missing:
+            if not rows_to_fill:
                 # One chunk a column: the encoder's pages, and so the bytes, depend on nothing else.
                 yield pa.concat_batches(group)
-                group, missing = [], size
+                group, rows_to_fill = [], size
     if group:
         yield pa.concat_batches(group)
 
@@ -195,7 +195,7 @@ class SplitWriter:
         folder.mkdir(parents=True, exist_ok=True)
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Add the rows of a record batch; raises `InputError` for a label that is no class."""
+        """Add the rows of a record batch; raises `InputError` for a label without a class."""
         self.rows += batch.num_rows
         for name, (names, counts) in self._labels.items():
             labels = batch[name].to_numpy()
@@ -249,7 +249,7 @@ class SplitWriter:
                 metadata, groups = file.metadata, range(file.metadata.num_row_groups)
                 if not number:
                     rows = next(file.iter_batches(AMONG)).to_pylist()
-                    examples = _varied(rows, [*self._labels, self.schema.names[0]])
+                    examples = _choose_examples(rows, [*self._labels, self.schema.names[0]])
             # Bytes of the columns before compression; unlike Arrow's, they never vary.
             size += sum(metadata.row_group(i).total_byte_size for i in groups)
             shard = {"file": f"{self.folder.name}/{path.name}", "rows": metadata.num_rows}
@@ -263,28 +263,29 @@ class SplitWriter:
             "bytes": size,
             "labels": labels,
             "shards": shards,
-            "examples": [{k: _shortened(v) for k, v in row.items()} for row in examples],
+            "examples": [{k: _shorten(v) for k, v in row.items()} for row in examples],
         }
 
 
-def _varied(rows: list[dict[str, Any]], columns: Sequence[str]) -> list[dict[str, Any]]:
-    """Return `EXAMPLES` rows; those that add most new values of `columns` come first."""
-    seen: set[tuple[str, str]] = set()
+def _choose_examples(rows: list[dict[str, Any]], columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Return `EXAMPLES` rows for the card; those that add most new values of `columns` first."""
+    earlier_values: set[tuple[str, str]] = set()
 
     def count_new_values(row: dict[str, Any]) -> int:
+        """Return the number of values that no row before has, and record them."""
         values = {(column, str(row[column])) for column in columns}
-        number = len(values - seen)
-        seen.update(values)
+        number = len(values - earlier_values)
+        earlier_values.update(values)
         return number
 
     return sorted(rows, key=count_new_values, reverse=True)[:EXAMPLES]
 
 
-def _shortened(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     """Return a value of an example with long texts and lists cut, for the card."""
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
         return value[: LONGEST_TEXT - 1] + "…"
     if isinstance(value, list):
-        head = [_shortened(item) for item in value[:LONGEST_LIST]]
+        head = [_shorten(item) for item in value[:LONGEST_LIST]]
         return head if len(value) <= LONGEST_LIST else [*head, f"… ({len(value)} in all)"]
     return value

@@ -95,13 +95,13 @@ class Target:
     memory: str = MEMORY
 
     def stage_of(self, part: str) -> str:
-        """Return the name that seeds the random streams of a part of the candidates."""
+        """Return the name that seeds the random streams of a part: `STAGE/PART`, or `STAGE`."""
         return f"{self.stage.name}/{part}" if part else self.stage.name
 
 
 @dataclass(slots=True)
 class Shard:
-    """The documents of a shard of candidates, and its rejected candidates by reason."""
+    """The documents of a shard of candidates, as rows of `DOCUMENTS`, and its rejects by reason."""
 
     documents: list[dict[str, Any]] = field(default_factory=list)
     rejects: Counter[str] = field(default_factory=Counter)
@@ -190,9 +190,9 @@ class Builder(Declared):
     ) -> None:
         """Write a shard of candidates for each input of worker `rank` among `of` workers.
 
-        An input is a Parquet shard of documents with sentences, or of pairs, or a list of
-        documents; a worker takes every `of`th one. Finished shards are kept, so a broken build
-        continues.
+        An input is the path of a Parquet shard of documents with sentences, or of pairs, or it is a
+        list of documents. Worker `rank` takes the inputs `rank`, `rank + of` and so on. Finished
+        shards are kept, so that a broken build continues.
         """
         for number, documents_or_path in enumerate(inputs):
             path = target.folder / CANDIDATES / f"{number:05d}.documents"
@@ -220,33 +220,37 @@ class Builder(Declared):
     def _candidate_rows(
         self, documents: Iterable[Document], target: Target, shard: Shard
     ) -> Iterator[dict[str, Any]]:
-        """Yield the candidates of documents as rows, with random priorities and text keys. A
-        priority comes from the random stream of its document: neither other documents nor their
-        order change it."""
+        """Yield the candidates of documents as rows of `candidate_schema`. Each has a key of its
+        texts, and a random priority from the random stream of its document, which other documents
+        do not change."""
         columns = self.columns.names
         where = f"builder {self.name!r}"
-        equal = [columns.index(check_choice("column", name, columns, where)) for name in self.equal]
+        names = [check_choice("column", name, columns, where) for name in self.equal]
+        equal_columns = [columns.index(name) for name in names]
         for document in documents:
-            parts: dict[tuple[str, str], list[Candidate]] = {}
-            for row in self.candidates(document, lambda reason: shard.rejects.update((reason,))):
-                values = getattr(row, "values", None)
+            by_part: dict[tuple[str, str], list[Candidate]] = {}
+            for candidate in self.candidates(document, lambda r: shard.rejects.update((r,))):
+                values = getattr(candidate, "values", None)
                 if not isinstance(values, Sized) or len(values) != len(columns):
                     hint = "yield Candidate((...)) with a value of each of its columns: "
-                    problem = f"{str(row)[:200]} is not a candidate"
+                    problem = f"{str(candidate)[:200]} is not a candidate"
                     raise ConfigError(problem, where=where, hint=hint + ", ".join(columns))
-                parts.setdefault((row.part, row.doc or document.id), []).append(row)
+                key_of_part = candidate.part, candidate.doc or document.id
+                by_part.setdefault(key_of_part, []).append(candidate)
             # A document without candidates is recorded too: an id that comes twice is an error.
-            for (part, doc), rows in (parts or {("", document.id): []}).items():
-                whole = (document.id, document.group, document.source, document.language)
-                record = (part, doc, stable_id(doc), *whole, len(rows))
+            for (part, doc), candidates in (by_part or {("", document.id): []}).items():
+                source_columns = (document.id, document.group, document.source, document.language)
+                record = (part, doc, stable_id(doc), *source_columns, len(candidates))
                 shard.documents.append(dict(zip(DOCUMENTS.names, record, strict=True)))
                 random = stream(target.seed, target.stage_of(part), doc)
-                priorities = random.integers(0, 2**63 - 1, size=len(rows)).tolist()
-                for number, (row, priority) in enumerate(zip(rows, priorities, strict=True)):
-                    key = text_key([row.values[i] for i in equal] or [part, doc, number])
+                priorities = random.integers(0, 2**63 - 1, size=len(candidates)).tolist()
+                prioritised = zip(candidates, priorities, strict=True)
+                for number, (candidate, priority) in enumerate(prioritised):
+                    values = candidate.values
+                    key = text_key([values[i] for i in equal_columns] or [part, doc, number])
                     common = (part, doc, number, document.group, document.licence, priority, key)
-                    pairs = zip([*COMMON.names, *columns], (*common, *row.values), strict=True)
-                    yield dict(pairs)
+                    row = zip([*COMMON.names, *columns], (*common, *values), strict=True)
+                    yield dict(row)
 
     def select(self, candidates: Candidates) -> None:
         """Give each document its split: that of the target's division, or without one by shares."""
@@ -277,7 +281,7 @@ class Builder(Declared):
             if not (isinstance(inputs, Sequence) and inputs and isinstance(inputs[0], Path)):
                 # Earlier candidates may come from other documents than these.
                 shutil.rmtree(target.folder / CANDIDATES, ignore_errors=True)
-                inputs = in_lists(inputs)
+                inputs = _document_lists(inputs)
             self.collect_part(inputs, target)
             with Candidates(self, target, dataset) as candidates:
                 self.select(candidates)
@@ -285,15 +289,15 @@ class Builder(Declared):
             return dataset.finish(self.default)
 
 
-def in_lists(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Yield the documents in lists of `DOCUMENTS_PER_SHARD`; one empty list without documents."""
-    rest = iter(documents)
-    yield list(islice(rest, DOCUMENTS_PER_SHARD))
-    yield from iter(lambda: list(islice(rest, DOCUMENTS_PER_SHARD)), [])
+def _document_lists(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Yield the documents in lists of at most `DOCUMENTS_PER_SHARD`; at least one list."""
+    iterator = iter(documents)
+    yield list(islice(iterator, DOCUMENTS_PER_SHARD))
+    yield from iter(lambda: list(islice(iterator, DOCUMENTS_PER_SHARD)), [])
 
 
 def _check_readable(table: str) -> str:
-    """Return the path of a table of splits; raises `ConfigError` before any document is read."""
+    """Return `table`, the path of a table of splits; raises `ConfigError` if it cannot be read."""
     table_hash(table)
     return table
 

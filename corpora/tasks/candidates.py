@@ -101,7 +101,7 @@ class Candidates:
 
     def _check_ids(self) -> None:
         """Raise `InputError` if two documents have the same id."""
-        for doc, sources in self.engine.rows(_TWICE):
+        for doc, sources in self.engine.rows(_REPEATED_IDS):
             raise InputError(
                 f"two documents have the id {doc!r}",
                 where=", ".join(dict.fromkeys(sources)),
@@ -109,8 +109,8 @@ class Candidates:
             )
 
     def _remove_duplicates(self) -> None:
-        """Keep one of the candidates with the same texts; the others count as rejected."""
-        self.engine.run(_SINGLE)
+        """Make the table `single` of one candidate for each key; the others count as rejected."""
+        self.engine.run(_CREATE_SINGLE)
         number = "select (select count(*) from candidate) - (select count(*) from single)"
         self.dataset.reject("exact_duplicate", int(self.engine.value(number)))
 
@@ -125,10 +125,10 @@ class Candidates:
         *,
         weigh: Literal["documents", "single"] = "documents",
     ) -> None:
-        """Give each document a split: the prescribed one, that of the division, or by the shares.
+        """Give each document a split: the prescribed one, else that of the target's division.
 
-        The weight of a document is the number of its candidates, or with `weigh="single"` of those
-        that are not duplicates.
+        Without either, documents are divided by the builder's shares. The weight of a document is
+        the number of its candidates, or with `weigh="single"` of those that are not duplicates.
         """
         target = self.target
         self.engine.run(f"create view weighed as {_WEIGHED[weigh]}")
@@ -136,30 +136,34 @@ class Candidates:
         query = "select distinct part from weighed order by part"
         parts = [part for (part,) in self.engine.rows(query)]
         # With `one_split`, all parts of a document are in the same split: they are divided at once.
-        groups = {"": parts} if self.builder.one_split else {part: [part] for part in parts}
-        of_parts = "where list_contains($parts, part)"
-        for name, members in groups.items():
-            values, division = {"parts": members}, target.division
+        parts_of_division = (
+            {"": parts} if self.builder.one_split else {part: [part] for part in parts}
+        )
+        where_parts = "where list_contains($parts, part)"
+        for name, member_parts in parts_of_division.items():
+            parameters, division = {"parts": member_parts}, target.division
             if prescribed or division is None:
-                query = f'select doc, min("group"), sum(candidates)::bigint from weighed {of_parts}'
-                rows = self.engine.rows(f"{query} group by doc order by doc", values)
+                query = (
+                    f'select doc, min("group"), sum(candidates)::bigint from weighed {where_parts}'
+                )
+                rows = self.engine.rows(f"{query} group by doc order by doc", parameters)
                 weights = {doc: (group, number) for doc, group, number in rows}
                 division = (prescribed and prescribed(weights, target)) or division
                 division = division or dataset_division(
                     weights, self.builder.shares(name), target.seed
                 )
-            query = f"select part, doc, whole from weighed {of_parts}"
-            for batch in self.engine.batches(query, values, DOCUMENTS_PER_BATCH):
+            query = f"select part, doc, whole from weighed {where_parts}"
+            for batch in self.engine.batches(query, parameters, DOCUMENTS_PER_BATCH):
                 # A build divides whole documents, even if candidates are from parts of them.
                 ids = batch["whole" if division is target.division else "doc"].to_pylist()
                 splits = pa.array(division.splits_of(ids), pa.string())
                 columns = [batch["part"], batch["doc"], splits]
                 self.engine.insert("split", pa.table(columns, ["part", "doc", "split"]))
-            query = f"from weighed join split using (part, doc) {of_parts} group by split"
-            sums = dict(self.engine.rows(f"select split, sum(candidates) {query}", values))
-            kept = {split: int(sums.get(split, 0)) for split in SPLITS}
-            record = {"by": division.by, "reason": division.reason, "weights": kept}
-            self.assignments[name] = record
+            query = f"from weighed join split using (part, doc) {where_parts} group by split"
+            sums = dict(self.engine.rows(f"select split, sum(candidates) {query}", parameters))
+            sizes = {split: int(sums.get(split, 0)) for split in SPLITS}
+            assignment = {"by": division.by, "reason": division.reason, "weights": sizes}
+            self.assignments[name] = assignment
         self.engine.run(
             "create table kept as select part, doc, number, priority, split "
             "from single join split using (part, doc) where split is not null; "
@@ -177,16 +181,16 @@ class Candidates:
     def _limit_groups(self, part: str) -> None:
         """Drop training candidates of each group that has more than the allowed share of them. A
         group keeps its candidates of lowest priority. The share is `largest_group`, but at least 2
-        / n for `n` groups: less could leave hardly a candidate."""
-        self.engine.run(_TRAINING, {"part": part})
-        # size [k]: the sizes of groups, in candidates; groups [k]: the number of groups of each
-        counted = 'select count(*) as size from training group by "group"'
-        rows = self.engine.rows(f"select size, count(*) from ({counted}) group by 1 order by 1")
+        / n for `n` groups: a smaller one could leave almost no candidates."""
+        self.engine.run(_CREATE_TRAINING, {"part": part})
+        # size [k]: the sizes of groups, in candidates; groups [k]: how many groups have that size
+        sizes = 'select count(*) as size from training group by "group"'
+        rows = self.engine.rows(f"select size, count(*) from ({sizes}) group by 1 order by 1")
         size, groups = np.array(rows, np.int64).reshape(-1, 2).T
         share = max(self.target.largest_group, 2 / max(1, int(groups.sum())))
 
         def is_too_large(limit: int) -> bool:
-            """Return whether `limit` candidates exceed the share if no group has more than that."""
+            """Return whether `limit` exceeds the share when all groups are cut to `limit`."""
             return limit > share * int((np.minimum(size, limit) * groups).sum())
 
         largest = int(size.max(initial=0))
@@ -215,8 +219,8 @@ class Candidates:
     def number_to_use(self, split: str, size: int, unit: str) -> int:
         """Return the number of candidates of a split to use: all of them, but at most `size`.
 
-        A note says if there are fewer than `size`; those above it are counted as `not_needed`.
-        `unit` names what is counted, in the plural ("rows").
+        If there are fewer, a note on the card says so; if there are more, the others are counted as
+        rejected (`not_needed`). `unit` names what is counted in the note, in the plural ("rows").
         """
         available = self.count(split)
         if available < size:
@@ -240,7 +244,7 @@ class Candidates:
             )
 
     def write(self, writer: SplitWriter, batches: Iterable[pa.RecordBatch]) -> None:
-        """Write candidates unchanged, with the columns of the writer's schema; count licences."""
+        """Write batches of candidates with the columns of the writer's schema; count licences."""
         for batch in batches:
             self.dataset.count_licences(batch["licence"])
             columns = [batch[field.name].cast(field.type) for field in writer.schema]
@@ -287,12 +291,12 @@ class Candidates:
             path.unlink()
 
 
-_TWICE = """
+_REPEATED_IDS = """
 select doc, list(source order by source) from documents
 group by part, doc having count(*) > 1 order by doc limit 1
 """
 
-_SINGLE = """
+_CREATE_SINGLE = """
 create table single as select part, doc, number, priority from candidate
 qualify row_number() over (partition by part, key order by priority, doc, number) = 1
 """
@@ -307,7 +311,7 @@ join (select part, doc, count(*) as number from single group by part, doc) as we
 """,
 }
 
-_TRAINING = """
+_CREATE_TRAINING = """
 create or replace table training as
 select part, doc, number, "group",
     row_number() over (partition by "group" order by kept.priority, doc, number) as place

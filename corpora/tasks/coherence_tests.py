@@ -46,29 +46,30 @@ class CoherenceTests(FromSources):
     def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[SplitRows]:
         """Yield the tests of each file, all in the split `test`.
 
-        Tests that repeat in a file are counted. Those of an earlier file are left out: a set may be
-        there as the authors' pickle and as the release that it was made from, whose sentences may
-        be divided otherwise.
+        A test that repeats within a file is counted as a duplicate. A test with the texts of one in
+        an earlier file is left out: a set may come both as the authors' pickle and as the release
+        that it was made from, with sentences split differently.
         """
-        earlier: dict[str, dict[int, str]] = {}  # ids by a hash of the texts
+        ids_by_set: dict[str, dict[int, str]] = {}  # of earlier files, by a hash of the texts
         duplicates = dataset.details.setdefault("exact_duplicates", {})
 
         def new_tests(name: str, place: str, tests: Iterator[Test]) -> PlacedRows:
-            before, of_file = earlier.setdefault(name, {}), dict[int, str]()
+            """Yield the tests of a file of the set `name` that are in no earlier file of it."""
+            earlier_ids, ids_of_file = ids_by_set.setdefault(name, {}), dict[int, str]()
             duplicates.setdefault(name, 0)
             for test in tests:
                 if test["pos"] == test["neg"]:
                     dataset.reject(f"identical_{name}")
                     continue
                 texts = ("".join("".join(test[side]).split()) for side in ("pos", "neg"))
-                code = stable_id("\n".join(texts))
-                if before.get(code, test["id"]) != test["id"]:
+                texts_hash = stable_id("\n".join(texts))
+                if earlier_ids.get(texts_hash, test["id"]) != test["id"]:
                     dataset.reject(f"in_another_file_{name}")
                     continue
-                duplicates[name] += code in of_file
-                of_file[code] = test["id"]
+                duplicates[name] += texts_hash in ids_of_file
+                ids_of_file[texts_hash] = test["id"]
                 yield place, test
-            before |= of_file
+            earlier_ids |= ids_of_file
 
         for reader, source in sources:
             for path in source.files:
@@ -87,10 +88,10 @@ class CoherenceTests(FromSources):
 
 def _pair_tests(path: Path, source: Source) -> Iterator[Test]:
     """Yield the tests of a pickle of the authors, or of JSON Lines with `pos` and `neg`."""
-    last = ""
+    last_place = ""
     for group, pair in with_group(read_pairs(path, source.refuse)):
-        source.good += pair.where != last
-        last = pair.where
+        source.good += pair.where != last_place
+        last_place = pair.where
         columns = {"prompt": list(pair.prompt), "votes": list(pair.votes)}
         yield _test_row(pair.id, group, pair.pos, pair.neg) | columns
 
@@ -105,8 +106,8 @@ def _story_tests(path: Path, reader: StoryCloze, source: Source) -> Iterator[Tes
 def _summary_tests(
     path: Path, reader: SummEval, source: Source, splitter: str, dataset: DatasetFolder
 ) -> Iterator[Test]:
-    """Yield a test for each two summaries of an article, the better rated one as `pos`. Two
-    summaries of equal rating give none. All summaries (1,600 in the release) are in memory."""
+    """Yield a test for each pair of summaries of an article, the better rated one as `pos`. Two
+    summaries of equal rating give no test. All summaries (1,600 in the release) are in memory."""
 
     def sentences(text: str) -> list[str]:
         folded = " ".join(text.split())

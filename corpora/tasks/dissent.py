@@ -91,8 +91,8 @@ class Dissent(Builder):
     ) -> Iterator[pa.RecordBatch]:
         """Yield the pairs of the table `path` that pass the filters, as rows of candidates.
 
-        Adds the documents and the rejected pairs to `shard`. The priority of a pair is a raw word
-        of the random stream of its document. Raises `InputError` for a file without the columns.
+        Adds the documents and the rejected pairs to `shard`. The priority of a pair is a raw number
+        of the random stream of its document. Raises `InputError` for a file without `COLUMNS`.
         """
         schema = self.candidate_schema()
         documents: dict[tuple[str, str], dict[str, Any]] = {}
@@ -101,36 +101,36 @@ class Dissent(Builder):
             if missing := sorted({*COLUMNS} - {*batch.schema.names}):
                 hint = f"a table of pairs has the columns {', '.join(PAIRS.names)}"
                 raise InputError(f"has no column {', '.join(missing)}", where=str(path), hint=hint)
-            fits = self._passing_filters(batch, shard.rejects)
+            passes = self._passing_filters(batch, shard.rejects)
             number = np.empty(batch.num_rows, np.int32)
             priority = np.empty(batch.num_rows, np.int64)
-            # The rows of a document follow each other: where each document begins.
+            # The rows of a document follow each other; `starts` has the first row of each document.
             codes = batch["doc"].dictionary_encode().indices.to_numpy()
             starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
-            firsts = batch.select(["doc", "source", "group", "language"]).take(pa.array(starts))
+            first_rows = batch.select(["doc", "source", "group", "language"]).take(pa.array(starts))
             ends = [*starts[1:], batch.num_rows]
-            for first, start, end in zip(firsts.to_pylist(), starts, ends, strict=True):
+            for first, start, end in zip(first_rows.to_pylist(), starts, ends, strict=True):
                 doc = first["doc"]
                 key = (doc, first["source"])
                 columns = {"part": "", "whole": doc, "doc_key": stable_id(doc), "candidates": 0}
                 documents.setdefault(key, {**first, **columns})
-                documents[key]["candidates"] += int(fits[start:end].sum())
-                # Raw words, so that a document cut by a batch goes on where it stopped.
-                before, pairs = pairs_before[key], end - start
+                documents[key]["candidates"] += int(passes[start:end].sum())
+                # Raw numbers, so that a document cut by a batch goes on where it stopped.
+                first_number, pairs = pairs_before[key], end - start
                 random = stream(target.seed, target.stage.name, doc).bit_generator
-                random.advance(before)  # type: ignore[attr-defined]
+                random.advance(first_number)  # type: ignore[attr-defined]
                 priority[start:end] = random.random_raw(pairs) >> np.uint64(1)
-                number[start:end] = np.arange(before, before + pairs)
+                number[start:end] = np.arange(first_number, first_number + pairs)
                 pairs_before[key] += pairs
-            kept = batch.filter(pa.array(fits))
-            texts = zip(*(kept[name].to_pylist() for name in self.equal), strict=True)
+            passing = batch.filter(pa.array(passes))
+            texts = zip(*(passing[name].to_pylist() for name in self.equal), strict=True)
             values = {
-                **{name: kept[name] for name in kept.schema.names},
-                "marker_start": pc.list_element(pc.list_element(kept["marker_spans"], 0), 0),
-                "part": pa.repeat("", kept.num_rows),
-                "number": number[fits],
-                "priority": priority[fits],
-                "key": np.fromiter(map(text_key, texts), np.uint64, kept.num_rows),
+                **{name: passing[name] for name in passing.schema.names},
+                "marker_start": pc.list_element(pc.list_element(passing["marker_spans"], 0), 0),
+                "part": pa.repeat("", passing.num_rows),
+                "number": number[passes],
+                "priority": priority[passes],
+                "key": np.fromiter(map(text_key, texts), np.uint64, passing.num_rows),
             }
             arrays = [pa.array(values[name]) for name in schema.names]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -149,11 +149,11 @@ class Dissent(Builder):
             "too_long": longer > self.max_words,
             "unlike_lengths": longer > self.max_ratio * shorter,
         }
-        left_out = np.zeros(batch.num_rows, bool)
+        rejected = np.zeros(batch.num_rows, bool)
         for reason, failed in tests.items():
-            rejects[reason] += int((failed & ~left_out).sum())
-            left_out |= failed
-        return ~left_out
+            rejects[reason] += int((failed & ~rejected).sum())
+            rejected |= failed
+        return ~rejected
 
     def select(self, candidates: Candidates) -> None:
         """Remove near-duplicate pairs, then split the documents by the number of pairs left."""
@@ -162,12 +162,12 @@ class Dissent(Builder):
 
             rows = (row for batch in candidates.engine.batches(_TEXTS) for row in batch.to_pylist())
             folder = candidates.folder
-            alike = list(near_duplicates(rows, self.markers, self.near_duplicates, folder))
+            near_copies = list(near_duplicates(rows, self.markers, self.near_duplicates, folder))
             candidates.engine.run("create table alike (doc varchar, number integer)")
-            docs, numbers = zip(*alike, strict=True) if alike else ((), ())
+            docs, numbers = zip(*near_copies, strict=True) if near_copies else ((), ())
             candidates.engine.insert("alike", pa.table({"doc": docs, "number": numbers}))
             candidates.engine.run(_WITHOUT_ALIKE)
-            candidates.dataset.reject("near_duplicate", len(alike))
+            candidates.dataset.reject("near_duplicate", len(near_copies))
         candidates.split(weigh="single")
 
     def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
@@ -180,11 +180,12 @@ class Dissent(Builder):
         if absent:
             dataset.note(f"No pair was found for: {', '.join(absent)}.")
         query = "select count(*), count(*) filter (where marker = 'and') from chosen"
-        copied, joined = candidates.engine.rows(f"{query} where s2_added <> ''")[0]
-        if copied:
+        copy_count, and_count = candidates.engine.rows(f"{query} where s2_added <> ''")[0]
+        if copy_count:
             dataset.note(
-                f"In {copied:,} pairs S2 begins with a copy of S1's subject; “and” joined "
-                f"{joined:,} of them ({joined / copied:.0%}), which the copy alone gives away."
+                f"In {copy_count:,} pairs S2 begins with a copy of S1's subject; “and” joined "
+                f"{and_count:,} of them ({and_count / copy_count:.0%}), which the copy alone gives "
+                "away."
             )
         cap = self.balanced_cap or min(counts.values(), default=0)
         dataset.note(f"Maximum number of pairs of each marker in `balanced`: {cap:,}.")
@@ -193,9 +194,9 @@ class Dissent(Builder):
             dataset.count_licences(pairs["licence"])
             for config, markers in self.sets().items():
                 rows = _with_labels(pairs, markers)
-                fits = pc.greater_equal(rows["label"], 0)
+                is_in_config = pc.greater_equal(rows["label"], 0)
                 if config == "balanced":
-                    fits = pc.and_(fits, pairs["fair"])
+                    is_in_config = pc.and_(is_in_config, pairs["fair"])
                 for split in SPLITS:
                     # Only `all` is audited and checked for overlap: the others are parts of it.
                     is_all = config == "all"
@@ -206,7 +207,9 @@ class Dissent(Builder):
                         texts=("s1", "s2") if is_all else (),
                         long=("s1", "s2"),
                     )
-                    writer.append(rows.filter(pc.and_(fits, pc.equal(pairs["split"], split))))
+                    writer.append(
+                        rows.filter(pc.and_(is_in_config, pc.equal(pairs["split"], split)))
+                    )
 
 
 _TEXTS = """

@@ -70,7 +70,7 @@ class FromSources(Builder):
         """
         with self.dataset(target) as dataset:
             ids: dict[tuple[str, str], SeenIds] = {}
-            filled = set()
+            filled_configs = set()
             schemas: dict[str, pa.Schema] = {}
             licences: dict[str, set[str]] = {}  # by source; the last source is the one being read
             sources = self._open_sources(inputs, target.max_bad_share, dataset, licences)
@@ -83,14 +83,17 @@ class FromSources(Builder):
                         hint="make one source of all files: the folder that holds them",
                     )
                 writer = dataset.writer(config, split, columns, texts=self.texts[config])
-                before = writer.rows
-                seen = ids.setdefault((config, split), SeenIds())
-                writer.extend(_check_unique_ids(rows, seen, f"{config}/{split}"))
-                dataset.count_licence(licence, writer.rows - before)
+                rows_before = writer.rows
+                ids_of_split = ids.setdefault((config, split), SeenIds())
+                writer.extend(_check_unique_ids(rows, ids_of_split, f"{config}/{split}"))
+                dataset.count_licence(licence, writer.rows - rows_before)
                 licences[next(reversed(licences))].add(licence)
-                filled |= {config} if writer.rows else set()
+                if writer.rows:
+                    filled_configs.add(config)
             dataset.name_licences(licences)
-            return dataset.finish(next((c for c in self.configurations() if c in filled), None))
+            return dataset.finish(
+                next((c for c in self.configurations() if c in filled_configs), None)
+            )
 
     def _open_sources(
         self,
@@ -102,11 +105,12 @@ class FromSources(Builder):
         """Open and yield each source; count its bad records, and list some in the manifest."""
 
         def on_bad(record: BadRecord) -> None:
+            """Count a bad record; list the first `BAD_SHOWN` of them in the manifest's details."""
             dataset.reject("bad_record")
-            shown = dataset.details.setdefault("bad_records", [])
-            if len(shown) < BAD_SHOWN:
+            examples = dataset.details.setdefault("bad_records", [])
+            if len(examples) < BAD_SHOWN:
                 reason = without_folder(source.target, record.reason)
-                shown.append(f"{record.where.rpartition('/')[2]}: {reason}"[:200])
+                examples.append(f"{record.where.rpartition('/')[2]}: {reason}"[:200])
 
         for spec, options in specs:
             reader, source = open_reader(spec, options, on_bad=on_bad)

@@ -20,7 +20,7 @@ from sklearn.preprocessing import normalize
 from corpora.prose import foreign_marks, style_bits
 from corpora.readers.source import SeenIds
 from corpora.tasks.permutations import codes_by_occurrence
-from corpora.tasks.similar import FEATURES, MOST, hashed_counts
+from corpora.tasks.similar import FEATURES, MAX_FREQUENCY, hashed_counts
 
 if TYPE_CHECKING:
     from corpora.tasks.intrusion import Intrusion
@@ -60,6 +60,8 @@ class Intruder(NamedTuple):
 class Pool:
     """Texts of one split that give each other intruders; their features are in memory.
 
+    A host is the text that gets an intruder, a donor the text that gives it.
+
     - `texts`: the sentences of each text.
     - `documents` [texts]: the document of each text; no intruder comes from the same document.
     - `used`: the sentences that have been intruders already.
@@ -93,7 +95,7 @@ class Pool:
         vectors = tfidf.transform(counts)
         self.vectors = _without_unshared_features(vectors)
         self.rarer = _without_unshared_features(normalize(vectors @ only_rarer))
-        not_frequent = _feature_mask(frequency <= MOST)
+        not_frequent = _feature_mask(frequency <= MAX_FREQUENCY)
         self.profiles = _without_unshared_features(
             normalize(tfidf.transform(text_counts) @ not_frequent)
         )
@@ -174,9 +176,9 @@ class Pool:
                     break
 
     def _rank_guests(self, sentence: int, measures: Matrix, shifts: Matrix) -> Numbers:
-        """Return the order of possible intruders in the place of a sentence, the best first.
-        `measures` [guests, MEASURES] are theirs in that place, `shifts` [guests, 2 * MEASURES] what
-        each would add to the balance."""
+        """Return the indices of possible intruders for the place of a sentence, the best first.
+        `measures` [guests, MEASURES] are those of each guest in that place; `shifts` [guests, 2 *
+        MEASURES] is what each would add to the balance."""
         if self.settings.choose == "random":
             return self.random.permutation(len(measures))
         # The aim: as similar as a random sentence of the corpus is to its text, and of the same
@@ -188,8 +190,8 @@ class Pool:
         return np.argsort(cost, kind="stable")
 
     def _cosines(self, rows: Numbers, others: Numbers) -> Matrix:
-        """Return cosines of sentences [3, rows, others]: by all words, twice, and by rarer words.
-        The first axis is that of `weights`."""
+        """Return the cosines [3, rows, others] of sentences: by all words for the first two means
+        of `mean_weights`, by rarer words for the third one."""
         all_words = (self.vectors[rows] @ self.vectors[others].T).toarray()
         rarer = (self.rarer[rows] @ self.rarer[others].T).toarray()
         return np.stack([all_words, all_words, rarer])
@@ -203,10 +205,10 @@ class Pool:
 
 @cache
 def mean_weights(size: int) -> Matrix:
-    """Return weights [3, size, size] that make mean cosines at each place of a text.
+    """Return weights [3, size, size] for three mean cosines at each place of a text.
 
-    The mean is over all sentences but the one at the place, over its neighbours, and over all but
-    that one again. Use: `weights(size) @ cosines` with cosines [3, size, others].
+    The first mean is over all sentences but the one at the place, the second over its neighbours,
+    the third is like the first. Use: `mean_weights(size) @ cosines` with cosines [3, size, others].
     """
     others = 1 - np.eye(size)
     neighbours = np.eye(size, k=1) + np.eye(size, k=-1)
@@ -226,8 +228,9 @@ def surface_measures(sentence: str) -> tuple[float, ...]:
 def punctuation_form(sentence: str) -> tuple[object, ...]:
     """Return a key of a sentence's punctuation: only sentences of equal form are exchanged.
 
-    It has the final mark, the numbers of quotation marks at the beginning and end, the number that
-    stay open, and whether straight ones are odd: else a quotation would be left open.
+    It has the final mark, the numbers of quotation marks at the beginning and at the end, the
+    number of quotations that stay open, and 1 if the number of straight quotation marks is odd.
+    With other forms an exchange would leave a quotation open.
     """
     begins = len(sentence) - len(sentence.lstrip("“«‘`\"'"))
     ends = len(sentence) - len(sentence.rstrip("”»’\"'"))
@@ -238,9 +241,9 @@ def punctuation_form(sentence: str) -> tuple[object, ...]:
     return end, begins, ends, opened - closed, sentence.count('"') % 2
 
 
-def _feature_mask(features: NDArray[np.bool_]) -> Any:
-    """Return a diagonal matrix: `vectors @ it` keeps the features of the mask, others become 0."""
-    return sparse.diags(features.astype(np.float32))
+def _feature_mask(is_kept: NDArray[np.bool_]) -> Any:
+    """Return a diagonal matrix D: `vectors @ D` keeps the features marked True; others become 0."""
+    return sparse.diags(is_kept.astype(np.float32))
 
 
 def _without_unshared_features(rows: Any) -> Any:

@@ -78,7 +78,7 @@ class Intrusion(Builder):
     test: Part = 0.1
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
-        """Yield the texts of one document, with their numbers of sentences with new quotes."""
+        """Yield the texts of a document, each with its number of sentences that got quotes."""
         sentences, originals = prose(document, self.quotes), set(prose(document))
         if self.take == "windows":
             passages = list(passages_of(document, sentences, self.within))
@@ -100,7 +100,7 @@ class Intrusion(Builder):
         from corpora.tasks.intruders import MEASURES
 
         candidates.note_quoted()
-        used = SeenIds()
+        used_sentences = SeenIds()
         with candidates.memory_mapped(_TEXTS, {"same_book": self.same_book}) as texts:
             start = 0
             for split in SPLITS:
@@ -123,7 +123,7 @@ class Intrusion(Builder):
                 )
                 balance = np.zeros(2 * MEASURES)
                 for pool in pool_bounds(of_split["book"].to_numpy()):
-                    pairs = self._pairs(of_split.slice(*pool), candidates, used, balance)
+                    pairs = self._pairs(of_split.slice(*pool), candidates, used_sentences, balance)
                     pairwise.extend(pairs)
                     detection.extend(row for pair in pairs for row in _detection_rows(pair))
 
@@ -131,7 +131,7 @@ class Intrusion(Builder):
         self,
         texts: pa.Table,
         candidates: Candidates,
-        used: SeenIds,
+        used_sentences: SeenIds,
         balance: NDArray[np.float64],
     ) -> list[dict[str, Any]]:
         """Return the pairs of a pool of texts as rows of `pairwise`; count their licences."""
@@ -140,7 +140,7 @@ class Intrusion(Builder):
         ids, licences = texts["id"].to_pylist(), texts["licence"].to_pylist()
         sentences = texts["sentences"].to_pylist()
         random = stream(candidates.target.seed, candidates.target.stage.name, ids[0])
-        pool = Pool(sentences, texts["doc_key"].to_numpy(), self, random, used, balance)
+        pool = Pool(sentences, texts["doc_key"].to_numpy(), self, random, used_sentences, balance)
         pairs = []
         for intruder in pool.intruders():
             host, donor = intruder.host, intruder.donor
@@ -173,9 +173,10 @@ def _detection_rows(pair: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def pool_bounds(books: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield the start and length of each pool of texts; `books` [texts] has equal ones together.
+    """Yield the start and length of each pool of texts; a pool has the texts of one book.
 
-    The texts of a book are divided evenly into pools of `POOL` at most.
+    `books` [texts] has the number of each text's book; the texts of a book stand together. They
+    are divided evenly into pools of `POOL` at most.
     """
     starts = np.flatnonzero(books[1:] != books[:-1]) + 1
     for book in np.split(np.arange(len(books)), starts):

@@ -31,26 +31,26 @@ def near_duplicates(
     """
     datasketch = require("datasketch", "dedup", f"for near_duplicates = {threshold}")
     codes = {marker: code for code, marker in enumerate(markers)}
-    empty = datasketch.MinHash(num_perm=HASHES)
+    empty_sketch = datasketch.MinHash(num_perm=HASHES)
     index = datasketch.MinHashLSH(num_perm=HASHES, params=bands_and_rows(threshold))
     with TemporaryFile(dir=folder, buffering=0) as file:
 
         def stored_hashes(row: int) -> NDArray[np.uint32]:
             return np.frombuffer(os.pread(file.fileno(), SIZE, SIZE * row), np.uint32)
 
-        kept = 0
+        stored = 0
         for pair in pairs:
             words = f"{codes[pair['marker']]} {pair['s1']} {pair['s2']}".lower().split()
-            sketch = empty.copy()
+            sketch = empty_sketch.copy()
             sketch.update_batch([word.encode() for word in words])
             hashes = sketch.hashvalues.astype(np.uint32)
-            others = map(stored_hashes, index.query(sketch))
-            if any(np.mean(other == hashes) >= threshold for other in others):
+            candidates = map(stored_hashes, index.query(sketch))
+            if any(np.mean(other == hashes) >= threshold for other in candidates):
                 yield pair["doc"], pair["number"]
             else:
-                index.insert(kept, sketch, check_duplication=False)
+                index.insert(stored, sketch, check_duplication=False)
                 file.write(hashes.tobytes())
-                kept += 1
+                stored += 1
 
 
 def bands_and_rows(threshold: float) -> tuple[int, int]:

@@ -57,12 +57,13 @@ def permutations(
     k: int,
     kinds: NDArray[np.uint64] | None = None,
 ) -> NDArray[np.uint8]:
-    """Return `k` random orders [documents, k, n] for the key of each document.
+    """Return `k` random orders [documents, k, n] of the `n` sentences of each document.
 
-    Applied to its sentences, they give `k` different texts, none of them the original.
-    `texts` [documents, n] has equal numbers for equal sentences of a document, and each document
-    has `total` distinct orders. With `kinds` [documents, n], below 256, a sentence takes only
-    places of its kind. Raises `ValueError` unless `total` exceeds `k`.
+    The orders of a document give `k` different texts, none of them the original. They depend only
+    on its key in `keys` [documents]. `texts` [documents, n] has a number for each sentence, equal
+    for equal sentences of a document. Each document has `total` distinct orders. With `kinds`
+    [documents, n], below 256, a sentence takes only places of its kind. Raises `ValueError` unless
+    `total` exceeds `k`.
     """
     n = texts.shape[1]
     if not 1 <= n <= LARGEST or k >= total:
@@ -70,10 +71,11 @@ def permutations(
     result = np.empty((len(keys), k, n), np.uint8)
     total = min(total, 2**62)
     draws = 3 + int(-total * log1p(-k / total))  # on average these give k different orders
-    labels = texts << EIGHT | np.arange(n, dtype=np.uint64)
+    # Random words are sorted; the low bytes of each are the text and the place of its sentence.
+    low_bytes = texts << EIGHT | np.arange(n, dtype=np.uint64)
     if kinds is not None:  # sorted by kind first: then each goes back to a place of its kind
-        labels |= kinds << KIND
-        place = np.argsort(np.argsort(kinds, axis=1, kind="stable"), axis=1)
+        low_bytes |= kinds << KIND
+        places_of_kinds = np.argsort(np.argsort(kinds, axis=1, kind="stable"), axis=1)
     original = (texts * WEIGHTS[:n]).sum(axis=1)
     todo = np.arange(len(keys))
     while todo.size:
@@ -83,22 +85,22 @@ def permutations(
         for batch in (todo[start : start + size] for start in range(0, todo.size, size)):
             words = mix_bits(keys[batch, None] + steps).reshape(-1, draws, n)
             words = words & ~TWO_BYTES if kinds is None else words & RANDOM
-            words = np.sort(words | labels[batch, None], axis=2)
+            words = np.sort(words | low_bytes[batch, None], axis=2)
             if kinds is not None:
-                words = np.take_along_axis(words, place[batch, None], axis=2)
+                words = np.take_along_axis(words, places_of_kinds[batch, None], axis=2)
             orders = words.astype(np.uint8)
             # Texts are compared by 64 bits: where these are equal by chance an order is lost.
             hashes = ((words >> EIGHT & BYTE) * WEIGHTS[:n]).sum(axis=2)
-            is_new = _first_of_each(hashes) & (hashes != original[batch, None])
+            is_new = _is_first_in_row(hashes) & (hashes != original[batch, None])
             is_new &= np.cumsum(is_new, axis=1) <= k
-            enough = np.count_nonzero(is_new, axis=1) == k
-            result[batch[enough]] = orders[enough][is_new[enough]].reshape(-1, k, n)
-            unfinished.append(batch[~enough])
+            is_complete = np.count_nonzero(is_new, axis=1) == k
+            result[batch[is_complete]] = orders[is_complete][is_new[is_complete]].reshape(-1, k, n)
+            unfinished.append(batch[~is_complete])
         todo, draws = np.concatenate(unfinished), 2 * draws
     return result
 
 
-def _first_of_each(values: Words) -> NDArray[np.bool_]:
+def _is_first_in_row(values: Words) -> NDArray[np.bool_]:
     """Return a mask of the values that have not occurred before in their row."""
     order = np.argsort(values, axis=1, kind="stable")
     ordered = np.take_along_axis(values, order, axis=1)

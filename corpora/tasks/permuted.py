@@ -97,8 +97,8 @@ class Permuted(Prescribed):
     def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
         """Yield the positives of one document: the document, or its blocks if it is long.
 
-        Where a split keeps its documents whole, also the whole document: its split is not known
-        yet.
+        With the setting `whole`, the uncut document is yielded too: its split is not known yet, and
+        `select` keeps one of the two forms.
         """
         if self.lines == "all":
             texts: list[str | None] = [*document.sentence_texts()]
@@ -124,12 +124,14 @@ class Permuted(Prescribed):
         for number, start in enumerate(range(0, len(sentences), size)):
             block = sentences[start : start + size]
             lengths = accumulate(count(block))
-            kept = block[: sum(length <= self.max_tokens for length in lengths)]
-            if len(kept) >= self.min_sentences:
+            cut_block = block[: sum(length <= self.max_tokens for length in lengths)]
+            if len(cut_block) >= self.min_sentences:
                 id = f"{document.id}#{number}" if in_blocks else document.id
-                yield positive(id, kept, False)
+                yield positive(id, cut_block, False)
             else:
-                reject("too_few_sentences" if len(kept) == len(block) else "sentences_too_long")
+                reject(
+                    "too_few_sentences" if len(cut_block) == len(block) else "sentences_too_long"
+                )
         # Last: the priorities of the others are then the same without it.
         if self.whole and len(sentences) > LARGEST:
             reject("too_many_sentences")
@@ -137,10 +139,13 @@ class Permuted(Prescribed):
             yield positive(document.id, sentences, True)
 
     def select(self, candidates: Candidates) -> None:
-        """Split as `Prescribed.select` does; of each split keep the whole documents, or the cut."""
+        """Split as `Prescribed.select` does; then keep in each split one form of its documents.
+
+        A split of the setting `whole` keeps whole documents, the other splits keep the cut ones.
+        """
         super().select(candidates)
         if self.whole:
-            candidates.engine.run(_OTHERS, {"whole": list(self.whole)})
+            candidates.engine.run(_DROP_OTHER_FORM, {"whole": list(self.whole)})
 
     def rows(self, config: str, distinct: int) -> tuple[int, int]:
         """Return the number of rows of a document in `config`, and of negatives in each row.
@@ -155,7 +160,7 @@ class Permuted(Prescribed):
 
     def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
         """Write the positives once, and their orders in each other configuration."""
-        for id, source in candidates.engine.rows(_TWICE):
+        for id, source in candidates.engine.rows(_REPEATED_IDS):
             raise InputError(
                 f"two positives have the id {id!r}",
                 where=source,
@@ -179,13 +184,13 @@ class Permuted(Prescribed):
                         writer.append(rows)
 
 
-_OTHERS = """
+_DROP_OTHER_FORM = """
 delete from kept using candidate
 where kept.part = candidate.part and kept.doc = candidate.doc and kept.number = candidate.number
     and of_whole != list_contains($whole, kept.split)
 """
 
-_TWICE = """
+_REPEATED_IDS = """
 select id, max(source)
 from candidate join documents using (part, doc)
 group by id, of_whole having count(*) > 1 order by id limit 1

@@ -34,10 +34,10 @@ DEEPEST = 7
 
 
 def sentence_places(document: Document) -> list[tuple[str, int, int]]:
-    """Return each sentence with the number of its section and that of its paragraph.
+    """Return (sentence, number of its section, number of its paragraph) for each sentence.
 
-    The section is 0 in a document without sections. Empty sentences are left out, and titles and
-    headings that are in the text.
+    The section is 0 in a document without sections. Empty sentences, and titles and headings in
+    the text, are left out.
     """
     sections, sentences, paragraphs = document.sections, document.sentences, document.paragraphs
     texts = document.sentence_texts()
@@ -71,17 +71,17 @@ class Conpono(Builder):
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
         """Yield one candidate: the document's paragraphs, joined and dropped by the settings."""
-        kept: list[list[str]] = []
+        long_paragraphs: list[list[str]] = []
         for _, section in groupby(sentence_places(document), itemgetter(1)):
             paragraphs = [[row[0] for row in rows] for _, rows in groupby(section, itemgetter(2))]
             for paragraph in _merge_paragraphs(paragraphs, self.merge_above):
                 if len(paragraph) >= self.min_sentences:
-                    kept.append(paragraph)
+                    long_paragraphs.append(paragraph)
                 else:
                     reject("paragraph_too_short")
-        if kept:
-            sentences = [sentence for paragraph in kept for sentence in paragraph]
-            yield Candidate((sentences, list(accumulate(map(len, kept), initial=0))))
+        if long_paragraphs:
+            sentences = [sentence for paragraph in long_paragraphs for sentence in paragraph]
+            yield Candidate((sentences, list(accumulate(map(len, long_paragraphs), initial=0))))
 
     def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
         """Write all documents; a note tells the number of paragraphs of each split."""

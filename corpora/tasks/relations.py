@@ -60,7 +60,10 @@ class Treebank(Prescribed):
 
 
 def annotation_layer(document: Document, layer: Layer | None, kind: str) -> Layer:
-    """Return a layer of annotation of a document; raises `ConfigError` if it is None."""
+    """Return `layer`, a layer of annotations of the document; raises `ConfigError` if it is None.
+
+    `kind` is the kind of source that has such a layer, for the message.
+    """
     if layer is None:
         raise ConfigError(
             f"document {document.id!r} is not annotated",
@@ -82,8 +85,9 @@ class Relations(Treebank):
     21-22; Ji and Eisenstein 2015)."""
 
     def relations(self, document: Document, reject: Reject) -> Iterator[tuple[Relation, str, str]]:
-        """Yield each relation of `kinds` with the texts of both arguments, without the connective.
+        """Yield (relation, text of Arg1, text of Arg2) for each relation of `kinds`.
 
+        The texts are without the connective. Other relations and empty arguments are rejected.
         Raises `ConfigError` for a document without a layer of relations.
         """
         for relation in annotation_layer(document, document.relations, "pdtb"):
@@ -101,17 +105,18 @@ class Relations(Treebank):
 
 
 def argument_text(text: str, spans: Iterable[Span], connective: Iterable[Span]) -> str:
-    """Return the text of `spans` without that of `connective`, with single spaces.
+    """Return the text at `spans` without the text at the spans of `connective`.
 
-    The commas around a removed connective go too: they would show that it was there.
+    White space becomes single spaces. The commas around a removed connective go too: they would
+    show that it was there.
     """
     pieces = []
     removed_spans = sorted(connective)
     for start, end in spans:
-        for a, b in removed_spans:
-            if a < end and b > start:
-                pieces.append(text[start : max(start, a)])
-                start = min(end, b)
+        for removed_start, removed_end in removed_spans:
+            if removed_start < end and removed_end > start:
+                pieces.append(text[start : max(start, removed_start)])
+                start = min(end, removed_end)
         pieces.append(text[start:end])
     argument = " ".join(" ".join(pieces).split())
     if len(pieces) > 1:
@@ -225,7 +230,7 @@ class PdtbMarked(Relations):
         explicit = [r for r in document.relations or () if r.kind == "Explicit"]
         for relation, arg1, arg2 in self.relations(document, reject):
             if relation.kind == "Implicit" and any(
-                have_same_arguments(r, relation) for r in explicit
+                arguments_overlap(r, relation) for r in explicit
             ):
                 reject("implicit_beside_explicit")
                 continue
@@ -253,8 +258,8 @@ class PdtbMarked(Relations):
         self.write_labelled(("unmarked", "marked"), PDTB_MARKED, candidates, dataset)
 
 
-def have_same_arguments(one: Relation, other: Relation) -> bool:
-    """Return whether the first arguments of two relations overlap, and the second ones too."""
+def arguments_overlap(one: Relation, other: Relation) -> bool:
+    """Return whether Arg1 of `one` overlaps Arg1 of `other`, and Arg2 overlaps Arg2."""
 
     def overlap(spans: Iterable[Span], others: Sequence[Span]) -> bool:
         return any(a < d and c < b for a, b in spans for c, d in others)
@@ -276,7 +281,7 @@ CONNECTIVE = re.compile(
 
 
 def without_edge_marks(argument: str) -> str:
-    """Return an argument with a capital first letter, without marks at its ends or of notes.
+    """Return an argument with a capital first letter, without punctuation at its ends and notes.
 
     Arguments of implicit relations are mostly sentences, those of explicit ones clauses: their ends
     alone would tell the label.

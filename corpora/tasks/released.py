@@ -39,7 +39,10 @@ class Released(FromSources):
     none (10 % in Jwalapuram et al. 2022)."""
 
     def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[SplitRows]:
-        """Yield the rows of each file by split; labels and bad records are read first."""
+        """Yield the rows of each file by split.
+
+        Each file is read twice: first for its labels, splits and bad records, then for its rows.
+        """
         for reader, source in sources:
             assert isinstance(reader, Release)
             labels: dict[str, set[str]] = {}
@@ -51,12 +54,15 @@ class Released(FromSources):
                     labels.setdefault(config, set()).add(row.get("label", ""))
             for reason, number in sorted(source.skipped.items()):
                 dataset.reject(reason, number)
-            # Bad and skipped records were counted by now: the second reading counts nothing.
+            # Bad and skipped records are counted by now: the second reading counts nothing.
             silent = replace(source, on_bad=lambda record: None, skipped=source.skipped.copy())
+            with_validation = {
+                name for (_, name), splits in splits_of.items() if "validation" in splits
+            }
             for split, ((path, config), splits) in product(SPLITS, splits_of.items()):
-                of_config = (each for (_, name), each in splits_of.items() if name == config)
-                held_out = self.held_out if "validation" not in set().union(*of_config) else 0.0
-                if split in splits or (held_out and split == "validation" and "train" in splits):
+                held_out = 0.0 if config in with_validation else self.held_out
+                is_held_out_split = held_out and split == "validation" and "train" in splits
+                if split in splits or is_held_out_split:
                     schema = self.gives[config]
                     if config in self.labelled:
                         schema = self.labelled[config](sorted(labels[config]))
@@ -69,8 +75,8 @@ class Released(FromSources):
     def _rows_of_split(
         self, examples: Iterable[ReleasedRow], split: str, held_out: float, schema: pa.Schema
     ) -> PlacedRows:
-        """Yield the examples of one split as rows, their labels as numbers. The share `held_out` of
-        the training groups is in the split validation."""
+        """Yield (place, row) for each example of one split; a label becomes its number. The share
+        `held_out` of the training groups is in the split validation."""
         names: list[str] = hub_features(schema).get("label", {}).get("names", [])
         number = {name: i for i, name in enumerate(names)}
         for _, released_split, row, where in examples:

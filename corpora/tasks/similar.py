@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from corpora.rng import stable_id
 
 FEATURES = 2**20
-KEPT = 48
+FEATURES_PER_TEXT = 48
 """Features of a document that stay in memory: 8 bytes each."""
 BYTES_A_PAIR = 16
 """In the file: a feature and its count, each as a float64."""
 
-MOST = 1_000
+MAX_FREQUENCY = 1_000
 """A feature of more documents than this is not looked up: it tells little and takes most time."""
 
 ROWS_AT_ONCE = 64
@@ -77,23 +77,26 @@ class Profiles:
         self._file.write(pairs.tobytes())
 
     def matrix(self, names: Sequence[str]) -> Any:
-        """Return a sparse unit row for each text, with its `KEPT` features of largest weight."""
+        """Return a sparse matrix [names, FEATURES] of unit rows with the features of each text.
+
+        A row has the `FEATURES_PER_TEXT` features of largest weight (TF-IDF).
+        """
         from scipy import sparse
 
         # Inverse document frequencies; a little above 0, so that no text is without features.
         weights = np.log((1 + len(self.rows)) / (1 + self.frequency)) + 0.01
         indices, data, ends = array("i"), array("f"), [0]
         for name in names:
-            feature, count = self._row(self.rows[name])
+            feature, count = self._read_features(self.rows[name])
             value = count * weights[feature]
-            largest = np.sort(np.lexsort((feature, -value))[:KEPT])
+            largest = np.sort(np.lexsort((feature, -value))[:FEATURES_PER_TEXT])
             indices.extend(feature[largest].tolist())
             data.extend(value[largest].tolist())
             ends.append(len(indices))
         parts = (np.array(data, np.float32), np.array(indices, np.int32), ends)
         return _scale_rows(sparse.csr_matrix(parts, shape=(len(names), FEATURES)))
 
-    def _row(self, row: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _read_features(self, row: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the features of a text, and the logarithmic count of each, from the file."""
         start, end = self._ends[row], self._ends[row + 1]
         self._file.seek(BYTES_A_PAIR * start)
@@ -110,7 +113,7 @@ class Neighbours:
     still counts them among all features. Equally similar rows come in their order.
     """
 
-    def __init__(self, matrix: Any, measure: str = "cosine", most: int = MOST) -> None:
+    def __init__(self, matrix: Any, measure: str = "cosine", most: int = MAX_FREQUENCY) -> None:
         self.matrix, self.measure = matrix, measure
         self._sizes = np.diff(matrix.indptr)
         index = matrix.tocsc(copy=True)
@@ -130,10 +133,10 @@ class Neighbours:
             product = (self.matrix[batch] @ self._index).tocsr()
             product.sort_indices()
             for i, row in enumerate(batch.tolist()):
-                inside = slice(product.indptr[i], product.indptr[i + 1])
-                others, scores = product.indices[inside], product.data[inside].astype(np.float64)
-                keep = (others != row) & (scores > 0)
-                others, scores = others[keep].astype(np.int64), scores[keep]
+                entries = slice(product.indptr[i], product.indptr[i + 1])
+                others, scores = product.indices[entries], product.data[entries].astype(np.float64)
+                is_match = (others != row) & (scores > 0)
+                others, scores = others[is_match].astype(np.int64), scores[is_match]
                 if self.measure == "share":
                     scores = scores / (self._sizes[row] + self._sizes[others] - scores)
                 best = np.lexsort((others, -scores))[:number]
@@ -144,13 +147,13 @@ class Categories:
     """The categories of documents: 8 bytes each in memory."""
 
     def __init__(self) -> None:
-        self._of: dict[str, array[int]] = {}
+        self._keys: dict[str, array[int]] = {}
 
     def add(self, name: str, categories: Sequence[str]) -> None:
         """Add the categories of a document, as hashes that ignore letter case."""
         if categories:
             keys = {stable_id(category.strip().casefold()) >> 1 for category in categories}
-            self._of[name] = array("q", sorted(keys))
+            self._keys[name] = array("q", sorted(keys))
 
     def matrix(self, names: Sequence[str]) -> Any:
         """Return a binary sparse matrix with a row for each document and a column a category."""
@@ -158,7 +161,7 @@ class Categories:
 
         keys, ends = array("q"), [0]
         for name in names:
-            keys.extend(self._of.get(name, ()))
+            keys.extend(self._keys.get(name, ()))
             ends.append(len(keys))
         categories, columns = np.unique(np.array(keys, np.int64), return_inverse=True)
         ones = np.ones(len(columns), np.float32)
@@ -166,7 +169,7 @@ class Categories:
 
 
 def _scale_rows(matrix: Any) -> Any:
-    """Scale the rows of a sparse matrix to length 1 in place, and return it."""
+    """Scale the rows of a sparse matrix to length 1, in place; return the matrix."""
     squares = np.add.reduceat(np.append(matrix.data**2, 0), matrix.indptr[:-1])
     squares[np.diff(matrix.indptr) == 0] = 1
     matrix.data /= np.repeat(np.sqrt(squares), np.diff(matrix.indptr)).astype(matrix.data.dtype)

@@ -75,10 +75,10 @@ def _labelled_rows(
     source: Source, records: Iterable[PlacedRecord], task: str, dataset: DatasetFolder
 ) -> PlacedRows:
     """Yield the examples of a task, without those whose label is hidden."""
-    last = ""
+    last_place = ""
     for where, row in example_rows(task, records, source.refuse):
-        source.good += where != last
-        last = where
+        source.good += where != last_place
+        last_place = where
         hidden = not row["answers"] if task == "record" else row["label"] < 0
         if hidden:
             dataset.reject("label_hidden")

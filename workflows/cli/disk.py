@@ -187,9 +187,9 @@ def verify(
     if not folders:
         raise InputError("holds nothing that is built", where=what, hint="build it first")
     start, files, size, damaged = time.perf_counter(), 0, 0, 0
-    read: dict[tuple[int, int], str] = {}
+    hashes: dict[tuple[int, int], str] = {}
     for folder in sorted(folders):
-        for damage in damages(folder, read=read):
+        for damage in damages(folder, hashes=hashes):
             typer.echo(f"damaged: {damage}")
             damaged += 1
         try:

@@ -30,8 +30,8 @@ def conversations(
     """Yield the name and the turns of each conversation in a document that has turns.
 
     Rejects turns that are too short, too long or technical, that a program wrote, that belong to no
-    conversation, or that repeat one of theirs. Nicknames become `<user>`: they would show which
-    conversation a turn is from.
+    conversation, or that repeat a turn of theirs. Nicknames become `<user>`: they would show which
+    conversation a turn is from. The limits are those of `why_refused`, and `max_words` words.
     """
     turns = document.turns
     if turns is None:
@@ -41,7 +41,7 @@ def conversations(
         for start, end in zip(turns.start, turns.end, strict=True)
     ]
     nicknames = Nicknames(turns.speaker, texts)
-    turns_by_key: dict[int, dict[str, str]] = {}  # of each conversation, letter case aside
+    turns_by_key: dict[int, dict[str, str]] = {}  # by conversation; a key is a turn in lower case
     masked = map(nicknames.mask, texts)
     for speaker, conversation, text in zip(turns.speaker, turns.conversation, masked, strict=True):
         reason = "no_conversation" if conversation < 0 else why_refused(text, min_words, min_plain)
@@ -68,13 +68,13 @@ class Nicknames:
     """
 
     def __init__(self, speakers: Iterable[str], texts: Iterable[str]) -> None:
-        self.known = Counter(spelling(speaker) for speaker in speakers if speaker)
+        self.known = Counter(normalize_nickname(speaker) for speaker in speakers if speaker)
         self.words, self.addressed = Counter[str](), Counter[str]()
         for text in texts:
             while (match := _ADDRESSED.match(text)) and match[2]:
-                self.addressed[spelling(match[1])] += 1
+                self.addressed[normalize_nickname(match[1])] += 1
                 text = text[match.end() :]
-            self.words.update(map(spelling, _TOKEN.findall(text)))
+            self.words.update(map(normalize_nickname, _TOKEN.findall(text)))
 
     def mask(self, text: str) -> str:
         """Return a turn with `<user>` for each nickname; those addressed become `<user>: `."""
@@ -85,35 +85,36 @@ class Nicknames:
 
     def _is_nickname(self, token: str) -> bool:
         """Return whether a token is a nickname and not a word."""
-        name = spelling(token)
+        name = normalize_nickname(token)
         return 0 < self.known[name] >= self.words[name] - self.addressed[name]
 
     def _is_addressee(self, token: str, mark: str | None, space: str) -> bool:
         """Return whether the first token of a turn, before `mark` and `space`, names its addressee.
-        Before a colon, a token that no turn uses as a word counts as a name too: that of a user who
-        says nothing here, or a shortened name."""
-        name = spelling(token)
-        if mark == ":":
-            unknown = space and len(name) >= _MIN_LETTERS and not self.words[name]
-            return name in self.known or bool(unknown)
-        return self._is_nickname(token)
+        Before a colon, a token that no turn uses as a word counts as a name too: that of a silent
+        user, or a shortened one."""
+        if mark != ":":
+            return self._is_nickname(token)
+        name = normalize_nickname(token)
+        is_no_word = len(name) >= _MIN_LETTERS and not self.words[name]
+        return name in self.known or bool(space and is_no_word)
 
 
-def spelling(name: str) -> str:
+def normalize_nickname(name: str) -> str:
     """Return a nickname in lower case, without marks, and without a number or `|away` at its end.
 
     If fewer than `_MIN_LETTERS` letters would be left, only the case is changed.
     """
-    first = name.strip("|").partition("|")[0]
-    letters = "".join(filter(str.isalnum, first)).casefold().rstrip("0123456789")
+    nickname = name.strip("|").partition("|")[0]
+    letters = "".join(filter(str.isalnum, nickname)).casefold().rstrip("0123456789")
     return letters if len(letters) >= _MIN_LETTERS else name.casefold()
 
 
 def why_refused(text: str, min_words: int, min_plain: float) -> str:
     """Return the reason why a turn cannot be used, or "" if it can.
 
-    A turn is `turn_technical` if it has an address, a path or a command, or if the share of plain
-    words among its tokens is below `min_plain`. The paper names no rules; these are ours.
+    A turn is `turn_too_short` if it has fewer than `min_words` plain words (letters only). It is
+    `turn_technical` if it has an address, a path or a command, or if the share of plain words among
+    its tokens is below `min_plain`. The paper names no rules; these are ours.
     """
     words = [word for word in text.split() if USER not in word]
     plain = sum(bool(_WORD.match(word)) for word in words)

@@ -91,12 +91,15 @@ class Dc(Consecutive):
         return Shares(*(getattr(self, f"{chat}{split}") for split in SPLITS))
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
-        """Yield windows of six turns of a conversation (part `chat`), or sentences (`text`)."""
+        """Yield windows of six turns of a conversation (part `chat`), or sentences (`text`).
+
+        Only the first window has the keys of all sentences or turns, and the categories of a text.
+        """
         if document.turns is None:
-            known = sentence_keys(document.sentence_texts())
-            for number, row in enumerate(super().candidates(document, reject)):
-                of_document = ((), ()) if number else (document.categories, known)
-                yield Candidate((*row.values, *of_document), "text")
+            keys = sentence_keys(document.sentence_texts())
+            for number, window in enumerate(super().candidates(document, reject)):
+                of_first_window = ((), ()) if number else (document.categories, keys)
+                yield Candidate((*window.values, *of_first_window), "text")
             return
         rules = (self.chat_min_words, self.chat_max_words, self.chat_plain)
         for name, turns in conversations(document, *rules, reject):
@@ -104,9 +107,9 @@ class Dc(Consecutive):
             if not starts:
                 reject("conversation_too_short")
             for start in starts:
-                window = turns[start : start + self.LENGTH]
-                keys = () if start else sentence_keys(turns)
-                yield Candidate((window, 0, (), keys), "chat", name)
+                turns_of_window = turns[start : start + self.LENGTH]
+                known = () if start else sentence_keys(turns)
+                yield Candidate((turns_of_window, 0, (), known), "chat", name)
 
     def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
         """Write each window twice, with an intruder and unchanged."""
@@ -125,21 +128,21 @@ class Dc(Consecutive):
             self._write_config("chat", any_other, candidates, dataset)
 
     def _write_config(
-        self, config: str, find: Find, candidates: Candidates, dataset: DatasetFolder
+        self, config: str, find_donors: Find, candidates: Candidates, dataset: DatasetFolder
     ) -> None:
         """Write windows by priority until there are enough, or none is left.
 
         Each window gives two rows, as in the released files: changed (label 0), then the original
-        (label 1). `find` chooses the documents that may give the intruder; a window without an
-        intruder is rejected.
+        (label 1). `find_donors` yields for each window the documents that may give the intruder; a
+        window without an intruder is rejected.
         """
         target, stage = candidates.target, candidates.target.stage_of(config)
         found_by: Counter[str] = Counter()
 
         def pairs(windows: Windows, positions: Sequence[int]) -> Iterator[dict[str, Any]]:
-            """Yield two rows for each of `positions`, where the sentence is replaced."""
+            """Yield two rows for each of `positions`, at which a window's sentence is replaced."""
             pair = 0
-            choices = find(windows.documents, windows.hosts(windows.kept))
+            choices = find_donors(windows.documents, windows.hosts(windows.kept))
             for row, choice in zip(windows.kept.tolist(), choices, strict=True):
                 if pair == len(positions):
                     return
@@ -164,7 +167,7 @@ class Dc(Consecutive):
 
         for split, size in zip(SPLITS, map(int, self.shares(config).parts), strict=True):
             writer = dataset.writer(config, split, DC, texts=("sentences",))
-            before = dataset.rejects.total()
+            rejects_before = dataset.rejects.total()
             with candidates.memory_mapped(WINDOWS, {"part": config, "split": split}) as table:
                 windows = Windows(candidates, table, config, split)
                 number = min(size // 2, len(windows.kept))
@@ -172,7 +175,7 @@ class Dc(Consecutive):
                 positions = REPLACED.start + balanced_labels(number, len(REPLACED), random)
                 writer.extend(pairs(windows, positions.tolist()))
             unused = len(windows.kept) - writer.rows // 2
-            rejected = dataset.rejects.total() - before
+            rejected = dataset.rejects.total() - rejects_before
             dataset.reject("not_needed", unused - rejected)
             if writer.rows < size // 2 * 2:
                 dataset.note(

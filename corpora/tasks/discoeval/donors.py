@@ -1,4 +1,7 @@
-"""The intruders of discourse coherence: which documents may give one, and which sentence it is."""
+"""The intruders of discourse coherence: which documents may give one, and which sentence it is.
+
+A host is the document of a window that gets an intruder; a donor is a document that gives one.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from corpora.rng import stream
 from corpora.tasks.candidates import Candidates, text_key
 from corpora.tasks.similar import Categories, Neighbours, Profiles
 
-TIES = 16
+MAX_TIES = 16
 """Maximum number of documents with an equal share of common categories."""
 
 ATTEMPTS = 32
 """Windows of donors that are tried before a window is left out."""
 
-COPIES = 20
-"""Copies of a document that are passed over in the search for similar documents."""
+MAX_COPIES = 20
+"""Maximum number of copies of a document that the search for similar documents leaves out."""
 
 Numbers = NDArray[np.int64]
 
@@ -35,11 +38,11 @@ class Choice(NamedTuple):
 
 
 Find = Callable[[list[str], Numbers], Iterator[Choice]]
-"""Takes the ids of a split's documents and the numbers of some hosts; yields a choice for each."""
+"""Takes the ids of a split's documents and the numbers of some hosts; yields a choice a host."""
 
 
 def any_other(documents: list[str], hosts: Numbers) -> Iterator[Choice]:
-    """Yield all documents of the split as the choice for each host."""
+    """Yield for each host a choice of all documents of the split."""
     return repeat(Choice(range(len(documents)), "chance"), len(hosts))
 
 
@@ -53,27 +56,28 @@ def similar_documents(
 ) -> Iterator[Choice]:
     """Yield for each host the documents with the largest share of common categories.
 
-    For a host without common categories, yields the `number` documents of the most similar texts.
-    A document whose text is more similar than `max_cosine` is a copy or another version; it is left
+    `documents` are ids, `hosts` the numbers in them of the documents that get an intruder. For a
+    host that shares no category, yields the `number` documents with the most similar texts. A
+    document whose text is more similar than `max_cosine` is a copy or another version, and is left
     out.
     """
     texts = Neighbours(profiles.matrix(documents))
     shares = Neighbours(categories.matrix(documents), "share")
-    by_text = texts.nearest(hosts, number + COPIES)
-    by_share = shares.nearest(hosts, TIES + COPIES)
+    by_text = texts.nearest(hosts, number + MAX_COPIES)
+    by_share = shares.nearest(hosts, MAX_TIES + MAX_COPIES)
     matrix = texts.matrix
     host_vector = np.zeros(matrix.shape[1], np.float32)
     for host, (similar, _), (sharing, share) in zip(hosts, by_text, by_share, strict=True):
         features = slice(matrix.indptr[host], matrix.indptr[host + 1])
         # Dense, and reset below: a sparse product would take a pass over all features.
         host_vector[matrix.indices[features]] = matrix.data[features]
-        is_other = matrix[sharing] @ host_vector <= max_cosine
-        sharing, share = sharing[is_other][:TIES], share[is_other][:TIES]
+        is_no_copy = matrix[sharing] @ host_vector <= max_cosine
+        sharing, share = sharing[is_no_copy][:MAX_TIES], share[is_no_copy][:MAX_TIES]
         if sharing.size:
             choice = Choice(sharing[share >= share[0] - 1e-9].tolist(), "categories")
         else:
-            is_other = matrix[similar] @ host_vector <= max_cosine
-            choice = Choice(similar[is_other][:number].tolist(), "tfidf")
+            is_no_copy = matrix[similar] @ host_vector <= max_cosine
+            choice = Choice(similar[is_no_copy][:number].tolist(), "tfidf")
         host_vector[matrix.indices[features]] = 0
         yield choice
 
@@ -81,9 +85,9 @@ def similar_documents(
 class Windows:
     """Random access to all windows of a split's documents, in a memory-mapped file.
 
-    The windows of a document stand together; a window is named by its row. `documents` are the
-    documents' ids, in an order that depends on them alone; `kept` are the rows of the windows that
-    are not duplicates, by priority.
+    The windows of a document stand together; a window is named by its row. `documents` are the ids
+    of the documents, in an order that only these ids determine; `kept` are the rows of the windows
+    that are not duplicates, by priority.
     """
 
     def __init__(self, candidates: Candidates, table: pa.Table, part: str, split: str) -> None:
@@ -98,7 +102,7 @@ class Windows:
         self._seed, self._stage = candidates.target.seed, candidates.target.stage_of(part)
 
     def hosts(self, rows: Numbers | int) -> Numbers:
-        """Return the number of the document of each window."""
+        """Return the number of the document of each window, given by its row."""
         return np.searchsorted(self._starts, np.asarray(rows), side="right") - 1
 
     def window(self, row: int) -> tuple[str, str, list[str]]:
@@ -121,15 +125,15 @@ class Windows:
         - has `min_words` or more, and so has the replaced sentence.
         """
         host = int(self.hosts(row))
-        first = int(self._starts[host])
+        first_row = int(self._starts[host])
         window = self.window(row)[2]
         replaced = window[position]
         if count_words([replaced]) < min_words:
             return "short_sentence_replaced"
         foreign = foreign_marks(style_bits(" ".join(window)))
         # The keys of all the document's sentences are in its first window only.
-        known = self._table["known"][first].values.to_numpy()
-        random = stream(self._seed, self._stage, f"{self.documents[host]}#{row - first}")
+        host_keys = self._table["known"][first_row].values.to_numpy()
+        random = stream(self._seed, self._stage, f"{self.documents[host]}#{row - first_row}")
         for _ in range(ATTEMPTS if choice.documents else 0):
             donor = choice.documents[int(random.integers(len(choice.documents)))]
             if donor == host:
@@ -144,7 +148,7 @@ class Windows:
             if (
                 is_alike
                 and count_words([intruder]) >= min_words
-                and not np.isin(sentence_keys(sentences), known).any()
+                and not np.isin(sentence_keys(sentences), host_keys).any()
             ):
                 return intruder, doc, licence
         return "no_other_sentence" if choice.documents else "no_similar_document"

@@ -71,6 +71,7 @@ class Consecutive(Sized):
 
     @model_validator(mode="after")
     def _check_lead_fits_a_row(self) -> Self:
+        """Raise `ConfigError` if the lead has fewer sentences than a row needs."""
         if 0 < self.lead_sentences < self.LENGTH:
             raise ConfigError(
                 f"lead_sentences = {self.lead_sentences}",
@@ -79,12 +80,12 @@ class Consecutive(Sized):
         return self
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
-        """Yield windows of `LENGTH` sentences without overlap, each with its number of new quotes.
+        """Yield windows of `LENGTH` consecutive sentences, without overlap.
 
-        That is the number of its sentences that got quotation marks. The first window begins at a
-        random sentence, by a hash of the sentences: the beginning of a paragraph or section would
-        tell a window's first sentence from its others. A window with two equal sentences is left
-        out, since it reads the same in several orders.
+        The second value of a candidate is the number of its sentences that got quotation marks. The
+        first window begins at a random sentence, by a hash of the sentences: the beginning of a
+        paragraph or section would tell a window's first sentence from its others. A window with two
+        equal sentences is left out, since it reads the same in several orders.
         """
         length = self.LENGTH
         texts, originals = prose(document, self.quotes), set(prose(document))
@@ -97,11 +98,13 @@ class Consecutive(Sized):
                 reject("unit_too_short")
             for reason, group in groupby(passage, self._why_unusable):
                 sentences = list(group)
-                for _ in sentences if reason else ():
-                    reject(reason)
-                if reason or len(sentences) < length:
+                if reason:
+                    for _ in sentences:
+                        reject(reason)
                     continue
                 starts = len(sentences) - length + 1
+                if starts < 1:
+                    continue
                 first = text_key(sentences) % min(length, starts)
                 for start in range(first, starts, length):
                     window = sentences[start : start + length]

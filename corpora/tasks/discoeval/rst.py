@@ -106,7 +106,7 @@ def _split_of_folder(name: str) -> str:
 
 
 def class_of(relation: str) -> str:
-    """Return the class of an annotated relation, or "" for an unknown relation."""
+    """Return the class of an annotated relation, with or without suffixes; "" if it is unknown."""
     # rstWeb writes `joint_m` for the multinuclear, `joint_r` for the satellite's use of a name.
     name = relation.strip().lower().removesuffix("_m").removesuffix("_r").replace("_", "-")
     while name not in _CLASS_OF:

@@ -133,8 +133,8 @@ def _section_kinds(headings: list[str], levels: list[int]) -> Iterator[str]:
     """Yield the kind of each section in order; subsections of an `other` one are `other` too."""
     other_level = 0  # the level of the `other` section around the current one; 0 outside
     after_conclusion = False
-    body = (n for n, heading in zip(levels, headings, strict=True) if _is_body(heading))
-    top = min(body, default=1)
+    body_levels = (n for n, heading in zip(levels, headings, strict=True) if _is_body(heading))
+    body_level = min(body_levels, default=1)
     for heading, level in zip(headings, levels, strict=True):
         title = _NUMBER.sub("", heading).strip()
         if other_level and level > other_level:
@@ -143,7 +143,7 @@ def _section_kinds(headings: list[str], levels: list[int]) -> Iterator[str]:
         other_level = 0
         if _ABSTRACT.match(title) and not after_conclusion:
             yield ABSTRACT
-        elif after_conclusion or (level <= top and _CLOSING.search(title)):
+        elif after_conclusion or (level <= body_level and _CLOSING.search(title)):
             after_conclusion = True
             yield OTHER
         elif not title or _OUTSIDE.search(heading):
@@ -161,7 +161,10 @@ def _is_body(heading: str) -> bool:
 
 
 def why_no_prose(text: str, min_words: int, max_words: int, plain: float) -> str:
-    """Return why a sentence is not prose, "" if it is; `plain` is the minimum of plain words."""
+    """Return the reason why a sentence is not prose, or "" if it is prose.
+
+    `plain` is the minimum share of plain words (letters only) among its words.
+    """
     words = text.split()
     if len(words) < min_words:
         return "sentence_too_short"
