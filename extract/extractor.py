@@ -188,8 +188,8 @@ def candidates_of(batch: Batch, settings: PairSettings) -> Candidates:
         needs = ["finite"] if patterns.table.pro_drop else ["finite", "subject"]
         judge = Judge(batch, ["statement"] if settings.subjects == "shared" else needs)
     sides = sides_of(batch, matches, judge, restore=settings.subjects == "restored")
-    failed = sides.refused > 0
-    matches, sides = without(failed, np.array(REFUSALS)[sides.refused]), sides.take(~failed)
+    failed = sides.rejection > 0
+    matches, sides = without(failed, np.array(REFUSALS)[sides.rejection]), sides.take(~failed)
     doc = batch.row_doc[batch.row[matches.first]]
     s1, s2 = (
         texts_of(batch, doc, spans, settings.text, asks)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from extract.clauses import MUTED, S1, S2, Block, Marks
+from extract.clauses import MUTED, S1, S2, Block, SideCodes
 from extract.parse import BoolArray, Ints
 from extract.trees import Batch
 
@@ -40,7 +40,7 @@ class Traces:
         behind[1:] = marked[:-1] & (row[1:] == row[:-1])
         return behind
 
-    def mute_modifiers(self, block: Block, side: Marks, asserted: BoolArray) -> None:
+    def mute_modifiers(self, block: Block, side: SideCodes, asserted: BoolArray) -> None:
         """Mute the words that modify the marker, wherever the parser attached them.
 
         `asserted` says of each match whether its marker states S2.
@@ -142,7 +142,7 @@ class Traces:
         return says | briefly | stands | fronted
 
     def lost(
-        self, block: Block, side: Marks, asserted: BoolArray, ends: tuple[Ints, Ints]
+        self, block: Block, side: SideCodes, asserted: BoolArray, ends: tuple[Ints, Ints]
     ) -> tuple[BoolArray, BoolArray]:
         """Whether S1 or S2 lost a word that changes its sense.
 
@@ -172,12 +172,12 @@ class Traces:
         places = places[(side[places] == S1) & opposing[matches.lead][block.match[places]]]
         if len(places):
             of_s1 = (side == S1) | (side == S1 + MUTED)
-            halves = block.ends(opposing[token] & of_s1)[1][block.match[places]]
-            s1_lost |= block.any(places[halves < token[places]])
+            halves = block.end_words(opposing[token] & of_s1)[1][block.match[places]]
+            s1_lost |= block.matches_at(places[halves < token[places]])
         # "If it had not been for him": without him.
         excepting = batch.listed("excepting") & self.behind(batch.tagged("operator"))
         places = np.flatnonzero(excepting[token])
-        excepted = block.any(places[side[places] == S2]) & self.denied[s2]
+        excepted = block.matches_at(places[side[places] == S2]) & self.denied[s2]
         # "When anyone calls" is about every call; alone it needs "can" or a negation.
         anyone = block.subordinate & batch.listed("hypothetical")[ends[0]] & ~self.denied[s2]
         anyone &= ~batch.with_child(batch.tagged("modal"))[s2]
