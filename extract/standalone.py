@@ -428,7 +428,8 @@ class Judge:
         first = block.first_words(behind)
         coordinating = batch.tagged("coordinating")[block.token[first]]
         rejected = block.matches_at(first[block.words[first - 1] & ~coordinating])
-        arguments = np.flatnonzero(behind & block.words & self.argument[block.token])
+        arguments = behind & block.words & self.argument[block.token]
+        arguments = np.flatnonzero(arguments & (block.head >= 0))
         governor = block.head[arguments] + block.shift[block.match[arguments]]
         rejected |= block.matches_at(arguments[~behind[governor]])
         side[behind] += MUTED
