@@ -66,11 +66,7 @@ Array = NDArray[np.float64]
 
 
 def write_folds(options: argparse.Namespace) -> None:
-    """Split treebank files into `train-N.conllu` and `held-N.conllu` for each fold N.
-
-    Each document is held out of one fold, by the digest of its name, and in the training part of
-    the others.
-    """
+    """Write treebank files as `train-N.conllu` and `held-N.conllu`, a document held out once."""
     parts: list[list[str]] = [[] for _ in range(FOLDS)]
     for path in options.treebank:
         for text in re.split(r"(?m)^(?=# newdoc id)", path.read_text(encoding="utf-8")):
@@ -117,10 +113,7 @@ def pairs_with_features(
 
 
 def read_with_gold_pairs(path: Path, mode: str) -> tuple[list[Document], dict[Any, Pair]]:
-    """Return the documents of a treebank file, and the pairs of its gold trees.
-
-    The key of a pair is its document's id and its marker's spans (`_marker_key`).
-    """
+    """Return a treebank file's documents, and the pairs of its gold trees by `_marker_key`."""
     documents = list(open_source(f"conllu:{path}"))
     gold = Extractor("gold", mode=mode, min_confidence=0).pairs(documents)
     return documents, {_marker_key(pair): pair for pair in gold}
@@ -129,20 +122,13 @@ def read_with_gold_pairs(path: Path, mode: str) -> tuple[list[Document], dict[An
 def observe_treebank(
     path: Path, mode: str, parser: SpacyParser, votes: Mapping[tuple[str, str], bool]
 ) -> list[Observation]:
-    """Return a parser's candidates from the raw text of a treebank file, compared with its gold.
-
-    `votes` are those of `read_votes`.
-    """
+    """Return a parser's candidates from a treebank's raw text, with gold and readers' `votes`."""
     documents, gold = read_with_gold_pairs(path, mode)
-    return [
-        Observation(
-            pair,
-            features,
-            agreement_with_gold(pair, gold.get(_marker_key(pair))),
-            votes.get(_rating_key(pair)),
-        )
-        for pair, features in pairs_with_features(documents, mode, parser)
-    ]
+    rows = []
+    for pair, features in pairs_with_features(documents, mode, parser):
+        agreement = agreement_with_gold(pair, gold.get(_marker_key(pair)))
+        rows.append(Observation(pair, features, agreement, votes.get(_rating_key(pair))))
+    return rows
 
 
 def _marker_key(pair: Pair) -> tuple[str, Any]:

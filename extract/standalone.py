@@ -262,10 +262,9 @@ class Judge:
         return forms & (batch.labelled("main_clause")[self.first_conjunct] | adverbial)
 
     def _gaps(self) -> BoolArray:
-        """Mark finite complements that lack a subject right behind their verb.
+        """Mark finite complements without a subject right behind their verb.
 
-        In "which critics say is a camp" the subject of "is a camp" is "which", outside the
-        complement.
+        In "which critics say is a camp" the subject of the complement is "which", outside it.
         """
         batch, tokens = self.batch, self.batch.tokens
         gap = self.indirect_speech & batch.has(tokens, ["finite"], ["subject"]) & (batch.head >= 0)
@@ -464,10 +463,7 @@ class Judge:
         return top
 
     def _opens_with_question_word(self, head: Ints, first: Ints) -> BoolArray:
-        """Return whether the clause of each `head` begins with its interrogative or relative word.
-
-        `first` is the first word of the clause.
-        """
+        """Return whether `first`, the first word of a clause, is its question or relative word."""
         batch, interrogative = self.batch, self.batch.tagged("interrogative")
         above, top = batch.head[first], self._phrase_top(first)
         top_depends = (batch.head[top] == head) & ~self.free_relative[top]
@@ -480,10 +476,7 @@ class Judge:
         return (interrogative[first] & ((top == head) | top_depends)) | prepositional
 
     def _breaks_off(self, head: Ints, first: Ints, last: Ints, asks: BoolArray) -> BoolArray:
-        """Return whether a side begins like a dependent clause, or lacks its end.
-
-        `head`, `first` and `last` are its head, first and last word; `asks`: it is a question.
-        """
+        """Return whether a side begins like a dependent clause, or lacks its end."""
         batch = self.batch
         row, final = batch.row[first], len(batch) - 1
         operator, interrogative = batch.tagged("operator"), batch.tagged("interrogative")
@@ -523,10 +516,7 @@ class Judge:
     def _broken(
         self, block: Block, side: SideCodes, number: int, first: Ints, last: Ints
     ) -> BoolArray:
-        """Return whether a side lacks inner words, or the subject or object of one of its verbs.
-
-        `number` is S1 or S2, `first` and `last` are the first and last word of that side.
-        """
+        """Return whether a side lacks an inner word, or the subject or object of a verb."""
         neither, token, match = self._neither(block, side), block.token, block.match
         broken = block.matches_at(neither & (token > first[match]) & (token < last[match]))
         arguments = np.flatnonzero(neither & self.argument[token] & (block.head >= 0))
@@ -584,10 +574,7 @@ class Judge:
         return spans
 
     def _has_main_clause(self, tokens: slice, speech: int) -> bool:
-        """Return whether a sentence (`tokens`) states or asks something, and is no relative clause.
-
-        Only clauses in the speech with the number `speech` count (0: narration).
-        """
+        """Return whether the tokens of a sentence have a main clause in a speech (0: narration)."""
         batch = self.batch
         clause = self.whole[tokens] & (self.speech[tokens] == speech) & ~self.unasserted[tokens]
         main = batch.labelled("main_clause")[tokens]
@@ -605,11 +592,10 @@ class Judge:
         return bool(states and (not relative or self.in_question[first]))
 
     def restored(self, matches: Matches) -> dict[int, list[Span]]:
-        """Return the subject and auxiliaries that S2 shares with an earlier conjunct.
+        """Return by match the spans of subject and auxiliaries that S2 shares with a conjunct.
 
-        The result has their spans, by match, for clear cases only: the subject is one plain noun
-        phrase before its verb, and there is no question and no negation that might also apply to S2
-        ("he did not come and stay").
+        Only in clear cases: one plain noun phrase before its verb, no question, and no negation
+        that might also apply to S2 ("he did not come and stay").
         """
         batch = self.batch
         conjunct, subject = batch.labelled("conjunct"), batch.tagged("subject")

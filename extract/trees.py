@@ -226,7 +226,7 @@ class Batch:
         return np.concatenate([getattr(parse, name) for parse in self.parses])
 
     @once
-    def under(self, labels: tuple[str, ...]) -> BoolArray:
+    def labelled_as(self, labels: tuple[str, ...]) -> BoolArray:
         """Mark the tokens whose label is one of `labels` (see `CompiledPatterns.labels`)."""
         return self.patterns.labels(labels)[self.label]
 
