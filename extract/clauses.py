@@ -163,9 +163,7 @@ def _columns_of_runs(
     `previous` has the spans of each S1 that is in the previous sentence.
     """
     empty: Any = (np.empty(0, dtype=np.int32),) * 4
-    match, side, first, last = (
-        np.concatenate(columns) for columns in zip(empty, *blocks, strict=True)
-    )
+    match, side, first, last = map(np.concatenate, zip(empty, *blocks, strict=True))
     start, end = batch.start[first], batch.end[last]
     s1, s2 = (
         SpanColumn.of(np.bincount(match[of_side], minlength=n), start[of_side], end[of_side])
@@ -249,10 +247,7 @@ class Block:
         return first, last
 
     def sides(self) -> SideCodes:
-        """Return the side code of each position: that of its nearest ancestor which has one.
-
-        The module's docstring says which tokens get a code first. No code is `+ MODIFIER`.
-        """
+        """Return the side code of each position: that of its nearest ancestor which has one."""
         matches, shift = self.matches, self.shift
         positions = np.arange(len(self.token), dtype=np.int32)
         ancestor = np.where(self.head >= 0, self.head + shift[self.match], positions)

@@ -204,7 +204,7 @@ class Judge:
         self.unasserted = batch.with_child(unasserted | (correlative & opens))
         """Heads of clauses that are not stated as facts ("if it rains")."""
         self.has_that = batch.with_child(subordinator & that)
-        """Heads of clauses that "that" introduces."""
+
         self.first_adverbial = batch.leftmost(adverbial & tagged("finite"))
         """For each token its first finite adverbial clause; `len(batch)` if it has none."""
         self.subordinated = batch.with_child(subordinator & ~that)
@@ -341,13 +341,14 @@ class Judge:
             unmarked = has_head & ~(block.subordinate & (number == S2))
             asks = self.in_question[head] & ~self.indirect_speech[top]
             asks &= ~(unmarked & self.adverbial_statement[top])  # "Remember when he came?"
-            opening = block.end_words((side == number) & ~batch.labelled("opener")[token])[0]
+            on_side = side == number
+            opening = block.end_words(on_side & ~batch.labelled("opener")[token])[0]
             fragment = unmarked & batch.labelled("dependent_clause")[top]
             fragment |= has_head & (opening >= 0) & self._breaks_off(head, opening, last, asks)
-            fragment |= block.matches_at((side == number) & self.has_gap[token])
+            fragment |= block.matches_at(on_side & self.has_gap[token])
             fragment |= has_head & self._opens_before_command(matches, head, opening)
-            fragment |= has_head & ~asks & self.traces.turned(block, side == number, head, opening)
-            fragment |= has_head & (last >= 0) & self.traces.cut(last)
+            fragment |= has_head & ~asks & self.traces.lost_fronting(block, on_side, head, opening)
+            fragment |= has_head & (last >= 0) & self.traces.ends_open(last)
             fragment |= unmarked & self.has_question_word[head] & ~asks  # "at first when you try"
             # "(It is slow) of late": the bracket in front of the side ends inside it.
             depth_before = self.bracket_depth[np.maximum(first, 0)]
@@ -380,10 +381,9 @@ class Judge:
         refuse(hypothetical & block.subordinate & ~asserted, "s2_lost_word")
         before = np.maximum(matches.first - 1, 0)
         denied = block.subordinate & (matches.first > batch.offsets[batch.row[matches.first]])
-        # "not because", "than if"
         denied &= listed("denying")[before] | listed("comparing")[before]
-        refuse(denied, "s1_lost_word")
-        s1_lost, s2_lost = self.traces.lost(block, side, asserted, (first, last))  # S2's ends
+        refuse(denied, "s1_lost_word")  # "not because", "than if"
+        s1_lost, s2_lost = self.traces.lost_words(block, side, asserted, (first, last))  # S2's ends
         refuse(s1_lost, "s1_lost_word")
         refuse(s2_lost, "s2_lost_word")
         refuse(two_speakers, "speech")
@@ -427,8 +427,8 @@ class Judge:
         first = block.first_words(behind)
         coordinating = batch.tagged("coordinating")[block.token[first]]
         rejected = block.matches_at(first[block.words[first - 1] & ~coordinating])
-        arguments = behind & block.words & self.argument[block.token]
-        arguments = np.flatnonzero(arguments & (block.head >= 0))
+        words = behind & block.words & (block.head >= 0)
+        arguments = np.flatnonzero(words & self.argument[block.token])
         governor = block.head[arguments] + block.shift[block.match[arguments]]
         rejected |= block.matches_at(arguments[~behind[governor]])
         side[behind] += MUTED
