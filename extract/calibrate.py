@@ -7,11 +7,11 @@
     python -m extract.calibrate score --treebank FILE ... --output REPORT.json
 
 The training rows are candidates from the raw text of each fold's treebank documents, parsed by the
-two parsers that were trained on the other fold: those of the first parser for one model, those of
-both, with features of their agreement, for the other. In the mode `recall` a candidate is right if
-gold trees give it too and both sides have a word Dice of .7 or more with the gold sides, as in
-`discorpora validate`. In the mode `standalone` readers decide (`probabilities`), and rated pairs of
-novels are added, parsed by the embedded parsers.
+two parsers that were trained on the other fold. Each mode has two models: one of the first parser's
+candidates, and one of both parsers' candidates with features of their agreement. In the mode
+`recall` a candidate is right if gold trees give it too, and both sides have a word Dice of .7 or
+more with the gold sides, as in `discorpora validate`. In the mode `standalone` readers decide
+(`right_probabilities`), and rated pairs of novels are added, parsed by the embedded parsers.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ log = logging.getLogger("extract.calibrate")
 
 FOLDS = 2
 """Parts of the treebank, each parsed by parsers that were trained on the others."""
-FITS = 5
-"""Parts of the observations in cross-validation, each of whole documents."""
+CROSS_FOLDS = 5
+"""Folds of the cross-validation of a model, each of whole documents."""
 PIPELINE = embedded.PATH.name
 MODES = ("standalone", "recall")
 BOOSTING = {"n_estimators": 60, "learning_rate": 0.15, "min_samples_leaf": 30, "subsample": 0.7}
-READ = 3.0
-"""What a candidate that somebody read counts for in a fit; the others count 1."""
-RAREST = 20
-"""A marker or pattern with fewer rows is no feature."""
+RATED_WEIGHT = 3.0
+"""The weight of a candidate that readers rated, in the fit of a model; the others weigh 1."""
+MIN_ROWS = 20
+"""A marker or pattern is a feature if at least this many training rows have it."""
 Array = NDArray[np.float64]
 
 
 def write_folds(options: argparse.Namespace) -> None:
-    """Write `train-N.conllu` and `held-N.conllu`: each document is held out of one fold."""
+    """Write treebank files as `train-N.conllu` and `held-N.conllu`, a document held out once."""
     parts: list[list[str]] = [[] for _ in range(FOLDS)]
     for path in options.treebank:
         for text in re.split(r"(?m)^(?=# newdoc id)", path.read_text(encoding="utf-8")):
@@ -84,14 +84,14 @@ def write_folds(options: argparse.Namespace) -> None:
 
 
 class Observation(NamedTuple):
-    """A candidate, its features, how it stands to gold trees, and whether readers called it good.
+    """A candidate with its features and two judgements of it.
 
-    `gold` is `same` (they give this pair), `other` (another pair of its marker) or `none`; it is ""
-    without gold trees. `good` is None for a candidate that nobody rated.
+    `gold` is `agreement_with_gold`, "" in a text without gold trees. `good` is whether most readers
+    called the pair good, None for a candidate that nobody rated.
     """
 
     pair: Pair
-    values: dict[str, float]
+    features: dict[str, float]
     gold: str
     good: bool | None
 
@@ -101,41 +101,42 @@ def pairs_with_features(
 ) -> Iterator[tuple[Pair, dict[str, float]]]:
     """Yield all candidates of documents as pairs, with their features.
 
-    If the parser has a second one to check it, they are the candidates of both.
+    If a second parser checks the parser, the candidates of both are yielded.
     """
     extractor = Extractor(parser, mode=mode, min_confidence=0)
     for first, second in extractor.candidates(documents):
         for own, other in ((first, second), (second, first)) if second else ((first, None),):
-            values = own.numbers(other)
-            table = np.stack(list(values.values()), axis=1).tolist()
+            columns = own.features(other)
+            table = np.stack(list(columns.values()), axis=1).tolist()
             for pair, row in zip(PairColumns.of(own, None).pairs(), table, strict=True):
-                yield pair, dict(zip(values, row, strict=True))
+                yield pair, dict(zip(columns, row, strict=True))
 
 
-def with_gold(path: Path, mode: str) -> tuple[list[Document], dict[Any, Pair]]:
-    """Return the documents of a treebank, and its gold trees' pairs by document and marker."""
+def read_with_gold_pairs(path: Path, mode: str) -> tuple[list[Document], dict[Any, Pair]]:
+    """Return a treebank file's documents, and the pairs of its gold trees by `_marker_key`."""
     documents = list(open_source(f"conllu:{path}"))
     gold = Extractor("gold", mode=mode, min_confidence=0).pairs(documents)
-    return documents, {_place(pair): pair for pair in gold}
+    return documents, {_marker_key(pair): pair for pair in gold}
 
 
-def against_gold(
+def observe_treebank(
     path: Path, mode: str, parser: SpacyParser, votes: Mapping[tuple[str, str], bool]
 ) -> list[Observation]:
-    """Return the candidates of a parser from the raw text of a treebank, as observations."""
-    documents, gold = with_gold(path, mode)
-    return [
-        Observation(pair, values, against(pair, gold.get(_place(pair))), votes.get(_key(pair)))
-        for pair, values in pairs_with_features(documents, mode, parser)
-    ]
+    """Return a parser's candidates from a treebank's raw text, with gold and readers' `votes`."""
+    documents, gold = read_with_gold_pairs(path, mode)
+    rows = []
+    for pair, features in pairs_with_features(documents, mode, parser):
+        agreement = agreement_with_gold(pair, gold.get(_marker_key(pair)))
+        rows.append(Observation(pair, features, agreement, votes.get(_rating_key(pair))))
+    return rows
 
 
-def _place(pair: Pair) -> tuple[str, Any]:
+def _marker_key(pair: Pair) -> tuple[str, Any]:
     return pair.doc, pair.marker_spans
 
 
-def _key(pair: Pair) -> tuple[str, str]:
-    """Return the key by which ratings name a pair: its document and the digest of its texts."""
+def _rating_key(pair: Pair) -> tuple[str, str]:
+    """Return the key of a pair in the ratings: its document's id and the digest of its texts."""
     return pair.doc, hashlib.sha256(f"{pair.s1}\n{pair.s2}".encode()).hexdigest()[:12]
 
 
@@ -146,7 +147,7 @@ class _RatedPair(Fields):
 
 
 def read_votes(ratings: Path) -> dict[tuple[str, str], bool]:
-    """Return whether most readers called a pair good, by the pair's key (`_key`)."""
+    """Read ratings (JSON Lines): whether most readers called each pair good, by `_rating_key`."""
     votes: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
     for where, record in json_rows(ratings):
         with refusing(fail, where):
@@ -155,10 +156,10 @@ def read_votes(ratings: Path) -> dict[tuple[str, str], bool]:
     return {key: sum(good) * 2 > len(good) for key, good in votes.items()}
 
 
-def against(pair: Pair, gold: Pair | None) -> str:
-    """Return `same` if both sides have a word Dice of at least `DICE` with the gold pair's.
+def agreement_with_gold(pair: Pair, gold: Pair | None) -> str:
+    """Compare a pair with the gold pair of the same marker: `same`, `other`, or `none` without one.
 
-    Else `other`, or `none` without a gold pair.
+    `same`: each side has a word Dice of at least `DICE` with the gold side.
     """
     if gold is None:
         return "none"
@@ -169,33 +170,33 @@ def against(pair: Pair, gold: Pair | None) -> str:
     return "same"
 
 
-def rated_pairs(
+def observe_rated_pairs(
     votes: Mapping[tuple[str, str], bool], novels: Sequence[str], parser: SpacyParser
 ) -> list[Observation]:
-    """Return the rated pairs of `novels`, without those whose texts changed since the rating."""
-    names = {doc for doc, _ in votes}
+    """Return the rated pairs of `novels` (sources), but not those whose texts changed since."""
+    ids = {doc for doc, _ in votes}
     options = {"layout": "paragraph", "group": "book", "id": "chapter_id", "title": "chapter"}
-    documents = [d for spec in novels for d in open_source(spec, options) if d.id in names]
+    documents = [d for spec in novels for d in open_source(spec, options) if d.id in ids]
     return [
-        Observation(pair, values, "", votes[_key(pair)])
-        for pair, values in pairs_with_features(documents, "standalone", parser)
-        if _key(pair) in votes
+        Observation(pair, features, "", votes[_rating_key(pair)])
+        for pair, features in pairs_with_features(documents, "standalone", parser)
+        if _rating_key(pair) in votes
     ]
 
 
-def probabilities(rows: Sequence[Observation], mode: str) -> Array:
-    """Return for each observation how likely it is right: the labels of the model [rows].
+def right_probabilities(rows: Sequence[Observation], mode: str) -> Array:
+    """Return the probability that each observation is right [rows]: the labels of the model.
 
-    In the mode `recall` the gold trees decide. In `standalone` the readers do; a candidate that
-    nobody rated has the share of good ones among those that stand alike to the gold trees.
+    In the mode `recall` it is 1 or 0 by the gold trees, in `standalone` by the readers. A candidate
+    that nobody rated gets the share of good ones among rated candidates with the same `gold`.
     """
     if mode == "recall":
         return np.array([float(row.gold == "same") for row in rows])
-    rated: defaultdict[str, list[float]] = defaultdict(list)
+    votes_by_gold: defaultdict[str, list[float]] = defaultdict(list)
     for row in rows:
         if row.good is not None:
-            rated[row.gold].append(row.good)
-    shares = {gold: float(np.mean(good)) for gold, good in rated.items()}
+            votes_by_gold[row.gold].append(row.good)
+    shares = {gold: float(np.mean(votes)) for gold, votes in votes_by_gold.items()}
     log.info("good by readers: %s", {gold: round(share, 3) for gold, share in shares.items()})
     return np.array(
         [shares.get(row.gold, 0.5) if row.good is None else float(row.good) for row in rows]
@@ -203,38 +204,40 @@ def probabilities(rows: Sequence[Observation], mode: str) -> Array:
 
 
 def fit_model(rows: Sequence[Observation], mode: str) -> tuple[dict[str, Any], dict[str, float]]:
-    """Fit a model to `rows`; return its trees, and its scores in cross-validation by document.
+    """Fit a model to `rows`; return its trees, and its `quality` in cross-validation by document.
 
-    The scores are those of rated candidates in the mode `standalone`. Raises `InputError` for fewer
-    than `FITS` documents, right pairs or wrong pairs.
+    In the mode `standalone` only rated candidates count in the quality. Raises `InputError` for
+    fewer than `CROSS_FOLDS` documents, right pairs or wrong pairs.
     """
-    label, groups = probabilities(rows, mode), [row.pair.doc for row in rows]
-    read = np.array([mode == "standalone" and row.good is not None for row in rows], dtype=bool)
-    weight = np.where(read, READ, 1.0)
+    label, groups = right_probabilities(rows, mode), [row.pair.doc for row in rows]
+    rated = np.array([mode == "standalone" and row.good is not None for row in rows], dtype=bool)
+    weight = np.where(rated, RATED_WEIGHT, 1.0)
     right, wrong = (label > 0.5).sum(), (label <= 0.5).sum()
     counts = {"document": len({*groups}), "right pair": right, "wrong pair": wrong}
-    if min(counts.values()) < FITS:
+    if min(counts.values()) < CROSS_FOLDS:
         sums = ", ".join(amount(int(number), noun) for noun, number in counts.items())
-        raise InputError(f"{sums}: expected {FITS} of each at least", hint="give more documents")
-    columns = [
-        {**row.values, f"marker {row.pair.marker}": 1.0, f"pattern {row.pair.pattern}": 1.0}
+        raise InputError(
+            f"{sums}: expected {CROSS_FOLDS} of each at least", hint="give more documents"
+        )
+    feature_rows = [
+        {**row.features, f"marker {row.pair.marker}": 1.0, f"pattern {row.pair.pattern}": 1.0}
         for row in rows
     ]
-    counts_by_name = Counter(name for column in columns for name in column if " " in name)
-    common = sorted(name for name, count in counts_by_name.items() if count >= RAREST)
-    names = [*rows[0].values, *common]
-    table = np.array([[column.get(name, 0.0) for name in names] for column in columns])
+    counts_by_name = Counter(name for row in feature_rows for name in row if " " in name)
+    common = sorted(name for name, count in counts_by_name.items() if count >= MIN_ROWS)
+    names = [*rows[0].features, *common]
+    table = np.array([[row.get(name, 0.0) for name in names] for row in feature_rows])
     confidence = np.zeros(len(rows))
-    for train, held_out in GroupKFold(FITS).split(table, label, groups):
-        model = boosted(table[train], label[train], weight[train])
+    for train, held_out in GroupKFold(CROSS_FOLDS).split(table, label, groups):
+        model = fit_trees(table[train], label[train], weight[train])
         confidence[held_out] = model.predict_proba(table[held_out])[:, 1]
     decided = (label == 0) | (label == 1)
-    scores = measures(label[decided] == 1, confidence[decided])
-    return trees_of(boosted(table, label, weight), names), scores
+    scores = quality(label[decided] == 1, confidence[decided])
+    return to_json_trees(fit_trees(table, label, weight), names), scores
 
 
-def boosted(table: Array, label: Array, weight: Array) -> GradientBoostingClassifier:
-    """Fit boosted trees to features [rows, names], probabilities [rows] and weights [rows].
+def fit_trees(table: Array, label: Array, weight: Array) -> GradientBoostingClassifier:
+    """Fit fit_trees trees to features [rows, names], right_probabilities [rows] and weights [rows].
 
     A row that is right with probability p counts p times as right and 1 - p times as wrong.
     """
@@ -245,26 +248,25 @@ def boosted(table: Array, label: Array, weight: Array) -> GradientBoostingClassi
     return model.fit(np.concatenate([table, table])[used], answers[used], weights[used])
 
 
-def trees_of(model: GradientBoostingClassifier, names: Sequence[str]) -> dict[str, Any]:
-    """Return the trees as `extract.confidence.Model` has them: complete trees of `DEPTH` levels.
+def to_json_trees(model: GradientBoostingClassifier, names: Sequence[str]) -> dict[str, Any]:
+    """Return a fitted model in the form of `extract.confidence.Model`: complete trees of `DEPTH`.
 
-    `names` are the columns of the table; those that no tree asks for are left out.
+    `names` are the features, the columns of the table; those that no tree asks for are left out.
     """
     share = model.init_.class_prior_[1]
     asked, thresholds, values = [], [], []
     for (regressor,) in model.estimators_:
         tree = regressor.tree_
-        # The tree's node at each place; below a leaf the leaf again.
-        places = [0]
+        # scikit-learn's node for each node of the complete tree; a leaf fills the places below it.
+        nodes = [0]
         for place in range(2**DEPTH - 1):
-            node = places[place]
-            leaf = tree.children_left[node] < 0
-            below = (node, node) if leaf else (tree.children_left[node], tree.children_right[node])
-            places += below
-        inner, ends = places[: 2**DEPTH - 1], places[2**DEPTH - 1 :]
+            node = nodes[place]
+            left, right = tree.children_left[node], tree.children_right[node]
+            nodes += (node, node) if left < 0 else (left, right)
+        inner, leaves = nodes[: 2**DEPTH - 1], nodes[2**DEPTH - 1 :]
         asked.append([max(int(tree.feature[node]), 0) for node in inner])
         thresholds.append([round(float(tree.threshold[node]), 5) for node in inner])
-        steps = [float(tree.value[node, 0, 0]) * model.learning_rate for node in ends]
+        steps = [float(tree.value[leaf, 0, 0]) * model.learning_rate for leaf in leaves]
         values.append([round(step, 5) for step in steps])
     used = sorted({column for tree in asked for column in tree})
     return {
@@ -276,16 +278,16 @@ def trees_of(model: GradientBoostingClassifier, names: Sequence[str]) -> dict[st
     }
 
 
-def share_of(right: NDArray[np.bool_]) -> dict[str, float]:
-    """Return the share of right pairs, and the number of all."""
+def precision_of(right: NDArray[np.bool_]) -> dict[str, float]:
+    """Return the share of right pairs and the number of pairs, from flags [pairs]."""
     return {"right": round(float(right.mean()), 3), "pairs": len(right)}
 
 
-def measures(right: NDArray[np.bool_], confidence: Array) -> dict[str, float]:
-    """Return how well `confidence` [pairs] predicts which pairs are right: Brier score, AUC, ..."""
+def quality(right: NDArray[np.bool_], confidence: Array) -> dict[str, float]:
+    """Return how well `confidence` [pairs] predicts `right` [pairs]: Brier score, AUC, ..."""
     share = right.mean()
     return {
-        **share_of(right),
+        **precision_of(right),
         "mean confidence": round(float(confidence.mean()), 3),
         "Brier": round(float(brier_score_loss(right, confidence)), 4),
         "Brier of the share": round(float(share * (1 - share)), 4),
@@ -295,7 +297,7 @@ def measures(right: NDArray[np.bool_], confidence: Array) -> dict[str, float]:
 
 
 def fit(options: argparse.Namespace) -> None:
-    """Fit the models of both modes to treebanks and rated novels, and write them to a JSON file."""
+    """Fit two models for each mode, without and with a second parser; write them to a JSON file."""
     models: dict[str, Any] = {}
     votes = read_votes(options.ratings)
     for mode, checked in itertools.product(MODES, (False, True)):
@@ -303,9 +305,9 @@ def fit(options: argparse.Namespace) -> None:
         for number in range(FOLDS):
             parser = _parser(options.folds / f"parser-{number}", options.folds / f"second-{number}")
             parser.check = checked
-            rows += against_gold(options.folds / f"held-{number}.conllu", mode, parser, votes)
+            rows += observe_treebank(options.folds / f"held-{number}.conllu", mode, parser, votes)
         if mode == "standalone":
-            rows += rated_pairs(votes, options.novels, SpacyParser(check=checked))
+            rows += observe_rated_pairs(votes, options.novels, SpacyParser(check=checked))
         name = f"{mode}_checked" if checked else mode
         models[name], scores = fit_model(rows, mode)
         log.info("%s: %d candidates; held-out documents: %s", name, len(rows), scores)
@@ -313,7 +315,7 @@ def fit(options: argparse.Namespace) -> None:
 
 
 def _parser(first: Path, second: Path) -> SpacyParser:
-    """Return a parser with the pipelines that `zoo.parser.train` wrote into two folders."""
+    """Return a parser with a first and a second pipeline from folders of `zoo.parser.train`."""
     parser = SpacyParser()
     parser.second = embedded.load(second / PIPELINE)
     parser.nlp = embedded.load(first / PIPELINE)
@@ -323,28 +325,31 @@ def _parser(first: Path, second: Path) -> SpacyParser:
 
 
 def score(options: argparse.Namespace) -> None:
-    """Write for each mode the calibration in ten bins, the Brier score, and precision by yield."""
+    """Measure the shipped models on treebank files, and write a JSON report.
+
+    It has for each model its `quality`, the precision in ten bins of confidence (`reliability`),
+    and the precision and number of pairs above each threshold (`curve`).
+    """
     report: dict[str, Any] = {}
     for mode, checked in itertools.product(MODES, (False, True)):
         extractor = Extractor(SpacyParser(check=checked), mode=mode, min_confidence=0)
-        pairs: list[tuple[float, bool]] = []
+        scored: list[tuple[float, bool]] = []
         for path in options.treebank:
-            documents, gold = with_gold(path, mode)
+            documents, gold = read_with_gold_pairs(path, mode)
             for pair in extractor.pairs(documents):
-                pairs.append(
-                    (pair.confidence or 0.0, against(pair, gold.get(_place(pair))) == "same")
-                )
-        confidence, right = np.array(pairs).T
+                agreement = agreement_with_gold(pair, gold.get(_marker_key(pair)))
+                scored.append((pair.confidence or 0.0, agreement == "same"))
+        confidence, right = np.array(scored).T
         right = right.astype(bool)
         bins = np.minimum((confidence * 10).astype(int), 9)
         reliability, curve = [], []
         for number in np.unique(bins):
             mean = round(float(confidence[bins == number].mean()), 3)
-            reliability.append({"confidence": mean, **share_of(right[bins == number])})
+            reliability.append({"confidence": mean, **precision_of(right[bins == number])})
         for least in (step / 20 for step in range(20) if (confidence >= step / 20).any()):
-            curve.append({"min_confidence": least, **share_of(right[confidence >= least])})
+            curve.append({"min_confidence": least, **precision_of(right[confidence >= least])})
         name = f"{mode}_checked" if checked else mode
-        report[name] = {**measures(right, confidence), "reliability": reliability, "curve": curve}
+        report[name] = {**quality(right, confidence), "reliability": reliability, "curve": curve}
     write_json(options.output, report)
 
 

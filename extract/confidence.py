@@ -1,4 +1,4 @@
-"""How likely a pair is right: boosted decision trees over features that extraction computes anyway.
+"""The probability that a pair is right, by boosted decision trees over features of its parse.
 
 `confidence.json` has the trees, fitted by `python -m extract.calibrate` for English text parsed
 by the embedded parser; `docs/results/confidence.md` describes the training data and calibration.
@@ -34,31 +34,32 @@ KINDS = {
     "function": ("ADP", "DET", "SCONJ", "CCONJ", "PART"),
 }
 """Parts of speech (UPOS) of the words at the ends of both sides and around the marker."""
-CLASSES = ("main_clause", "conjunct", "reported_clause", "adverbial_clause")
+HEAD_CLASSES = ("main_clause", "conjunct", "reported_clause", "adverbial_clause")
 MAX_DEPTH = 20
 DEPTH = 3
 """Questions that each decision tree asks."""
 DEFAULT_THRESHOLD = 0.7
 """About as many pairs of novels pass as without the second parser (`docs/results`)."""
 SURE = 0.9
-"""In `standalone` a pair of the second parser is taken from here on: below, two readers called
-fewer good than of the pairs that it would replace (`docs/results/pairs.md`)."""
+"""Minimum confidence of a pair of the second parser in `standalone`: below it, readers called fewer
+pairs good than among the pairs that they would replace (`docs/results/pairs.md`)."""
 OTHER_PARSERS = ("spacy:", "stanza:")
 """Parsers with other errors than those that the model was fitted on."""
 NOWHERE = -1
-"""Stands for a missing token, which has no tag."""
+"""Stands for the index of a missing token, which has no tag."""
 
 
 class Model(TomlTable):
-    """Boosted decision trees: each asks `DEPTH` questions about a candidate, and adds to a score.
+    """Boosted decision trees that give the probability that a candidate is right.
 
-    Node n of a tree asks whether a feature (its number in `names`) is above a threshold; 2n + 1 is
-    the next node if not, 2n + 2 if so. `values` belong to the answers below the last nodes. The
-    score, `bias` and one value of each tree, is the log-odds that the candidate is right.
+    Each tree is complete and has `DEPTH` levels of questions. `asked` and `thresholds` have a row
+    for each tree: node n asks whether feature `asked[n]` (an index into `names`) is above
+    `thresholds[n]`; the next node is 2n + 1 if not, 2n + 2 if so. `values` are those of the leaves.
+    The sum of `bias` and one leaf of each tree is the log-odds that the candidate is right.
     """
 
     names: tuple[str, ...]
-    """Features: those of `Candidates.numbers`, `marker NAME` and `pattern ID`."""
+    """Features: those of `Candidates.features`, `marker NAME` and `pattern ID`."""
     bias: float
     asked: tuple[tuple[int, ...], ...]
     thresholds: tuple[tuple[float, ...], ...]
@@ -66,54 +67,60 @@ class Model(TomlTable):
 
     @cached_property
     def _questions(self) -> tuple[Ints, Floats, Ints]:
-        """The different questions (features, thresholds), and the one of each node [trees, 7]."""
-        pairs = np.stack([np.array(self.asked), np.array(self.thresholds)])
-        questions, place = np.unique(pairs.reshape(2, -1), axis=1, return_inverse=True)
-        thresholds = questions[1].astype(np.float32)[:, None]
-        return questions[0].astype(np.int32), thresholds, place.reshape(pairs.shape[1:])
+        """The distinct questions, so that each is answered once.
 
-    def confidences(self, own: Candidates, other: Candidates | None = None) -> NDArray[np.float32]:
-        """The probability [candidates] that each of `own` is right, from 0 to 1.
+        Returns their features and thresholds, and the index of each node's question [trees, nodes].
+        """
+        nodes = np.stack([np.array(self.asked), np.array(self.thresholds)])
+        questions, index = np.unique(nodes.reshape(2, -1), axis=1, return_inverse=True)
+        thresholds = questions[1].astype(np.float32)[:, None]
+        return questions[0].astype(np.int32), thresholds, index.reshape(nodes.shape[1:])
+
+    def confidences(
+        self, candidates: Candidates, other: Candidates | None = None
+    ) -> NDArray[np.float32]:
+        """Return the probability that each candidate is right, from 0 to 1 [candidates].
 
         `other` has the candidates of the other parser, if two parsers are used.
         """
-        patterns, matches = own.batch.patterns, own.matches
-        rows = [row.id for row in patterns.table.patterns]
-        table = np.zeros((len(self.names), len(own)), dtype=np.float32)
-        numbers = own.numbers(other)
-        for place, name in enumerate(self.names):
+        patterns, matches = candidates.batch.patterns, candidates.matches
+        pattern_ids = [row.id for row in patterns.table.patterns]
+        table = np.zeros((len(self.names), len(candidates)), dtype=np.float32)
+        columns = candidates.features(other)
+        for number, name in enumerate(self.names):
             kind, _, item = name.partition(" ")
             if kind == "marker":
                 if item in patterns.names:
-                    table[place] = matches.sequence == patterns.names.index(item)
+                    table[number] = matches.sequence == patterns.names.index(item)
             elif kind == "pattern":
-                if item in rows:
-                    table[place] = matches.row == rows.index(item)
+                if item in pattern_ids:
+                    table[number] = matches.row == pattern_ids.index(item)
             else:
-                table[place] = numbers[name]
+                table[number] = columns[name]
         return self.of_table(table)
 
     def of_table(self, table: NDArray[Any]) -> NDArray[np.float32]:
-        """The probability [candidates] of features [`names`, candidates]."""
-        feature, threshold, place = self._questions
-        answers = table[feature] > threshold
-        node = np.zeros((len(place), table.shape[1]), dtype=np.int8)
+        """Return the probabilities [candidates] from a table of features [`names`, candidates]."""
+        feature, threshold, question = self._questions
+        answers = table[feature] > threshold  # [questions, candidates]
+        tree_count, node_count = question.shape
+        node = np.zeros((tree_count, table.shape[1]), dtype=np.int8)  # where each candidate is
         for level in range(DEPTH):
             first = 2**level - 1
-            answer = answers[place[:, first]]
+            answer = answers[question[:, first]]
             for number in range(first + 1, 2 * first + 1):
-                answer = np.where(node == number, answers[place[:, number]], answer)
+                answer = np.where(node == number, answers[question[:, number]], answer)
             node = 2 * node + 1 + answer
-        ends = node.astype(np.intp) - place.shape[1]
-        score = self.bias + np.take_along_axis(np.array(self.values), ends, axis=1).sum(axis=0)
+        leaf = node.astype(np.intp) - node_count
+        score = self.bias + np.take_along_axis(np.array(self.values), leaf, axis=1).sum(axis=0)
         return (1 / (1 + np.exp(-score))).astype(np.float32)
 
 
 @cache
 def load_model(language: str, mode: str, checked: bool = False) -> Model | None:
-    """Return the confidence model of a language and mode, None for a language without one.
+    """Return the confidence model of a language and mode; None if the language has none.
 
-    `checked`: the model for pairs that a second parser checks.
+    With `checked`, it is the model for two parsers, the second of which checks the first.
     """
     models = json.loads(MODEL.read_text(encoding="utf-8"))
     weights = models.get(language, {}).get(f"{mode}_checked" if checked else mode)
@@ -121,10 +128,10 @@ def load_model(language: str, mode: str, checked: bool = False) -> Model | None:
 
 
 def threshold(language: str, mode: str, minimum: float | None, parser: str = "embedded") -> float:
-    """Return the minimum confidence of a pair: `minimum`, or the default if it is None.
+    """Return the minimum confidence of a pair: `minimum`, or the default if `minimum` is None.
 
-    The default is .7 in `standalone` if the language has a model and the parser is the one that it
-    was fitted on, else 0. Raises `ConfigError` for a threshold above 0 without a model.
+    The default is .7 in the mode `standalone` with a parser that the language's model was fitted
+    on, else 0. Raises `ConfigError` for a minimum above 0 in a language without a model.
     """
     model = load_model(language, mode)
     if minimum is None:
@@ -141,13 +148,14 @@ def threshold(language: str, mode: str, minimum: float | None, parser: str = "em
 def features(
     batch: Batch, matches: Matches, spans: tuple[SpanColumn, SpanColumn]
 ) -> dict[str, Floats]:
-    """Return the model's features by name [pairs]: lengths in words, distances, depths, tags.
+    """Return features of matches by name, as columns [matches]: lengths, distances, depths, tags.
 
-    Lengths, distances and counts are `log(1 + n)`, all others 0 or 1.
+    `spans` are those of S1 and of S2. A number n (words, distance, depth, ...) is given as
+    `log(1 + n)`; all other features are 0 or 1.
     """
     comma, clause_break = batch.listed("comma"), batch.listed("clause_break")
     word = ~batch.labelled("punctuation")
-    flags = {
+    counted = {
         "words": word,
         "clauses": batch.tagged("clause") & word,
         "commas": comma,
@@ -155,29 +163,31 @@ def features(
         "parataxis": batch.labelled("main_clause") & (batch.head >= 0),
         "oddities": _oddities(batch),
     }
-    sums = {name: np.concatenate([[0], np.cumsum(flag)]) for name, flag in flags.items()}
+    # Sums over the tokens before each token: a difference counts the flags in a range of tokens.
+    sums = {name: np.concatenate([[0], np.cumsum(flag)]) for name, flag in counted.items()}
     back = matches.s1 == PREVIOUS
     row = batch.row[matches.first]
     begin, end = batch.offsets[row], batch.offsets[row + 1]
-    # Spans find their tokens by document and place in the text.
+    # The tokens of a span are looked up by document (the high bits) and place in its text.
     keys = (batch.row_doc[batch.row].astype(np.int64) << 32) + batch.start
     document = batch.row_doc[row].astype(np.int64) << 32
-    bounds: list[Ints] = []
-    ends: list[Ints] = []
+    bounds: list[
+        Ints
+    ] = []  # of each side, the first token of every span and the one after its last
+    ends: list[Ints] = []  # of each side, its first and its last token
     for column in spans:
         owner = np.repeat(document, column.counts)
-        # The first token of every span, and the one after its last.
         bounds.append(np.searchsorted(keys, owner + np.stack([column.start, column.end])))
         first = bounds[-1][0, column.offsets[:-1]]
         last = bounds[-1][1, column.offsets[1:] - 1] - 1
-        # A previous sentence may not be parsed.
+        # A previous sentence that is not parsed has no tokens.
         ends.append(np.where(first <= last, np.stack([first, last]), NOWHERE))
     counts: dict[str, Ints] = {}
     for name, total in sums.items():
         counts[f"sentence_{name}"] = total[end] - total[begin]
         for side, column, (first, behind) in zip(("s1", "s2"), spans, bounds, strict=True):
-            of_spans = total[behind] - total[first]
-            counts[f"{side}_{name}"] = np.add.reduceat(of_spans, column.offsets[:-1])
+            by_span = total[behind] - total[first]
+            counts[f"{side}_{name}"] = np.add.reduceat(by_span, column.offsets[:-1])
     (s1_first, s1_last), (s2_first, s2_last) = ends
     words = sums["words"]
     after = np.minimum(matches.first + matches.length, len(batch))
@@ -191,14 +201,14 @@ def features(
     uncovered = counts["sentence_words"] - counts["s2_words"] - ~back * counts["s1_words"]
     counts["words_of_neither"] = np.maximum(uncovered, 0)
     values = {name: np.log1p(np.maximum(n, 0).astype(np.float64)) for name, n in counts.items()}
-    mark = np.maximum(matches.first - 1, 0)
+    before = np.maximum(matches.first - 1, 0)
     inside = matches.first > begin
     xpos = batch.column("xpos")
-    other = {
+    flags = {
         "previous": back,
         "s2_before_s1": (s2_first < s1_first) & ~back,
-        "comma_before": inside & comma[mark],
-        "break_before": inside & clause_break[mark],
+        "comma_before": inside & comma[before],
+        "break_before": inside & clause_break[before],
         "quotes": batch.rows_with(batch.listed("quote"))[row],
         "no_mark_between": (s2_first < s1_first) & ~back & word[np.maximum(s1_first - 1, 0)],
         "same_tag": ~back & (xpos[s1] == xpos[matches.s2]),
@@ -216,34 +226,34 @@ def features(
     strings, upos = batch.patterns.strings, np.append(batch.column("upos"), NOWHERE)
     for kind, tags in KINDS.items():
         codes = strings.codes(tags)
-        among = np.zeros(len(strings) + 1, dtype=bool)  # the last value is that of NOWHERE
-        among[codes] = True
+        has_kind = np.zeros(len(strings) + 1, dtype=bool)  # the last value is that of NOWHERE
+        has_kind[codes] = True
         for place, token in places.items():
-            other[f"{place}={kind}"] = among[upos[token]]
+            flags[f"{place}={kind}"] = has_kind[upos[token]]
     for side, head in (("s1", s1), ("s2", matches.s2)):
-        for name in CLASSES:
-            other[f"{side}_{name}"] = batch.labelled(name)[head] & ~(back & (side == "s1"))
-    return values | {name: flag.astype(np.float64) for name, flag in other.items()}
+        for name in HEAD_CLASSES:
+            flags[f"{side}_{name}"] = batch.labelled(name)[head] & ~(back & (side == "s1"))
+    return values | {name: flag.astype(np.float64) for name, flag in flags.items()}
 
 
 def _oddities(batch: Batch) -> BoolArray:
-    """Mark the tokens that no correct English tree has.
+    """Mark tokens with dependencies that show a wrong English tree.
 
     They are a second subject of a word, a preposition or an auxiliary of a subject, and a
     subordinator of the root.
     """
-    subject, below = batch.labelled("plain_subject"), np.maximum(batch.head, 0)
+    subject, head = batch.labelled("plain_subject"), np.maximum(batch.head, 0)
     subjects = np.flatnonzero(subject & (batch.head >= 0))
     by_head = subjects[np.argsort(batch.head[subjects], kind="stable")]
     odd = np.zeros(len(batch), dtype=bool)
     odd[by_head[1:][np.diff(batch.head[by_head]) == 0]] = True
-    depends = batch.head > batch.tokens
-    odd |= depends & subject[below] & (batch.labelled("case") | batch.labelled("auxiliary"))
-    return odd | (depends & batch.labelled("subordinator") & (batch.head[below] < 0))
+    before_head = batch.head > batch.tokens
+    odd |= before_head & subject[head] & (batch.labelled("case") | batch.labelled("auxiliary"))
+    return odd | (before_head & batch.labelled("subordinator") & (batch.head[head] < 0))
 
 
 def _depth(batch: Batch, tokens: Ints) -> Ints:
-    """Return how many heads are above each token, at most `MAX_DEPTH`."""
+    """Return the number of ancestors of each token, at most `MAX_DEPTH`."""
     depth, ancestor = np.zeros(len(tokens), dtype=np.int32), batch.head[tokens]
     for _ in range(MAX_DEPTH):
         depth += ancestor >= 0

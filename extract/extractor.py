@@ -1,4 +1,4 @@
-"""The extractor: documents in, pairs out.
+"""Extract pairs from documents.
 
 Extractor(parser="embedded", markers="all15", mode="standalone").pairs(documents)
 """
@@ -40,12 +40,12 @@ from extract.trees import Batch, CompiledPatterns
 
 BATCH_TOKENS = 120_000
 CHUNK_WORDS = 20_000
-_compiled = lru_cache(maxsize=4)(CompiledPatterns)
+_compile_patterns = lru_cache(maxsize=4)(CompiledPatterns)
 
 
 @dataclass(slots=True)
 class PairColumns:
-    """The pairs of one batch as columns (matches, sides, texts, confidences), and the rejects."""
+    """The pairs of one batch as columns [pairs], and its rejected candidates."""
 
     batch: Batch
     matches: Matches
@@ -59,7 +59,7 @@ class PairColumns:
 
     @classmethod
     def of(cls, pairs: Candidates, confidence: NDArray[np.float32] | None) -> PairColumns:
-        """The columns of candidates that are pairs."""
+        """Return the columns of candidates that are all pairs, with their rejects."""
         texts = pairs.s1, pairs.s2
         return cls(pairs.batch, pairs.matches, pairs.sides, *texts, confidence, [*pairs.rejected])
 
@@ -67,7 +67,7 @@ class PairColumns:
         return len(self.matches)
 
     def to_arrow(self) -> pa.RecordBatch:
-        """The pairs as rows of `corpora.schemas.PAIRS`, in the order of the text."""
+        """Return the pairs as rows of `corpora.schemas.PAIRS`, in the order of the text."""
         batch, matches, sides = self.batch, self.matches, self.sides
         table, documents = batch.patterns.table, batch.documents
         row = batch.row[matches.first]
@@ -77,31 +77,31 @@ class PairColumns:
         length = np.stack([matches.length, matches.second_length], axis=1).ravel()
         start, end = batch.start[first[length > 0]], batch.end[(first + length - 1)[length > 0]]
         markers = SpanColumn.of(1 + (matches.second_length > 0), start, end)
-        # "but if he sings, we stay": the "but" is in S1's span, its text begins after S2.
-        begin, s2 = sides.spoken[0], sides.spans[1]
-        s1_first = begin.start[begin.offsets[:-1]] < s2.start[s2.offsets[:-1]]
+        # By S1's text, not its span: in "but if he sings, we stay" the span begins with "but".
+        s1, s2 = sides.spoken[0], sides.spans[1]
+        s1_first = s1.start[s1.offsets[:-1]] < s2.start[s2.offsets[:-1]]
 
-        def chosen(strings: Iterable[str], index: Ints | BoolArray) -> pa.Array:
+        def by_index(strings: Iterable[str], index: Ints | BoolArray) -> pa.Array:
             return pa.array(strings, pa.string()).take(pa.array(index, pa.int32()))
 
         added = zip(document, sides.added.lists(), strict=True)
         columns = {
-            "doc": chosen([d.id for d in documents], document),
-            "group": chosen([d.group for d in documents], document),
-            "source": chosen([d.source for d in documents], document),
-            "licence": chosen([d.licence for d in documents], document),
+            "doc": by_index([d.id for d in documents], document),
+            "group": by_index([d.group for d in documents], document),
+            "source": by_index([d.source for d in documents], document),
+            "licence": by_index([d.licence for d in documents], document),
             "language": pa.repeat(table.language, len(self)),
             "sentence": batch.row_sentence[row],
-            "marker": chosen(batch.patterns.names, matches.sequence),
+            "marker": by_index(batch.patterns.names, matches.sequence),
             "marker_spans": markers.to_arrow(),
             "s1_spans": sides.spans[0].to_arrow(),
             "s2_spans": s2.to_arrow(),
             "s1": self.s1,
             "s2": self.s2,
-            "position": chosen(POSITIONS, matches.s1 == PREVIOUS),
-            "order": chosen(ORDERS, s1_first),
+            "position": by_index(POSITIONS, matches.s1 == PREVIOUS),
+            "order": by_index(ORDERS, s1_first),
             "has_clauses": sides.has_clauses,
-            "pattern": chosen([pattern.id for pattern in table.patterns], matches.row),
+            "pattern": by_index([pattern.id for pattern in table.patterns], matches.row),
             "s2_added": [" ".join(documents[d].text[a:b] for a, b in spans) for d, spans in added],
             "confidence": [None] * len(self) if self.confidence is None else self.confidence,
         }
@@ -132,14 +132,14 @@ def extract(
     settings: PairSettings,
     scheme: str = "ud",
 ) -> Iterator[PairColumns]:
-    """The pairs and rejected candidates of parsed documents, as columns for each batch.
+    """Yield the pairs and rejected candidates of each batch of parsed documents.
 
-    A batch has about `BATCH_TOKENS` tokens with one string table. `documents` have the sentence
-    layer that `parses` were made from, in the same order; `scheme` is that of their labels
+    A batch has about `BATCH_TOKENS` tokens with one string table. `parses` are those of `documents`
+    with their sentence layer, in the same order; `scheme` is that of their labels
     (`Parser.scheme`).
     """
     for first, second in candidates(documents, parses, settings, scheme):
-        yield _chosen(first, second, settings)
+        yield _choose_pairs(first, second, settings)
 
 
 def candidates(
@@ -148,48 +148,49 @@ def candidates(
     settings: PairSettings,
     scheme: str = "ud",
 ) -> Iterator[tuple[Candidates, Candidates | None]]:
-    """The candidates of each batch, by the first parser's trees and by the second's if any."""
+    """Yield the candidates of each batch by the first parser's trees and by the second's if any."""
     table = load_patterns(settings.language, scheme, settings.patterns)
     markers = resolve_markers(settings.markers, settings.language, settings.patterns)
     modified = settings.mode == "standalone"
     parsed = zip(documents, parses, strict=True)
-    for strings, same in itertools.groupby(parsed, key=lambda item: item[1].strings):
-        patterns = _compiled(table, markers, strings, modified=modified)
-        for group in grouped(same, lambda item: len(item[1].head), BATCH_TOKENS):
-            of_group, of_first = zip(*group, strict=True)
-            first = candidates_of(Batch(of_group, of_first, patterns), settings)
-            if not any(parse.second for parse in of_first):
+    for strings, same_table in itertools.groupby(parsed, key=lambda item: item[1].strings):
+        patterns = _compile_patterns(table, markers, strings, modified=modified)
+        for group in grouped(same_table, lambda item: len(item[1].head), BATCH_TOKENS):
+            group_documents, first_parses = zip(*group, strict=True)
+            first = candidates_of(Batch(group_documents, first_parses, patterns), settings)
+            if not any(parse.second for parse in first_parses):
                 yield first, None
                 continue
-            of_second = [parse.second or parse for parse in of_first]
-            second = candidates_of(Batch(of_group, of_second, patterns), settings)
+            second_parses = [parse.second or parse for parse in first_parses]
+            second = candidates_of(Batch(group_documents, second_parses, patterns), settings)
             yield first, replace(second, second=True)
 
 
 def candidates_of(batch: Batch, settings: PairSettings) -> Candidates:
-    """Return the candidates of a batch that may be pairs: each step is done for all at once."""
+    """Return the candidates of a batch that may be pairs, and those that a step rejects."""
     patterns = batch.patterns
     rejected: list[tuple[Matches, list[str]]] = []
     matches = find_candidates(batch)
 
-    def without(failed: BoolArray, reasons: NDArray[np.str_]) -> Matches:
-        """Add the failed candidates to `rejected` with their reasons; return the others."""
+    def reject_failed(failed: BoolArray, reasons: NDArray[np.str_]) -> Matches:
+        """Add the matches marked as failed to `rejected` with their reasons; return the others."""
         rejected.append((matches.take(failed), reasons[failed].tolist()))
         return matches.take(~failed)
 
-    foreign = _foreign(batch)[batch.row_doc[batch.row[matches.first]]]
-    unasked = ~patterns.wanted[matches.sequence]
-    matches = without(foreign | unasked, np.where(foreign, "language", "multiword"))
+    foreign = _foreign_documents(batch)[batch.row_doc[batch.row[matches.first]]]
+    connective_only = ~patterns.wanted[matches.sequence]
+    matches = reject_failed(foreign | connective_only, np.where(foreign, "language", "multiword"))
     match_rows(batch, matches, whole_clauses=settings.mode != "recall")
     unmatched = matches.first[matches.row < 0]
-    matches = without(matches.row < 0, np.array(REASONS)[matches.stage])
+    matches = reject_failed(matches.row < 0, np.array(REASONS)[matches.stage])
     judge = None
     if settings.mode == "standalone":
         needs = ["finite"] if patterns.table.pro_drop else ["finite", "subject"]
         judge = Judge(batch, ["statement"] if settings.subjects == "shared" else needs)
     sides = sides_of(batch, matches, judge, restore=settings.subjects == "restored")
-    failed = sides.refused > 0
-    matches, sides = without(failed, np.array(REFUSALS)[sides.refused]), sides.take(~failed)
+    failed = sides.rejection > 0
+    matches = reject_failed(failed, np.array(REFUSALS)[sides.rejection])
+    sides = sides.take(~failed)
     doc = batch.row_doc[batch.row[matches.first]]
     s1, s2 = (
         texts_of(batch, doc, spans, settings.text, asks)
@@ -198,8 +199,10 @@ def candidates_of(batch: Batch, settings: PairSettings) -> Candidates:
     return Candidates(batch, matches, sides, s1, s2, rejected, unmatched)
 
 
-def _chosen(first: Candidates, second: Candidates | None, settings: PairSettings) -> PairColumns:
-    """Return the pairs among the candidates of a batch: the more certain at each marker."""
+def _choose_pairs(
+    first: Candidates, second: Candidates | None, settings: PairSettings
+) -> PairColumns:
+    """Choose the more confident candidate at each marker, if it reaches the minimum confidence."""
     model = load_model(settings.language, settings.mode, checked=second is not None)
     if model is None:
         return PairColumns.of(first, None)
@@ -217,7 +220,7 @@ def _chosen(first: Candidates, second: Candidates | None, settings: PairSettings
     return columns
 
 
-def _foreign(batch: Batch) -> BoolArray:
+def _foreign_documents(batch: Batch) -> BoolArray:
     """Return for each document whether it is clearly not in the table's language."""
     count = len(batch.documents)
     document = batch.row_doc[batch.row]
@@ -279,7 +282,7 @@ class Extractor:
         self.markers = resolve_markers(self.settings.markers, language, self.settings.patterns)
         self.on_reject = on_reject or (lambda reject: None)
         self.reject_counts: Counter[str] = Counter()
-        self._waiting: defaultdict[str, list[Reject]] = defaultdict(list)
+        self._rejects_by_document: defaultdict[str, list[Reject]] = defaultdict(list)
         if is_checked(name, check) and isinstance(parser, str):
             parser_settings["check"] = True
         self.parser = self._parser(parser, dict(parser_settings))
@@ -302,17 +305,17 @@ class Extractor:
         keywords = pickle.dumps(self._keywords)
         jobs = ((keywords, chunk) for chunk in by_words(documents, CHUNK_WORDS))
         for rows, rejects in in_order(_extract_chunk, jobs, self.workers):
-            self._report(rejects)
+            self._report_rejects(rejects)
             yield from rows
 
     def columns(self, documents: Iterable[Document]) -> Iterator[PairColumns]:
-        """The pairs and rejected candidates as columns, one set for each batch of documents."""
+        """Yield the pairs and rejected candidates of each batch; report the rejects."""
         for columns in self._extract(map(self._with_sentences, documents)):
             for reject in columns.rejects():
-                self._wait(reject)
+                self._store_reject(reject)
             for document in columns.batch.documents:
-                rejects = self._waiting.pop(document.id, [])
-                self._report(sorted(rejects, key=lambda r: (r.span, r.marker, r.reason)))
+                rejects = self._rejects_by_document.pop(document.id, [])
+                self._report_rejects(sorted(rejects, key=lambda r: (r.span, r.marker, r.reason)))
             yield columns
 
     def pairs_in(self, text: str, previous: str = "", marker: str | None = None) -> list[Pair]:
@@ -336,7 +339,7 @@ class Extractor:
         return self._results(sentence, Spans([0], [len(sentence)]), previous)
 
     def _results(self, text: str, sentences: Spans, previous: str) -> list[Pair | Reject]:
-        """The pairs and rejects of a text with these sentences, `previous` before them."""
+        """Return the pairs and rejects of a text with these sentences, `previous` before them."""
         before = f"{previous} " if previous else ""
         spans = Spans([0], [len(previous)]) if previous else Spans()
         for start, end in sentences:
@@ -345,24 +348,24 @@ class Extractor:
         document = Document(id="", text=before + text, language=language, sentences=spans)
         (columns,) = self._extract([document])
         results: list[Pair | Reject] = [*columns.rejects(), *columns.pairs()]
-        return sorted((r for r in results if _begin(r) >= len(before)), key=_begin)
+        return sorted((r for r in results if _marker_start(r) >= len(before)), key=_marker_start)
 
     def candidates(
         self, documents: Iterable[Document]
     ) -> Iterator[tuple[Candidates, Candidates | None]]:
-        """All candidates of each batch of documents, by each parser (None: no second one)."""
-        return self._steps(candidates, map(self._with_sentences, documents))
+        """Yield all candidates of each batch by the first parser and by the second (or None)."""
+        return self._parse_and(candidates, map(self._with_sentences, documents))
 
     def _extract(self, documents: Iterable[Document]) -> Iterator[PairColumns]:
-        return self._steps(extract, documents)
+        return self._parse_and(extract, documents)
 
-    def _steps(self, step: Callable[..., Iterator[Any]], documents: Iterable[Document]) -> Any:
-        """Return what `step` (`extract` or `candidates`) makes of documents and their parses."""
-        ready, to_parse = itertools.tee(documents)
-        return step(ready, self.parser.parse(to_parse), self.settings, self.parser.scheme)
+    def _parse_and(self, step: Callable[..., Iterator[Any]], documents: Iterable[Document]) -> Any:
+        """Parse documents; return the results of `step` (`extract` or `candidates`) for them."""
+        originals, to_parse = itertools.tee(documents)
+        return step(originals, self.parser.parse(to_parse), self.settings, self.parser.scheme)
 
     def _with_sentences(self, document: Document) -> Document:
-        """Return the document with its gold sentences if they are wanted, else split by rules."""
+        """Return the document with its gold sentences if `gold_sentences`, else split by rules."""
         if self.gold_sentences and document.sentences is not None:
             return document
         assert document.paragraphs is not None
@@ -382,13 +385,13 @@ class Extractor:
         table = load_patterns(self.settings.language, "ud", self.settings.patterns)
         settings.setdefault("prefilter", Prefilter(self.markers, table, self.settings.looks_back))
         settings.setdefault("gold_tokens", self.gold_tokens)
-        return get_parser(parser, on_skip=self._wait, **settings)
+        return get_parser(parser, on_skip=self._store_reject, **settings)
 
-    def _wait(self, reject: Reject) -> None:
-        """Keep a reject until those of its document are reported."""
-        self._waiting[reject.doc].append(reject)
+    def _store_reject(self, reject: Reject) -> None:
+        """Store a reject until all rejects of its document are reported, in order."""
+        self._rejects_by_document[reject.doc].append(reject)
 
-    def _report(self, rejects: Iterable[Reject]) -> None:
+    def _report_rejects(self, rejects: Iterable[Reject]) -> None:
         for reject in rejects:
             self.reject_counts[reject.reason] += 1
             self.on_reject(reject)
@@ -413,5 +416,5 @@ def _extract_chunk(
     return list(extractor.rows(documents)), rejects
 
 
-def _begin(result: Pair | Reject) -> int:
+def _marker_start(result: Pair | Reject) -> int:
     return result.marker_spans[0][0] if isinstance(result, Pair) else result.span[0]

@@ -1,8 +1,8 @@
-"""Occurrences of markers in a batch, each with the row of the table that it matches.
+"""Find the markers in a batch, and for each the row of the pattern table that it matches.
 
-Markers are single words, fixed word sequences and correlatives. Each row of
-the table takes a few array operations over the occurrences of its marker; there is no object per
-token and no parse per marker (DisSent, section 4.2 and appendix A.1, made declarative).
+Markers are single words, fixed word sequences and correlatives. Each row of the table takes a few
+array operations over all occurrences of its marker. The rows declare the patterns of DisSent,
+section 4.2 and appendix A.1, and more.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from extract.patterns.table import Pattern
 from extract.trees import Batch
 
 PREVIOUS = -2
-"""Stands for the head of S1 if S1 is the previous sentence."""
+"""Stands for the head of S1 where S1 is the previous sentence."""
 GOVERNORS = 3
 """Steps from a clause with "that" up to the conjunct that it is part of."""
 REASONS = ("no_pattern", "marker_relation", "marker_place", "s2_head", "s1_head", "order")
-"""Why no row matched: the first condition that the best row did not meet."""
+"""Reasons why no row matched, by stage: the first condition that the best row did not meet."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Matches:
     "not only ... but"): `lead` is its first token, `token` its syntactic head.
 
     `row` is the row that matched (-1: none), `s2` and `s1` the heads (S1's is `PREVIOUS` for the
-    previous sentence), `stage` how far the best row got (an index into `REASONS`).
+    previous sentence), `stage` the first condition that the best row failed (index into `REASONS`).
     """
 
     sequence: Ints
@@ -61,29 +61,29 @@ class Matches:
         return Matches(*(np.concatenate([getattr(m, n) for m in (self, other)]) for n in names))
 
     def marker_tokens(self) -> tuple[Ints, Ints]:
-        """Every token of every marker: the number of its candidate, and the token."""
+        """Return two columns over all tokens of all markers: the candidate's number, the token."""
         start = np.concatenate([self.first, self.second])
         length = np.concatenate([self.length, self.second_length])
         begin = np.cumsum(length) - length
-        which = np.repeat(np.tile(np.arange(len(self)), 2), length)
-        return which, np.arange(int(length.sum())) + np.repeat(start - begin, length)
+        number = np.repeat(np.tile(np.arange(len(self)), 2), length)
+        return number, np.arange(int(length.sum())) + np.repeat(start - begin, length)
 
 
 def find_candidates(batch: Batch) -> Matches:
-    """The occurrences of markers, without overlap: correlatives come first, then the longest."""
-    hits = np.flatnonzero(batch.word)
-    hits = hits[np.argsort(batch.word[hits], kind="stable")]
-    present, begin = np.unique(batch.word[hits], return_index=True)
-    tokens_of = dict(zip(present.tolist(), np.split(hits, begin[1:]), strict=False))
+    """Find all markers; where two overlap, correlatives take precedence, then the longest."""
+    tokens = np.flatnonzero(batch.word)
+    tokens = tokens[np.argsort(batch.word[tokens], kind="stable")]
+    numbers, begin = np.unique(batch.word[tokens], return_index=True)
+    tokens_of = dict(zip(numbers.tolist(), np.split(tokens, begin[1:]), strict=False))
     free = np.ones(len(batch), dtype=bool)
 
     def places(words: Sequence[int]) -> Ints:
-        """The tokens where the words begin, adjacent in a sentence and free of other candidates."""
+        """Return the first tokens of a sequence of adjacent words in which no marker was found."""
         starts = tokens_of.get(words[0], np.empty(0, dtype=np.intp))
         for k, word in enumerate(words):
             starts = starts[starts + k < len(batch)]
-            here = (batch.word[starts + k] == word) & free[starts + k]
-            starts = starts[here & (batch.row[starts + k] == batch.row[starts])]
+            is_word = (batch.word[starts + k] == word) & free[starts + k]
+            starts = starts[is_word & (batch.row[starts + k] == batch.row[starts])]
         return starts
 
     columns: list[Ints] = []
@@ -96,7 +96,7 @@ def find_candidates(batch: Batch) -> Matches:
             first = first[labels[batch.label[first + len(words) - 1]]]
         second = np.full(len(first), -1, dtype=np.int32)
         if later:
-            first, second = _correlated(batch, len(words), first, places(later))
+            first, second = _linked_parts(batch, len(words), first, places(later))
         for start, part in ((first, words), (second, later)):
             free[start[:, None] + np.arange(len(part))] = False
         second_is_lead = bool(later) and sequence.second == sequence.like
@@ -114,22 +114,24 @@ def find_candidates(batch: Batch) -> Matches:
     )
 
 
-def _correlated(batch: Batch, length: int, first: Ints, second: Ints) -> tuple[Ints, Ints]:
-    """Pairs of a first and a later second part in one sentence whose clauses are linked.
+def _linked_parts(batch: Batch, length: int, first: Ints, second: Ints) -> tuple[Ints, Ints]:
+    """Pair the first parts of a correlative with later second parts whose clauses are linked.
 
-    "if ... then": the clause of "then" governs that of "if"; "not only ... but": the conjunct
-    of "but" depends on that of "only"; or both words have the same head.
+    `first` and `second` have the tokens where parts begin; a first part has `length` words. In one
+    sentence the clause of "then" governs that of "if" ("if ... then"), the conjunct of "but"
+    depends on that of "only" ("not only ... but"), or both words have the same head.
     """
     by_row: dict[int, list[int]] = defaultdict(list)
     for token in second.tolist():
         by_row[int(batch.row[token])].append(token)
     head, pairs = batch.head, []
     governor = head[_head_token(batch, first, np.full(len(first), length))]
-    for token, a in zip(first.tolist(), governor.tolist(), strict=True):
+    for token, clause in zip(first.tolist(), governor.tolist(), strict=True):
         candidates = by_row[int(batch.row[token])]
         for other in candidates:
-            b = int(head[other])
-            if other > token and a >= 0 and b >= 0 and (a == b or head[a] == b or head[b] == a):
+            other_clause = int(head[other])
+            linked = other_clause in (clause, head[clause]) or head[other_clause] == clause
+            if other > token and clause >= 0 and other_clause >= 0 and linked:
                 pairs.append((token, other))
                 candidates.remove(other)
                 break
@@ -138,7 +140,7 @@ def _correlated(batch: Batch, length: int, first: Ints, second: Ints) -> tuple[I
 
 
 def _head_token(batch: Batch, first: Ints, length: Ints) -> Ints:
-    """The last token of each marker whose head is outside it (the first one if there is none).
+    """Return the last token of each marker whose head is outside the marker, else its first token.
 
     In "even though" both words may depend on the clause; the conjunction is the last.
     """
@@ -151,46 +153,50 @@ def _head_token(batch: Batch, first: Ints, length: Ints) -> Ints:
 
 
 def match_rows(batch: Batch, matches: Matches, whole_clauses: bool = False) -> None:
-    """Fill in `row`, `s2`, `s1` and `stage`: the first row of the table that matches wins.
+    """Set `row`, `s2`, `s1` and `stage` of `matches`, by the first row of the table that matches.
 
     With `whole_clauses`, S1 of a subordinate clause is the nearest clause above that is finite or
     has a subject, whatever the row says: clauses in between could not stand alone.
     """
-    heads = _Heads(batch, whole_clauses)
+    heads = _HeadFinder(batch, whole_clauses)
     for number, row in enumerate(batch.patterns.table.patterns):
         which = np.flatnonzero(
             batch.patterns.users[row.marker][matches.sequence] & (matches.row < 0)
         )
         if len(which) == 0:
             continue
-        _reached(matches, which, 1)
-        which = which[heads.marker_fits(row, matches, which)]
-        _reached(matches, which, 2)
+        _raise_stage(matches, which, 1)
+        which = which[heads.marker_meets_conditions(row, matches, which)]
+        _raise_stage(matches, which, 2)
         if len(which) == 0:
             continue
         s2 = heads.s2(row, matches.token[which])
         fits = (s2 >= 0) & heads.marker_is_placed(row, matches, which, s2)
         which, s2 = which[fits], s2[fits]
-        _reached(matches, which, 3)
-        fits = heads.s2_fits(row, s2)
+        _raise_stage(matches, which, 3)
+        fits = heads.s2_meets_conditions(row, s2)
         which, s2 = which[fits], s2[fits]
-        _reached(matches, which, 4)
+        _raise_stage(matches, which, 4)
         s1 = heads.s1(row, matches.token[which], s2)
-        fits = heads.s1_fits(row, matches.lead[which], s1, s2)
+        fits = heads.s1_meets_conditions(row, matches.lead[which], s1, s2)
         which, s2, s1 = which[fits], s2[fits], s1[fits]
-        _reached(matches, which, 5)
+        _raise_stage(matches, which, 5)
         if row.order != "any":
             fits = (s1 < s2) == (row.order == "s1_first")
             which, s2, s1 = which[fits], s2[fits], s1[fits]
         matches.row[which], matches.s2[which], matches.s1[which] = number, s2, s1
 
 
-def _reached(matches: Matches, which: Ints, stage: int) -> None:
+def _raise_stage(matches: Matches, which: Ints, stage: int) -> None:
+
     matches.stage[which] = np.maximum(matches.stage[which], stage)
 
 
-class _Heads:
-    """Finds the heads of both clauses by a row's rules, and checks the row's conditions on them."""
+class _HeadFinder:
+    """Finds the heads of S1 and S2 by a row's rules, and checks the row's conditions.
+
+    The methods take columns of some matches; `which` has the numbers of these among all matches.
+    """
 
     def __init__(self, batch: Batch, whole_clauses: bool) -> None:
         self.batch, self.whole_clauses = batch, whole_clauses
@@ -208,26 +214,26 @@ class _Heads:
         self.no_sentence = self.no_clause | ~whole
         self.full_conjunct = batch.labelled("conjunct") & finite & subject
 
-    def under(self, labels: tuple[str, ...], tokens: Ints) -> BoolArray:
-        """Whether the tokens have one of the labels."""
+    def labelled_as(self, labels: tuple[str, ...], tokens: Ints) -> BoolArray:
+        """Return whether each token has one of the labels (see `CompiledPatterns.labels`)."""
         return self.batch.patterns.labels(labels)[self.batch.label[tokens]]
 
-    def worded(self, words: tuple[str, ...], tokens: Ints) -> BoolArray:
-        """Whether the tokens are one of the words."""
+    def is_one_of(self, words: tuple[str, ...], tokens: Ints) -> BoolArray:
+        """Return whether each token is one of the words."""
         return self.batch.patterns.words(words)[self.batch.word[tokens]]
 
-    def marker_fits(self, row: Pattern, matches: Matches, which: Ints) -> BoolArray:
-        """Whether the markers of the matches `which` meet the row's conditions on the marker."""
+    def marker_meets_conditions(self, row: Pattern, matches: Matches, which: Ints) -> BoolArray:
+        """Return whether each marker meets the row's conditions on labels, tags and neighbours."""
         token = matches.token[which]
-        fits = self.under(row.deprels, token) & self.batch.has(token, row.tags)
+        fits = self.labelled_as(row.deprels, token) & self.batch.has(token, row.tags)
         if row.not_before:
-            fits &= ~self.worded(row.not_before, np.minimum(token + 1, len(self.batch) - 1))
+            fits &= ~self.is_one_of(row.not_before, np.minimum(token + 1, len(self.batch) - 1))
         if row.after_words:
-            fits &= self.worded(row.after_words, np.maximum(matches.first[which] - 1, 0))
+            fits &= self.is_one_of(row.after_words, np.maximum(matches.first[which] - 1, 0))
         return fits
 
     def marker_is_placed(self, row: Pattern, matches: Matches, which: Ints, s2: Ints) -> BoolArray:
-        """Whether the marker is where the row requires it, relative to S2's head."""
+        """Return whether each marker is where the row requires it, relative to S2's head."""
         batch, first = self.batch, matches.lead[which]
         placed = np.ones(len(which), dtype=bool)
         if row.place == "initial":
@@ -239,8 +245,8 @@ class _Heads:
         elif row.place != "any":
             placed = (first < s2) == (row.place == "before")
         if row.uninverted:
-            # S2's verb or auxiliary follows the marker, and its subject comes after it: "so do I"
-            # is said of another subject, "so" is a pro-form. Questions are inverted anyway.
+            # In "so do I", S2's verb comes between marker and subject: "so" is a pro-form, no
+            # marker. In a question the verb may come first.
             first = matches.first[which]
             verb = np.minimum(first + matches.length[which], len(batch) - 1)
             auxiliary = batch.labelled("auxiliary")[verb]
@@ -256,7 +262,7 @@ class _Heads:
         if row.s2 == "self":
             return token
         if row.s2 == "complement":
-            return batch.child_beside(token, token, batch.under(row.s2_deprels), after=True)
+            return batch.child_beside(token, token, batch.labelled_as(row.s2_deprels), after=True)
         if row.s2 == "right_conjunct":
             return batch.child_beside(token, head, batch.labelled("conjunct"), after=True)
         if row.s2 == "edge_clause":
@@ -266,18 +272,20 @@ class _Heads:
             return np.where((top != head) & (top > token), top, -1)
         return head
 
-    def s2_fits(self, row: Pattern, s2: Ints) -> BoolArray:
-        """Whether each S2 (its head) meets the conditions of the row."""
+    def s2_meets_conditions(self, row: Pattern, s2: Ints) -> BoolArray:
+        """Return whether each head of S2 meets the row's conditions on S2."""
         batch = self.batch
         fits = batch.has(s2, row.s2_needs, row.s2_lacks)
         if row.s2_deprels:
-            fits &= self.under(row.s2_deprels, s2)
+            fits &= self.labelled_as(row.s2_deprels, s2)
         if row.s2_words:
-            fits &= self.worded(row.s2_words, s2)
+            fits &= self.is_one_of(row.s2_words, s2)
         if row.compared:
-            # The words, the tokens that these modify from the left, and their heads: the clause of
-            # "as tall as he is" depends on "tall", or in a parse on the verb above it.
-            comparatives = self.worded(row.compared, batch.tokens) & ~batch.labelled("subordinator")
+            # In "as tall as he is" the clause depends on "tall", which "as" modifies, or in some
+            # parses on "as" itself or on the head of "tall".
+            comparatives = self.is_one_of(row.compared, batch.tokens) & ~batch.labelled(
+                "subordinator"
+            )
             modified = batch.with_child(comparatives & (batch.head > batch.tokens))
             compares = comparatives | modified | batch.with_child(modified)
             fits &= compares[batch.head[s2]] & (batch.head[s2] >= 0)
@@ -293,7 +301,7 @@ class _Heads:
             before = batch.child_beside(s2, head[s2], reported, after=False)
             return np.where(reported[s2], before, -1)
         if row.s1 == "child":
-            first = batch.leftmost(batch.under(row.s1_deprels))[s2]
+            first = batch.leftmost(batch.labelled_as(row.s1_deprels))[s2]
             return np.where(first < len(batch), first, -1).astype(np.int32)
         if row.s1 == "conjunct":
             s1 = self.with_subject(batch.previous_conjunct()[s2], s2)
@@ -308,7 +316,7 @@ class _Heads:
             finite = batch.tagged("finite")
             above = batch.ascend(s1, ~finite)
             return np.where((s1 >= 0) & finite[s2] & finite[above], above, s1)
-        through = batch.under(row.climb)
+        through = batch.labelled_as(row.climb)
         if row.s1 not in ("clause", "sentence"):
             s1 = batch.ascend(s1, through)
             if row.s1 != "parent" or not self.whole_clauses:
@@ -323,20 +331,21 @@ class _Heads:
         return self.with_subject(s1, s2) if self.whole_clauses else s1
 
     def complement_alike(self, s1: Ints, s2: Ints) -> Ints:
-        """S1's head, or the last clause with "that" inside S1 if S2 has a "that" and S1 has none.
+        """Return S1's head, or a clause with "that" inside S1 if only S2 has a "that".
 
-        In "she learnt that he had left and that the house was sold" a parser may hang the second
-        clause on the verb above both.
+        In "she learnt that he had left and that the house was sold" a parser may attach the second
+        clause to the verb above both ("learnt"); then S1 is the last clause with "that" before it.
         """
-        that, below = self.complement, self.complement_before[s2]
-        unlike = (s1 >= 0) & that[s2] & ~that[s1] & (below > s1)
-        above = below
+        has_that, last_that = self.complement, self.complement_before[s2]
+        unlike = (s1 >= 0) & has_that[s2] & ~has_that[s1] & (last_that > s1)
+        ancestor = last_that
         for _ in range(GOVERNORS):
-            above = np.where((above >= 0) & (above != s1), self.batch.head[above], above)
-        return np.where(unlike & (above == s1), below, s1)
+            climbs = (ancestor >= 0) & (ancestor != s1)
+            ancestor = np.where(climbs, self.batch.head[ancestor], ancestor)
+        return np.where(unlike & (ancestor == s1), last_that, s1)
 
     def with_subject(self, s1: Ints, s2: Ints) -> Ints:
-        """S1's head, or if S2 has its own subject, the earlier conjunct whose subject S1 shares.
+        """Return S1's head, or the earlier conjunct whose subject S1 shares if S2 has its own.
 
         In "he coughed, spat and swore, but we ignored him" S1 is the whole clause; "swore" alone
         would lack the shared subject. Imperatives share no subject, nor do verbs that need none
@@ -351,14 +360,14 @@ class _Heads:
             top[sharing] = self.batch.previous_conjunct()[top[sharing]]
         return top
 
-    def s1_fits(self, row: Pattern, first: Ints, s1: Ints, s2: Ints) -> BoolArray:
-        """Whether each S1 (its head) meets the conditions of the row."""
+    def s1_meets_conditions(self, row: Pattern, first: Ints, s1: Ints, s2: Ints) -> BoolArray:
+        """Return whether each head of S1 meets the row's conditions (`first`: marker's token)."""
         if row.s1 == "previous":
             return s1 == PREVIOUS
         fits = (s1 >= 0) & self.batch.has(s1, row.s1_needs, row.s1_lacks)
-        fits &= ~self.under(row.s1_not, s1)
+        fits &= ~self.labelled_as(row.s1_not, s1)
         if row.s1_deprels:
-            fits &= self.under(row.s1_deprels, s1)
+            fits &= self.labelled_as(row.s1_deprels, s1)
         if row.apart:  # not two verbs with one object, as in "peel and chop the onions"
             finite, complement = self.batch.tagged("finite"), self.batch.tagged("complement")
             events = finite[s1] & finite[s2] & complement[s2]

@@ -1,4 +1,4 @@
-"""What extraction yields: a `Pair`, or a `Reject` with its reason; and columns of spans."""
+"""The results of extraction: `Pair`, `Reject` with its reason, and columns of spans."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Pair:
 
 
 def pairs_of(rows: pa.RecordBatch) -> Iterator[Pair]:
-    """Rows of `corpora.schemas.PAIRS` as objects."""
+    """Yield the rows of `corpora.schemas.PAIRS` as objects."""
     for row in rows.to_pylist():
         for key in ("marker_spans", "s1_spans", "s2_spans"):
             row[key] = tuple(map(tuple, row[key]))
@@ -117,7 +117,7 @@ class SpanColumn:
 
     @classmethod
     def of(cls, counts: Ints, start: Ints, end: Ints) -> SpanColumn:
-        """The column of rows with `counts` spans each."""
+        """Return a column of rows with `counts` spans each; `start` and `end` are those of all."""
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         return cls(offsets, start, end)
 
@@ -126,7 +126,7 @@ class SpanColumn:
         return np.diff(self.offsets)
 
     def followed_by(self, other: SpanColumn) -> SpanColumn:
-        """For each row, its spans followed by those of the other column."""
+        """Return a column of the same rows, each with its spans and then those of `other`."""
         row = np.concatenate([np.repeat(np.arange(len(c.counts)), c.counts) for c in (self, other)])
         order = np.argsort(row, kind="stable")
         start = np.concatenate([self.start, other.start])[order]
@@ -134,14 +134,14 @@ class SpanColumn:
         return SpanColumn.of(self.counts + other.counts, start, end)
 
     def take(self, rows: Ints | BoolArray) -> SpanColumn:
-        """The rows that a mask marks, or those with these numbers, in their order."""
+        """Return the rows that a mask marks, or those with these numbers, in their order."""
         counts = self.counts[rows]
         first = np.repeat(self.offsets[:-1][rows] - (np.cumsum(counts) - counts), counts)
         spans = first + np.arange(len(first))
         return SpanColumn.of(counts, self.start[spans], self.end[spans])
 
     def then(self, other: SpanColumn) -> SpanColumn:
-        """The rows of this column, then those of the other."""
+        """Return a column with the rows of this column, then those of the other."""
         counts = np.concatenate([self.counts, other.counts])
         start, end = (
             np.concatenate([getattr(c, n) for c in (self, other)]) for n in ("start", "end")
@@ -149,12 +149,12 @@ class SpanColumn:
         return SpanColumn.of(counts, start, end)
 
     def lists(self) -> list[list[Span]]:
-        """The rows as Python lists of `(start, end)`."""
+        """Return the rows as Python lists of `(start, end)`."""
         flat = list(zip(self.start.tolist(), self.end.tolist(), strict=True))
         return [flat[a:b] for a, b in pairwise(self.offsets.tolist())]
 
     def to_arrow(self) -> pa.ListArray:
-        """The rows as an Arrow column of lists of `[start, end]`."""
+        """Return the rows as an Arrow column of lists of `[start, end]`."""
         flat = np.stack([self.start, self.end], axis=1).ravel()
         spans = pa.FixedSizeListArray.from_arrays(pa.array(flat, pa.int32()), type=SPAN)
         return pa.ListArray.from_arrays(self.offsets, spans, type=SPANS)

@@ -1,4 +1,4 @@
-"""The text of a pair: as its author wrote it, with paired quotes, or as the paper's tokens."""
+"""Make the texts of S1 and S2: as the author wrote them, with paired quotes, or as tokens."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ QUESTIONS = {"。": "？"}
 """The question mark for each full stop, if it is not "?"."""
 CLOSERS = "\"'”’»)]}"
 OPENERS = "\"'“‘«([{"
-EMPHASIS = "_*"
-CLOSING = ",.;:!?)]"
+EMPHASIS_SIGNS = "_*"
+AFTER_CLOSING_QUOTE = ",.;:!?)]"
 """What follows a closing quote."""
-MARKS = frozenset(OPENERS + CLOSERS + EMPHASIS)
-NUMBERED = re.compile(r"\(?\d{1,2}[.)]\s+(?=\w)|-(?=[A-Z])|(?:[–—―]|--+)(?=[^\W\d])")
+MARKS = frozenset(OPENERS + CLOSERS + EMPHASIS_SIGNS)
+ITEM_NUMBER = re.compile(r"\(?\d{1,2}[.)]\s+(?=\w)|-(?=[A-Z])|(?:[–—―]|--+)(?=[^\W\d])")
 """The number of an item of a list, or the dash of a speaker, in front of the text."""
 SEPARATORS = " ,;:—–"
 VARIABLE = re.compile(r"(?<!['’])[b-hj-np-tv-z](?= [^\W\d])")
@@ -36,12 +36,14 @@ QUOTES = {"“": "”", "«": "»", '"': '"', "‘": "’", "'": "'"}
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
 ELIDED = r"\d|(?:em|tis|twas|cause|til|n|bout|round)\b"
 """What `‘` stands before as an apostrophe: "‘90s", "‘em"."""
-PAIRED = re.compile(rf"[\"“”«»()\[\]{{}}]|‘(?!{ELIDED})|[’'](?!\w)|(?<=[,:] )'", re.IGNORECASE)
-PAIRABLE = re.compile(r"[\"“”«»()\[\]{}‘’']")
-"""What `PAIRED` begins with; to look for it first is three times as fast."""
-OPENED = re.compile(r"(?<!\w)'(?=\w)")
-TAGGED = re.compile(r"[,;—–-]+[”\"»]")
-INTERJECTED = re.compile(r"[,;].*\w\s*")
+QUOTE_OR_BRACKET = re.compile(
+    rf"[\"“”«»()\[\]{{}}]|‘(?!{ELIDED})|[’'](?!\w)|(?<=[,:] )'", re.IGNORECASE
+)
+QUOTE_OR_BRACKET_SIGN = re.compile(r"[\"“”«»()\[\]{}‘’']")
+"""What `QUOTE_OR_BRACKET` begins with; to look for it first is three times as fast."""
+OPENING_APOSTROPHE = re.compile(r"(?<!\w)'(?=\w)")
+SPEECH_BREAK = re.compile(r"[,;—–-]+[”\"»]")
+COMMA_AND_WORD = re.compile(r"[,;].*\w\s*")
 ENCLOSED = re.compile(r"\s*,.*,\s*", re.DOTALL)
 SINGLE_CLOSED = re.compile(r"’(?!\w)")
 _CITED = re.compile(
@@ -49,14 +51,15 @@ _CITED = re.compile(
 )
 _EMPHASIS = re.compile(r"(?<![_*])(?:_{1,3}|\*{1,3})(?![_*])")
 _LONGEST_EMPHASIS = 2_000
-_EMPTY = re.compile(r"“[\s,;:—–]*”[\s,;:—–]*|«[\s,;:—–]*»[\s,;:—–]*")
-_CLOSED = re.compile(r"[,.;:!?…]?([”»])")
+_EMPTY_QUOTES = re.compile(r"“[\s,;:—–]*”[\s,;:—–]*|«[\s,;:—–]*»[\s,;:—–]*")
+_CLOSING_QUOTE = re.compile(r"[,.;:!?…]?([”»])")
 
 
 def texts_of(batch: Batch, doc: Ints, column: SpanColumn, text: str, asks: BoolArray) -> list[str]:
-    """The text of each row of spans, `written` or `tokenised`; `doc` numbers its document.
+    """Return the text of each row of spans in `column`, by the function that `text` names.
 
-    A question ends in a question mark if its own end is not in the text.
+    `text` is `written` or `tokenised`. `doc` has the number of each row's document in the batch. A
+    row of `asks` ends in a question mark if its spans have no mark at the end.
     """
     table, strings = batch.patterns.table, batch.patterns.strings.strings
     question, blank = QUESTIONS.get(table.stop, "?"), " " if table.spaces else ""
@@ -66,25 +69,25 @@ def texts_of(batch: Batch, doc: Ints, column: SpanColumn, text: str, asks: BoolA
     clausal |= batch.tagged("verb") | batch.tagged("coordinating")
 
     def tokens(document: int, span: Span) -> slice:
-        """The tokens of a document that begin inside the span."""
+        """Return the slice of the batch's tokens that begin inside a span of a document."""
         begin, end = bounds[document], bounds[document + 1]
         first, last = np.searchsorted(batch.start[begin:end], span)
         return slice(begin + first, begin + last)
 
     def opens(document: int, span: Span) -> bool:
-        """Whether a stretch has no clausal token: it can only open a clause ("For example")."""
+        """Return whether a span can only be the opening of a clause, without verb or subject."""
         return not clausal[tokens(document, span)].any()
 
     texts: list[str] = []
-    for d, spans, asking in zip(doc.tolist(), column.lists(), asks.tolist(), strict=True):
-        stop = question if asking else table.stop
+    for number, spans, is_question in zip(doc.tolist(), column.lists(), asks.tolist(), strict=True):
+        source, stop = sources[number], question if is_question else table.stop
         if text == "written":
-            texts.append(written(sources[d], spans, stop, blank, partial(opens, d)))
+            texts.append(written(source, spans, stop, blank, partial(opens, number)))
             continue
-        pieces = chain.from_iterable(_whole_emphasis(sources[d], spans)) if spans else ()
-        codes = [code for span in pieces for code in batch.form[tokens(d, span)].tolist()]
+        pieces = chain.from_iterable(_spans_with_whole_emphasis(source, spans)) if spans else ()
+        codes = [code for span in pieces for code in batch.form[tokens(number, span)].tolist()]
         # A previous sentence that was not parsed has no tokens: white space separates its words.
-        words = [word for start, end in spans for word in sources[d][start:end].split()]
+        words = [word for start, end in spans for word in source[start:end].split()]
         texts.append(tokenised([strings[code] for code in codes] or words, stop))
     return texts
 
@@ -96,60 +99,61 @@ def written(
     blank: str = " ",
     opens: Callable[[Span], bool] = lambda _: False,
 ) -> str:
-    """The author's own text under `spans`: white space folded, first letter capital, a final stop.
+    """Return the author's text under `spans` of `text` as one sentence.
 
-    Parts are joined by `blank`, without one before a closing mark. Quotes and marks of emphasis
-    (`_she_`, `**she**`) are paired. A bracket at either end whose partner is outside is removed, as
-    is a citation after the stop (`[28]`).
+    It begins with a capital and ends in a terminal mark, `stop` if there is none. White space
+    becomes one blank. The parts under the spans are joined by `blank`, or nothing before a closing
+    mark. Quotes and marks of emphasis (`_she_`, `**she**`) are paired. A bracket at either end
+    whose partner is outside is removed, and so is a citation after the stop (`[28]`).
 
-    The marker and commas between parts are left out, which could also remove a closing quote: in
+    What stands between two parts (the marker, commas) is left out, except a closing quote: in
     "“Well, then,” said he" the parts are "“Well" and "said he". A comma stays after a first word
-    ("Yes, [but] it might"), where a quotation breaks off ("Sir,” he said, “I"), and behind a phrase
-    that `opens` the clause ("For example, [if you ask,] he will go").
+    ("Yes, [but] it might"), where a quotation breaks off ("Sir,” he said, “I"), and behind a span
+    for which `opens` is true ("For example, [if you ask,] he will go").
     """
     begin = spans[0][0]
     around = text[begin : spans[-1][1]]
     if "_" in around or "*" in around:
-        pieces = _whole_emphasis(text, spans)
+        pieces = _spans_with_whole_emphasis(text, spans)
         parts = ["".join(text[a:b] for a, b in of_span).strip() for of_span in pieces]
     else:
         parts = [text[start:end] for start, end in spans]
     joined = parts[0]
     for part, ((_, end), (start, _)) in zip(parts[1:], pairwise(spans), strict=True):
         gap = text[end:start]
-        closed = _CLOSED.search(gap)
+        closed = _CLOSING_QUOTE.search(gap)
         if closed and joined.count(PARTNERS[closed[1]]) > joined.count(closed[1]):
             joined += closed[0]
         elif (
-            TAGGED.match(gap)
-            or (" " not in joined and INTERJECTED.fullmatch(gap))
+            SPEECH_BREAK.match(gap)
+            or (" " not in joined and COMMA_AND_WORD.fullmatch(gap))
             or (ENCLOSED.fullmatch(gap) and opens((begin, end)))
         ):
             joined += ","
         joined += part if part[:1] in TERMINAL else blank + part
     if "  " in joined or not joined.isprintable():
         joined = " ".join(joined.split()) or stop
-    if item := NUMBERED.match(joined):
+    if item := ITEM_NUMBER.match(joined):
         joined = joined[item.end() :]
     first, final = joined[0], joined[-1]
     at_ends = first in MARKS or final in MARKS or final.isdigit()
-    if at_ends or (PAIRABLE.search(joined) and PAIRED.search(joined)):
-        return _raised(_with_paired_quotes(_CITED.sub("", joined), stop))
+    if at_ends or (QUOTE_OR_BRACKET_SIGN.search(joined) and QUOTE_OR_BRACKET.search(joined)):
+        return _capitalised(_with_paired_quotes(_CITED.sub("", joined), stop))
     if not first.isupper():
-        joined = _raised(joined)
+        joined = _capitalised(joined)
     return joined if final in TERMINAL else joined + stop
 
 
 def tokenised(forms: Sequence[str], stop: str = ".") -> str:
-    """The tokens separated by spaces, first letter capital, ` .` at the end, as in the paper."""
-    text = _raised(" ".join(forms), EMPHASIS + " ")
-    return text if _ends(text) else f"{text} {stop}"
+    """Return tokens as a sentence, separated by spaces: a capital first, ` .` last (DisSent)."""
+    text = _capitalised(" ".join(forms), EMPHASIS_SIGNS + " ")
+    return text if _ends_in_terminal(text) else f"{text} {stop}"
 
 
-def _whole_emphasis(text: str, spans: Sequence[Span]) -> list[list[Span]]:
-    """For each span the pieces of it that have both marks of an emphasis, or neither.
+def _spans_with_whole_emphasis(text: str, spans: Sequence[Span]) -> list[list[Span]]:
+    """Return each span as pieces without unpaired marks of emphasis, such as the `_` of "_she".
 
-    A mark next to a span belongs to it if its partner is in a span: parsers attach one of the two
+    A mark next to a span is added to it if its partner is in a span: parsers attach one of the two
     to another word ("but _she_ stayed"). Partners are looked for in the paragraph.
     """
     first, last = spans[0][0], spans[-1][1]
@@ -164,15 +168,15 @@ def _whole_emphasis(text: str, spans: Sequence[Span]) -> list[list[Span]]:
             text[mark.end() : mark.end() + 1],
         )
         if mark[0] in opened and before.strip() and not after.isalnum():
-            pair = opened.pop(mark[0]), mark.span()
-            outside = [m for m in pair if not any(a <= m[0] < b for a, b in spans)]
+            both = opened.pop(mark[0]), mark.span()
+            outside = [m for m in both if not any(a <= m[0] < b for a, b in spans)]
             if len(outside) == 1:
                 start, end = outside[0]
-                beside = [n for n, (a, b) in enumerate(spans) if end == a or start == b]
-                for n in beside[:1]:
+                adjacent = [n for n, (a, b) in enumerate(spans) if end == a or start == b]
+                for n in adjacent[:1]:
                     widened[n] = min(start, widened[n][0]), max(end, widened[n][1])
-                if not beside:
-                    unpaired += [m for m in pair if m not in outside]
+                if not adjacent:
+                    unpaired += [m for m in both if m not in outside]
         elif after.strip() and not before.isalnum():
             opened[mark[0]] = mark.span()
     pieces = []
@@ -183,7 +187,7 @@ def _whole_emphasis(text: str, spans: Sequence[Span]) -> list[list[Span]]:
 
 
 def _with_paired_quotes(text: str, stop: str) -> str:
-    """The text with its quotes and brackets paired, and with a final `stop`.
+    """Return the text with its quotes and brackets paired, and with a final `stop`.
 
     A mark at an end whose partner is outside is removed with adjacent separators; so are empty
     quotes and, inside, a closing quote without its opener ("… have done that,” she said"). A quote
@@ -191,11 +195,11 @@ def _with_paired_quotes(text: str, stop: str) -> str:
     a closing quote it replaces a separator: "“There is your bird,”" ends in "bird.”", "he called it
     “home”" in "“home”.".
     """
-    shorter = _strip_once(text)
+    shorter = _without_outer_mark(text)
     while shorter and shorter != text:
-        text, shorter = shorter, _strip_once(shorter)
-    text, closing = _paired(_EMPTY.sub("", text) or text)
-    if _ends(text):
+        text, shorter = shorter, _without_outer_mark(shorter)
+    text, closing = _pair_marks(_EMPTY_QUOTES.sub("", text) or text)
+    if _ends_in_terminal(text):
         return text + closing
     if closing:
         text = text.rstrip(SEPARATORS)
@@ -208,41 +212,42 @@ def _with_paired_quotes(text: str, stop: str) -> str:
     return text + stop
 
 
-def _ends(text: str) -> bool:
-    """Whether a terminal mark ends the text, also in quotes, or in brackets around all of it."""
-    body = text.rstrip(CLOSERS + EMPHASIS + " ")
+def _ends_in_terminal(text: str) -> bool:
+    """Return whether a terminal mark ends the text, also in quotes or in brackets around it all."""
+    body = text.rstrip(CLOSERS + EMPHASIS_SIGNS + " ")
     tail = text[len(body) :]
     inside = text[:1] not in BRACKETS and any(mark in tail for mark in BRACKETS.values())
     return bool(body) and body[-1] in TERMINAL and not inside
 
 
-def _strip_once(text: str) -> str:
-    """The text without one mark at either end whose partner is outside."""
+def _without_outer_mark(text: str) -> str:
+    """Return the text without its first or last mark, if the mark's partner is outside the text."""
     if text.startswith("''"):  # the quotes of the Penn Treebank: `` and ''
         return text[2:].lstrip(SEPARATORS)
     first, last = text[:1], text[-1:]
-    single = first == "‘" and not SINGLE_CLOSED.search(text)
+    unclosed_single = first == "‘" and not SINGLE_CLOSED.search(text)
     odd = {mark for mark in '"_' if text.count(mark) % 2}
-    open_pairs = {opener for closer, opener in PARTNERS.items() if closer not in text}
-    if single or first in PARTNERS or first in odd | open_pairs:
+    unclosed = {opener for closer, opener in PARTNERS.items() if closer not in text}
+    if unclosed_single or first in PARTNERS or first in odd | unclosed:
         return text[1:].lstrip(SEPARATORS)
-    opens = last in PARTNERS.values() or last == "‘"
+    unpaired = last in PARTNERS.values() or last == "‘" or last in odd
     if text[-2:-1] in TERMINAL + SEPARATORS:
-        opens |= (last == "’" and "‘" not in text) or (last == "'" and not OPENED.search(text))
-    if opens or last in odd or (last in PARTNERS and PARTNERS[last] not in text):
+        unpaired |= last == "’" and "‘" not in text
+        unpaired |= last == "'" and not OPENING_APOSTROPHE.search(text)
+    if unpaired or (last in PARTNERS and PARTNERS[last] not in text):
         return text[:-1].rstrip(SEPARATORS)
     return text
 
 
-def _paired(text: str) -> tuple[str, str]:
-    """The text without unopened closing marks, and the marks that close those left open.
+def _pair_marks(text: str) -> tuple[str, str]:
+    """Return the text without closing marks that have no opener, and the marks to close it with.
 
-    A bracket opens after a space (the one in ":(" does not), a straight quote by its neighbours.
+    A bracket opens after a space (not in ":("); a straight quote opens or closes by its neighbours.
     Unpaired marks stay in "12\" pipe", "1) this" and ":)".
     """
     opened: list[str] = []
     result, position = "", 0
-    for match in PAIRED.finditer(text):
+    for match in QUOTE_OR_BRACKET.finditer(text):
         mark, at = match[0], match.start()
         before, after = text[max(at - 1, 0) : at], text[at + 1 : at + 2]
         if mark in BRACKETS:
@@ -250,7 +255,7 @@ def _paired(text: str) -> tuple[str, str]:
         elif mark == "'" and mark not in opened:
             opens = before == " " and after.isupper()  # "he said, 'Go", not "he said, 'tis"
         elif mark == '"' and mark not in opened:
-            closes = before.strip() and (after.isspace() or after in CLOSING)
+            closes = before.strip() and (after.isspace() or after in AFTER_CLOSING_QUOTE)
             opens = bool(after) and not closes
         else:
             opens = mark in QUOTES and mark not in opened
@@ -265,9 +270,9 @@ def _paired(text: str) -> tuple[str, str]:
     return result + text[position:], "".join(reversed(opened))
 
 
-def _raised(text: str, opening: str = OPENERS + EMPHASIS) -> str:
-    """The text with a capital first letter, also behind `opening`; "iPhone" and "x" stay."""
+def _capitalised(text: str, opening: str = OPENERS + EMPHASIS_SIGNS) -> str:
+    """Return the text with its first letter behind `opening` marks capital; "iPhone", "x" stay."""
     at = len(text) - len(text.lstrip(opening))
-    first, then = text[at : at + 1], text[at + 1 :]
-    stays = then[:1].isupper() or VARIABLE.match(text, at)
-    return text if stays else text[:at] + first.upper() + then
+    first, rest = text[at : at + 1], text[at + 1 :]
+    stays = rest[:1].isupper() or VARIABLE.match(text, at)
+    return text if stays else text[:at] + first.upper() + rest

@@ -1,67 +1,71 @@
-"""Traces of a construction that a clause was part of: what else the mode `standalone` looks for.
+"""Find traces of a larger construction, without which a clause would change its meaning.
 
 A side may be a whole clause and still say something else when it stands alone: "it was long before
 he came" is not "it was long", "nobody could say if it was dry" does not state a condition. The
 trace is a word beside the marker, a verb above the clause, or the form of the clause itself. Words
-that modify the marker ("long before", "just then") go with it; other traces refuse the match.
-The words are lists of the pattern file (`standalone`); a row's `checks` name what its marker needs.
+that modify the marker ("long before", "just then") are muted; a match with another trace is
+rejected. The pattern file has the lists of words (`standalone`) and the `checks` of each row.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from extract.clauses import MUTED, S1, S2, Block, Marks
+from extract.clauses import MUTED, S1, S2, Block, SideCodes
 from extract.parse import BoolArray, Ints
 from extract.trees import Batch
 
-NEAR = 4
-"""Words from a verb of asking to the marker, at most: "asked the old man if"."""
-DEPTH = 3
-"""Complements within complements that are followed: "as he **kept** **saying** she **would**"."""
+MAX_DISTANCE = 4
+"""Maximum number of words from a verb of asking to the marker: "asked the old man if"."""
+MAX_COMPLEMENTS = 3
+"""Maximum depth of nested complements: "as he **kept** **saying** she **would**"."""
 
 
 class Traces:
-    """What shows in a batch's trees that a clause was part of a larger construction."""
+    """Finds traces of larger constructions around the clauses of a batch.
 
-    def __init__(self, batch: Batch, words: BoolArray, inverted: BoolArray) -> None:
-        self.batch, self.words, self.inverted = batch, words, inverted
+    `is_word` flags the tokens that are words, `inverted` the heads whose auxiliary is before the
+    subject.
+    """
+
+    def __init__(self, batch: Batch, is_word: BoolArray, inverted: BoolArray) -> None:
+        self.batch, self.is_word, self.inverted = batch, is_word, inverted
         self.denied = batch.with_child(batch.listed("denying"))
-        self.cases = np.cumsum(batch.labelled("case"))
-        """How many prepositions there are up to each token."""
-        self.checked = {
+        self.cases_up_to = np.cumsum(batch.labelled("case"))
+        """The number of prepositions up to each token of the batch."""
+        self.rows_checking = {
             name: np.array([name in row.checks for row in batch.patterns.table.patterns])
             for name in ("asked", "dated", "later", "measured", "reported")
         }
 
     def behind(self, marked: BoolArray) -> BoolArray:
-        """The tokens right behind a marked one in their sentence."""
+        """Mark the tokens right behind a marked one in their sentence."""
         row, behind = self.batch.row, np.zeros(len(marked), dtype=bool)
         behind[1:] = marked[:-1] & (row[1:] == row[:-1])
         return behind
 
-    def mute_modifiers(self, block: Block, side: Marks, asserted: BoolArray) -> None:
-        """Mute the words that modify the marker, wherever the parser attached them.
+    def mute_modifiers(self, block: Block, side: SideCodes, asserted: BoolArray) -> None:
+        """Mute (in `side`) the words that modify the marker, wherever the parser attached them.
 
-        `asserted` says of each match whether its marker states S2.
+        `asserted` flags the matches whose marker states S2 as a fact.
         """
         batch, matches, shift = self.batch, block.matches, block.shift
         before, at = np.maximum(matches.first - 1, 0), matches.first + shift
-        focusing, inside = (
-            batch.listed("focusing"),
-            (matches.s1 >= 0) & (matches.s1 < matches.first),
-        )
-        # What focuses the subordinate clause: "he left precisely [because it rained]".
+        focusing = batch.listed("focusing")
+        s1_before = (matches.s1 >= 0) & (matches.s1 < matches.first)
+        # A word that focuses the subordinate clause: "he left precisely [because it rained]".
         focused = block.subordinate & focusing[before]
-        # "It had set long [before they came]": with a verb of S1 that is denied, "long" says how
-        # long that took ("he did not wait long").
-        event = inside & ~self.denied[matches.s1] & ~batch.having("copula")[matches.s1]
+        # "It had set long [before they came]". But with a denied verb, "long" belongs to S1 ("he
+        # did not wait long").
+        event = s1_before & ~self.denied[matches.s1] & ~batch.having("copula")[matches.s1]
         event &= batch.labelled("modifier")[before]
-        measured = event & self.checked["measured"][matches.row] & batch.listed("measuring")[before]
+        measured = (
+            event & self.rows_checking["measured"][matches.row] & batch.listed("measuring")[before]
+        )
         muted = at[focused | measured] - 1
         muted = muted[side[muted] == S1]
-        # "He rang an hour [after we left]". An hour before the event may be how long S1 took.
-        phrase = event & self.checked["later"][matches.row] & batch.listed("period")[before]
+        # "He rang an hour [after we left]"; an hour before may be the duration of S1.
+        phrase = event & self.rows_checking["later"][matches.row] & batch.listed("period")[before]
         for i in np.flatnonzero(phrase & ~batch.having("case")[before]):
             noun = begin = int(before[i])
             while noun in (batch.head[begin - 1], batch.head[batch.head[begin - 1]]):
@@ -74,7 +78,7 @@ class Traces:
         match, stress = block.match[opening], block.token[opening]
         adverbial = ~block.subordinate & batch.labelled("modifier")[matches.lead]
         stressed = adverbial[match] & focusing[stress] & (stress + 1 == matches.lead[match])
-        # "If [only] he came" wishes; "if only two men come" counts.
+        # "If [only] he came" is a wish; in "if only two men come" the word belongs to the number.
         behind = np.minimum(matches.first + matches.length, len(batch) - 1)
         wished = block.subordinate & ~asserted & batch.listed("exclusive")[behind]
         wished &= ~batch.tagged("numeral")[np.minimum(behind + 1, len(batch) - 1)]
@@ -82,89 +86,85 @@ class Traces:
         side[np.concatenate([muted, opening[stressed], wish[side[wish] == S2]])] += MUTED
 
     def construction(self, block: Block, s1_last: Ints, last: Ints) -> BoolArray:
-        """Whether the marker belongs to another construction than the row's.
+        """Return whether each marker belongs to another construction than that of its row.
 
         `s1_last` and `last` are the last words of S1 and S2.
         """
         batch, matches = self.batch, block.matches
         first, s2, s1 = matches.first, matches.s2, matches.s1
         before = np.maximum(first - 1, 0)
-        beside = first > batch.offsets[batch.row[first]]
+        has_before = first > batch.offsets[batch.row[first]]
         governor = batch.head[s2]
-        # "If" for "whether": the clause is what is asked, or not known.
+        # "If" for "whether": S2 is what somebody asks or does not know.
         near = batch.listed("inquiring")[governor] & (governor >= 0)
-        near &= (governor < first) & (first - governor <= NEAR) & self.words[before]
-        near &= self.cases[governor] == self.cases[first]  # "I would ask it of you if"
-        deciding = beside & batch.listed("deciding")[before]
+        near &= (governor < first) & (first - governor <= MAX_DISTANCE) & self.is_word[before]
+        near &= self.cases_up_to[governor] == self.cases_up_to[first]  # "I would ask it of you if"
+        deciding = has_before & batch.listed("deciding")[before]
         deciding &= ~batch.rows_with(batch.listed("asking"))[batch.row[first]]
         or_not = batch.listed("denying") & self.behind(batch.tagged("coordinating"))
         whether = near | deciding | or_not[last]
-        refused = self.checked["asked"][matches.row] & whether
+        rejected = self.rows_checking["asked"][matches.row] & whether
         # Right behind a noun of time the clause says which time is meant; in "those moods when life
         # is dull" behind any noun.
-        dated = batch.listed("dating") | (self.behind(batch.listed("demonstrating")) & self.words)
-        refused |= self.checked["dated"][matches.row] & beside & dated[before]
-        # "It was long before he came": S1 has nothing but the measure.
+        dated = batch.listed("dating") | (self.behind(batch.listed("demonstrating")) & self.is_word)
+        rejected |= self.rows_checking["dated"][matches.row] & has_before & dated[before]
+        # "It was long before he came": S1 is only a measure of time.
         measure = (batch.listed("period") | batch.listed("measuring"))[s1]
         measure &= batch.having("copula")[s1] & ~batch.having("case")[s1]
         measure &= (s1 >= 0) & (s1 < first) & (s1_last == s1)
-        refused |= self.checked["measured"][matches.row] & measure
-        reported = self._reported(first, s2, last) | (beside & batch.listed("likening")[before])
-        return refused | (self.checked["reported"][matches.row] & reported)
+        rejected |= self.rows_checking["measured"][matches.row] & measure
+        likened = has_before & batch.listed("likening")[before]
+        reported = self._as_is_object(first, s2, last) | likened
+        return rejected | (self.rows_checking["reported"][matches.row] & reported)
 
-    def _reported(self, first: Ints, s2: Ints, last: Ints) -> BoolArray:
-        """Whether "as" stands for what a verb of S2 says or does: that verb has no other object.
+    def _as_is_object(self, first: Ints, s2: Ints, last: Ints) -> BoolArray:
+        """Return whether the marker "as" (`first`) is the object or predicate of a verb in S2.
 
-        The verb is the innermost one ("as he **kept saying**"), in the active voice. A person or
-        particle behind it is no object ("as he had **told us**", "as he **pointed out**"), and an
-        auxiliary at the end stands for a verb ("as it must").
+        The verb is the innermost one ("as he **kept saying**"), in the active voice, and has no
+        object. A person or particle behind it is no object ("as he had **told us**", "as he
+        **pointed out**"), and an auxiliary at the end stands for a verb ("as it must").
         """
         batch = self.batch
-        things = batch.leftmost_child("object")
+        object_of = batch.leftmost_child("object")
         verb = s2.copy()
-        for _ in range(DEPTH):
-            below = things[verb]
+        for _ in range(MAX_COMPLEMENTS):
+            below = object_of[verb]
             inner = np.minimum(below, len(batch) - 1)
             verb = np.where((below < len(batch)) & batch.tagged("clause")[inner], inner, verb)
         active = batch.with_child(batch.labelled("acting_subject")) | ~batch.tagged("subject")
-        says = batch.listed("reporting")[verb] & (things[verb] == len(batch)) & active[verb]
-        briefly = (
-            batch.listed("addressing")[verb] & (last == verb + 1) & ~batch.tagged("noun")[last]
-        )
-        stands = (batch.tagged("operator") | batch.listed("being"))[last]
-        stands &= (last == verb) | (batch.head[last] == verb)
+        says = batch.listed("reporting")[verb] & (object_of[verb] == len(batch)) & active[verb]
+        one_word_behind = (last == verb + 1) & ~batch.tagged("noun")[last]
+        addresses = batch.listed("addressing")[verb] & one_word_behind
+        elliptic = (batch.tagged("operator") | batch.listed("being"))[last]
+        elliptic &= (last == verb) | (batch.head[last] == verb)
         # "Tired as he was, he went on": the predicate of S2 is in front of "as".
         above = batch.head[s2]
         fronted = batch.listed("being") & (batch.labelled("copula") | batch.tagged("clause"))
         fronted = (fronted | batch.with_child(fronted))[s2] & (above >= 0)
         fronted &= (above == first - 1) & (batch.head[above] > above)
         fronted &= ~batch.has(above, ["subject"]) & batch.labelled("adverbial_clause")[above]
-        return says | briefly | stands | fronted
+        return says | addresses | elliptic | fronted
 
-    def lost(
-        self, block: Block, side: Marks, asserted: BoolArray, ends: tuple[Ints, Ints]
+    def lost_words(
+        self, block: Block, side: SideCodes, asserted: BoolArray, ends: tuple[Ints, Ints]
     ) -> tuple[BoolArray, BoolArray]:
-        """Whether S1 or S2 lost a word that changes its sense.
+        """Return two flags for each match: S1, or S2, lost a word that changes its sense.
 
-        `asserted`: S2 is stated; `ends`: the first and last words of S2.
+        `asserted` flags the matches whose S2 is stated as a fact; `ends` has the first and the last
+        word of S2.
         """
         batch, matches, token = self.batch, block.matches, block.token
         first, s1, s2 = matches.first, matches.s1, matches.s2
         final, exclusive = len(batch) - 1, batch.listed("exclusive")
-        supposed = block.subordinate & ~asserted
         denied = block.subordinate & (s1 >= 0) & (s1 < first) & self.denied[s1]
         # "He did not stay just because it rained", "... not because it rained, but because ...":
         # what is denied is the reason.
-        s1_lost = denied & (exclusive & self.behind(self.words))[np.maximum(first - 1, 0)]
+        s1_lost = denied & (exclusive & self.behind(self.is_word))[np.maximum(first - 1, 0)]
         after = np.minimum(ends[1] + 1, final)
-        after = np.minimum(after + ~self.words[after], final)
+        after = np.minimum(after + ~self.is_word[after], final)
         again = np.minimum(after + 1, final)
-        contrasted = denied & batch.listed("opposing")[after]
-        s1_lost |= (
-            contrasted
-            & (batch.word[again] == batch.word[first])
-            & (batch.row[again] == batch.row[s2])
-        )
+        same_marker = (batch.word[again] == batch.word[first]) & (batch.row[again] == batch.row[s2])
+        s1_lost |= denied & batch.listed("opposing")[after] & same_marker
         # "Not only did he sing" announces "but", "also".
         opposing, modifier = batch.listed("opposing"), batch.labelled("modifier")
         only = exclusive & modifier & self.behind(batch.listed("denying") & modifier)
@@ -172,30 +172,32 @@ class Traces:
         places = places[(side[places] == S1) & opposing[matches.lead][block.match[places]]]
         if len(places):
             of_s1 = (side == S1) | (side == S1 + MUTED)
-            halves = block.ends(opposing[token] & of_s1)[1][block.match[places]]
-            s1_lost |= block.any(places[halves < token[places]])
-        # "If it had not been for him": without him.
+            last_opposing = block.end_words(opposing[token] & of_s1)[1][block.match[places]]
+            s1_lost |= block.matches_at(places[last_opposing < token[places]])
+        # "If it had not been for him" means "without him".
         excepting = batch.listed("excepting") & self.behind(batch.tagged("operator"))
         places = np.flatnonzero(excepting[token])
-        excepted = block.any(places[side[places] == S2]) & self.denied[s2]
+        excepted = block.matches_at(places[side[places] == S2]) & self.denied[s2]
+        excepted &= block.subordinate & ~asserted
         # "When anyone calls" is about every call; alone it needs "can" or a negation.
         anyone = block.subordinate & batch.listed("hypothetical")[ends[0]] & ~self.denied[s2]
         anyone &= ~batch.with_child(batch.tagged("modal"))[s2]
-        return s1_lost, (supposed & excepted) | anyone
+        return s1_lost, excepted | anyone
 
-    def cut(self, last: Ints) -> BoolArray:
-        """Whether a side ends in a conjunction, or in "which" behind a comma or preposition."""
+    def ends_open(self, last: Ints) -> BoolArray:
+        """Return whether `last` is a conjunction, or "which" behind a comma or preposition."""
         batch = self.batch
-        ends = batch.tagged("conjunction") & ~batch.labelled("object") & ~batch.labelled("subject")
-        opens = ~self.words | (batch.labelled("case") & (batch.head == batch.tokens + 1))
+        argument = batch.labelled("object") | batch.labelled("subject")
+        conjunction = batch.tagged("conjunction") & ~argument
+        opens = ~self.is_word | (batch.labelled("case") & (batch.head == batch.tokens + 1))
         relative = batch.tagged("interrogative") & batch.listed("relative")
-        return (ends | (relative & self.behind(opens)))[last]
+        return (conjunction | (relative & self.behind(opens)))[last]
 
-    def turned(self, block: Block, side: BoolArray, head: Ints, first: Ints) -> BoolArray:
-        """Whether a side has lost what turned its subject and auxiliary around.
+    def lost_fronting(self, block: Block, side: BoolArray, head: Ints, first: Ints) -> BoolArray:
+        """Return whether each side lost the clause that explains its inverted subject.
 
-        "Only [when it cleared] did they see it" is left as "only did they see it". `first` is the
-        first word of the side.
+        "Only [when it cleared] did they see it" becomes "only did they see it". `side` flags the
+        side's positions; `head` and `first` are its head and its first word in each match.
         """
         batch, lost = self.batch, np.zeros(len(head), dtype=bool)
         for i in np.flatnonzero(self.inverted[head] & batch.listed("exclusive")[first]):

@@ -19,7 +19,7 @@ from extract.patterns.table import DERIVED, Multiword, PatternTable, fold
 
 Method = TypeVar("Method", bound=Callable[..., NDArray[Any]])
 MAX_DEPTH = 1000
-MARKS = {
+PUNCTUATION = {
     "separator": {*",;:.-–—…•*/", "--", "---", "...", "....", "。", "，", "、", "；", "："},
     "open_end": {*":;,-–—", "--", "---", ":—"},
     "clause_break": {*";:–—；：", "--", "---"},
@@ -29,14 +29,14 @@ MARKS = {
     "comma": {",", "，"},
     "colon": {":", "："},
 }
-"""Punctuation: a separator is not kept at either end of a clause, a terminal mark is."""
+"""Lists of punctuation for `Batch.listed`; a separator is cut off at either end of a clause."""
 
 
 def once(method: Method) -> Method:
-    """A method that keeps its results, by arguments, in `self.cache`; the arrays are read-only."""
+    """Return the method with a cache: each result is kept in `self.cache`, as a read-only array."""
 
     @wraps(method)
-    def kept(self: Any, *arguments: Any) -> NDArray[Any]:
+    def cached(self: Any, *arguments: Any) -> NDArray[Any]:
         key = (method.__name__, *arguments)
         if key not in self.cache:
             self.cache[key] = method(self, *arguments)
@@ -44,11 +44,14 @@ def once(method: Method) -> Method:
         column: NDArray[Any] = self.cache[key]
         return column
 
-    return cast("Method", kept)
+    return cast("Method", cached)
 
 
 class Lookup:
-    """`value(string)` for every string of a growing table, computed once for each."""
+    """An array with `value(string)` for every string of a `StringTable`, which may grow.
+
+    `lookup[codes]` gives the values of strings by their codes. Each value is computed once.
+    """
 
     def __init__(
         self, strings: StringTable, value: Callable[[str], int | bool], dtype: DTypeLike = bool
@@ -57,7 +60,6 @@ class Lookup:
         self._values: NDArray[Any] = np.empty(0, dtype=dtype)
 
     def __getitem__(self, codes: Ints) -> NDArray[Any]:
-        """The values of the strings with these codes."""
         size = len(self._values)
         if size < len(self._strings):
             new = [self._value(string) for string in self._strings.strings[size:]]
@@ -66,12 +68,12 @@ class Lookup:
 
 
 class CompiledPatterns:
-    """The rows of a table for the wanted markers, against the codes of one `StringTable`.
+    """A pattern table for some markers as look-up arrays over the codes of one `StringTable`.
 
-    `word` gives a form's number among the words of markers and rows (0 for all others), `forms`
-    looks up a form in a list of words, and `tags` a property in a column of tags. Strings and
-    labels may come later: the look-up arrays grow with the table.
-    With `modified`, modified forms of markers ("even though") are named as the marker.
+    `word` maps a form to its number among the words of markers and rows (0 for all others);
+    `forms[NAME]` flags the forms in a list of words, and `tags[PROPERTY][COLUMN]` the tags in a
+    column that give a token a property. The arrays grow when the `StringTable` does. With
+    `modified`, modified forms of markers ("even though") are labelled as the marker ("though").
     """
 
     def __init__(
@@ -88,19 +90,19 @@ class CompiledPatterns:
             s.like if modified and s.modified and s.name not in markers else s.name
             for s in self.sequences
         ]
-        """By sequence, the marker that its matches are labelled with."""
+        """The marker that matches of each sequence are labelled with [sequences]."""
         self.wanted = np.array([name in markers for name in self.names], dtype=bool)
         self.users = {
             marker: np.array([s.like == marker for s in self.sequences], dtype=bool)
             for marker in dict.fromkeys(row.marker for row in table.patterns)
         }
-        """By marker, which sequences use its rows."""
+        """For each marker, flags [sequences]: the sequence uses the marker's rows."""
         subordinators = set(table.classes.subordinator)
         self.subordinates = np.array(
             [r.s2 == "head" and not subordinators.isdisjoint(r.deprels) for r in table.patterns],
             dtype=bool,
         )
-        """By row, whether its marker is the subordinator of S2."""
+        """Flags [rows]: the marker is the subordinator of S2."""
         words = [word for s in self.sequences for word in (*s.words.split(), *s.second.split())]
         for row in table.patterns:
             words += [*row.not_before, *row.after_words, *row.compared, *row.s2_words]
@@ -108,7 +110,8 @@ class CompiledPatterns:
         self.word = Lookup(strings, lambda form: self._number.get(fold(form), 0), np.int16)
         lists = {"named": table.markers, "frequent": table.frequent, **dict(table.standalone)}
         self.forms = {name: Lookup(strings, _one_of(words)) for name, words in lists.items()}
-        self.forms |= {name: Lookup(strings, marks.__contains__) for name, marks in MARKS.items()}
+        for name, marks in PUNCTUATION.items():
+            self.forms[name] = Lookup(strings, marks.__contains__)
         self.forms["spelled"] = Lookup(strings, lambda form: any(map(str.isalpha, form)))
         self.forms["terminal"] = Lookup(strings, lambda form: set("?!？！") >= set(form) > set())
         self.forms["asking"] = Lookup(strings, lambda form: "?" in form or "？" in form)
@@ -120,7 +123,7 @@ class CompiledPatterns:
         self.cache: dict[Any, Any] = {}
 
     def label_of(self, deprels: Ints) -> NDArray[np.int16]:
-        """The label numbers of deprel codes."""
+        """Return the numbers of labels from the codes of deprels; new labels get a number."""
         codes = np.flatnonzero(np.bincount(deprels))
         names = [self.strings.strings[code] for code in codes]
         for name in names:
@@ -133,7 +136,7 @@ class CompiledPatterns:
 
     @once
     def labels(self, specs: tuple[str, ...]) -> BoolArray:
-        """Flags of labels: `acl` means it and its subtypes, `=acl` it alone, `@x` a class."""
+        """Flag some labels: `acl` means it and its subtypes, `=acl` it alone, `@x` a class."""
         flags = np.zeros(max(len(self._labels), 1), dtype=bool)
         for spec in specs:
             if spec.startswith("@"):
@@ -145,46 +148,48 @@ class CompiledPatterns:
         return flags
 
     def numbers(self, words: Iterable[str]) -> list[int]:
-        """The numbers of words of markers and rows."""
+        """Return the numbers that `word` gives to these words."""
         return [self._number[fold(word)] for word in words]
 
     @once
     def words(self, words: tuple[str, ...]) -> BoolArray:
-        """Flags of words, by number: whether each is one of `words`."""
+        """Return flags by word number: the word is one of `words`."""
         flags = np.zeros(len(self._number) + 1, dtype=bool)
         flags[self.numbers(words)] = True
         return flags
 
     @once
     def lost(self, how: str) -> BoolArray:
-        """The children that a side loses (`how`: `drop` or `mute`) [row, side, place, kind, label].
+        """Return flags [row, side, place, kind, label]: a side loses such a child of its head.
 
-        Side: 0 is S1, 1 is S2. Place: 0 left of the head, 1 right of it, 2 right of it and beyond
-        the other clause's head. Kind: 0 no predicate, 1 a predicate, 2 one with its own subject.
+        `how`: `drop` (from the span) or `mute` (from the text). Side: 0 is S1, 1 is S2. Place: 0
+        left of the head, 1 right of it, 2 right of it and of the other clause's head. Kind: 0 no
+        predicate, 1 a predicate, 2 a predicate with its own subject.
         An entry of `s1_drop`, `s1_mute`, ... is a label, after `<` (place 0), `>` (1 and 2), `>>`
         (2) or nothing (any place), before `+clause` (kinds 1 and 2), `+subject` (2) or nothing.
         """
-        patterns, width = self.table.patterns, max(len(self._labels), 1)
-        lost = np.zeros((len(patterns), 2, 3, 3, width), dtype=bool)
-        places = {"": (0, 1, 2), "<": (0,), ">": (1, 2), ">>": (2,)}
+        patterns, label_count = self.table.patterns, max(len(self._labels), 1)
+        lost = np.zeros((len(patterns), 2, 3, 3, label_count), dtype=bool)
+        places_of = {"": (0, 1, 2), "<": (0,), ">": (1, 2), ">>": (2,)}
+        first_kind = {"": 0, "clause": 1, "subject": 2}
         for index, pattern in enumerate(patterns):
             for side, key in enumerate((f"s1_{how}", f"s2_{how}")):
                 specs = getattr(pattern, key)
                 for spec in getattr(self.table.spans, key) if specs is None else specs:
-                    label_spec = spec.lstrip("<>")
-                    label, _, kind = label_spec.partition("+")
-                    kinds = slice({"": 0, "clause": 1, "subject": 2}[kind], None)
-                    for place in places[spec.removesuffix(label_spec)]:
-                        lost[index, side, place, kinds] |= self.labels((label,))
+                    label_and_kind = spec.lstrip("<>")
+                    label, _, kind = label_and_kind.partition("+")
+                    for place in places_of[spec.removesuffix(label_and_kind)]:
+                        lost[index, side, place, first_kind[kind] :] |= self.labels((label,))
         return lost
 
 
 class Batch:
-    """Token columns [n] and sentence rows [m] of several parsed documents, end to end.
+    """The tokens [n] and sentences [m] of several parsed documents, end to end, as columns.
 
-    `head` indexes the token columns (-1: root), `row` gives each token's sentence row, `label` and
-    `word` are the compiled numbers of deprel and form. `offsets` [m + 1], `row_doc` and
-    `row_sentence` [m] describe the rows.
+    A row is a sentence with the tokens `offsets[row]:offsets[row + 1]`. Columns [n]: `head` is the
+    head's token number (-1: root), `row` the token's row, `label` and `word` the numbers of deprel
+    and form in `patterns`. Columns [m]: `row_doc` is the number of the row's document,
+    `row_sentence` that of the sentence in the document.
     """
 
     def __init__(
@@ -217,27 +222,27 @@ class Batch:
 
     @once
     def column(self, name: str) -> Ints:
-        """A column of all parses."""
+        """Return the column `name` of `ParsedDocument`, of all parses end to end."""
         return np.concatenate([getattr(parse, name) for parse in self.parses])
 
     @once
-    def under(self, labels: tuple[str, ...]) -> BoolArray:
-        """The tokens whose label is one of `labels` (as `CompiledPatterns.labels` reads them)."""
+    def labelled_as(self, labels: tuple[str, ...]) -> BoolArray:
+        """Mark the tokens whose label is one of `labels` (see `CompiledPatterns.labels`)."""
         return self.patterns.labels(labels)[self.label]
 
     @once
     def labelled(self, name: str) -> BoolArray:
-        """The tokens whose label is of the class `name`."""
+        """Mark the tokens whose label is of the class `name` (a field of `Classes`)."""
         return self.patterns.labels((f"@{name}",))[self.label]
 
     @once
     def listed(self, name: str) -> BoolArray:
-        """The tokens whose form is in a list of `Standalone` or of `MARKS`, `named`, ..."""
+        """Mark the tokens whose form is in the list `name`: a key of `CompiledPatterns.forms`."""
         return self.patterns.forms[name][self.form]
 
     @once
     def tagged(self, name: str) -> BoolArray:
-        """The tokens with a property: by their tags (some tables lack it), or a derived one."""
+        """Mark the tokens with the property `name`, by tags or `derived`; none if it is unknown."""
         derived = name in DERIVED
         flag = self.derived[name].copy() if derived else np.zeros(len(self), dtype=bool)
         for column, lookup in self.patterns.tags.get(name, {}).items():
@@ -245,17 +250,16 @@ class Batch:
         return flag
 
     def rows_with(self, tokens: BoolArray) -> BoolArray:
-        """The sentences that have one of the marked tokens."""
+        """Mark the rows that have one of the marked tokens."""
         rows = np.zeros(len(self.row_doc), dtype=bool)
         rows[self.row[tokens]] = True
         return rows
 
     def document(self, token: int) -> Document:
-        """The document of a token."""
         return self.documents[self.row_doc[self.row[token]]]
 
     def has(self, tokens: Ints, needs: Iterable[str], lacks: Iterable[str] = ()) -> BoolArray:
-        """Whether the tokens have all properties of `needs` and none of `lacks`."""
+        """Return whether each of `tokens` has all properties of `needs` and none of `lacks`."""
         fits = np.ones(len(tokens), dtype=bool)
         for name in needs:
             fits &= self.tagged(name)[tokens]
@@ -265,11 +269,11 @@ class Batch:
 
     @once
     def having(self, name: str) -> BoolArray:
-        """The tokens that have a child of the class `name`."""
+        """Mark the tokens that have a child whose label is of the class `name`."""
         return self.with_child(self.labelled(name))
 
     def with_child(self, child: BoolArray) -> BoolArray:
-        """The tokens that have one of the marked tokens as a child."""
+        """Mark the tokens that have one of the marked tokens `child` as a child."""
         parents = self.head[child]
         flag = np.zeros(len(self), dtype=bool)
         flag[parents[parents >= 0]] = True
@@ -277,50 +281,53 @@ class Batch:
 
     @once
     def leftmost_child(self, name: str) -> Ints:
-        """For every token its leftmost child of the class `name`; `len(batch)` if there is none."""
+        """Return for each token its leftmost child of the class `name`; `len(batch)` if none."""
         return self.leftmost(self.labelled(name))
 
     def leftmost(self, marked: BoolArray) -> Ints:
-        """For every token its leftmost `marked` child; `len(batch)` if there is none."""
+        """Return for each token its leftmost `marked` child; `len(batch)` if there is none."""
         leftmost = np.full(len(self), len(self), dtype=np.int32)
         children = np.flatnonzero(marked & (self.head >= 0))[::-1]
         leftmost[self.head[children]] = children
         return leftmost
 
     def ascend(self, tokens: Ints, through: BoolArray, steps: int = MAX_DEPTH) -> Ints:
-        """Each token's nearest ancestor, or itself, that `through` does not mark."""
+        """Return each token, or its nearest ancestor, that is not marked in `through`.
+
+        The search ends at a root, or after `steps` heads; a token of -1 stays -1.
+        """
         tokens = tokens.copy()
-        passing = np.flatnonzero(tokens >= 0)
+        climbing = np.flatnonzero(tokens >= 0)
         for _ in range(steps):
-            passing = passing[through[tokens[passing]] & (self.head[tokens[passing]] >= 0)]
-            if len(passing) == 0:
+            climbing = climbing[through[tokens[climbing]] & (self.head[tokens[climbing]] >= 0)]
+            if len(climbing) == 0:
                 break
-            tokens[passing] = self.head[tokens[passing]]
+            tokens[climbing] = self.head[tokens[climbing]]
         return tokens
 
     def child_beside(self, token: Ints, head: Ints, marked: BoolArray, *, after: bool) -> Ints:
-        """The nearest marked child of each `head` before or after each token; -1 if none.
+        """Return the marked child of each `head` that is nearest to each `token`; -1 if none.
 
-        Before: the last one to the left of the token; after: the first one to its right.
+        With `after`, the child is to the right of the token, else to its left.
         """
         children = np.flatnonzero(marked & (self.head >= 0))
         if len(children) == 0:
             return np.full(len(token), -1, dtype=np.int32)
         width = len(self) + 1
-        keys = self.head[children].astype(np.int64) * width + children
+        keys = self.head[children].astype(np.int64) * width + children  # by head, then by child
         order = np.argsort(keys)
         keys, children = keys[order], children[order]
-        at = np.searchsorted(keys, head.astype(np.int64) * width + token) - (not after)
-        child = children[np.clip(at, 0, len(children) - 1)]
-        fits = (at >= 0) & (at < len(children)) & (head >= 0) & (self.head[child] == head)
-        return np.where(fits, child, -1).astype(np.int32)
+        place = np.searchsorted(keys, head.astype(np.int64) * width + token) - (not after)
+        child = children[np.clip(place, 0, len(children) - 1)]
+        exists = (place >= 0) & (place < len(children)) & (head >= 0) & (self.head[child] == head)
+        return np.where(exists, child, -1).astype(np.int32)
 
     @once
     def previous_conjunct(self) -> Ints:
-        """For every conjunct, the previous conjunct; for all other tokens -1.
+        """Return for each conjunct the one before it; for all other tokens -1.
 
-        UD attaches all conjuncts to the first one; the nearest one to the left is the previous
-        sibling under the label `conj`, or that first one.
+        UD attaches all conjuncts to the first one, so the one before is the nearest conjunct to the
+        left with the same head, or that head.
         """
         conjunct = self.labelled("conjunct") & (self.head >= 0)
         tokens = np.flatnonzero(conjunct).astype(np.int32)
@@ -333,14 +340,14 @@ class Batch:
 
     @cached_property
     def row_follows(self) -> BoolArray:
-        """Whether the row above each row is the sentence before it: that one may have no parse."""
+        """Flags [rows]: the row above is the sentence before (which may have no parse)."""
         follows = np.zeros(len(self.row_doc), dtype=bool)
         follows[1:] = (np.diff(self.row_doc) == 0) & (np.diff(self.row_sentence) == 1)
         return follows
 
     @cached_property
     def row_linked(self) -> BoolArray:
-        """Whether each sentence may continue the one before, as part of the same conversation.
+        """Flags [rows]: the sentence may continue the one before, in the same conversation.
 
         In a chat log the turns of several conversations are interleaved (`Turns`).
         """
@@ -353,7 +360,7 @@ class Batch:
 
     @cached_property
     def row_answers(self) -> BoolArray:
-        """Whether each sentence is of another speaker than the one before (`Turns`)."""
+        """Flags [rows]: the sentence has another speaker than the one before (`Turns`)."""
         answers = np.zeros(len(self.row_doc), dtype=bool)
         for rows, turns, here, before in self._turns():
             speaker = np.array([name.strip().casefold() for name in turns.speaker])
@@ -361,8 +368,8 @@ class Batch:
         return answers
 
     def _turns(self) -> Iterator[tuple[Ints, Turns, Ints, Ints]]:
-        """For each document with turns: its rows, its turns, and the number of the turn of each row
-        and of the sentence before. The first sentence's row is left out."""
+        """Yield for each document with turns: its rows but the first sentence's, its turns, and for
+        each row the numbers of its turn and of the turn of the sentence before."""
         for number, document in enumerate(self.documents):
             turns, sentences = document.turns, document.sentences
             if not turns or sentences is None:
@@ -374,10 +381,11 @@ class Batch:
 
     @cached_property
     def derived(self) -> dict[str, BoolArray]:
-        """The properties `DERIVED`: from a token's children and the conjunct before it.
+        """The properties `DERIVED` by name, as flags [n], from a token's children and conjuncts.
 
-        `subject`, `copula`, `finite` and `clause` come from its own children (the remains of a
-        clause with an elided verb make one too), `statement` also from what conjuncts share.
+        `subject`, `copula`, `complement` and `object` mark the tokens with such a child, `finite`
+        finite forms and those with a finite auxiliary, `clause` the heads of predicates and of the
+        remains of one. A `statement` is finite and has a subject, its own or a shared one.
 
         A non-finite form coordinated with a verb without auxiliary is an infinitive, a participle
         or the remains of a clause; but a language's bare form may be finite beside another one
@@ -389,20 +397,21 @@ class Batch:
         rest"). A token without children is `alone`.
         """
         subject, copula, auxiliary = (self.having(n) for n in ("subject", "copula", "auxiliary"))
-        introduced, helping = self.having("subordinator"), self.labelled("auxiliary")
+        subordinate, is_auxiliary = self.having("subordinator"), self.labelled("auxiliary")
         finite, bare = self.tagged("finite_tag"), self.tagged("bare")
-        finite = finite | self.with_child(helping & finite)
+        finite = finite | self.with_child(is_auxiliary & finite)
         every = np.ones(len(self), dtype=bool)
-        statement = self._shared(finite, auxiliary, bare, finite | introduced)
+        statement = self._shared(finite, auxiliary, bare, finite | subordinate)
         if not self.patterns.table.pro_drop:
             statement &= self._shared(subject, every, bare, subject)
-        command = self.tagged("imperative_tag")
-        commands = command & ~helping | self.with_child(self.labelled("copula") & command)
-        commands &= ~self.with_child(helping & ~command) & ~subject & ~introduced
+        command_form = self.tagged("imperative_tag")
+        commands = command_form & ~is_auxiliary
+        commands |= self.with_child(self.labelled("copula") & command_form)
+        commands &= ~self.with_child(is_auxiliary & ~command_form) & ~subject & ~subordinate
         commands &= ~self.with_child(self.tagged("interrogative"))
-        lending = self.with_child(helping & ~self.labelled("copula"))
+        lends_auxiliary = self.with_child(is_auxiliary & ~self.labelled("copula"))
         independent = commands & (self.labelled("main_clause") | self.labelled("reported_clause"))
-        independent &= ~((self.head >= 0) & lending[self.head])
+        independent &= ~((self.head >= 0) & lends_auxiliary[self.head])
         return {
             "subject": subject,
             "copula": copula,
@@ -416,36 +425,38 @@ class Batch:
         }
 
     def _shared(
-        self, owning: BoolArray, giving: BoolArray, bare: BoolArray, but: BoolArray
+        self, having: BoolArray, lending: BoolArray, bare: BoolArray, excepted: BoolArray
     ) -> BoolArray:
-        """`owning`, and the conjuncts (except `but`) that share it.
+        """Mark the tokens `having` a property, and the conjuncts that share it with their head.
 
         UD attaches the subject and auxiliary of coordinated predicates to the first one:
-        "may come and go", "is tired and hungry". A bare form shares with a bare one anyway.
+        "may come and go", "is tired and hungry". A conjunct that is not `excepted` shares if its
+        head is `lending`, or if both are `bare` forms.
         """
-        owning, giving = owning.copy(), giving.copy()
-        conjuncts = np.flatnonzero(self.labelled("conjunct") & (self.head >= 0) & ~but)
+        having, lending = having.copy(), lending.copy()
+        conjuncts = np.flatnonzero(self.labelled("conjunct") & (self.head >= 0) & ~excepted)
         while True:
             head = self.head[conjuncts]
-            taking = conjuncts[owning[head] & (giving[head] | (bare[head] & bare[conjuncts]))]
-            if len(taking) == 0:
-                return owning
-            owning[taking] = True
-            giving[taking] = giving[self.head[taking]]
-            conjuncts = conjuncts[~owning[conjuncts]]
+            shares = having[head] & (lending[head] | (bare[head] & bare[conjuncts]))
+            sharing = conjuncts[shares]
+            if len(sharing) == 0:
+                return having
+            having[sharing] = True
+            lending[sharing] = lending[self.head[sharing]]
+            conjuncts = conjuncts[~having[conjuncts]]
 
 
 def _sequences(table: PatternTable, markers: Sequence[str]) -> list[Multiword]:
-    """The word sequences to look for, correlatives first, then the longest.
+    """Return the word sequences to look for, correlatives first, then the longest.
 
-    They are the selected markers, and the connectives that contain a selected marker's word, which
-    must not be taken for that marker.
+    They are the selected markers, and the connectives that contain a selected marker's word, so
+    that "so that" does not count as the marker "so".
     """
-    single = {word for marker in markers for word in marker.split()}
+    marker_words = {word for marker in markers for word in marker.split()}
     sequences = {
         m.name: m
         for m in table.multiwords
-        if m.name in markers or not single.isdisjoint((*m.words.split(), *m.second.split()))
+        if m.name in markers or not marker_words.isdisjoint((*m.words.split(), *m.second.split()))
     }
     for marker in markers:
         sequences.setdefault(marker, Multiword(words=marker, like=marker))
@@ -453,7 +464,7 @@ def _sequences(table: PatternTable, markers: Sequence[str]) -> list[Multiword]:
 
 
 def _tagged(column: str, values: Collection[str]) -> Callable[[str], bool]:
-    """Whether a tag of a column is one of the values, or has one of them as a feature."""
+    """Return a test of a tag in `column`: it is one of `values`, or has one as a feature."""
     if column == "feats":
         return lambda tag: not set(values).isdisjoint(tag.split("|"))
     return frozenset(values).__contains__

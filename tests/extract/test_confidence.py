@@ -14,7 +14,7 @@ from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from extract import Extractor, Pair, calibrate
-from extract.calibrate import against
+from extract.calibrate import agreement_with_gold
 from extract.confidence import Model, load_model, threshold
 
 CLEAR = "The boat was late because the storm had not passed."
@@ -104,7 +104,9 @@ def test_it_tells_right_from_wrong_on_documents_it_has_not_seen(discorpora_data:
     there = {(pair.doc, pair.marker_spans): pair for pair in gold}
     made = list(Extractor(mode="recall").pairs(documents))
     there_for = [there.get((pair.doc, pair.marker_spans)) for pair in made]
-    right = np.array([against(*both) == "same" for both in zip(made, there_for, strict=True)])
+    right = np.array(
+        [agreement_with_gold(*both) == "same" for both in zip(made, there_for, strict=True)]
+    )
     sure = np.array([p.confidence for p in made])
     assert roc_auc_score(right, sure) > 0.65
     assert brier_score_loss(right, sure) < 0.95 * right.mean() * (1 - right.mean())
@@ -175,9 +177,9 @@ def test_a_fit_learns_what_the_rows_show_and_ships_it() -> None:
     assert measures["AUC"] > 0.85 and measures["Brier"] < 0.15
     model = Model.of(weights)
     label = np.array([float(row.gold == "same") for row in rows])
-    table = np.array([list(row.values.values()) for row in rows])
+    table = np.array([list(row.features.values()) for row in rows])
     assert model.names == ("s1_words", "quotes")
-    expected = calibrate.boosted(table, label, np.ones(200)).predict_proba(table)[:, 1]
+    expected = calibrate.fit_trees(table, label, np.ones(200)).predict_proba(table)[:, 1]
     assert model.of_table(table.T) == pytest.approx(expected, abs=1e-3)
 
 
@@ -185,12 +187,12 @@ def test_an_unread_candidate_counts_like_those_that_stand_alike_to_gold_trees() 
     (pair,) = pairs(CLEAR, mode="recall")
     kinds = [("same", True), ("same", None), ("none", True), ("none", False), ("none", None)]
     rows = [calibrate.Observation(pair, {}, gold, good) for gold, good in kinds]
-    assert calibrate.probabilities(rows, "standalone").tolist() == [1, 1, 1, 0, 0.5]
-    assert calibrate.probabilities(rows, "recall").tolist() == [1, 1, 0, 0, 0]
+    assert calibrate.right_probabilities(rows, "standalone").tolist() == [1, 1, 1, 0, 0.5]
+    assert calibrate.right_probabilities(rows, "recall").tolist() == [1, 1, 0, 0, 0]
 
 
 def test_words_at_an_edge_do_not_make_a_pair_wrong() -> None:
     (pair,) = pairs(CLEAR, mode="recall")
-    assert against(pair, replace(pair, s1="The boat was late then.")) == "same"
-    assert against(pair, replace(pair, s1="The boat.")) == "other"
-    assert against(pair, None) == "none"
+    assert agreement_with_gold(pair, replace(pair, s1="The boat was late then.")) == "same"
+    assert agreement_with_gold(pair, replace(pair, s1="The boat.")) == "other"
+    assert agreement_with_gold(pair, None) == "none"

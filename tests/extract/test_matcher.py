@@ -291,7 +291,7 @@ def test_a_sentence_of_2000_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     source = "He/P/nsubj/2 ran/V!/root/0 " + " ".join(links)
     found = pairs(source)
     assert len(found) == 666
-    monkeypatch.setattr("extract.clauses.WORDS_AT_ONCE", 1 << 30)
+    monkeypatch.setattr("extract.clauses.TOKENS_AT_ONCE", 1 << 30)
     assert pairs(source) == found
 
 

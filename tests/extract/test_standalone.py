@@ -609,3 +609,11 @@ def test_the_last_sentence_of_an_unclosed_quotation_keeps_its_mark(mark: str) ->
     text = f"“Was he late{mark}\n\n“But he came to the house.”\n\nShe saw him."
     (pair,) = Extractor().pairs([Document("d", text)])
     assert pair.s1 == f"Was he late{mark}"
+
+
+def test_a_root_labelled_as_an_object_has_no_governor() -> None:
+    before = (
+        "Birds/N/nsubj/2 sang/V!/root/0 all/DET/det/4 day/N/obl/2 long/R/advmod/4 here/R/advmod/2"
+    )
+    tree = "I/P/nsubj/5 and/CCONJ/cc/4 she/P/nsubj/4 sang/V!/conj/5 left/V!/obj/0"
+    assert extracted(before, tree) == ([], ["s1_fragment"])
