@@ -42,14 +42,14 @@ def prune(
     remove: Annotated[bool, typer.Option("--remove", help="Remove what is listed.")] = False,
 ) -> None:
     """List, and with --remove delete, stages that none of these build files needs."""
-    from workflows.tasks.build import hold, release
+    from workflows.tasks.build import lock_output, unlock_output
 
     configs = [name for name in (*(configs or ()), config) if name] or [build_file("")]
     root = Path(output).absolute()
     if not (root / "stages").is_dir():
         raise InputError("holds no stages", where=output, hint="name a build's --output folder")
     if remove:
-        hold(root)
+        lock_output(root)
     try:
         needed, unneeded = _stored_stages(root, _needed_folders(configs, output))
         counted = set[tuple[int, int]]()
@@ -70,7 +70,7 @@ def prune(
         elif unneeded:
             typer.echo("nothing was removed; --remove removes the listed stages")
     finally:
-        release(root)
+        unlock_output(root)
 
 
 def _needed_folders(configs: list[str], output: str) -> set[Path]:

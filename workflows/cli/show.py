@@ -68,8 +68,8 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
             stages[-1]["put_back_as"] = str(places[stage.folder])
         if states[stage] == "to do" and isinstance(stage, Train | Evaluate) and stage.reusable:
             stages[-1]["reused_if_rows_are_equal"] = True
-        if isinstance(stage, Train) and (other := stage.other_code()):
-            stages[-1]["built_by_other_code"] = other
+        if isinstance(stage, Train) and (changed := stage.changed_code()):
+            stages[-1]["built_by_other_code"] = changed
     if as_json:
         inputs = [{"input": m.name, "problem": str(m), "get": m.get} for m in missing.values()]
         build = {"name": task.build.name, "file": task.build.path, "stages": stages}
