@@ -61,7 +61,7 @@ class DeclaredDataset:
             )
 
     def check_splits(self, splits: Sequence[str], what: str, keys: Keys) -> None:
-        """Check that no split gets no rows; `what` begins the message: "the suite X reads"."""
+        """Check that each split gets rows; `what` begins the message: "the suite X reads"."""
         if self.builder.reads == "sources" or hasattr(self.builder, "table"):
             return  # the data may prescribe the splits
         shares = self.build.splits
@@ -79,13 +79,10 @@ class DeclaredDataset:
                     hint=f"give {setting} a part, or take another dataset",
                 )
 
-    def columns_error(
-        self, config: str, forms: Sequence[Form], what: str, *, at: bool
-    ) -> ConfigError:
-        """Return the error that `what` cannot read the columns of a configuration.
+    def form_error(self, config: str, forms: Sequence[Form], what: str, *, at: bool) -> ConfigError:
+        """Return the error that `what` cannot read a configuration; it names those that fit.
 
-        It names the configurations that `what` can read: with `at` as `DATASET@CONFIG`, else by the
-        key `config`.
+        With `at` it names them as `DATASET@CONFIG`, else by the key `config`.
         """
         config = config if self.schema(config) else self.default_configuration()
         key = f'dataset = "{self.name}@' if at else 'config = "'
@@ -112,7 +109,7 @@ def check_training(build: BuildFile, name: str, recipe: Recipe) -> None:
     if not any(data.has_columns(config, form) for form in forms):
         key = "config" if data.fitting_configurations(forms) else "dataset"
         with build.at(*keys, key):
-            raise data.columns_error(config, forms, what, at=False)
+            raise data.form_error(config, forms, what, at=False)
     names = data.builder.configurations()
     if config not in names:
         raise ConfigError(
@@ -172,14 +169,9 @@ def check_data(build: BuildFile, suite: Suite, plan: Evaluation, keys: Keys) -> 
             configs = [config_name]
             if suite.all_configs and not config:
                 configs = data.fitting_configurations(suite.reads)
-            if not any(
-                data.has_columns(read_config, form)
-                for read_config in configs
-                for form in suite.reads
-            ):
-                raise data.columns_error(
-                    config_name, suite.reads, f"the suite {suite.name}", at=True
-                )
+            matches = (data.has_columns(c, form) for c in configs for form in suite.reads)
+            if not any(matches):
+                raise data.form_error(config_name, suite.reads, f"the suite {suite.name}", at=True)
             builder = data.builder.name
             if suite.builders and builder not in suite.builders:
                 raise ConfigError(

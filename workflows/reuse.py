@@ -58,10 +58,7 @@ def revisions(old: Facts, new: Facts) -> dict[str, str]:
 
 
 def take_over(folder: Path, partial: Path, hashes: Mapping[str, str]) -> None:
-    """Fill `partial` with hard links to the files of `folder`.
-
-    Texts are copied, and each old hash in them is replaced: `hashes` gives the new one.
-    """
+    """Fill `partial` with links to the files of `folder`; texts are copied, with new `hashes`."""
     cleared(partial)
     link_folder(folder, partial)
     changed = {old: new for old, new in hashes.items() if old and old != new}

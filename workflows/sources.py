@@ -129,8 +129,7 @@ class SourceRecord:
     def describe(self, documents: Path | None = None) -> dict[str, Any]:
         """Return the entry of a manifest, which must not depend on where the source's folder lies.
 
-        The licences are those of the documents, if their stage, the folder `documents`, is
-        finished.
+        The licences are those of the documents, if `documents`, their stage's folder, is finished.
         """
         kind, place = split_spec(self.spec)
         if not self.remote:  # users name folders as they like; a file's name tells what it is
@@ -153,8 +152,7 @@ class SourceRecord:
 def commit_of(dataset: str, revision: str, root: Path) -> str:
     """Return the commit of a branch (`revision`; "" is `main`) of a dataset of the Hub.
 
-    If the Hub cannot be asked, it is the commit of the last build, with a warning; if there is
-    none, `revision` itself.
+    If the Hub cannot be asked, it is that of the last build, with a warning, or else `revision`.
     """
     if COMMIT.fullmatch(revision):
         return revision
@@ -201,10 +199,7 @@ def files_in(place: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class HashedFile:
-    """A file's sha256, and its state when it was hashed.
-
-    The state is None if a later change might not change it: then the file is hashed again.
-    """
+    """A file's sha256 and state; the state is None if a change right now might not show in it."""
 
     sha256: str
     state: State | None
@@ -229,10 +224,7 @@ def hashed_files(files: Iterable[Path], root: Path) -> dict[Path, HashedFile]:
 
 
 def check_unchanged(files: Mapping[Path, HashedFile], current: Iterable[Path]) -> None:
-    """Raise `InputError` if a file has changed since it was hashed, or is not one of `current`.
-
-    `current` are the paths that exist now; a new one is an error too.
-    """
+    """Raise `InputError` if a hashed file was changed or removed, or `current` has a new one."""
     paths = set(current)
     changed = sorted(files.keys() ^ paths)
     for path in sorted(files.keys() & paths):

@@ -63,9 +63,8 @@ class StageTask(luigi.Task):
     The constructor computes the hash from `settings()`, `requires()`, `sources()` and `code`. So
     all names and settings are checked before anything runs.
 
-    Luigi calls `run` when the tasks of `requires` are complete. `run` calls `produce`, and that
-    calls `work` (or, on each worker of an engine, `part`), which writes into a partial folder;
-    `produce` renames the folder at the end.
+    Luigi calls `run` when the tasks of `requires` are complete. It calls `produce`, which calls
+    `work` (or, on each worker of an engine, `part`) to fill a partial folder, and renames that.
     """
 
     config = luigi.Parameter(default="", description="a build file: its path or a shipped name")

@@ -184,7 +184,7 @@ def extract(
 
 
 def _echo_counts(counts: Mapping[str, int], meanings: Mapping[str, str] | None = None) -> None:
-    """Print counts by name, the largest first, with the meanings of the names."""
+    """Print counts with their names, the largest first, each with the meaning of its name."""
     for name in sorted(counts, key=lambda name: -counts[name]):
         typer.echo(f"  {name:<17}{counts[name]:>6,}  {(meanings or {}).get(name, '')}".rstrip())
 

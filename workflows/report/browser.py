@@ -27,7 +27,7 @@ ROWS = 100_000
 BYTES = 48_000_000
 """Maximum bytes of a configuration's rows (about)."""
 READ = 500
-"""Rows that are read at a time."""
+"""Number of rows that are read at a time."""
 CHUNK, BYTES_A_CHUNK = 5_000, 8_000_000
 """Maximum rows of a script, and their maximum bytes (about)."""
 AROUND = 120
@@ -43,7 +43,7 @@ SIDES = {
 }
 """The roles of the columns that are a side of a pair or its marker."""
 FACETS = ("marker", "connective", "sense", "relation", "position", "order", "source", "question")
-"""Columns of text that have a filter, beside the split and the labels."""
+"""Columns of text that get a filter in the page, as the split and the labels do."""
 MOST_VALUES = 300
 """Maximum number of values of a filter."""
 ABOUT = {
@@ -91,7 +91,7 @@ def write_data(datasets: Sequence[BrowsedDataset], folder: Path) -> int:
 def _write_rows(
     configuration: Configuration, passages: Passages, number: int, data: Path
 ) -> dict[str, Any]:
-    """Write the scripts of the configuration `number`; returns its entry in the index."""
+    """Write the scripts of a configuration, whose `number` names them; returns its index entry."""
     schema, names = configuration.schema, configuration.schema.names
     facets = _facet_values(configuration)
     small = [n for n in names if n not in facets and n != "confidence"]
@@ -125,7 +125,7 @@ def _write_rows(
 
 
 def _facet_values(configuration: Configuration) -> dict[str, dict[str, int]]:
-    """Return the columns that have a filter, each with its values and their numbers."""
+    """Return the columns that have a filter, each with a number for each of its values."""
     values_of = {"split": [*configuration.splits], **configuration.classes}
     for field in configuration.schema:
         if field.name in FACETS and pa.types.is_string(field.type):
@@ -137,7 +137,7 @@ def _facet_values(configuration: Configuration) -> dict[str, dict[str, int]]:
 
 
 def _number(value: Any, numbers: Mapping[str, int]) -> int:
-    """Return the number of a value; a label is a number already; -1 for an unknown value."""
+    """Return the number of a value; a label is its own number; -1 for an unknown value."""
     return value if isinstance(value, int) else numbers.get(value, -1)
 
 
@@ -172,10 +172,10 @@ def _batches(configuration: Configuration) -> Iterator[list[dict[str, Any]]]:
         start = 0
         for batch in part.to_batches(batch_size=READ):
             places = np.floor(np.arange(start, start + len(batch) + 1) * share)
-            kept = batch.take(pa.array(np.flatnonzero(np.diff(places))))
+            sample = batch.take(pa.array(np.flatnonzero(np.diff(places))))
             start += len(batch)
-            waiting += [{**row, "split": split} for row in kept.to_pylist()]
-            bytes_waiting += kept.nbytes
+            waiting += [{**row, "split": split} for row in sample.to_pylist()]
+            bytes_waiting += sample.nbytes
             if len(waiting) >= CHUNK or bytes_waiting > BYTES_A_CHUNK:
                 yield waiting
                 waiting, bytes_waiting = [], 0
@@ -184,7 +184,7 @@ def _batches(configuration: Configuration) -> Iterator[list[dict[str, Any]]]:
 
 
 class _Lines:
-    """Makes the lines of rows; the columns of their configuration decide how."""
+    """Makes the lines of a configuration's rows, by the method that fits its columns."""
 
     def __init__(
         self, configuration: Configuration, left_out: set[str], passages: Passages
@@ -218,7 +218,7 @@ class _Lines:
             yield from map(self.lines_of_row, batch)
 
     def texts(self, row: dict[str, Any]) -> list[Line]:
-        """A line for the sides of a pair with its marker, and one for each list of texts."""
+        """Return a line for the sides of a pair with its marker, and one for each list of texts."""
         sides: Line = [""]
         columns = (name for name in SIDES if name in self.names)
         for name in sorted(columns, key=lambda name: ROLES.index(SIDES[name])):
@@ -234,26 +234,26 @@ class _Lines:
         return lines
 
     def pair(self, row: dict[str, Any]) -> list[Line]:
-        """The passage of a pair or, if it is unknown, its sides and its marker."""
+        """Return the passage of a pair or, if it is unknown, its sides and its marker."""
         key = self.key(row)
         return [self.passages.lines.get(key, ["", 1, row["s1"], 2, key[1], 3, row["s2"]])]
 
     def key(self, row: dict[str, Any]) -> Key:
-        """The values of `KEY`; the marker may be the label."""
+        """Return a row's values of `KEY`; without a column of markers the label is the marker."""
         marker = row["marker"] if "marker" in row else self.label(row)
         return str(row.get("doc")), marker, row["s1"], row["s2"]
 
     def label(self, row: dict[str, Any]) -> str:
-        """The name of a row's label; "" for a row without a label."""
+        """Return the name of a row's label; "" for a row without a label."""
         return self.labels.get(row.get("label", -1), "")
 
     def intruded(self, row: dict[str, Any]) -> list[Line]:
-        """A text with one sentence replaced, which is marked."""
+        """Return a text; unless it is coherent, the sentence that replaces another is marked."""
         coherent = self.label(row) == "coherent"
         return [["", *_sentences(row["sentences"], () if coherent else {row["position"]})]]
 
     def text_pair(self, row: dict[str, Any]) -> list[Line]:
-        """A coherent text and a less coherent one; the sentences that differ are marked."""
+        """Return a coherent text and a less coherent one; sentences that differ are marked."""
         pos, neg = row["pos"], row["neg"]
         differ = {i for i, (first, second) in enumerate(zip_longest(pos, neg)) if first != second}
         prompt = row.get("prompt") or []
@@ -262,12 +262,12 @@ class _Lines:
         return [*lines, coherent, ["less coherent", *_sentences(neg, differ)]]
 
     def paragraphs(self, row: dict[str, Any]) -> list[Line]:
-        """A line for each paragraph of a document."""
+        """Return a line for each paragraph of a document."""
         bounds = enumerate(pairwise(row["bounds"]), 1)
         return [[f"¶ {n}", *_sentences(row["sentences"][a:b])] for n, (a, b) in bounds]
 
     def headings(self, row: dict[str, Any]) -> list[Line]:
-        """The title of a document, and a line for each section under its heading."""
+        """Return the title of a document, and for each section a line with its heading."""
         lines: dict[int, Line] = {}
         names = dict(enumerate(row["headings"]))
         for section, text in zip(row["section"], row["sentences"], strict=True):
@@ -275,12 +275,12 @@ class _Lines:
         return [[row.get("title", "")], *lines.values()]
 
     def tokens(self, row: dict[str, Any]) -> list[Line]:
-        """The tokens of a sentence; those with a tag are marked."""
+        """Return the tokens of a sentence; those with a tag are marked."""
         marked = {i for i, tag in enumerate(row["tags"]) if tag not in ("O", "_")}
         return [["", *_sentences(row["tokens"], marked)]]
 
     def orders(self, batch: list[dict[str, Any]]) -> Iterator[list[Line]]:
-        """Yield for each row the first orders of a text, and the text, if the dataset has it."""
+        """Yield for each row the first permutations of a text, and the text, if it is known."""
         ids = pa.array(sorted({row["document"] for row in batch}), pa.string())
         texts: dict[str, list[str]] = {}
         for part in self.configuration.documents.values():
@@ -297,7 +297,7 @@ class _Lines:
 
 
 def _sentences(texts: Sequence[str], changed: Collection[int] = ()) -> list[Any]:
-    """Return the parts of a line: the roles ("changed" or "text") and the texts in turn."""
+    """Return role and text of each sentence in turn; those at `changed` have the role "changed"."""
     parts = ((4 if place in changed else 0, text) for place, text in enumerate(texts))
     return [*chain.from_iterable(parts)]
 
@@ -310,7 +310,7 @@ class Passages:
         for stage in lineage:
             self.files[stage.stage] += sorted(stage.folder.glob("*.parquet"))
         self.lines: dict[Key, Line] = {}
-        """The passages that `read` has read, by the keys of their pairs."""
+        """The passages that `read` has read, as lines by the keys of their pairs."""
 
     def read(self, keys: Iterable[Key]) -> None:
         """Read the passages of pairs; a pair that the stages do not have gets none."""
@@ -337,7 +337,10 @@ class Passages:
 
 
 def _passage(text: str, spans: Mapping[str, Sequence[Sequence[int]]]) -> Line:
-    """Return a pair's sides and marker, with up to `AROUND` characters of context, as a line."""
+    """Return a pair in its paragraph as a line, with up to `AROUND` characters of context.
+
+    `spans` has the spans of marker, S1 and S2 in `text`, by the names in `SPANS`.
+    """
     marks = [(*s, ROLES.index(name.removesuffix("_spans"))) for name in spans for s in spans[name]]
     marks.sort()
     paragraph_break = text.rfind("\n\n", 0, marks[0][0])

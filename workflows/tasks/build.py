@@ -69,9 +69,7 @@ class Report(StageTask):
     def requires(self) -> list[StageTask]:
         """The stages of all results, and the sentences of sources that no result is made from."""
         build, config, skipped = self.build, self.config, {*self.build.skipped}
-        stages: list[StageTask] = [
-            Validate(config=config, name=check.name) for check in build.validation
-        ]
+        stages: list[StageTask] = [Validate(config=config, name=v.name) for v in build.validation]
         for name in build.datasets:
             if f"dataset {name}" not in skipped:
                 stages.append(Dataset(config=config, name=name))

@@ -154,11 +154,7 @@ class Train(ModelStage):
         return folders.get("dataset"), folders.get("model"), self.folder
 
     def equal_models(self) -> Iterator[tuple[Path, Finished]]:
-        """Yield finished models that can be reused, each with its folder.
-
-        Their settings are equal, and their rows too if the stages upstream are built; else the rows
-        are not known yet.
-        """
+        """Yield folder and manifest of finished models of equal settings, and rows if built."""
         recipe, preset, built = self.choice.recipe, self.choice.preset, self.upstream_is_built
         identity = {"recipe": preset.name, **recipe.identity()}
         ignored = {"dataset_revision", *recipe.marked(Mark.PLACE)}
@@ -286,10 +282,8 @@ class Evaluate(ModelStage):
         if self.parts:
             return list(dict.fromkeys(task for part in self.parts for task in part.upstream))
         train = Train(config=self.config, name=self.name)
-        if not self.plan.datasets:
-            return [train]
         # `seen_counts` reads its training data too; behind a built model Luigi checks nothing.
-        training = [task for task, _ in self.training_datasets()]
+        training = [task for task, _ in self.training_datasets()] if self.plan.datasets else []
         return list(dict.fromkeys([train, *self.test_datasets(), *training]))
 
     def settings(self) -> dict[str, Any]:
@@ -350,10 +344,7 @@ class Evaluate(ModelStage):
         return digest_of(values), [*data, *model.data] if is_known else []
 
     def equal_evaluations(self) -> Iterator[tuple[Path, Evaluated]]:
-        """Yield finished evaluations of this name that can be reused, each with its folder.
-
-        Their settings are equal, and their weights and rows too if the stages upstream are built.
-        """
+        """Yield folder and manifest of evaluations of equal settings, and inputs if built."""
         built, train = self.upstream_is_built, Train(config=self.config, name=self.name)
         if not (train.complete() or train.reusable):
             return
@@ -434,15 +425,12 @@ class Evaluate(ModelStage):
             raise errors[first]
 
     def seen_counts(self) -> dict[str, int]:
-        """Count the test rows, and those from documents that the model was trained on.
-
-        The result is empty if no test dataset is made from the build's documents.
-        """
+        """Count the test rows, and those from documents that the model was trained on."""
         from corpora.splits.division import Division
         from corpora.splits.seen import rows_seen
 
         tasks = self.test_datasets()
-        if all(task.direct for task in tasks):
+        if all(task.direct for task in tasks):  # their documents are not in the division
             return {}
         configs = [config for _, config in self.plan.configurations]
         test = [(task.folder, config) for task, config in zip(tasks, configs, strict=True)]

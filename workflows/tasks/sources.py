@@ -223,10 +223,7 @@ class Pairs(SourceStage):
 
     @cached_property
     def pair_settings(self) -> PairSettings:
-        """The settings of extraction.
-
-        The build file's `min_confidence` is for its own mode: another mode has its default.
-        """
+        """The settings of extraction; the build file's `min_confidence` is for its own mode."""
         settings, language = self.build.extract, self.entry.language or "en"
         minimum = settings.min_confidence if self.mode_name == settings.mode else None
         with self.build.at("extract", "min_confidence"):
