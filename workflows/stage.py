@@ -370,8 +370,7 @@ def check_reads(task: StageTask) -> None:
 def set_aside_damaged(task: StageTask, *, sums: bool = True) -> str:
     """Check the folder of a stage; if it is damaged, set it aside and return a message, else "".
 
-    Sizes are checked every time; checksums (`sums`) once in a build, except in folders that the
-    build itself has made.
+    Sizes are checked every time; checksums once in a build, and not in a folder that it has made.
     """
     folder = task.folder
     if not folder.is_dir() or not any(folder.iterdir()):

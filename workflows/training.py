@@ -147,9 +147,8 @@ def train(
 ) -> None:
     """Train the model `name` of a build file into the folder `output`, in a process of its own.
 
-    `base` is the folder of the model whose encoder it starts from. The training continues from the
-    checkpoints of a killed run. Raises `DiscorporaError` with the recipe's message and the line of
-    the setting in the build file.
+    `base` is the folder of the model whose encoder it starts from. A killed run is continued from
+    its checkpoints. Raises `DiscorporaError` with the recipe's message and the setting's line.
     """
     settings = with_folders(choice.recipe, dataset, base, output).model_dump(mode="json")
     gpus = devices.process_count(choice.recipe, build.model(name).devices)

@@ -51,9 +51,8 @@ class Meter:
             if peak := re.search(r"^VmHWM:\s+(\d+) kB", STATUS.read_text(), re.M):
                 process_kib = int(peak[1])
         children_kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        if children_kib <= self._earlier_children_kib:
-            children_kib = 0
-        peak_kib = max(process_kib, children_kib, *_program_kib)
+        child_kib = children_kib if children_kib > self._earlier_children_kib else 0
+        peak_kib = max(process_kib, child_kib, *_program_kib)
         return {
             "seconds": round(time.perf_counter() - self._start, 3),
             "began": self.began.isoformat(timespec="seconds"),

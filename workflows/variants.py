@@ -33,7 +33,7 @@ def with_variants(build: BuildFile) -> BuildFile:
             variants[name] = variant
     evaluations = {}
     for name, evaluation in build.evaluations.items():
-        names = tuple(one for table in evaluation.models for one in _models_of(table, variants))
+        names = tuple(m for table in evaluation.models for m in _models_of(table, variants))
         evaluations[name] = evaluation.model_copy(update={"models": names})
     build = build.model_copy(update={"models": models, "evaluations": evaluations})
     build._variants = variants

@@ -68,7 +68,7 @@ def kinds_of_sources() -> list[str]:
 def main() -> None:
     """Run the command line; an expected error is one short message and exit code 1."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    console.show_everything()
+    console.escape_unencodable()
     try:
         with console.explained(Path()):  # the current folder may have been removed
             app(prog_name="discorpora")

@@ -84,7 +84,7 @@ def _print_table(build: str, output: str, name: str, *, latex: bool, as_json: bo
 
     task = planned(build, output)
     paper_table(name)  # raises for an unknown name
-    tables = {one.table.name: one for one in filled(task.build, task.stages())}
+    tables = {entry.table.name: entry for entry in filled(task.build, task.stages())}
     if name not in tables:
         raise ConfigError(
             f"the build has no table {name!r}; {nearest(name, tables)}".rstrip("; "),

@@ -21,6 +21,8 @@ SHADES = 10
 
 @dataclass(frozen=True)
 class Heading:
+    """A heading of the report, or of a part of it at a deeper `level`."""
+
     text: str
     level: int = 3
 
@@ -35,6 +37,8 @@ class Fold:
 
 @dataclass(frozen=True)
 class Text:
+    """A paragraph, printed bold if `strong`; parts between backticks are code."""
+
     text: str
     strong: bool = False
 

@@ -94,18 +94,18 @@ def _write_rows(
     """Write the scripts of a configuration, whose `number` names them; returns its index entry."""
     schema, names = configuration.schema, configuration.schema.names
     facets = _facet_values(configuration)
-    small = [n for n in names if n not in facets and n != "confidence"]
-    small = [n for n in small if n in ABOUT or pa.types.is_primitive(schema.field(n).type)]
-    lines = _Lines(configuration, {*small, *facets} - {*SIDES}, passages)
+    about = [n for n in names if n not in facets and n != "confidence"]
+    about = [n for n in about if n in ABOUT or pa.types.is_primitive(schema.field(n).type)]
+    lines = _Lines(configuration, {*about, *facets} - {*SIDES}, passages)
     if any(passages.files.values()) and {"doc", "label"} <= {*names} and lines.has_pairs():
         passages.read(map(lines.key, chain.from_iterable(_batches(configuration))))
     roles: set[int] = set()
     shown = files = 0
     for batch in _batches(configuration):
         chunk = {
-            "facets": [[_number(row[c], of) for row in batch] for c, of in facets.items()],
+            "facets": [[_number(row[c], ids) for row in batch] for c, ids in facets.items()],
             "confidence": [_rounded(row["confidence"]) for row in batch if "confidence" in names],
-            "about": [[_rounded(row[name]) for row in batch] for name in small],
+            "about": [[_rounded(row[name]) for row in batch] for name in about],
             **_with_text_numbers(lines.of(batch), roles),
         }
         path = data / f"{number}-{files:05d}.js"
@@ -115,7 +115,7 @@ def _write_rows(
     titles = {"label": "marker"} if {"s1", "s2"} <= {*names} and "marker" not in names else {}
     return {
         "facets": [[titles.get(column, column), [*numbers]] for column, numbers in facets.items()],
-        "about": small,
+        "about": about,
         "roles": sorted(roles),
         "confidence": "confidence" in names,
         "files": files,
@@ -171,8 +171,8 @@ def _batches(configuration: Configuration) -> Iterator[list[dict[str, Any]]]:
     for split, part in configuration.splits.items():
         start = 0
         for batch in part.to_batches(batch_size=READ):
-            places = np.floor(np.arange(start, start + len(batch) + 1) * share)
-            sample = batch.take(pa.array(np.flatnonzero(np.diff(places))))
+            sampled_before = np.floor(np.arange(start, start + len(batch) + 1) * share)
+            sample = batch.take(pa.array(np.flatnonzero(np.diff(sampled_before))))
             start += len(batch)
             waiting += [{**row, "split": split} for row in sample.to_pylist()]
             bytes_waiting += sample.nbytes
@@ -318,6 +318,7 @@ class Passages:
         ids = pa.array(sorted({key[0] for key in missing}), pa.string())
 
         def tables(stage: str, name: str, *columns: str) -> Iterator[pa.Table]:
+            """Yield from each file of a stage the rows whose document id is among `ids`."""
             rows = pc.field(name).isin(ids)
             options = {"columns": [name, *columns], "page_checksum_verification": True}
             return (pq.read_table(p, filters=rows, **options) for p in self.files[stage])
@@ -337,10 +338,7 @@ class Passages:
 
 
 def _passage(text: str, spans: Mapping[str, Sequence[Sequence[int]]]) -> Line:
-    """Return a pair in its paragraph as a line, with up to `AROUND` characters of context.
-
-    `spans` has the spans of marker, S1 and S2 in `text`, by the names in `SPANS`.
-    """
+    """Return a pair as a line: the texts at its `spans`, and up to `AROUND` characters around."""
     marks = [(*s, ROLES.index(name.removesuffix("_spans"))) for name in spans for s in spans[name]]
     marks.sort()
     paragraph_break = text.rfind("\n\n", 0, marks[0][0])

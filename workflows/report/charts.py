@@ -243,6 +243,7 @@ def _ticks(low: float, high: float, *, whole: bool = False) -> list[float]:
 
 
 def _number(value: float | None) -> str:
+    """Format a value of a chart: `1,234`, `0.12`, or `none`."""
     if value is None:
         return "none"
     whole = value == int(value)

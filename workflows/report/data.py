@@ -126,7 +126,9 @@ def _sources(stages: Sequence[Made]) -> Iterator[Block]:
         header = ["source", "title", "authors", "description", "address"]
         yield Table("About the sources", header, about, links=links)
     attributions = (stage.manifest["attribution"].get("first", ()) for stage in datasets)
-    documents = {(one["source"], one["id"]): one for one in chain.from_iterable(attributions)}
+    documents = {
+        (entry["source"], entry["id"]): entry for entry in chain.from_iterable(attributions)
+    }
     if documents:
         keys = ("source", "title", "author", "licence", "url")
         links = {document["url"]: document["url"] for document in documents.values()}

@@ -104,6 +104,7 @@ class Divide(StageTask):
         return self.build.place(self.build.splits.table)
 
     def settings(self) -> dict[str, Any]:
+        """The shares of the splits, the sources with their datasets, the hash of a split table."""
         settings = self.build.splits.model_dump(exclude={"table", "largest_group"})
         if self.table:
             with self.build.at("splits", "table"):
@@ -237,6 +238,7 @@ class Dataset(StageTask):
         return sorted({type(self.builder).__module__, "corpora.tasks.candidates"})
 
     def settings(self) -> dict[str, Any]:
+        """The builder with its settings; raises `ConfigError` if no extracted marker is a label."""
         build, builder = self.build, self.builder
         settings = {"builder": builder.name, **builder.identity(), "seed": build.seed}
         if not self.direct:

@@ -203,8 +203,7 @@ class Train(ModelStage):
     def take_over(self, folder: Path, model: Finished) -> None:
         """Make this stage's folder from the equal `model` in `folder`, without training.
 
-        Texts and manifest get the hashes of this stage's data; the manifest names the stage that
-        was trained.
+        Texts get the hashes of this stage's data; the manifest names the stage that was trained.
         """
         run = planned(self.choice.preset, with_folders(self.choice.recipe, *self.places))
         hashes = reuse.revisions(model.data, run.data)
@@ -279,6 +278,7 @@ class Evaluate(ModelStage):
         ]
 
     def requires(self) -> list[StageTask]:
+        """The model, the datasets that it is evaluated on, and those that it was trained on."""
         if self.parts:
             return list(dict.fromkeys(task for part in self.parts for task in part.upstream))
         train = Train(config=self.config, name=self.name)
@@ -287,6 +287,7 @@ class Evaluate(ModelStage):
         return list(dict.fromkeys([train, *self.test_datasets(), *training]))
 
     def settings(self) -> dict[str, Any]:
+        """The suite's version and options; raises `ConfigError` if it does not fit the model."""
         if self.parts:
             return {}
         build, plan, keys = self.build, self.plan, self.table_keys
