@@ -192,7 +192,7 @@ def files_hash(place: Path, root: Path) -> str:
 
 
 def files_in(place: Path) -> list[Path]:
-    """Return a file, or all files of a folder except bytecode, which an import of Python writes."""
+    """Return a file in a list, or all files of a folder except bytecode, which imports write."""
     paths = place.rglob("*") if place.is_dir() else [place]
     return sorted(path for path in paths if path.is_file() and path.suffix != ".pyc")
 

@@ -69,7 +69,7 @@ def sections(
 
 
 def totals(stages: Sequence[Made]) -> dict[str, str]:
-    """Return a build's numbers of sources, documents, words, pairs, ..., formatted; no zeros."""
+    """Return a build's numbers of sources, documents, words, ... as texts, without zeros."""
     numbers = Counter(sources=len({entry["name"] for stage in stages for entry in stage.sources}))
     numbers.update(documents=0, words=0, pairs=0)  # in this order
     used = {title for stage in stages if stage.stage == "dataset" for title in stage.upstream}
