@@ -30,7 +30,7 @@ class PlainFormatter(logging.Formatter):
 
 
 def configure(*, debug: bool = False) -> None:
-    """Send the log to standard error, once in a process; of luigi's messages only warnings."""
+    """Send the log, and Luigi's warnings, to standard error; a later call only turns on `debug`."""
     collect_rarely()
     if debug:
         os.environ[DEBUG_VARIABLE] = "1"
@@ -49,7 +49,7 @@ def configure(*, debug: bool = False) -> None:
     sys.excepthook = _excepthook
 
 
-def show_everything() -> None:
+def escape_unencodable() -> None:
     """Print characters that the encoding of standard output lacks as `\\xe9`, as on stderr."""
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -78,6 +78,7 @@ def remember_failure(stage: str, error: BaseException) -> None:
 
 @atexit.register
 def _print_failures() -> None:
+    """Print the remembered failures, if there are any."""
     with suppress(BlockingIOError):
         failures = os.read(_read_end, 1 << 20).decode(errors="replace")
         sys.stderr.write(f"\n{failures}the same command continues from here\n")

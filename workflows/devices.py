@@ -27,10 +27,10 @@ def available_gpus() -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, names[:hidden])))
 
 
-def processes(recipe: Recipe, wanted: int) -> int:
-    """Return the number of devices for a training: at most `wanted`, and as its batch allows.
+def process_count(recipe: Recipe, wanted: int) -> int:
+    """Return on how many GPUs a recipe trains: at most `wanted`, and a divisor of its batch size.
 
-    The examples of a step are the same for every number, so it does not change the model.
+    A step has the same examples for every number, so the number does not change the model.
     """
     for number in range(min(wanted, len(available_gpus())), 1, -1):
         with suppress(ConfigError):
@@ -40,10 +40,11 @@ def processes(recipe: Recipe, wanted: int) -> int:
 
 
 @contextmanager
-def held(number: int) -> Iterator[dict[str, str]]:
-    """Wait for `number` free GPUs and lock them; yields the variables of a process that uses them.
+def locked_gpus(number: int) -> Iterator[dict[str, str]]:
+    """Wait for `number` free GPUs, and lock them while the context lasts.
 
-    The locks exclude other builds of this user; they end with the process.
+    Yields the environment variables of a process that uses them; none if there is no GPU. The locks
+    exclude other builds of this user; they end with the process.
     """
     names = available_gpus()
     if not names:
@@ -53,13 +54,13 @@ def held(number: int) -> Iterator[dict[str, str]]:
     folder = Path(tempfile.gettempdir()) / f"discorpora-devices-{os.getuid()}"
     folder.mkdir(exist_ok=True)
     with ExitStack() as locks:
-        taken: list[str] = []
+        locked: list[str] = []
         # One process collects at a time: two that hold half of the GPUs each would wait for ever.
         with (folder / "gate").open("w") as gate:
             fcntl.flock(gate, fcntl.LOCK_EX)
-            while len(taken) < number:
+            while len(locked) < number:
                 for name in names:
-                    if name in taken or len(taken) == number:
+                    if name in locked or len(locked) == number:
                         continue
                     lock = (folder / name.replace("/", "-")).open("w")
                     try:
@@ -68,7 +69,7 @@ def held(number: int) -> Iterator[dict[str, str]]:
                         lock.close()
                         continue
                     locks.enter_context(lock)
-                    taken.append(name)
-                if len(taken) < number:
+                    locked.append(name)
+                if len(locked) < number:
                     time.sleep(POLL_SECONDS)
-        yield {VISIBLE: ",".join(taken)}
+        yield {VISIBLE: ",".join(locked)}

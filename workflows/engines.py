@@ -1,4 +1,4 @@
-"""Sharing a stage's shards out to the workers of a machine, or of a cluster by datatrove.
+"""Divide the shards of a stage among workers of this machine, or of a cluster through datatrove.
 
 A worker makes its share of the shards in the stage's partial folder, which every machine must see;
 then the stage itself runs as always, finds the shards, and counts. So no output depends on the
@@ -134,30 +134,30 @@ def _run_processes(engine: Engine, share: Share, logs: Path) -> None:
 
 
 def _run_task(share: Share, rank: int, of: int, logs: Path) -> None:
-    """Run one task; its log and the mark of its end are where datatrove has them."""
+    """Run one task, the shards of worker `rank`; log and end mark have datatrove's names."""
     with _redirected_output(logs / "logs" / f"task_{rank:05d}.log"):
         share(None, rank, of)
     _mark(logs, rank).touch()
 
 
 def _mark(logs: Path, rank: int) -> Path:
-    """The empty file that datatrove writes when a task has ended well."""
+    """Return the path of datatrove's empty file that marks the success of a task."""
     return logs / "completions" / f"{rank:05d}"
 
 
 def _unfinished(logs: Path, engine: Engine) -> list[int]:
-    """The ranks of the tasks that have not ended well."""
+    """Return the ranks of the tasks that have not ended successfully."""
     return [rank for rank in range(engine.tasks) if not _mark(logs, rank).exists()]
 
 
 def _prepare_logs(logs: Path, engine: Engine, folder: Path) -> None:
-    """Make an empty folder of logs that others cannot write: jobs run the files in it.
+    """Make an empty folder of logs that other users cannot write, since jobs run files in it.
 
-    The marks of an earlier run stay if it had as many tasks, and its shards are in `folder`.
+    The end marks of an earlier run stay if it had as many tasks, and its shards are in `folder`.
     """
-    marks, number = _mark(logs, 0).parent, logs / "tasks"
+    marks, record = _mark(logs, 0).parent, logs / "tasks"
     finished: list[str] = []
-    if number.is_file() and number.read_text() == str(engine.tasks) and any(folder.iterdir()):
+    if record.is_file() and record.read_text() == str(engine.tasks) and any(folder.iterdir()):
         finished = [mark.name for mark in marks.glob("*")]
     shutil.rmtree(logs, ignore_errors=True)
     try:
@@ -172,7 +172,7 @@ def _prepare_logs(logs: Path, engine: Engine, folder: Path) -> None:
             where=str(logs),
             hint="build into a file system that keeps the modes of folders",
         )
-    number.write_text(str(engine.tasks))
+    record.write_text(str(engine.tasks))
     marks.mkdir()
     for name in finished:
         (marks / name).touch()

@@ -35,23 +35,23 @@ class DeclaredDataset:
         schemas = self.builder.gives
         return {*schemas[config].names} if config in schemas else set()
 
-    def has(self, config: str, form: Form) -> bool:
+    def has_columns(self, config: str, form: Form) -> bool:
         """Tell whether a configuration, and those read beside it, have the columns of a form."""
         columns_of = {**form.beside, config: (*form.columns, *form.beside.get(config, ()))}
         return all({*columns} <= self.schema(name) for name, columns in columns_of.items())
 
-    def fitting(self, forms: Sequence[Form]) -> list[str]:
-        """The names of the configurations that have the columns of one of the forms."""
+    def fitting_configurations(self, forms: Sequence[Form]) -> list[str]:
+        """Return the names of the configurations that have the columns of one of the forms."""
         names = self.builder.configurations()
-        return [name for name in names if any(self.has(name, form) for form in forms)]
+        return [name for name in names if any(self.has_columns(name, form) for form in forms)]
 
-    def default(self) -> str:
-        """The name of the configuration that is read if none is named."""
+    def default_configuration(self) -> str:
+        """Return the name of the configuration that is read if none is named."""
         names = self.builder.configurations()
         return self.builder.default if self.builder.default in names else names[0]
 
     def check_configuration(self, config: str, keys: Keys) -> None:
-        """Check that the dataset has the configuration; `keys` name it in the build file."""
+        """Check that the dataset has the configuration that stands at `keys` in the build file."""
         names = self.builder.configurations()
         if config and config not in names:
             raise ConfigError(
@@ -61,30 +61,32 @@ class DeclaredDataset:
             )
 
     def check_splits(self, splits: Sequence[str], what: str, keys: Keys) -> None:
-        """Check that no share of a split is 0; `what` begins the message: "the suite X reads"."""
+        """Check that each split gets rows; `what` begins the message: "the suite X reads"."""
         if self.builder.reads == "sources" or hasattr(self.builder, "table"):
             return  # the data may prescribe the splits
         shares = self.build.splits
         for split in splits:
-            empty = f"splits.{split} = 0" if not (getattr(shares, split) or shares.table) else ""
+            setting = ""  # the one that leaves the split empty
+            if not getattr(shares, split) and not shares.table:
+                setting = f"splits.{split}"
             if getattr(self.builder, split, 1) == 0 and split not in self.builder.share_fields():
-                empty = f"datasets.{self.name}.{split} = 0"
-            if empty:
+                setting = f"datasets.{self.name}.{split}"
+            if setting:
                 raise ConfigError(
-                    f"{what} the split {split!r}, and {empty} leaves the dataset "
+                    f"{what} the split {split!r}, and {setting} = 0 leaves the dataset "
                     f"{self.name!r} none",
                     where=self.build.where(*keys),
-                    hint=f"give {empty.partition(' ')[0]} a part, or take another dataset",
+                    hint=f"give {setting} a part, or take another dataset",
                 )
 
-    def unfit(self, config: str, forms: Sequence[Form], what: str, *, at: bool) -> ConfigError:
-        """The error that `what` cannot read the configuration; names those that it can read.
+    def form_error(self, config: str, forms: Sequence[Form], what: str, *, at: bool) -> ConfigError:
+        """Return the error that `what` cannot read a configuration; it names those that fit.
 
-        With `at` a configuration is named as `DATASET@CONFIG`, else by the key `config`.
+        With `at` it names them as `DATASET@CONFIG`, else by the key `config`.
         """
-        config = config if self.schema(config) else self.default()
+        config = config if self.schema(config) else self.default_configuration()
         key = f'dataset = "{self.name}@' if at else 'config = "'
-        fitting = " or ".join(f'{key}{name}"' for name in self.fitting(forms))
+        fitting = " or ".join(f'{key}{name}"' for name in self.fitting_configurations(forms))
         columns = " or ".join(", ".join(form.columns) for form in forms)
         spec = self.name if config == "default" else f"{self.name}@{config}"
         return ConfigError(
@@ -102,11 +104,12 @@ def check_training(build: BuildFile, name: str, recipe: Recipe) -> None:
     data = DeclaredDataset(model.dataset, build)
     keys, what = ("models", name), f"the recipe {model.recipe}"
     data.check_configuration(model.config, (*keys, "config"))
-    forms, config = recipe.forms(), model.config or recipe.configuration() or data.default()
-    if not any(data.has(config, form) for form in forms):
-        key = "config" if data.fitting(forms) else "dataset"
+    forms = recipe.forms()
+    config = model.config or recipe.configuration() or data.default_configuration()
+    if not any(data.has_columns(config, form) for form in forms):
+        key = "config" if data.fitting_configurations(forms) else "dataset"
         with build.at(*keys, key):
-            raise data.unfit(config, forms, what, at=False)
+            raise data.form_error(config, forms, what, at=False)
     names = data.builder.configurations()
     if config not in names:
         raise ConfigError(
@@ -162,10 +165,13 @@ def check_data(build: BuildFile, suite: Suite, plan: Evaluation, keys: Keys) -> 
         for name, config in plan.configurations:
             data = DeclaredDataset(name, build)
             data.check_configuration(config, keys)
-            chosen = config or suite.config or data.default()
-            configs = data.fitting(suite.reads) if suite.all_configs and not config else [chosen]
-            if not any(data.has(read, form) for read in configs for form in suite.reads):
-                raise data.unfit(chosen, suite.reads, f"the suite {suite.name}", at=True)
+            config_name = config or suite.config or data.default_configuration()
+            configs = [config_name]
+            if suite.all_configs and not config:
+                configs = data.fitting_configurations(suite.reads)
+            matches = (data.has_columns(c, form) for c in configs for form in suite.reads)
+            if not any(matches):
+                raise data.form_error(config_name, suite.reads, f"the suite {suite.name}", at=True)
             builder = data.builder.name
             if suite.builders and builder not in suite.builders:
                 raise ConfigError(

@@ -59,10 +59,10 @@ def put_results(place: Path, results: Mapping[Path, Path]) -> None:
     A result that is up to date stays. A folder that somebody has edited gets another name. Raises
     `DiscorporaError` if a folder of another origin has the name of a result.
     """
-    before = results_at(place)
-    remove_results(place, before.keys() - results.keys())
+    earlier = results_at(place)
+    remove_results(place, earlier.keys() - results.keys())
     outdated = {folder: stage for folder, stage in results.items() if not is_linked(stage, folder)}
-    for folder in outdated.keys() - before.keys():
+    for folder in outdated.keys() - earlier.keys():
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise DiscorporaError(
                 "is in the way of a result: no build has put it there",
@@ -92,9 +92,9 @@ def _rename_edited(folder: Path) -> None:
     """Rename a result's folder to `NAME.edited`, with a warning, if somebody has edited it."""
     if folder.is_symlink() or not folder.is_dir() or not (names := edits(folder)):
         return
-    others = (folder.with_name(f"{folder.name}.edited{number or ''}") for number in count())
-    kept = folder.replace(next(path for path in others if not path.exists()))
-    log.warning("%s: was edited (%s): kept as %s", folder, ", ".join(names), kept.name)
+    candidates = (folder.with_name(f"{folder.name}.edited{number or ''}") for number in count())
+    new_path = folder.replace(next(path for path in candidates if not path.exists()))
+    log.warning("%s: was edited (%s): kept as %s", folder, ", ".join(names), new_path.name)
 
 
 def _write_record(place: Path, results: Mapping[Path, Path]) -> None:

@@ -25,9 +25,9 @@ Facts = Sequence[Mapping[str, Any]]
 
 
 def finished(kind: type[M], folders: Iterable[Path]) -> Iterator[tuple[Path, M]]:
-    """Yield the folders that are finished and not set aside, each with its manifest."""
+    """Yield the finished stages' folders, each with its manifest as a record of class `kind`."""
     for folder in sorted(folders):
-        if "." not in folder.name:
+        if "." not in folder.name:  # neither unfinished nor set aside
             try:
                 yield folder, read_record(kind, folder / MANIFEST)
             except InputError:  # it is unfinished, damaged, or of an earlier version
@@ -41,24 +41,24 @@ def agree(one: Mapping[str, Any], other: Mapping[str, Any], keys: Iterable[str])
 
 
 def same_rows(one: Facts, other: Facts) -> bool:
-    """Tell whether the facts of one or more datasets are equal, except for the hashes."""
+    """Tell whether the datasets have equal facts, digests of rows included, but for the hashes."""
     return bool(one) and _without_hashes(one) == _without_hashes(other)
 
 
 def _without_hashes(facts: Facts) -> list[dict[str, Any]]:
     """Return the facts with numbers in place of the hashes: equal hashes have equal numbers."""
-    hashes = [about[REVISION] for about in facts]
-    return [{**about, REVISION: hashes.index(about[REVISION])} for about in facts]
+    hashes = [dataset[REVISION] for dataset in facts]
+    return [{**dataset, REVISION: hashes.index(dataset[REVISION])} for dataset in facts]
 
 
 def revisions(old: Facts, new: Facts) -> dict[str, str]:
-    """Return the new hash for each old hash; the facts are those of the same datasets."""
+    """Return the new hash for each old hash of datasets; both facts list them in one order."""
     pairs = zip(old, new, strict=True)
     return {str(before[REVISION]): str(after[REVISION]) for before, after in pairs}
 
 
 def take_over(folder: Path, partial: Path, hashes: Mapping[str, str]) -> None:
-    """Fill `partial` with hard links to the files of `folder`; copied texts get new `hashes`."""
+    """Fill `partial` with links to the files of `folder`; texts are copied, with new `hashes`."""
     cleared(partial)
     link_folder(folder, partial)
     changed = {old: new for old, new in hashes.items() if old and old != new}

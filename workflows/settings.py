@@ -50,7 +50,7 @@ CENTRAL = ("scheduler_host", "scheduler_port", "scheduler_url")
 
 
 def set_defaults() -> None:
-    """Set defaults of Luigi's settings: the `luigi` command reads them after it has imported us."""
+    """Set defaults of Luigi's settings, which `luigi` reads after it has imported `workflows`."""
     settings, defaults = luigi.configuration.get_config(), dict(DEFAULTS)
     given_options = {word.partition("=")[0].lstrip("-").replace("-", "_") for word in sys.argv[1:]}
     central = [name for key in CENTRAL for name in (key, f"default_{key}")]

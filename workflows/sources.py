@@ -25,12 +25,12 @@ log = logging.getLogger("discorpora")
 
 MISSING = "missing"
 FROM_NETWORK = "from the network"
-"""The problem of a source that is not on this machine, and need not be."""
+"""The `problem` of a source that a build downloads."""
 COMMIT = re.compile(r"[0-9a-f]{40}")
 NOT_UTF_8 = re.compile("[\udc80-\udcff]")
 """Characters that stand in a path for bytes that are not UTF-8."""
 SETTLED = 2.0
-"""Seconds after which a further change of a file is certain to change its times."""
+"""Seconds after a change, from which on a further change is certain to give other times."""
 
 State = tuple[int, ...]
 """The state of a file: device, inode, size, and the times of its bytes and of the inode."""
@@ -44,22 +44,22 @@ class SourceRecord:
     spec: str
     licence: str = ""
     revision: str = ""
-    """For a dataset of the Hub, the build file's branch or commit; after `look` the commit."""
+    """For a dataset of the Hub a branch or commit; after `find_files` the commit, if known."""
     get: str = ""
     options: dict[str, Any] = field(default_factory=dict)
-    """The options of its reader, with the source's name, licence and language; after `look` also
-    the commit of a dataset of the Hub."""
+    """The options of its reader, with the source's name, licence and language; after `find_files`
+    also the commit of a dataset of the Hub."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Facts that only cards show: title, url, authors, description, how to obtain it."""
     fingerprint: str = MISSING
     """sha256 over the source's kind and files; for the Hub, id and commit."""
     problem: str = ""
     """Why it cannot be read here."""
-    files: dict[Path, Seen] = field(default_factory=dict)
+    files: dict[Path, HashedFile] = field(default_factory=dict)
 
     @classmethod
     def of(cls, entry: Source) -> SourceRecord:
-        """Make the record of a source of the build file; its licence may be its reader's."""
+        """Make the record of a source of the build file; without a licence it has its reader's."""
         facts = entry.model_dump(include={"title", "url", "authors", "description", "get"})
         return cls(
             entry.name,
@@ -77,11 +77,11 @@ class SourceRecord:
         kind, _, place = self.spec.partition(":")
         return kind == "hub" and not expand_home(place).is_dir()
 
-    def look(self, root: Path) -> None:
-        """Find the source's files; set `fingerprint` and `problem`.
+    def find_files(self, root: Path) -> None:
+        """Find the source's files, and set `fingerprint` or `problem`; `root` stores their hashes.
 
         The fingerprint depends on the bytes of each file, and on its path below the source's
-        folder, after which documents are named.
+        folder, since the ids of documents contain it.
         """
         if self.remote:
             self.revision = commit_of(self.spec.partition(":")[2], self.revision, root)
@@ -95,17 +95,17 @@ class SourceRecord:
         except InputError as error:
             self.problem = error.message
             return
-        if odd := [str(path) for path in files if NOT_UTF_8.search(str(path))]:
-            self.problem = f"the file name {odd[0]!r} is not UTF-8: rename it"
+        if bad_names := [str(path) for path in files if NOT_UTF_8.search(str(path))]:
+            self.problem = f"the file name {bad_names[0]!r} is not UTF-8: rename it"
             return
         digest = hashlib.sha256(f"{reader.name}\n".encode())
-        self.files = seen(files, root)
+        self.files = hashed_files(files, root)
         for path, file in self.files.items():
             digest.update(f"{path_below(target, path)}\0{file.sha256}\n".encode())
         self.fingerprint = digest.hexdigest()
 
     def check(self) -> None:
-        """Raise `InputError` if a file has changed since it was hashed, or has no known commit."""
+        """Raise `InputError` if a file has changed since it was hashed, or a commit is unknown."""
         if self.remote and not COMMIT.fullmatch(self.revision):
             raise InputError(
                 "its commit on the Hub is not known, so nobody can say later what was read",
@@ -117,24 +117,24 @@ class SourceRecord:
             check_unchanged(self.files, reader.find(target))
 
     def portable_spec(self) -> str:
-        """The spec with `{data}` or `{sample}` in place of folders of this machine."""
+        """Return the spec with `{data}` or `{sample}` in place of folders of this machine."""
         kind, place = split_spec(self.spec)
         if self.remote or kind == "sample":
             return self.spec
-        inside = Path(place)
-        if inside.is_relative_to(SAMPLE):
-            return f"{without_folders(kind)}:{{sample}}/{inside.relative_to(SAMPLE)}"
+        path = Path(place)
+        if path.is_relative_to(SAMPLE):
+            return f"{without_folders(kind)}:{{sample}}/{path.relative_to(SAMPLE)}"
         return f"{without_folders(kind)}:{{data}}/{self.describe()['place']}"
 
     def describe(self, documents: Path | None = None) -> dict[str, Any]:
-        """Describe the source for a manifest, without anything that depends on its folder.
+        """Return the entry of a manifest, which must not depend on where the source's folder lies.
 
-        Its licences are those of the documents, if the stage `documents` is finished.
+        The licences are those of the documents, if `documents`, their stage's folder, is finished.
         """
         kind, place = split_spec(self.spec)
         if not self.remote:  # users name folders as they like; a file's name tells what it is
-            inside = place.partition("/./")[2]
-            place = inside or (self.name if expand_home(place).is_dir() else Path(place).name)
+            shown_path = place.partition("/./")[2]
+            place = shown_path or (self.name if expand_home(place).is_dir() else Path(place).name)
         licence = self.licence
         if documents and is_complete(documents):
             licence = " AND ".join(sorted(read_json(documents / MANIFEST)["counts"]["licences"]))
@@ -150,9 +150,9 @@ class SourceRecord:
 
 
 def commit_of(dataset: str, revision: str, root: Path) -> str:
-    """Return the commit of a branch (`revision`; "": `main`) of a dataset of the Hub.
+    """Return the commit of a branch (`revision`; "" is `main`) of a dataset of the Hub.
 
-    Without the network it is the commit of the last build, with a warning, or else `revision`.
+    If the Hub cannot be asked, it is that of the last build, with a warning, or else `revision`.
     """
     if COMMIT.fullmatch(revision):
         return revision
@@ -160,15 +160,15 @@ def commit_of(dataset: str, revision: str, root: Path) -> str:
     try:
         commit = _commit_on_hub(dataset, revision)
     except Exception as error:  # the library raises errors of network, server and JSON as they are
-        known = _read_note(note)
-        if known:
+        last_commit = _read_note(note)
+        if last_commit:
             log.warning(
                 "hub:%s: cannot be asked (%s): taken as of the last build, %s",
                 dataset,
                 type(error).__name__,
-                known,
+                last_commit,
             )
-        return known or revision
+        return last_commit or revision
     _write_note(note, f"hub:{dataset}", commit)
     return commit
 
@@ -181,8 +181,8 @@ def _commit_on_hub(dataset: str, revision: str) -> str:
 
 
 def files_hash(place: Path, root: Path) -> str:
-    """Return the sha256 of a file, or a hash over all files of a folder, names and bytes."""
-    files = seen(files_in(place), root)
+    """Return the sha256 of a file, or of a folder: over the names and bytes of all its files."""
+    files = hashed_files(files_in(place), root)
     if place in files:
         return files[place].sha256
     digest = hashlib.sha256()
@@ -192,39 +192,39 @@ def files_hash(place: Path, root: Path) -> str:
 
 
 def files_in(place: Path) -> list[Path]:
-    """Return all files of a folder but bytecode, which Python writes when it imports; or a file."""
+    """Return a file in a list, or all files of a folder except bytecode, which imports write."""
     paths = place.rglob("*") if place.is_dir() else [place]
     return sorted(path for path in paths if path.is_file() and path.suffix != ".pyc")
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A file's sha256, and its state then; None if a later change might not change the state."""
+class HashedFile:
+    """A file's sha256 and state; the state is None if a change right now might not show in it."""
 
     sha256: str
     state: State | None
 
 
-def seen(files: Iterable[Path], root: Path) -> dict[Path, Seen]:
+def hashed_files(files: Iterable[Path], root: Path) -> dict[Path, HashedFile]:
     """Return the files with their sha256, which the folder `root` stores for later builds.
 
     A file is read again if its state has changed, if its last change was just now, or with the
     setting `rehash`. The inode shows that a file was replaced; the time of the inode shows a change
-    whose own time was set back.
+    after which somebody set back the file's own time.
     """
     rehash, now = discorpora().rehash, time.time()
     hashed = {}
     for path in files:
         state = _state_of(path)
         if now - max(state[3:]) / 1e9 < SETTLED:
-            hashed[path] = Seen(sha256(path), None)
+            hashed[path] = HashedFile(sha256(path), None)
         else:
-            hashed[path] = Seen(_known_hash(path.absolute(), state, root, rehash), state)
+            hashed[path] = HashedFile(_stored_hash(path.absolute(), state, root, rehash), state)
     return hashed
 
 
-def check_unchanged(files: Mapping[Path, Seen], current: Iterable[Path]) -> None:
-    """Raise `InputError` if a file has changed since it was hashed; `current` are the paths now."""
+def check_unchanged(files: Mapping[Path, HashedFile], current: Iterable[Path]) -> None:
+    """Raise `InputError` if a hashed file was changed or removed, or `current` has a new one."""
     paths = set(current)
     changed = sorted(files.keys() ^ paths)
     for path in sorted(files.keys() & paths):
@@ -244,8 +244,8 @@ def _state_of(path: Path) -> State:
 
 
 @cache
-def _known_hash(path: Path, state: State, root: Path, rehash: bool) -> str:
-    """Return the sha256 of a file from its note, or read the file and write the note."""
+def _stored_hash(path: Path, state: State, root: Path, rehash: bool) -> str:
+    """Return the sha256 of a file from its note below `root`, or hash it and write the note."""
     note = _note_path(root, f"{path}\0{state}")
     digest = "" if rehash else _read_note(note)
     if not digest:
@@ -255,13 +255,13 @@ def _known_hash(path: Path, state: State, root: Path, rehash: bool) -> str:
 
 
 def _note_path(root: Path, subject: str) -> Path:
-    """The file below `root` that stores the hash of `subject`, a path with a state, or a branch."""
+    """The path of the note with the hash of `subject`: a file and its state, or a Hub branch."""
     key = hashlib.sha256(subject.encode("utf-8", "surrogateescape")).hexdigest()
     return root / "fingerprints" / key[:2] / key
 
 
 def _read_note(note: Path) -> str:
-    """Return the hash in a note; "" if there is no note, or it is damaged."""
+    """Return the sha256 or commit in a note; "" if there is no note, or it is damaged."""
     with suppress(OSError, InputError, KeyError, TypeError):
         content = read_json(note)
         if content["check"] == _check_sum(note, content["sha256"]):

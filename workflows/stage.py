@@ -1,4 +1,4 @@
-"""What every stage shares: its hash, its folder, its record, and a run that is all or nothing.
+"""`StageTask`, the base of all stages: hash, folder, record, and a run that is all or nothing.
 
 A stage is a Luigi task with a `stage` name, a `version`, `settings()`, `requires()` and
 `work(folder)`, which makes one call into a room. Everything else is here.
@@ -47,24 +47,24 @@ log = logging.getLogger("discorpora")
 FORMAT = 2
 """Raised when the files of all stages change, but no row that a model learns from."""
 INPUTS = ".inputs.json"
-"""The file in an unfinished folder with the states of the sources when it was begun."""
+"""The file in an unfinished folder that records the states of its sources at the start."""
 EXTRACTION = {
     "mode": "mode",
     "subjects": "subjects",
     "minimum confidence": "min_confidence",
     "pattern table": "patterns",
 }
-"""Facts of the extraction in the manifest of a dataset, and the settings of `pairs` they are."""
+"""The names that a dataset's manifest gives to some settings of the stage `pairs`."""
 
 
 class StageTask(luigi.Task):
     """One stage of a build (over one source, or for one dataset or model).
 
-    The constructor works out the hash from `settings()`, `requires()`, `sources()` and `code`.
-    This checks all names and settings, so that an error comes before anything runs.
+    The constructor computes the hash from `settings()`, `requires()`, `sources()` and `code`. So
+    all names and settings are checked before anything runs.
 
-    Luigi calls `run`, once all that `requires` names is complete: `run` -> `produce` -> `work` (or
-    `part`, for each worker of an engine), which writes into a partial folder; `produce` renames it.
+    Luigi calls `run` when the tasks of `requires` are complete. It calls `produce`, which calls
+    `work` (or, on each worker of an engine, `part`) to fill a partial folder, and renames that.
     """
 
     config = luigi.Parameter(default="", description="a build file: its path or a shipped name")
@@ -72,11 +72,11 @@ class StageTask(luigi.Task):
     stage: ClassVar[str]
     version: ClassVar[int] = 1
     shared: ClassVar[bool] = False
-    """Whether the build's engine can divide the work among workers, which call `part`."""
+    """Whether workers of the build's engine can divide its work: they call `part`."""
     by_code: ClassVar[bool] = True
     """Whether the hash, and so the folder, depends on the code of this stage and those upstream."""
     hands_on: ClassVar[bool] = True
-    """Whether stages downstream contain the texts of its sources, and so need their licences."""
+    """Whether stages downstream contain texts of its sources, so that licences apply there."""
     also_reads: ClassVar[tuple[str, ...]] = ()
     """The names of stages further upstream whose files it reads too."""
 
@@ -95,13 +95,12 @@ class StageTask(luigi.Task):
         self.chosen_settings = self.settings()
         self.own_sources = self.sources()
         for source in self.own_sources:
-            source.look(self.root)
-        inherited = [
-            source for stage in self.upstream if stage.hands_on for source in stage.all_sources
-        ]
+            source.find_files(self.root)
+        text_stages = [stage for stage in self.upstream if stage.hands_on]
+        inherited = [source for stage in text_stages for source in stage.all_sources]
         by_name = {source.name: source for source in (*self.own_sources, *inherited)}
         self.all_sources: list[SourceRecord] = [by_name[name] for name in sorted(by_name)]
-        """The sources of this stage and of all upstream, each once, sorted by name."""
+        """The sources of this stage and of its upstream stages, each once, sorted by name."""
         self.identity: str = digest_of(
             {
                 "stage": self.stage,
@@ -112,9 +111,9 @@ class StageTask(luigi.Task):
                 "sources": [[source.name, source.fingerprint] for source in self.own_sources],
             }
         )
-        """The hash of settings, version, sources and upstream identities, without the code."""
+        """The hash of settings, version, sources and upstream identities, but not of code."""
         self.hash = self.identity
-        """The hash of the identity and, `by_code`, of the code, here and upstream."""
+        """The hash of the identity and, if `by_code`, of the code of all stages up to this one."""
         if self.by_code:
             code = {module: code_hash(module) for module in self.code}
             hashes = sorted(stage.hash for stage in self.upstream)
@@ -131,7 +130,7 @@ class StageTask(luigi.Task):
         return str(getattr(self, "source", getattr(self, "name", "")))
 
     def settings(self) -> dict[str, Any]:
-        """All that changes the stage's output, except its upstream stages and its sources."""
+        """The values that determine the output, besides the upstream stages and the sources."""
         return {}
 
     def sources(self) -> list[SourceRecord]:
@@ -161,7 +160,7 @@ class StageTask(luigi.Task):
         raise NotImplementedError
 
     def share(self, folder: Path) -> Share:
-        """The work that makes shards in `folder`, for the workers of an engine."""
+        """Return the work for the workers of an engine, which make shards in `folder`."""
         return Share(
             kind=type(self),
             parameters=self.to_str_params(),
@@ -177,8 +176,8 @@ class StageTask(luigi.Task):
     def deps(self) -> list[luigi.Task]:
         """Return the tasks that Luigi runs before this one.
 
-        Luigi calls it in the process that later forks for each task of several workers, so the
-        libraries of the stage are imported here, once for all.
+        Luigi calls it in the process that it later forks for each task, so the stage's libraries
+        are imported here, once for all tasks.
         """
         for name in self.loads:
             import_module(name)
@@ -195,7 +194,7 @@ class StageTask(luigi.Task):
 
     @property
     def reads(self) -> list[StageTask]:
-        """The stages whose files the stage reads: they are checked before it runs."""
+        """The stages whose files it reads: they are checked before it runs."""
         further = (task for task in self.lineage[:-1] if task.stage in self.also_reads)
         return list(dict.fromkeys([*self.upstream, *further]))
 
@@ -215,12 +214,15 @@ class StageTask(luigi.Task):
         return [Made(task.stage, task.key, task.folder) for task in self.lineage]
 
     def record(self) -> Stage:
-        """Return the stage as its manifest shows it; `command` runs it in the build file's folder.
+        """Return the entry of the stage in its manifest, with a `command` that runs it again.
 
-        The licences of sources are those of their documents, if these are ingested.
+        The licences of a source are those of its documents, if that stage is finished.
         """
         documents = {task.key: task.folder for task in self.lineage if task.stage == "documents"}
-        pairs = [task.chosen_settings for task in self.upstream if task.stage == "pairs"]
+        pair_settings = [task.chosen_settings for task in self.upstream if task.stage == "pairs"]
+        extraction = {}
+        if pair_settings:
+            extraction = {name: pair_settings[0][key] for name, key in EXTRACTION.items()}
         parameters = self.to_str_params(only_significant=True)
         parameters.pop("config")
         options = "".join(f" --{key} {value}" for key, value in parameters.items() if value)
@@ -234,18 +236,18 @@ class StageTask(luigi.Task):
             upstream={task.title: task.hash for task in self.upstream},
             sources=[source.describe(documents.get(source.name)) for source in self.all_sources],
             parser=self.build.parse.parser,
-            extraction={fact: pairs[0][key] for fact, key in EXTRACTION.items()} if pairs else {},
+            extraction=extraction,
             command=f"luigi --module {module} {task}",
         )
 
     # Running
 
     def run(self) -> None:
-        """Make the folder, and record time, memory and host beside it."""
+        """Make the stage's folder, and record time, memory and host in a file beside it."""
         stop_with_build()
         if is_complete(self.folder):
             return
-        stages = _planned or [self]
+        stages = _build_stages or [self]
         error_file(self.folder).unlink(missing_ok=True)
         number = 1 + sum(is_complete(stage.folder) for stage in stages if stage is not self)
         log.info("stage %d of %d: %s", number, len(stages), self.title)
@@ -264,7 +266,7 @@ class StageTask(luigi.Task):
         log.info("%s: %.1f s, %.0f MiB", self.title, cost["seconds"], cost["peak_memory_mib"])
 
     def produce(self) -> None:
-        """Make the complete folder appear by one rename."""
+        """Make the output in a partial folder, with the manifest, then rename it to `folder`."""
         with staged(self.folder) as partial, reading(self, partial):
             if self.shared and self.build.engine.kind != "here":
                 engines.share_out(self, partial)
@@ -273,13 +275,13 @@ class StageTask(luigi.Task):
                 write_json(partial / MANIFEST, {**self.record().to_dict(), "counts": counts})
 
     def on_failure(self, exception: BaseException) -> str:
-        """Have the failure printed again at the end of the log: Luigi goes on with other stages."""
+        """Remember the failure for the end of the log, since Luigi goes on with other stages."""
         console.remember_failure(self.title, exception)
         self.note_error(exception)
         return str(super().on_failure(exception))
 
     def note_error(self, error: BaseException) -> None:
-        """Write why it failed beside its folder, for the tables that lack its numbers."""
+        """Write the error to a file beside its folder, for tables that lack the stage's numbers."""
         with suppress(OSError):
             error_file(self.folder).parent.mkdir(parents=True, exist_ok=True)
             error_file(self.folder).write_text(f"{error or repr(error)}\n", encoding="utf-8")
@@ -309,20 +311,20 @@ class Share:
             task.part(Path(self.folder), rank, world_size)
 
 
-_planned: list[StageTask] = []
+_build_stages: list[StageTask] = []
 """All stages of the current build."""
 
 
 @StageTask.event_handler(luigi.Event.DEPENDENCY_DISCOVERED)
 def _remember_stages(task: StageTask, _: StageTask) -> None:
-    """Store the stages of a build in `_planned`; Luigi discovers its last stage first."""
-    if task not in _planned:
-        _planned[:] = task.lineage
+    """Store the stages of a build in `_build_stages`; Luigi discovers its last stage first."""
+    if task not in _build_stages:
+        _build_stages[:] = task.lineage
 
 
 @contextmanager
 def reading(task: StageTask, folder: Path) -> Iterator[None]:
-    """Check that the sources of a stage do not change while it is made in `folder`.
+    """Check, before and after the context makes a stage in `folder`, that no source has changed.
 
     First empties the folder if an interrupted run has read other files, or earlier states of them.
     Raises `InputError` for a file that has changed since it was hashed, and empties the folder.
@@ -330,7 +332,8 @@ def reading(task: StageTask, folder: Path) -> Iterator[None]:
     sources, inputs = task.own_sources, folder / INPUTS
     files = {path: file for source in sources for path, file in source.files.items()}
     states = {str(path): [file.sha256, *(file.state or ())] for path, file in files.items()}
-    if files and (read_json(inputs) if inputs.is_file() else {}) != states:
+    earlier_states = read_json(inputs) if files and inputs.is_file() else {}
+    if files and earlier_states != states:
         cleared(folder)
         write_json(inputs, states)
     for source in sources:
@@ -347,24 +350,24 @@ def reading(task: StageTask, folder: Path) -> Iterator[None]:
 
 _began = [time.time()]
 """The time at which the current build began."""
-_sound: set[Path] = set()
+_checked_folders: set[Path] = set()
 """The folders whose checksums the build has checked; a fork of the process knows them too."""
 
 
 def begin_checks() -> None:
     """Begin a build: forget which folders an earlier build of this process has checked."""
     _began[0] = time.time()
-    _sound.clear()
+    _checked_folders.clear()
 
 
 def check_reads(task: StageTask) -> None:
     """Check the stages that `task` reads; set damaged ones aside, and raise `DiscorporaError`."""
-    if messages := [message for stage in task.reads if (message := damage_of(stage))]:
+    if messages := [message for stage in task.reads if (message := set_aside_damaged(stage))]:
         hint = "run it again, to make that again"
         raise DiscorporaError(messages[0], where=task.title, hint=hint)
 
 
-def damage_of(task: StageTask, *, sums: bool = True) -> str:
+def set_aside_damaged(task: StageTask, *, sums: bool = True) -> str:
     """Check the folder of a stage; if it is damaged, set it aside and return a message, else "".
 
     Sizes are checked every time; checksums once in a build, and not in a folder that it has made.
@@ -374,11 +377,11 @@ def damage_of(task: StageTask, *, sums: bool = True) -> str:
         return ""
     with suppress(OSError):
         if (folder / MANIFEST).stat().st_mtime >= _began[0]:
-            _sound.add(folder)
-    damage = next(damages(folder, sums=sums and folder not in _sound), None)
+            _checked_folders.add(folder)
+    damage = next(damages(folder, sums=sums and folder not in _checked_folders), None)
     if damage is None:
         if sums:
-            _sound.add(folder)
+            _checked_folders.add(folder)
         return ""
     message = f"{task.title} is damaged: {damage}; the folder is set aside as "
     message += set_aside(folder).name
@@ -395,6 +398,6 @@ def set_aside(folder: Path) -> Path:
 
 
 def digest_of(values: Mapping[str, Any]) -> str:
-    """Return a hash of 16 hexadecimal digits; values that JSON lacks count as their texts."""
+    """Return a hash of 16 hexadecimal digits; a value that JSON lacks counts as its text."""
     text = json.dumps(values, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]

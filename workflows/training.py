@@ -1,4 +1,4 @@
-"""Training and evaluation in processes of their own, started as a user would start them."""
+"""Training and evaluation, each in a process of its own: `python -m zoo.train`, `zoo.evaluate`."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from zoo.presets import Preset, over, read_preset, shipped
 
 log = logging.getLogger("discorpora")
 
-OF_THE_BUILD = {
+SET_BY_BUILD = {
     "dataset": "`dataset` of the model",
     "dataset_config": "`config` of the model",
     "output": "discorpora build --output",
     "processes": "`devices` of the model",
 }
-"""Settings of a recipe that its model's table says in another place."""
+"""Settings that the table `settings` of a model may not have, and where each comes from."""
 
 RESULTS = "results.json"
 
 LOG_LINE = re.compile(r"\d\d:\d\d:\d\d (.*)")
-"""A line of the program's own log, which is passed on: what libraries print is not."""
+"""A line of discorpora's own log, which the build shows; it hides what libraries print."""
 ENVIRONMENT = {
     # Threads that wait for each other must not spin on cores that others use.
     "OMP_WAIT_POLICY": "PASSIVE",
@@ -50,20 +50,20 @@ ENVIRONMENT = {
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """A model's recipe with all settings; `table`, those that a preset or the build file sets."""
+class RecipeChoice:
+    """A model's recipe with all settings; `table` has those that a preset or build file sets."""
 
     preset: Preset
     recipe: Recipe
     table: Mapping[str, Any]
 
 
-def chosen_recipe(build: BuildFile, name: str) -> Chosen:
-    """The recipe of the model `name` of a build file, with its settings.
+def chosen_recipe(build: BuildFile, name: str) -> RecipeChoice:
+    """Return the recipe of the model `name` of a build file, with its settings.
 
-    The build's seed and threads go over the preset's, the model's own settings over both. Raises
-    `ConfigError` for a recipe or a setting that is not there, a value that its class rejects, and
-    a setting that is the build's to choose. Loads no torch.
+    The build's seed and threads replace those of the preset, and the model's settings replace both.
+    Raises `ConfigError` for an unknown recipe or setting, for a value that the recipe's class
+    rejects, and for a setting that only the build may set. Loads no torch.
     """
     model, keys = build.model(name), ("models", name)
     with build.at(*keys, "recipe"):
@@ -77,27 +77,27 @@ def chosen_recipe(build: BuildFile, name: str) -> Chosen:
     _check_dataset(build, name, preset.kind)
     settings = {key: build.placed(value) for key, value in model.settings.items()}
     for key in settings:
-        if key in OF_THE_BUILD or (key == "backbone" and model.base):
+        if key in SET_BY_BUILD or (key == "backbone" and model.base):
             raise ConfigError(
                 f"{key!r} cannot be among the settings of the recipe {model.recipe}",
                 where=build.where(*keys, "settings"),
-                hint=f"it follows from {OF_THE_BUILD.get(key, '`base` of the model')}",
+                hint=f"it follows from {SET_BY_BUILD.get(key, '`base` of the model')}",
             )
     if isinstance(settings.get("objective"), str):
         settings["objective"] = with_absolute_path(settings["objective"], build.folder)
-    usual = {"seed": build.seed, "threads": build.threads}
+    defaults = {"seed": build.seed, "threads": build.threads}
     places = {"dataset": "-" if model.dataset else "", "output": "-"}
     if model.config:
         places["dataset_config"] = model.config
-    recipe = preset.recipe({**usual, **settings, **places}, build.where(*keys, "settings"))
-    # Another class behind the same name, as in a user's file, is another model.
+    recipe = preset.recipe({**defaults, **settings, **places}, build.where(*keys, "settings"))
+    # A user's class of the same name makes another model, so the module is part of the identity.
     module = {} if preset.name in shipped() else {"module": without_folders(preset.reference)}
-    table = over({**preset.settings, **usual}, settings)
-    return Chosen(preset, recipe, {"recipe": preset.name, **module, **table})
+    table = over({**preset.settings, **defaults}, settings)
+    return RecipeChoice(preset, recipe, {"recipe": preset.name, **module, **table})
 
 
 def _check_dataset(build: BuildFile, name: str, kind: type[Recipe]) -> None:
-    """Raise `ConfigError` if a model that is trained names no dataset, or another one names one."""
+    """Raise `ConfigError` if the recipe trains and the model has no dataset, or the other way."""
     model = build.model(name)
     if kind.trains and not model.dataset:
         raise ConfigError(
@@ -105,20 +105,20 @@ def _check_dataset(build: BuildFile, name: str, kind: type[Recipe]) -> None:
             where=build.where("models", name),
             hint=f'give dataset = "NAME", one of: {", ".join(build.datasets) or "none here"}',
         )
-    named = [key for key in ("dataset", "config", "base", "suite") if getattr(model, key)]
-    if not kind.trains and named:
+    keys = [key for key in ("dataset", "config", "base", "suite") if getattr(model, key)]
+    if not kind.trains and keys:
         raise ConfigError(
-            f"the recipe {model.recipe} trains nothing, so it takes no `{named[0]}`",
-            where=build.where("models", name, named[0]),
+            f"the recipe {model.recipe} trains nothing, so it takes no `{keys[0]}`",
+            where=build.where("models", name, keys[0]),
             hint="remove the key; to judge the model, name it in [evaluations.NAME]",
         )
 
 
 def chosen_suite(build: BuildFile, plan: Evaluation, *keys: str) -> Suite:
-    """The suite of an evaluation with its options; `keys` lead to the table that names it.
+    """Return the suite of an evaluation with its options; `keys` lead to the table that names it.
 
-    Raises `ConfigError` for a suite or an option that is not there, a value that its class
-    rejects, and datasets that it was not told to evaluate.
+    Raises `ConfigError` for an unknown suite or option, for a value that the suite's class rejects,
+    and for datasets that do not fit the options.
     """
     with build.at(*keys, "suite"):
         kind = SUITES.find(with_absolute_path(plan.suite, build.folder))
@@ -129,8 +129,8 @@ def chosen_suite(build: BuildFile, plan: Evaluation, *keys: str) -> Suite:
     return suite
 
 
-def placed(recipe: Recipe, dataset: Path | None, base: Path | None, output: Path) -> Recipe:
-    """A recipe with the folders that it reads and writes."""
+def with_folders(recipe: Recipe, dataset: Path | None, base: Path | None, output: Path) -> Recipe:
+    """Return the recipe with the folders of its dataset, of its base model, and for its output."""
     places = {"dataset": str(dataset or ""), "output": str(output)}
     if base:
         places["backbone"] = str(base)
@@ -143,28 +143,29 @@ def train(
     dataset: Path | None,
     base: Path | None,
     output: Path,
-    chosen: Chosen,
+    choice: RecipeChoice,
 ) -> None:
     """Train the model `name` of a build file into the folder `output`, in a process of its own.
 
-    `base` is the folder of the model whose encoder it starts from. What a killed run left is taken
-    up again. Raises `DiscorporaError` with what the recipe says, and the line of the setting.
+    `base` is the folder of the model whose encoder it starts from. A killed run is continued from
+    its checkpoints. Raises `DiscorporaError` with the recipe's message and the setting's line.
     """
-    settings = placed(chosen.recipe, dataset, base, output).model_dump(mode="json")
-    together = devices.processes(chosen.recipe, build.model(name).devices)
-    settings |= {"processes": together} if together > 1 else {}
-    assignment = Assignment(reference=chosen.preset.place, settings=settings)
-    (fault,) = _run("zoo.train", [assignment], chosen.recipe.threads, gpus=together)
+    settings = with_folders(choice.recipe, dataset, base, output).model_dump(mode="json")
+    gpus = devices.process_count(choice.recipe, build.model(name).devices)
+    settings |= {"processes": gpus} if gpus > 1 else {}
+    assignment = Assignment(reference=choice.preset.place, settings=settings)
+    (fault,) = _run("zoo.train", [assignment], choice.recipe.threads, gpus=gpus)
     if fault:
-        inside = () if fault.field in OF_THE_BUILD else ("settings",)
-        raise _failure(fault, build.whereabouts("models", name, *inside))
+        subtable = () if fault.field in SET_BY_BUILD else ("settings",)
+        raise _failure(fault, build.whereabouts("models", name, *subtable))
 
 
 @dataclass(frozen=True)
-class Judged:
-    """One evaluation of a model: `plan` on `data`, its result in the folder `folder`.
+class EvaluationJob:
+    """One evaluation of a model, by the suite of `plan`; its result goes into `folder`.
 
-    `keys` lead to the table of the build file that names its suite.
+    `data` is the path or Hub id that the suite reads. `keys` lead to the table of the build file
+    that names the suite.
     """
 
     plan: Evaluation
@@ -174,14 +175,14 @@ class Judged:
 
 
 def evaluate(
-    jobs: Sequence[Judged], name: str, trained: Path, build: BuildFile
+    jobs: Sequence[EvaluationJob], name: str, trained: Path, build: BuildFile
 ) -> list[dict[str, Any] | DiscorporaError]:
-    """Evaluate the trained model `name` in one process, which loads the libraries once.
+    """Evaluate the model `name`, trained into the folder `trained`, in one process for all jobs.
 
-    Of each job the counts for its manifest, or the `DiscorporaError` with what the suite says: a
-    job that fails stops none of the others.
+    Returns for each job the counts for its manifest, or a `DiscorporaError` with the suite's
+    message: the other jobs run all the same. One process loads the libraries only once.
     """
-    asked = []
+    assignments = []
     file = chosen_recipe(build, name).recipe.file
     for job in jobs:
         request = {
@@ -195,13 +196,13 @@ def evaluate(
         }
         reference = with_absolute_path(job.plan.suite, build.folder)
         settings = chosen_suite(build, job.plan, *job.keys).model_dump(mode="json")
-        asked.append(Assignment(reference=reference, settings=settings, request=request))
+        assignments.append(Assignment(reference=reference, settings=settings, request=request))
     results: list[dict[str, Any] | DiscorporaError] = []
-    faults = _run("zoo.evaluate", asked, build.threads)
-    for job, assignment, fault in zip(jobs, asked, faults, strict=True):
+    faults = _run("zoo.evaluate", assignments, build.threads)
+    for job, assignment, fault in zip(jobs, assignments, faults, strict=True):
         if fault:
-            inside = ("settings",) if fault.field in assignment.settings else ()
-            results.append(_failure(fault, build.whereabouts(*job.keys, *inside)))
+            subtable = ("settings",) if fault.field in assignment.settings else ()
+            results.append(_failure(fault, build.whereabouts(*job.keys, *subtable)))
         else:
             metrics = json.loads((job.folder / RESULTS).read_text(encoding="utf-8"))
             results.append({"examples": metrics.get("examples")})
@@ -211,18 +212,18 @@ def evaluate(
 def _run(
     module: str, assignments: Sequence[Assignment], threads: int, gpus: int = 1
 ) -> list[Fault | None]:
-    """Run `python -m MODULE FILE.json` with `gpus` of the GPUs to itself; its log goes through.
+    """Run `python -m MODULE FILE.json`, with `gpus` GPUs for itself, and pass on its log lines.
 
-    Returns why each assignment failed, None for one that did not.
+    FILE.json holds the assignments. Returns for each why it failed, or None if it did not.
     """
     variables = {BUILD_VARIABLE: str(os.getpid()), "OMP_NUM_THREADS": str(threads)}
     tail = deque[str](maxlen=5)
     with (
         assigned(assignments) as file,
-        devices.held(gpus) as held,
+        devices.locked_gpus(gpus) as gpu_variables,
         subprocess.Popen(
             [sys.executable, "-m", module, str(file)],
-            env={**os.environ, **ENVIRONMENT, **variables, **held},
+            env={**os.environ, **ENVIRONMENT, **variables, **gpu_variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -236,9 +237,11 @@ def _run(
             match = LOG_LINE.match(line)
             if match or console.debugging():
                 log.info("  %s", match[1] if match else line)
-        _, status, used = os.wait4(process.pid, 0)  # `wait` does not tell its peak memory
+        _, status, usage_of_process = os.wait4(
+            process.pid, 0
+        )  # `wait` does not tell its peak memory
         process.returncode = os.waitstatus_to_exitcode(status)
-        usage.note_child(used.ru_maxrss)
+        usage.note_child(usage_of_process.ru_maxrss)
         faults = faults_in(file)
     if any(faults) or not process.returncode:
         return faults
@@ -250,7 +253,7 @@ def _run(
 
 
 def _failure(fault: Fault, where: Where) -> DiscorporaError:
-    """A fault with the line of the build file that sets the value."""
+    """Return the error for a fault; `where` gives the line of the build file that sets a field."""
     problem, *more = fault.problem.splitlines()
     if fault.field and not problem.startswith(f"{fault.field} ="):
         problem = f"{fault.field} = {fault.value!r}: {problem.removeprefix(f'{fault.field}: ')}"

@@ -29,33 +29,34 @@ def note_child(peak_kib: int) -> None:
 
 
 class Meter:
-    """Measures seconds and peak memory from its construction on.
+    """Measures seconds and peak memory of a stage, from its construction until `read`.
 
-    The kernel keeps the peak of a process over its whole life; Linux can reset it, elsewhere
-    earlier stages count too. The peak of a child that `note_child` does not record is known only if
-    it is above that of all earlier children.
+    On Linux the peak of this process is reset first; elsewhere it includes earlier stages. The
+    kernel tells only the largest peak of all children so far: a child that `note_child` does not
+    record counts only if its peak is above those of all earlier children.
     """
 
     def __init__(self) -> None:
         self.began, self._start = datetime.now(UTC), time.perf_counter()
-        self._children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        self._earlier_children_kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         _program_kib[0] = 0
         with suppress(OSError):
             CLEAR_REFS.write_text(RESET_PEAK)
 
     def read(self) -> dict[str, Any]:
         """Return seconds, peak memory in MiB (of the largest process), and facts of the machine."""
-        process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        process_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         # `getrusage` keeps a peak that was reset, and that of the program before an `exec`.
         with suppress(OSError):
             if peak := re.search(r"^VmHWM:\s+(\d+) kB", STATUS.read_text(), re.M):
-                process = int(peak[1])
-        children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        kib = max(process, children if children > self._children else 0, *_program_kib)
+                process_kib = int(peak[1])
+        children_kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        child_kib = children_kib if children_kib > self._earlier_children_kib else 0
+        peak_kib = max(process_kib, child_kib, *_program_kib)
         return {
             "seconds": round(time.perf_counter() - self._start, 3),
             "began": self.began.isoformat(timespec="seconds"),
-            "peak_memory_mib": round(kib / 1024, 1),
+            "peak_memory_mib": round(peak_kib / 1024, 1),
             "host": platform.node(),
             "platform": platform.platform(),
             "python": platform.python_version(),

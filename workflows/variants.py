@@ -13,10 +13,10 @@ SEED = "seed"
 
 
 def with_variants(build: BuildFile) -> BuildFile:
-    """The build file with a model for each seed and each value of a sweep.
+    """Return the build file with one model for each seed and each value of a sweep.
 
-    An evaluation that names the table judges them all. Raises `ConfigError` for a name that two of
-    them have, and for a sweep over the seed.
+    An evaluation that names a table evaluates all models that it stands for. Raises `ConfigError`
+    for a name that two models have, and for a sweep over the seed.
     """
     models: dict[str, Model] = {}
     variants: dict[str, Variant] = {}
@@ -31,30 +31,29 @@ def with_variants(build: BuildFile) -> BuildFile:
                 )
             models[name] = model.model_copy(update={"settings": settings, "seeds": 1, "sweep": {}})
             variants[name] = variant
-    evaluations = {
-        name: one.model_copy(
-            update={"models": tuple(v for n in one.models for v in _named(n, variants))}
-        )
-        for name, one in build.evaluations.items()
-    }
+    evaluations = {}
+    for name, evaluation in build.evaluations.items():
+        names = tuple(m for table in evaluation.models for m in _models_of(table, variants))
+        evaluations[name] = evaluation.model_copy(update={"models": names})
     build = build.model_copy(update={"models": models, "evaluations": evaluations})
     build._variants = variants
     return build
 
 
-def _named(name: str, variants: Mapping[str, Variant]) -> list[str]:
-    """What a name in an evaluation stands for; one that is not there stays, for the message."""
+def _models_of(name: str, variants: Mapping[str, Variant]) -> list[str]:
+    """Return the models of the table `name`; for an unknown table its name, for a later error."""
     return [model for model, variant in variants.items() if variant.table == name] or [name]
 
 
 def _variants(
     build: BuildFile, table: str, model: Model
 ) -> Iterator[tuple[str, Variant, dict[str, Any]]]:
-    """The settings of the table, then each value of each swept key over them, all with all seeds.
+    """Yield name, variant and settings of each model that a table stands for.
 
-    A value that the settings have too is the model itself.
+    They are the table's own settings, then these with each single value of the sweep; each for all
+    seeds. A value of the sweep that the settings already have makes no further model.
     """
-    first = model.settings.get(SEED, build.seed)
+    first_seed = model.settings.get(SEED, build.seed)
     points: list[tuple[str, dict[str, Any]]] = [(table, {})]
     for key, values in model.sweep.items():
         if key == SEED:
@@ -70,11 +69,11 @@ def _variants(
         ]
     for point, changes in points:
         for number in range(model.seeds):
-            seed = {SEED: first + number} if number else {}
+            seed = {SEED: first_seed + number} if number else {}
             name = f"{point}.{number + 1}" if number else point
             yield name, Variant(table, point, changes), {**model.settings, **changes, **seed}
 
 
 def _slug(value: Any) -> str:
-    """A value as a part of a folder's name."""
+    """Return a value as part of a folder's name: small letters, digits, dots, underscores."""
     return re.sub(r"[^a-z0-9._-]+", "-", str(value).lower()).strip("-") or "empty"

@@ -25,7 +25,7 @@ from workflows import stage
 from workflows.results import stage_folder
 from workflows.settings import options
 from workflows.tasks import BuildAll, Evaluate, Sentences, Train, models
-from workflows.tasks.build import LOCK, hold, release, remove_outdated, run_build
+from workflows.tasks.build import LOCK, lock_output, remove_outdated, run_build, unlock_output
 
 SMALL = """
 name = "small"
@@ -79,7 +79,7 @@ def test_with_a_model_goes_all_that_was_made_from_it(
 ) -> None:
     config = str(write_config(TINY + MODELS))
     monkeypatch.setattr(
-        Train, "other_code", lambda self: ["data"] if self.name == "dissent-bilstm" else []
+        Train, "changed_code", lambda self: ["data"] if self.name == "dissent-bilstm" else []
     )
     with options(config, str(tmp_path / "out"), looking=True):
         task = BuildAll(config=config)
@@ -199,8 +199,8 @@ def test_a_build_leaves_what_another_command_writes_into_its_output(tmp_path: Pa
     left.touch()
     with replacing(tmp_path / "pairs.jsonl") as extracted, options("sample", str(tmp_path)):
         extracted.write_text("{}", encoding="utf-8")
-        hold(tmp_path)
-        release(tmp_path)
+        lock_output(tmp_path)
+        unlock_output(tmp_path)
     assert (tmp_path / "pairs.jsonl").is_file() and not left.exists()
 
 

@@ -63,7 +63,9 @@ def test_devices_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_training_takes_what_divides_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     def taken(wanted: int, **settings: Any) -> int:
         preset = read_preset("dissent/bilstm_tiny")
-        return devices.processes(preset.recipe({"dataset": "", "output": "", **settings}), wanted)
+        return devices.process_count(
+            preset.recipe({"dataset": "", "output": "", **settings}), wanted
+        )
 
     assert taken(8, batch_size=16) == 8 and taken(7, batch_size=16) == 4
     assert taken(8, batch_size=16, gradient_accumulation=4) == 4
@@ -78,10 +80,10 @@ def test_eight_devices_are_shared_out(tmp_path: Path, monkeypatch: pytest.Monkey
     log.mkdir()
 
     def run(module: str, assignments: list[Assignment], threads: int, gpus: int) -> Any:
-        with devices.held(gpus) as held:
+        with devices.locked_gpus(gpus) as variables:
             began = time.monotonic()
             time.sleep(0.7)
-            mine, ended = held[devices.VISIBLE].split(","), time.monotonic()
+            mine, ended = variables[devices.VISIBLE].split(","), time.monotonic()
         settings = assignments[0].settings
         (log / str(os.getpid())).write_text(json.dumps([began, ended, mine, settings["processes"]]))
         with staged(Path(settings["output"])) as partial:
@@ -121,4 +123,4 @@ def test_processes_are_the_builds_to_choose(tmp_path: Path) -> None:
     config.write_text(config.read_text() + "settings = { processes = 2 }\n")
     refused = pytest.raises(ConfigError, match="it follows from `devices` of the model")
     with options(str(config), str(tmp_path / "out")), refused:
-        _ = Train(config=str(config), name="a").chosen
+        _ = Train(config=str(config), name="a").choice

@@ -327,9 +327,9 @@ def test_what_a_model_starts_from_counts_as_training(
     config = str(write_config(CHAIN))
     with options(config, str(tmp_path / "out"), looking=True):
         task = Evaluate(config=config, name="second", on="elsewhere")
-        learned = [(dataset.name, of) for dataset, of in task.learned_from()]
+        learned = [(dataset.name, of) for dataset, of in task.training_datasets()]
         assert learned == [("permuted", "contrastive"), ("dissent", "all")]
-        assert {d for d, _ in task.learned_from()} <= {*task.requires()}
+        assert {d for d, _ in task.training_datasets()} <= {*task.requires()}
 
 
 def test_a_build_says_that_groups_are_divided(

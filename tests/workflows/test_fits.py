@@ -486,4 +486,4 @@ def test_the_data_of_an_evaluation_need_no_kind(
         config = str(write_config(text))
         with options(config, str(tmp_path / "out"), looking=True):
             task = Evaluate(config=config, name="scorer", on="intruders")
-            assert task.data(tmp_path / "shelf") == str(path)
+            assert task.data_path(tmp_path / "shelf") == str(path)

@@ -129,10 +129,10 @@ def test_the_report_shows_the_strongest_rule_of_each_dataset(tmp_path: Path) -> 
     }
     (tmp_path / "audit.json").write_text(json.dumps({"configs": configs}), encoding="utf-8")
     stages = [Made("dataset", "bso", tmp_path), Made("dataset", "sp", tmp_path / "older")]
-    shown = written([*data._strongest(stages)])
+    shown = written([*data._best_rules(stages)])
     assert "| bso | default | surface | accuracy | 70.0 | 65.0 to 99.0 | 50.0 |" in shown
     assert "few" not in shown and "**bso, default: surface reaches 70.0**" in shown
-    assert [*data._strongest(stages[1:])] == []
+    assert [*data._best_rules(stages[1:])] == []
 
 
 HOSTILE = "<img src=x onerror=alert(1)> </script> a|b](javascript:x)\nline"

@@ -18,7 +18,7 @@ from corpora.store.copies import is_linked
 from corpora.store.damage import damages
 from workflows.results import RECORD, put_results, results_at, stage_folder
 from workflows.settings import options
-from workflows.tasks.build import hold, release
+from workflows.tasks.build import lock_output, unlock_output
 
 
 @pytest.fixture
@@ -167,8 +167,8 @@ def test_a_result_is_mended_wherever_a_build_is_killed(
                 break
             # The next build: as it begins, a whole folder has its name again.
             with options("sample", str(root)):
-                hold(root)
-                release(root)
+                lock_output(root)
+                unlock_output(root)
             assert not result.exists() or is_linked(first, result) or is_linked(other, result)
             assert result.exists() or not chosen
             put_results(place, {result: other})

@@ -446,7 +446,7 @@ def test_rehash_reads_every_source(
     with options("sample", str(root), rehash=True):
         after = sources.files_hash(path, root)
     assert after != before
-    sources._known_hash.cache_clear()
+    sources._stored_hash.cache_clear()
     assert sources.files_hash(path, root) == after  # the note is a new one
 
 
@@ -460,7 +460,7 @@ def test_a_damaged_note_is_made_again(tmp_path: Path, monkeypatch: pytest.Monkey
     kept = note.read_bytes()
     for spoilt in (b"", b"[]", b'{"sha256": 7}', kept.replace(good[:4].encode(), b"0123", 1)):
         note.write_bytes(spoilt)
-        sources._known_hash.cache_clear()
+        sources._stored_hash.cache_clear()
         assert sources.files_hash(path, root) == good
         assert note.read_bytes() == kept
 

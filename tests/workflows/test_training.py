@@ -17,7 +17,7 @@ from tests.workflows.conftest import living, until
 from workflows import console, training, usage
 from workflows.config import load_build
 from workflows.tables import BuildFile, Evaluation
-from workflows.training import Judged, chosen_recipe, evaluate, train
+from workflows.training import EvaluationJob, chosen_recipe, evaluate, train
 from zoo.options import Assignment, Fault, assigned
 from zoo.presets import read_preset
 from zoo.train import main
@@ -143,7 +143,7 @@ def test_evaluations_of_a_model_share_a_process(
     jobs = []
     for keys, plan in plans.items():
         (place / plan.suite).mkdir()
-        jobs.append(Judged(plan, keys, "data", place / plan.suite))
+        jobs.append(EvaluationJob(plan, keys, "data", place / plan.suite))
     good, bad = evaluate(jobs, "m", place / "model", build)
     assert good == {"examples": 7} and isinstance(bad, DiscorporaError)
     first, hint = str(bad).splitlines()

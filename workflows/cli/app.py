@@ -68,7 +68,7 @@ def kinds_of_sources() -> list[str]:
 def main() -> None:
     """Run the command line; an expected error is one short message and exit code 1."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    console.show_everything()
+    console.escape_unencodable()
     try:
         with console.explained(Path()):  # the current folder may have been removed
             app(prog_name="discorpora")
@@ -184,7 +184,7 @@ def extract(
 
 
 def _echo_counts(counts: Mapping[str, int], meanings: Mapping[str, str] | None = None) -> None:
-    """Print counts by name, the largest first, with the meanings of the names."""
+    """Print counts with their names, the largest first, each with the meaning of its name."""
     for name in sorted(counts, key=lambda name: -counts[name]):
         typer.echo(f"  {name:<17}{counts[name]:>6,}  {(meanings or {}).get(name, '')}".rstrip())
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def complete_markers(incomplete: str) -> list[str]:
-    """Return all sets of markers and markers of English, after the finished part of a list.
+    """Return a list of English markers, without its last word, with each marker or set after it.
 
     Typer shows those that begin with `incomplete`.
     """
@@ -40,9 +40,9 @@ class UsageError(typer.BadParameter):
 
 
 def build_file(config: str, argument: str = "") -> str:
-    """Return the build file that an option or argument names, else `build.toml` in this folder.
+    """Return the build file that `--config` or the argument names, else `build.toml`.
 
-    Raises `UsageError` if both are given, or if neither is and there is no `build.toml`.
+    Raises `UsageError` if both name one, or if neither does and there is no `build.toml`.
     """
     if config and argument:
         raise UsageError(f"both {argument} and --config {config} are given: give one of them")
@@ -108,7 +108,7 @@ class Command(TyperCommand):
 
 
 def planned(config: str, output: str = "build") -> BuildAll:
-    """Plan a build file, without running or writing anything; returns its last stage."""
+    """Plan a build file, without running or writing anything; returns the task of all stages."""
     from workflows.settings import options
     from workflows.tasks import BuildAll
 
@@ -128,12 +128,12 @@ def print_json_lines(rows: Iterable[Any]) -> None:
 
 
 def _lacks_characters() -> bool:
-    """Tell whether the output's encoding lacks characters, which JSON then has to escape."""
+    """Tell whether standard output is not in a UTF encoding, so that JSON escapes characters."""
     return not (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def give_json(value: Any, file: str) -> bool:
-    """Write `value` to the file that `--json` names, or print it for `-`; True if printed."""
+    """Write `value` as JSON to `file`, or print it for "-"; returns whether it was printed."""
     from corpora.store.atomic import write_json
 
     if file == "-":
@@ -150,7 +150,7 @@ def refuse_existing(path: Path | None, *, force: bool) -> None:
 
 
 def reader_options(pairs: Sequence[str] | None, language: str) -> dict[str, Any]:
-    """Return a reader's options from `--option key=value`, and the language."""
+    """Return the options of a reader: those of `--option key=value`, and the language."""
     options: dict[str, Any] = {"language": language}
     for pair in pairs or []:
         key, equals, value = pair.partition("=")

@@ -101,7 +101,7 @@ def _read_standard_input() -> str:
 
 
 def _sentences(document: Document, parsed: ParsedDocument) -> list[dict[str, Any]]:
-    """Return each parsed sentence with its tokens; `head` counts within the sentence, root: -1."""
+    """Return each parsed sentence with its tokens, each with its head's index there (root: -1)."""
     spans, strings = document.sentences, parsed.strings.strings
     assert spans is not None
     sentences = []
@@ -124,7 +124,7 @@ def _sentences(document: Document, parsed: ParsedDocument) -> list[dict[str, Any
 
 
 def _tree(sentence: dict[str, Any], pairs: Sequence[Pair]) -> Tree:
-    """Draw the dependency tree: each word with its label, part of speech, and roles in pairs."""
+    """Draw a dependency tree: each word with its relation, part of speech, and roles in pairs."""
     from rich.text import Text
     from rich.tree import Tree
 
@@ -133,13 +133,14 @@ def _tree(sentence: dict[str, Any], pairs: Sequence[Pair]) -> Tree:
     waiting = [(tree, -1)]
     while waiting:
         branch, head = waiting.pop()
-        for number, token in enumerate(tokens):
+        for index, token in enumerate(tokens):
             if token["head"] == head:
                 roles = _roles(token, pairs)
                 word = token["form"], STYLES[roles[0][0]] if roles else ""
-                notes = "".join(f" [{role}{f' of {n}' * (len(pairs) > 1)}]" for role, n in roles)
+                several = len(pairs) > 1
+                notes = "".join(f" [{r} of {n}]" if several else f" [{r}]" for r, n in roles)
                 label = Text.assemble(word, f"  {token['deprel']} {token['upos']}{notes}")
-                waiting.append((branch.add(label), number))
+                waiting.append((branch.add(label), index))
     return tree
 
 

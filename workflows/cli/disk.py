@@ -18,15 +18,15 @@ from workflows.cli.common import Config, Output, build_file, planned
 HASH = re.compile(
     r"([0-9a-f]{16})(\.(?:partial|engine|(?:run|train)\.json|error\.txt|logs|damaged\d*))?"
 )
-"""The names of a stage's paths: its folder `0123456789abcdef`, and with suffixes that of an
-interrupted run, workers' logs, the costs of the stage and of a training, why it failed, logs of a
+"""The names of a stage's paths: its folder `0123456789abcdef`, and with a suffix the folder of an
+interrupted run, workers' logs, costs of the stage and of a training, the stage's error, logs of a
 training, and damaged folders."""
 UNFINISHED = re.compile(r"\..*|.*\.(partial|edited\d*)|[0-9a-f]{16}\..*")
 """The name of a folder that a run has not finished, or that was set aside: `NAME.partial`."""
 
 
 class StoredStage(NamedTuple):
-    """A stage on the disk: its folder, all paths of its hash, and the results that link to it."""
+    """A stage on the disk: its folder, all paths named by its hash, and results linked to it."""
 
     folder: Path
     paths: list[Path]
@@ -42,14 +42,14 @@ def prune(
     remove: Annotated[bool, typer.Option("--remove", help="Remove what is listed.")] = False,
 ) -> None:
     """List, and with --remove delete, stages that none of these build files needs."""
-    from workflows.tasks.build import hold, release
+    from workflows.tasks.build import lock_output, unlock_output
 
     configs = [name for name in (*(configs or ()), config) if name] or [build_file("")]
     root = Path(output).absolute()
     if not (root / "stages").is_dir():
         raise InputError("holds no stages", where=output, hint="name a build's --output folder")
     if remove:
-        hold(root)
+        lock_output(root)
     try:
         needed, unneeded = _stored_stages(root, _needed_folders(configs, output))
         counted = set[tuple[int, int]]()
@@ -70,13 +70,13 @@ def prune(
         elif unneeded:
             typer.echo("nothing was removed; --remove removes the listed stages")
     finally:
-        release(root)
+        unlock_output(root)
 
 
 def _needed_folders(configs: list[str], output: str) -> set[Path]:
-    """Return the folders of all stages of the build files.
+    """Return the folders of all stages of the build files `configs`.
 
-    Raises `InputError` for a missing input, since the hashes of stages depend on it.
+    Raises `InputError` for a missing input, since the names of folders depend on it.
     """
     from workflows.tasks.build import missing_inputs
 
@@ -96,7 +96,7 @@ def _needed_folders(configs: list[str], output: str) -> set[Path]:
 
 
 def _stored_stages(root: Path, needed: set[Path]) -> tuple[list[StoredStage], list[StoredStage]]:
-    """Return the stages in an output folder: the needed ones, and the others."""
+    """Return the stages in an output folder: those with a folder in `needed`, and the others."""
     from workflows.results import results_at
     from workflows.tables import NO_BUILDS
 
@@ -118,7 +118,7 @@ def _stored_stages(root: Path, needed: set[Path]) -> tuple[list[StoredStage], li
 
 
 def _is_ours(path: Path) -> bool:
-    """Tell whether discorpora made a path: a finished stage has its hash in the manifest."""
+    """Tell whether discorpora made a path that `HASH` matches: a manifest repeats the hash."""
     if "." in path.name:
         return True  # no other program names files with 16 digits of a hash and these suffixes
     try:
@@ -130,8 +130,9 @@ def _is_ours(path: Path) -> bool:
 
 
 def _remove(stage: StoredStage, root: Path) -> bool:
-    """Remove a stage and its results, or return False if it is being made; interrupted, it leaves a
-    partial folder.
+    """Remove a stage and its results; returns False if another process is making the stage.
+
+    If it is interrupted, a partial folder is left.
     """
     from workflows.results import remove_results
 
@@ -152,7 +153,7 @@ def _remove(stage: StoredStage, root: Path) -> bool:
 
 
 def _count_size(stage: StoredStage, counted: set[tuple[int, int]]) -> int:
-    """Return the bytes of a stage's files and results that are not in `counted`; add them to it."""
+    """Return the bytes of those files of a stage that are not in `counted`, and add them there."""
     size = 0
     for path in (*stage.paths, *stage.results):
         for file in (path, *path.rglob("*")):
@@ -211,7 +212,7 @@ def verify(
 def _finished_folders(place: Path) -> list[Path]:
     """Return the finished folders below `place`, and the targets of links there, each once.
 
-    A stage that lost its manifest counts; unfinished folders, and those set aside, do not.
+    A stage whose manifest is lost counts as finished; a folder that was set aside does not.
     """
     folders: dict[Path, Path] = {}
     paths = filter(Path.is_dir, place.rglob("*"))

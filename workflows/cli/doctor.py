@@ -44,7 +44,7 @@ STYLES = {"ok": "green", "absent": "dim", "warning": "yellow", "broken": "bold r
 
 
 class Finding(NamedTuple):
-    """The result of a check: `state` is ok, absent (optional), warning or broken; `said` why."""
+    """The result of a check: `state` is ok, absent (optional), warning or broken; a message."""
 
     state: str
     what: str
@@ -92,15 +92,15 @@ def _packages() -> Iterator[Finding]:
     else:
         yield Finding("ok", "packages", f"{len(base)} installed, versions supported")
     for extra in package.get_all("Provides-Extra") or ():
-        further = [r for r in requirements if r not in base and _is_for(r, extra)]
-        problems = ", ".join(filter(None, map(_problem_of, further)))
+        of_extra = [r for r in requirements if r not in base and _is_for(r, extra)]
+        problems = ", ".join(filter(None, map(_problem_of, of_extra)))
         install = f" ({problems}): pip install 'discorpora[{extra}]'" if problems else ""
         state = "absent" if problems else "ok"
         yield Finding(state, f"extra {extra}", FOR.get(extra, "") + install)
 
 
 def _is_for(requirement: Any, extra: str) -> bool:
-    """Whether a requirement belongs to an extra, or ("") to the package itself."""
+    """Tell whether a requirement belongs to an extra; "" means the package without extras."""
     return requirement.marker is None or bool(requirement.marker.evaluate({"extra": extra}))
 
 

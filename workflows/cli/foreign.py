@@ -12,7 +12,7 @@ NAMED = 5
 
 
 class ForeignTexts:
-    """Counts the texts that are in none of the languages of `model` (a folder or Hub id).
+    """Counts foreign texts: those in none of the languages of `model` (a folder or Hub id).
 
     The languages are those on the model's card; if it names none, no text is foreign.
     """
@@ -25,7 +25,7 @@ class ForeignTexts:
         self.names: list[str] = []
 
     def check(self, name: str, text: str) -> str:
-        """Return the language of a foreign text ("another language" if unknown), else ""."""
+        """Count a foreign text; returns its language, or "another language", but "" for others."""
         others = [other_language(text, language) for language in self.languages]
         if not others or not all(others):
             return ""
@@ -35,7 +35,7 @@ class ForeignTexts:
         return others[0]
 
     def warn(self, what: str, consequence: str) -> None:
-        """Print a warning of foreign texts, if any: their noun is `what`, its end `consequence`."""
+        """Print a warning of foreign texts, called `what`, if any; it ends with `consequence`."""
         if self.count:
             more = [f"{self.count - NAMED:,} more"] if self.count > NAMED else []
             verb = "is" if self.count == 1 else "are"

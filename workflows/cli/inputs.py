@@ -45,18 +45,18 @@ class Choice(NamedTuple):
 
 
 def read_parts(texts: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Group pairs of a name and a text in parts of bounded size, so that memory stays bounded.
+    """Group texts, each with its name, into parts of bounded size, so that memory stays bounded.
 
     The first part is read at once, so that its errors are raised before a model is loaded.
     """
-    parts = in_parts(texts, lambda named: len(named[1]))
+    parts = in_parts(texts, lambda named_text: len(named_text[1]))
     return chain(list(islice(parts, 1)), parts)
 
 
 def read_each(
     files: Sequence[str], records: Callable[[Path], Iterable[Item]]
 ) -> Iterator[tuple[str, str] | Item]:
-    """Yield name and text of each text file, and the `records` of each JSON Lines file.
+    """Yield name and text of each text file, and what `records` reads from each JSON Lines file.
 
     `-` is standard input, read as JSON Lines if its first line is a JSON object. Raises
     `InputError` for a missing file before it reads the first one.
@@ -91,8 +91,10 @@ def _checked_length(text: str, where: str) -> str:
 
 
 def read_choices(files: list[str], prompt: str) -> list[Choice]:
-    """Read what is to be ranked: all text files are alternatives after the text of `prompt`, and
-    each record of a JSON Lines file has its prompt and alternatives.
+    """Read prompts with the alternatives to rank.
+
+    All text files are alternatives after the text of the file `prompt` ("": no text). Each record
+    of a JSON Lines file has its own prompt and alternatives.
     """
     prompt_text = ""
     if prompt:
@@ -113,13 +115,15 @@ def read_choices(files: list[str], prompt: str) -> list[Choice]:
 
 
 class _Record(Fields):
+    """A record of a JSON Lines file: alternatives to rank, and the prompt before them."""
+
     id: TextField = ""
     prompt: Texts = NONE
     alternatives: Annotated[list[str], Field(min_length=1, fail_fast=True)]
 
 
 def read_records(path: Path) -> list[Choice]:
-    """Read the records of a file; without an `id` one is named by its line. Raises `InputError`."""
+    """Read the records of a JSON Lines file, named by `id` or by line. Raises `InputError`."""
     choices, size = [], 0
     for where, row in json_rows(path):
         try:

@@ -105,7 +105,7 @@ def inspect(
 
 
 def _check_choice(path: str, option: str, value: str, choices: Collection[str]) -> None:
-    """Raise `ConfigError` for an option's value that is not in `choices` (empty: no dataset)."""
+    """Raise `ConfigError` for a value of an option that is not in `choices` (a dataset's names)."""
     if value and value not in choices:
         has = f"it has: {', '.join(sorted(choices))}"
         raise ConfigError(
@@ -141,17 +141,16 @@ def _explain_parquet_errors(where: str) -> Iterator[None]:
 def _table_rows(
     title: str, table: pads.Dataset, classes: Mapping[str, list[str]], number: int, marker: str
 ) -> TableRows:
-    """Return the first rows of a table with label names; with `marker`, only rows of that."""
+    """Return the first `number` rows, with label names; `marker` keeps only rows of that marker."""
     import pyarrow.compute as pc
 
     condition = None
     if marker:
         column = _marker_column(table.schema.names, title)
-        names = classes.get(column, [])
-        if names:
+        condition = pc.field(column).cast("string") == marker
+        if names := classes.get(column, []):
             _check_choice(title, column, marker, names)
-        field = pc.field(column)
-        condition = field == names.index(marker) if names else field.cast("string") == marker
+            condition = pc.field(column) == names.index(marker)
     rows = table.head(number, filter=condition).to_pylist()
     for row in rows:
         for column, names in classes.items():
@@ -239,7 +238,7 @@ def _show_facts(facts: Mapping[str, Any], folder: Path) -> None:
 
 
 def _scores(metrics: Mapping[str, Any], name: str = "") -> Iterator[str]:
-    """Yield the metrics that have a value, each with all keys that lead to it: "test f1 0.8"."""
+    """Yield each metric that has a value, with all keys that lead to it: "test f1 0.8"."""
     for key, inner in metrics.items():
         full_name = f"{name} {key}".strip()
         if isinstance(inner, Mapping) and "value" in inner:
@@ -262,7 +261,7 @@ def _show_rows(shown: TableRows) -> None:
         table.add_column(justify="right", style="dim", no_wrap=True)
         table.add_column(style="cyan", no_wrap=True)
         table.add_column(overflow="fold")
-        short, lines = [], list[tuple[str, str]]()
+        short, lines = [], list[tuple[str, str]]()  # `lines` has a key and a text for each line
         for key, value in row.items():
             texts = value if isinstance(value, list) else [value]
             if any(isinstance(text, str) and " " in text for text in texts):
@@ -293,7 +292,7 @@ def _short_text(value: Any, *, nested: bool = False) -> str:
 
 
 def _joined(texts: list[str], total: int = 0) -> str:
-    """Join at most `INLINE` texts, and tell how many more of `total` (default: all) there are."""
+    """Join at most `INLINE` texts, and add how many more there are, of `total` or of all texts."""
     more = max(total, len(texts)) - INLINE
     return ", ".join(texts[:INLINE]) + (f", ... {more:,} more" if more > 0 else "")
 

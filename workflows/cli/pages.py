@@ -76,15 +76,15 @@ def report(
 
 
 def _print_table(build: str, output: str, name: str, *, latex: bool, as_json: bool) -> None:
-    """Print one table of a paper with the numbers that the build has by now."""
+    """Print one table of a paper, with the results of the stages that are built."""
     from corpora.errors import ConfigError, nearest
     from workflows.papers import filled
     from workflows.report import papers
     from zoo.evaluate.published import paper_table
 
     task = planned(build, output)
-    paper_table(name)  # whether there is one
-    tables = {one.table.name: one for one in filled(task.build, task.stages())}
+    paper_table(name)  # raises for an unknown name
+    tables = {entry.table.name: entry for entry in filled(task.build, task.stages())}
     if name not in tables:
         raise ConfigError(
             f"the build has no table {name!r}; {nearest(name, tables)}".rstrip("; "),
@@ -117,7 +117,10 @@ def browse(
 
 
 def _replace_page(folder: Path, write: Callable[[Path], int]) -> None:
-    """Replace the folder of a page by what `write` writes; raise if it has other files."""
+    """Replace the folder of a page by what `write` writes; raises if the folder has other files.
+
+    `write` takes an empty folder and returns the number of examples.
+    """
     from corpora.store.atomic import MANIFEST, cleared, is_complete, staged, write_json
     from corpora.store.copies import mend, replace_folder
 
@@ -144,7 +147,7 @@ def _replace_page(folder: Path, write: Callable[[Path], int]) -> None:
 
 
 def _show(page: Path, open_page: bool) -> None:
-    """Print the path of a page, and open it in the web browser if asked."""
+    """Print the path of a page; with `open_page` also open it in the web browser."""
     typer.echo(str(page))
     if open_page:
         webbrowser.open(page.absolute().as_uri())

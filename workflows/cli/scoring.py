@@ -103,20 +103,20 @@ def _score(
             foreign_reference.check(name, text)
     foreign_reference.warn("text of --reference", "percentiles say little")
     if not reference:
-        compared = scoring.load_reference(folder)
+        reference_texts = scoring.load_reference(folder)
     else:
-        compared = scoring.Reference.among(", ".join(reference), reference_scores)
-    quantiles = compared.quantiles if compared else None
+        reference_texts = scoring.Reference.among(", ".join(reference), reference_scores)
+    quantiles = reference_texts.quantiles if reference_texts else None
     breaks = scoring.load_breaks(folder) if explain else None
     rows: list[dict[str, Any]] = []
     for part in parts:
-        scored = scoring.score_texts(scorer, [text for _, text in part], reference=quantiles)
-        part_rows = [{"text": name, **asdict(s)} for (name, _), s in zip(part, scored, strict=True)]
+        scores = scoring.score_texts(scorer, [text for _, text in part], reference=quantiles)
+        part_rows = [{"text": name, **asdict(s)} for (name, _), s in zip(part, scores, strict=True)]
         for row, (name, text) in zip(part_rows, part, strict=True):
             if language := foreign.check(name, text):
                 row |= {"percentile": None, "foreign": language}
-            if compared and row["percentile"] is not None:
-                row["reference"] = {"of": compared.of, "texts": compared.texts}
+            if reference_texts and row["percentile"] is not None:
+                row["reference"] = {"of": reference_texts.of, "texts": reference_texts.texts}
             if explain:
                 effects = scoring.explain(scorer, text)
                 mark = scoring.find_break(effects, breaks)
@@ -132,12 +132,12 @@ def _score(
                 hint="use --json: it prints each text once it is scored",
             )
     if not as_json:
-        _print_scores(rows, compared, breaks)
+        _print_scores(rows, reference_texts, breaks)
     foreign.warn("text", "such a score says nothing, and it gets no percentile")
 
 
 def _print_scores(rows: Sequence[dict[str, Any]], reference: Any, breaks: Any) -> None:
-    """Print a table of scores, then for each text a table of its sentences' effects, if any."""
+    """Print a table of scores, then for each text with effects a table of its sentences."""
     caption, lines = "", []
     for row in rows:
         percentile = "" if row["percentile"] is None else f"{row['percentile']:.0f}"
@@ -163,7 +163,10 @@ def _print_scores(rows: Sequence[dict[str, Any]], reference: Any, breaks: Any) -
 
 
 def _describe_mark(mark: dict[str, Any] | None, breaks: Any) -> str:
-    """Describe where a text breaks, and how often such marks are right (`breaks`, or None)."""
+    """Describe the sentence with the mark "fits least", and how often marks are right.
+
+    `mark` is None for a text without a mark, `breaks` None for a model without measured marks.
+    """
     if mark is None:
         return "no sentence stands out"
     place = f"sentence {mark['sentence']} fits least"

@@ -42,7 +42,7 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
     missing: dict[str, Missing] = {}
     states: dict[StageTask, str] = {}
     to_do = task.to_do()
-    places = {made: place for place, made in task.outdated().items()}
+    result_of = {folder: result for result, folder in task.outdated().items()}
     for stage in task.lineage[:-1]:
         stage_missing = missing_inputs(stage)
         missing |= {entry.name: entry for entry in stage_missing}
@@ -64,12 +64,12 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
                 "reads": [upstream.title for upstream in stage.upstream],
             }
         )
-        if states[stage] == "done" and stage.folder in places:
-            stages[-1]["put_back_as"] = str(places[stage.folder])
+        if states[stage] == "done" and stage.folder in result_of:
+            stages[-1]["put_back_as"] = str(result_of[stage.folder])
         if states[stage] == "to do" and isinstance(stage, Train | Evaluate) and stage.reusable:
             stages[-1]["reused_if_rows_are_equal"] = True
-        if isinstance(stage, Train) and (other := stage.other_code()):
-            stages[-1]["built_by_other_code"] = other
+        if isinstance(stage, Train) and (changed := stage.changed_code()):
+            stages[-1]["built_by_other_code"] = changed
     if as_json:
         inputs = [{"input": m.name, "problem": str(m), "get": m.get} for m in missing.values()]
         build = {"name": task.build.name, "file": task.build.path, "stages": stages}
@@ -96,7 +96,7 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
 
 
 def _print_plan(stages: Sequence[Mapping[str, Any]]) -> None:
-    """Print a line for each stage with its state and hash, then the sources and stages it reads."""
+    """Print for each stage its state and hash, then the sources and stages that it reads."""
     width = max(len(stage["stage"]) for stage in stages)
     for stage in stages:
         typer.echo(f"{stage['stage']:<{width}}  {stage['state']:<16}  {stage['hash']}")
@@ -121,7 +121,7 @@ def status(
 ) -> None:
     """Show which stages of a build file are built, and where the results are."""
     from workflows.report.blocks import shown
-    from workflows.report.stages import collapsed, table
+    from workflows.report.stages import collapsed, stage_rows
     from workflows.tasks.build import SHELVES
 
     config = build_file(config)
@@ -129,7 +129,7 @@ def status(
     to_do, complete = {(stage.stage, stage.key) for stage in task.to_do()}, task.complete()
     rows = [
         replace(row, needed=row.done or (row.stage, row.key) in to_do)
-        for row in table(task.stages())
+        for row in stage_rows(task.stages())
     ]
     # A path relative to the current folder, if it is below it.
     current, place = Path.cwd(), task.place

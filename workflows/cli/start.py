@@ -34,9 +34,9 @@ TEMPLATE = Path(__file__).parent.with_name("templates") / "build.toml"
 
 
 class Guess(NamedTuple):
-    """The facts guessed from a source's first documents: licence and language ("" if unknown).
+    """A source `spec` with the licence and language of its first documents ("": unknown).
 
-    `documents` is their number; `LOOKED_AT` also stands for more.
+    `documents` is their number, `LOOKED_AT` also if there are more; `refused` were not readable.
     """
 
     spec: str
@@ -100,7 +100,8 @@ def init(
 def _guess(spec: str) -> Guess:
     """Read the first documents of a source, and guess its licence and language.
 
-    A folder without `KIND:` is of the kind of most files. Raises `InputError` if it is unreadable.
+    A folder without `KIND:` has the kind to which most of its files belong. Raises `InputError` if
+    the source cannot be read.
     """
     from corpora.languages import recognise_language
     from corpora.licences import UNKNOWN
@@ -110,8 +111,9 @@ def _guess(spec: str) -> Guess:
     folder = Path(spec).expanduser()
     if folder.is_dir():
         names = [path.name for path in folder.rglob("*") if not is_hidden(path.relative_to(folder))]
-        files = {kind: READERS.find(kind).suffixes for kind in BARE}
-        spec = f"{max(BARE, key=lambda kind: sum(n.endswith(files[kind]) for n in names))}:{spec}"
+        suffixes = {kind: READERS.find(kind).suffixes for kind in BARE}
+        counts = {kind: sum(name.endswith(suffixes[kind]) for name in names) for kind in BARE}
+        spec = f"{max(BARE, key=lambda kind: counts[kind])}:{spec}"
     refused: list[BadRecord] = []  # the build counts them, and stops if there are too many
     documents = list(islice(open_source(spec, on_bad=refused.append), LOOKED_AT))
     licences = {document.licence for document in documents}
@@ -121,7 +123,7 @@ def _guess(spec: str) -> Guess:
 
 
 def _datasets(spec: str) -> tuple[str, ...]:
-    """The datasets that can be made from a source; a released task has builders for its kind."""
+    """Return the datasets that a source can give: of builders for just its kind, else `OF_KIND`."""
     from corpora.readers import parse_spec
     from corpora.tasks import BUILDERS
 

@@ -21,13 +21,15 @@ SHADES = 10
 
 @dataclass(frozen=True)
 class Heading:
+    """A heading of the report, or of a part of it at a deeper `level`."""
+
     text: str
     level: int = 3
 
 
 @dataclass(frozen=True)
 class Fold:
-    """A heading with blocks, which the page shows after a click; none of them is a figure."""
+    """A heading whose blocks the page shows after a click; they may not be figures."""
 
     text: str
     blocks: Sequence[Block]
@@ -35,15 +37,18 @@ class Fold:
 
 @dataclass(frozen=True)
 class Text:
+    """A paragraph, printed bold if `strong`; parts between backticks are code."""
+
     text: str
     strong: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table; the page draws bars in the column `bar`, and shades the numbers of a `heat` table.
+    """A table of cells, with a name for each column.
 
-    `links` are web addresses by the text of a cell; `digits` are the decimals of fractions.
+    The page draws bars in the column `bar`, and shades the numbers of a `heat` table. `links` has
+    the web address for the text of a cell; `digits` is the number of decimals of fractions.
     """
 
     caption: str
@@ -57,9 +62,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing with a caption: `svg` is its markup, `name` the name of its file.
+    """A drawing with a caption; its file will have the name `name`.
 
-    `file` is an existing drawing, in place of `svg`.
+    The drawing is `svg`, as markup, or an existing `file`.
     """
 
     name: str
@@ -130,7 +135,8 @@ def _as_markdown(block: Block) -> str:
 def html(blocks: Iterable[Block], counters: Mapping[type, Iterator[int]]) -> Html:
     """Write blocks as HTML; adjacent figures share one row.
 
-    `counters` number tables and figures, by class; if it is empty, tables have no number.
+    `counters` has an iterator of numbers for the class `Table` and one for `Figure`; if it is
+    empty, tables get no number.
     """
     rows = []
     for are_figures, group in groupby(blocks, lambda block: isinstance(block, Figure)):
@@ -189,7 +195,7 @@ def _table(table: Table, number: str) -> Html:
 
 
 def _cell(cell: Cell, table: Table, longest: float) -> Html:
-    """Write the content of a cell, with a bar if `longest`, the value of a full bar, is not 0."""
+    """Write the content of a cell; a number gets a bar, which is full at `longest` (0: no bar)."""
     text = shown(cell, table.digits)
     if text in table.links:
         return link(text, table.links[text])

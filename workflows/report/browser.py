@@ -27,7 +27,7 @@ ROWS = 100_000
 BYTES = 48_000_000
 """Maximum bytes of a configuration's rows (about)."""
 READ = 500
-"""Rows that are read at a time."""
+"""Number of rows that are read at a time."""
 CHUNK, BYTES_A_CHUNK = 5_000, 8_000_000
 """Maximum rows of a script, and their maximum bytes (about)."""
 AROUND = 120
@@ -43,7 +43,7 @@ SIDES = {
 }
 """The roles of the columns that are a side of a pair or its marker."""
 FACETS = ("marker", "connective", "sense", "relation", "position", "order", "source", "question")
-"""Columns of text that have a filter, beside the split and the labels."""
+"""Columns of text that get a filter in the page, as the split and the labels do."""
 MOST_VALUES = 300
 """Maximum number of values of a filter."""
 ABOUT = {
@@ -91,21 +91,21 @@ def write_data(datasets: Sequence[BrowsedDataset], folder: Path) -> int:
 def _write_rows(
     configuration: Configuration, passages: Passages, number: int, data: Path
 ) -> dict[str, Any]:
-    """Write the scripts of the configuration `number`; returns its entry in the index."""
+    """Write the scripts of a configuration, whose `number` names them; returns its index entry."""
     schema, names = configuration.schema, configuration.schema.names
     facets = _facet_values(configuration)
-    small = [n for n in names if n not in facets and n != "confidence"]
-    small = [n for n in small if n in ABOUT or pa.types.is_primitive(schema.field(n).type)]
-    lines = _Lines(configuration, {*small, *facets} - {*SIDES}, passages)
+    about = [n for n in names if n not in facets and n != "confidence"]
+    about = [n for n in about if n in ABOUT or pa.types.is_primitive(schema.field(n).type)]
+    lines = _Lines(configuration, {*about, *facets} - {*SIDES}, passages)
     if any(passages.files.values()) and {"doc", "label"} <= {*names} and lines.has_pairs():
         passages.read(map(lines.key, chain.from_iterable(_batches(configuration))))
     roles: set[int] = set()
     shown = files = 0
     for batch in _batches(configuration):
         chunk = {
-            "facets": [[_number(row[c], of) for row in batch] for c, of in facets.items()],
+            "facets": [[_number(row[c], ids) for row in batch] for c, ids in facets.items()],
             "confidence": [_rounded(row["confidence"]) for row in batch if "confidence" in names],
-            "about": [[_rounded(row[name]) for row in batch] for name in small],
+            "about": [[_rounded(row[name]) for row in batch] for name in about],
             **_with_text_numbers(lines.of(batch), roles),
         }
         path = data / f"{number}-{files:05d}.js"
@@ -115,7 +115,7 @@ def _write_rows(
     titles = {"label": "marker"} if {"s1", "s2"} <= {*names} and "marker" not in names else {}
     return {
         "facets": [[titles.get(column, column), [*numbers]] for column, numbers in facets.items()],
-        "about": small,
+        "about": about,
         "roles": sorted(roles),
         "confidence": "confidence" in names,
         "files": files,
@@ -125,7 +125,7 @@ def _write_rows(
 
 
 def _facet_values(configuration: Configuration) -> dict[str, dict[str, int]]:
-    """Return the columns that have a filter, each with its values and their numbers."""
+    """Return the columns that have a filter, each with a number for each of its values."""
     values_of = {"split": [*configuration.splits], **configuration.classes}
     for field in configuration.schema:
         if field.name in FACETS and pa.types.is_string(field.type):
@@ -137,7 +137,7 @@ def _facet_values(configuration: Configuration) -> dict[str, dict[str, int]]:
 
 
 def _number(value: Any, numbers: Mapping[str, int]) -> int:
-    """Return the number of a value; a label is a number already; -1 for an unknown value."""
+    """Return the number of a value; a label is its own number; -1 for an unknown value."""
     return value if isinstance(value, int) else numbers.get(value, -1)
 
 
@@ -171,11 +171,11 @@ def _batches(configuration: Configuration) -> Iterator[list[dict[str, Any]]]:
     for split, part in configuration.splits.items():
         start = 0
         for batch in part.to_batches(batch_size=READ):
-            places = np.floor(np.arange(start, start + len(batch) + 1) * share)
-            kept = batch.take(pa.array(np.flatnonzero(np.diff(places))))
+            sampled_before = np.floor(np.arange(start, start + len(batch) + 1) * share)
+            sample = batch.take(pa.array(np.flatnonzero(np.diff(sampled_before))))
             start += len(batch)
-            waiting += [{**row, "split": split} for row in kept.to_pylist()]
-            bytes_waiting += kept.nbytes
+            waiting += [{**row, "split": split} for row in sample.to_pylist()]
+            bytes_waiting += sample.nbytes
             if len(waiting) >= CHUNK or bytes_waiting > BYTES_A_CHUNK:
                 yield waiting
                 waiting, bytes_waiting = [], 0
@@ -184,7 +184,7 @@ def _batches(configuration: Configuration) -> Iterator[list[dict[str, Any]]]:
 
 
 class _Lines:
-    """Makes the lines of rows; the columns of their configuration decide how."""
+    """Makes the lines of a configuration's rows, by the method that fits its columns."""
 
     def __init__(
         self, configuration: Configuration, left_out: set[str], passages: Passages
@@ -218,7 +218,7 @@ class _Lines:
             yield from map(self.lines_of_row, batch)
 
     def texts(self, row: dict[str, Any]) -> list[Line]:
-        """A line for the sides of a pair with its marker, and one for each list of texts."""
+        """Return a line for the sides of a pair with its marker, and one for each list of texts."""
         sides: Line = [""]
         columns = (name for name in SIDES if name in self.names)
         for name in sorted(columns, key=lambda name: ROLES.index(SIDES[name])):
@@ -234,26 +234,26 @@ class _Lines:
         return lines
 
     def pair(self, row: dict[str, Any]) -> list[Line]:
-        """The passage of a pair or, if it is unknown, its sides and its marker."""
+        """Return the passage of a pair or, if it is unknown, its sides and its marker."""
         key = self.key(row)
         return [self.passages.lines.get(key, ["", 1, row["s1"], 2, key[1], 3, row["s2"]])]
 
     def key(self, row: dict[str, Any]) -> Key:
-        """The values of `KEY`; the marker may be the label."""
+        """Return a row's values of `KEY`; without a column of markers the label is the marker."""
         marker = row["marker"] if "marker" in row else self.label(row)
         return str(row.get("doc")), marker, row["s1"], row["s2"]
 
     def label(self, row: dict[str, Any]) -> str:
-        """The name of a row's label; "" for a row without a label."""
+        """Return the name of a row's label; "" for a row without a label."""
         return self.labels.get(row.get("label", -1), "")
 
     def intruded(self, row: dict[str, Any]) -> list[Line]:
-        """A text with one sentence replaced, which is marked."""
+        """Return a text; unless it is coherent, the sentence that replaces another is marked."""
         coherent = self.label(row) == "coherent"
         return [["", *_sentences(row["sentences"], () if coherent else {row["position"]})]]
 
     def text_pair(self, row: dict[str, Any]) -> list[Line]:
-        """A coherent text and a less coherent one; the sentences that differ are marked."""
+        """Return a coherent text and a less coherent one; sentences that differ are marked."""
         pos, neg = row["pos"], row["neg"]
         differ = {i for i, (first, second) in enumerate(zip_longest(pos, neg)) if first != second}
         prompt = row.get("prompt") or []
@@ -262,12 +262,12 @@ class _Lines:
         return [*lines, coherent, ["less coherent", *_sentences(neg, differ)]]
 
     def paragraphs(self, row: dict[str, Any]) -> list[Line]:
-        """A line for each paragraph of a document."""
+        """Return a line for each paragraph of a document."""
         bounds = enumerate(pairwise(row["bounds"]), 1)
         return [[f"¶ {n}", *_sentences(row["sentences"][a:b])] for n, (a, b) in bounds]
 
     def headings(self, row: dict[str, Any]) -> list[Line]:
-        """The title of a document, and a line for each section under its heading."""
+        """Return the title of a document, and for each section a line with its heading."""
         lines: dict[int, Line] = {}
         names = dict(enumerate(row["headings"]))
         for section, text in zip(row["section"], row["sentences"], strict=True):
@@ -275,12 +275,12 @@ class _Lines:
         return [[row.get("title", "")], *lines.values()]
 
     def tokens(self, row: dict[str, Any]) -> list[Line]:
-        """The tokens of a sentence; those with a tag are marked."""
+        """Return the tokens of a sentence; those with a tag are marked."""
         marked = {i for i, tag in enumerate(row["tags"]) if tag not in ("O", "_")}
         return [["", *_sentences(row["tokens"], marked)]]
 
     def orders(self, batch: list[dict[str, Any]]) -> Iterator[list[Line]]:
-        """Yield for each row the first orders of a text, and the text, if the dataset has it."""
+        """Yield for each row the first permutations of a text, and the text, if it is known."""
         ids = pa.array(sorted({row["document"] for row in batch}), pa.string())
         texts: dict[str, list[str]] = {}
         for part in self.configuration.documents.values():
@@ -297,7 +297,7 @@ class _Lines:
 
 
 def _sentences(texts: Sequence[str], changed: Collection[int] = ()) -> list[Any]:
-    """Return the parts of a line: the roles ("changed" or "text") and the texts in turn."""
+    """Return role and text of each sentence in turn; those at `changed` have the role "changed"."""
     parts = ((4 if place in changed else 0, text) for place, text in enumerate(texts))
     return [*chain.from_iterable(parts)]
 
@@ -310,7 +310,7 @@ class Passages:
         for stage in lineage:
             self.files[stage.stage] += sorted(stage.folder.glob("*.parquet"))
         self.lines: dict[Key, Line] = {}
-        """The passages that `read` has read, by the keys of their pairs."""
+        """The passages that `read` has read, as lines by the keys of their pairs."""
 
     def read(self, keys: Iterable[Key]) -> None:
         """Read the passages of pairs; a pair that the stages do not have gets none."""
@@ -318,6 +318,7 @@ class Passages:
         ids = pa.array(sorted({key[0] for key in missing}), pa.string())
 
         def tables(stage: str, name: str, *columns: str) -> Iterator[pa.Table]:
+            """Yield from each file of a stage the rows whose document id is among `ids`."""
             rows = pc.field(name).isin(ids)
             options = {"columns": [name, *columns], "page_checksum_verification": True}
             return (pq.read_table(p, filters=rows, **options) for p in self.files[stage])
@@ -337,7 +338,7 @@ class Passages:
 
 
 def _passage(text: str, spans: Mapping[str, Sequence[Sequence[int]]]) -> Line:
-    """Return a pair's sides and marker, with up to `AROUND` characters of context, as a line."""
+    """Return a pair as a line: the texts at its `spans`, and up to `AROUND` characters around."""
     marks = [(*s, ROLES.index(name.removesuffix("_spans"))) for name in spans for s in spans[name]]
     marks.sort()
     paragraph_break = text.rfind("\n\n", 0, marks[0][0])

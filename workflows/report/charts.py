@@ -33,7 +33,7 @@ DOTS = 30
 
 
 def alone(chart: Html) -> str:
-    """Return the content of an SVG file with the chart on a white ground."""
+    """Return a chart as the content of an SVG file of its own, on a white ground."""
     head, _, rest = chart.partition(">")
     back = tag("rect", width="100%", height="100%", fill="#fff")
     return f'{head} xmlns="http://www.w3.org/2000/svg">{tag("style", Html(STYLE))}{back}{rest}\n'
@@ -42,7 +42,7 @@ def alone(chart: Html) -> str:
 def bars(
     title: str, rows: Mapping[str, Sequence[float | None]], series: Sequence[str], unit: str
 ) -> Html:
-    """Draw horizontal bars from 0 to 1: in each row one of each series, none for None."""
+    """Draw horizontal bars from 0 to 1; each row has one value for each series (None: no bar)."""
     ticks = _ticks(0, 1)
     left = _margin(rows)
     x = _scale(ticks, left, WIDTH - 40)
@@ -215,7 +215,7 @@ def _y_axis(ticks: Sequence[float], y: Any, left: float) -> list[Html]:
 
 
 def _margin(names: Iterable[str]) -> float:
-    """The coordinate where bars start: right of the longest name, but in the left half."""
+    """Return the x coordinate where bars start: right of the longest name, but at most 178."""
     return min(178.0, 14 + LETTER * max((len(name) for name in names), default=0))
 
 
@@ -243,6 +243,7 @@ def _ticks(low: float, high: float, *, whole: bool = False) -> list[float]:
 
 
 def _number(value: float | None) -> str:
+    """Format a value of a chart: `1,234`, `0.12`, or `none`."""
     if value is None:
         return "none"
     whole = value == int(value)

@@ -1,4 +1,4 @@
-"""What a build's folders say, as the sections of its report."""
+"""The sections of a build's report, from the manifests and results in its folders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from corpora.store.atomic import read_json
 from extract.pairs import MEANINGS
 from workflows.report import charts
 from workflows.report.blocks import Block, Cell, Figure, Fold, Heading, Section, Table, Text
-from workflows.report.stages import Made, collapsed, table
+from workflows.report.stages import Made, collapsed, stage_rows
 from zoo.figures import matrices
 
 if TYPE_CHECKING:
@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from zoo.evaluate.table import ScoreTable
 
 STEPS = 20
-"""Of a histogram of confidence."""
+"""The number of bars of a histogram of confidence."""
 CLASSES = 30
-"""The most classes of a confusion matrix that is shown."""
+"""A confusion matrix of more classes is not shown."""
 KINDS = ("model", "rule", "published")
+"""The kinds of rows in a table of scores."""
 CONTROL = ("gold", "control: gold of other documents")
 CRITERIA = {"criterion_paper": "paper: min < .7", "criterion_strict": "strict: max ≤ .3"}
 ALIGNED = {
@@ -43,20 +44,20 @@ ALIGNED = {
 def sections(
     stages: Sequence[Made], skipped: Sequence[str], tables: Sequence[Filled] = ()
 ) -> list[Section]:
-    """The sections of a report; `skipped` is what the build file has no source for.
+    """Return the sections of a report that have any content.
 
-    `tables` are those of papers.
+    `skipped` names the datasets and models without a source; `tables` are tables of papers.
     """
 
-    def of(kind: str) -> list[Made]:
+    def stages_of(kind: str) -> list[Made]:
         return [stage for stage in stages if stage.stage == kind]
 
-    models, evaluations = of("model"), of("evaluation")
+    models, evaluations = stages_of("model"), stages_of("evaluation")
     parts = [
         Section("sources", "Sources and attribution", [*_sources(stages)]),
-        Section("pairs", "Pairs", [*_pairs(of("pairs"))]),
-        Section("gold", "Validation against gold", [*_gold(of("validation"))]),
-        Section("datasets", "Datasets", [*_datasets(of("dataset"))]),
+        Section("pairs", "Pairs", [*_pairs(stages_of("pairs"))]),
+        Section("gold", "Validation against gold", [*_gold(stages_of("validation"))]),
+        Section("datasets", "Datasets", [*_datasets(stages_of("dataset"))]),
         Section("training", "Training", [*_training(models)]),
         Section("papers", "Tables of papers", [*_papers(tables)]),
         Section("models", "Models and baselines", [*_evaluations(evaluations)]),
@@ -68,8 +69,8 @@ def sections(
 
 
 def totals(stages: Sequence[Made]) -> dict[str, str]:
-    """The build in a few numbers."""
-    numbers = Counter(sources=len({s["name"] for m in stages for s in m.sources}))
+    """Return a build's numbers of sources, documents, words, ... as texts, without zeros."""
+    numbers = Counter(sources=len({entry["name"] for stage in stages for entry in stage.sources}))
     numbers.update(documents=0, words=0, pairs=0)  # in this order
     used = {title for stage in stages if stage.stage == "dataset" for title in stage.upstream}
     for stage in stages:
@@ -88,6 +89,7 @@ def totals(stages: Sequence[Made]) -> dict[str, str]:
 
 
 def _papers(tables: Sequence[Filled]) -> Iterator[Block]:
+    """Yield the tables of papers with the build's numbers."""
     if tables:
         from workflows.report.papers import blocks  # a build without models needs none of it
 
@@ -95,25 +97,27 @@ def _papers(tables: Sequence[Filled]) -> Iterator[Block]:
 
 
 def _sources(stages: Sequence[Made]) -> Iterator[Block]:
-    read = {stage.key: stage.manifest["counts"] for stage in stages if stage.stage == "documents"}
+    """Yield tables of the sources, of facts about them, and of documents to attribute."""
+    sizes = {stage.key: stage.manifest["counts"] for stage in stages if stage.stage == "documents"}
     datasets = [stage for stage in stages if stage.stage == "dataset"]
     rows: list[Sequence[Cell]] = []
     about: list[Sequence[Cell]] = []
     links = {}
-    for name, source in sorted({s["name"]: s for m in stages for s in m.sources}.items()):
-        fed = [stage.key for stage in datasets if any(s["name"] == name for s in stage.sources)]
+    by_name = {entry["name"]: entry for stage in stages for entry in stage.sources}
+    for name, source in sorted(by_name.items()):
+        in_datasets = [s.key for s in datasets if any(e["name"] == name for e in s.sources)]
         # Texts of gold relations and of an evaluation's data are in no dataset.
-        used = fed or name in read
-        licence = shown(source["licence"]) if used or source["licence"] else "in no dataset"
-        counts = read.get(name, {})
+        has_licence = in_datasets or name in sizes or source["licence"]
+        licence = shown(source["licence"]) if has_licence else "in no dataset"
+        counts = sizes.get(name, {})
         size = counts.get("documents"), counts.get("words")
         fingerprint = (source["revision"] or source["sha256"])[:16]
-        row = (name, source["kind"], source["place"], licence, *size, ", ".join(fed), fingerprint)
-        rows.append(row)
+        place = source["kind"], source["place"]
+        rows.append((name, *place, licence, *size, ", ".join(in_datasets), fingerprint))
         title, url = source.get("title", ""), source.get("url", "")
-        written = title, ", ".join(source.get("authors", ())), source.get("description", ""), url
-        if any(written):
-            about.append((name, *written))
+        facts = title, ", ".join(source.get("authors", ())), source.get("description", ""), url
+        if any(facts):
+            about.append((name, *facts))
             links[url] = url
     header = ["source", "kind", "place", "licence", "documents", "words", "datasets", "fingerprint"]
     if rows:
@@ -121,17 +125,20 @@ def _sources(stages: Sequence[Made]) -> Iterator[Block]:
     if about:
         header = ["source", "title", "authors", "description", "address"]
         yield Table("About the sources", header, about, links=links)
-    firsts = (one for stage in datasets for one in stage.manifest["attribution"].get("first", ()))
-    if credits := {(one["source"], one["id"]): one for one in firsts}:
+    attributions = (stage.manifest["attribution"].get("first", ()) for stage in datasets)
+    documents = {
+        (entry["source"], entry["id"]): entry for entry in chain.from_iterable(attributions)
+    }
+    if documents:
         keys = ("source", "title", "author", "licence", "url")
-        links = {one["url"]: one["url"] for one in credits.values()}
-        listed = [tuple(one[key] for key in keys) for one in credits.values()]
-        yield Table("Documents with an author or an address", keys, listed, links=links)
+        links = {document["url"]: document["url"] for document in documents.values()}
+        cells = [tuple(document[key] for key in keys) for document in documents.values()]
+        yield Table("Documents with an author or an address", keys, cells, links=links)
         yield Text("Each dataset's attribution.parquet lists all such documents of its rows.")
 
 
 def _pairs(stages: Sequence[Made]) -> Iterator[Block]:
-    """Pairs by marker, rejects by reason, confidence: over the sources of a parser and mode."""
+    """Yield for each parser and mode the pairs by marker, rejects by reason, and confidences."""
     groups: dict[str, list[Made]] = {}
     for stage in stages:
         mode = stage.manifest["settings"]["mode"]
@@ -148,50 +155,52 @@ def _pairs(stages: Sequence[Made]) -> Iterator[Block]:
             positions.update(counts.get("positions", {}))
         pairs, rejected = markers.total(), reasons.total()
         yield Heading(title)
-        where = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in positions.items() if n)
+        s1_in = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in positions.items() if n)
         yield Text(
             f"{pairs:,} pairs of {pairs + rejected:,} candidates, from {len(group)} sources"
-            + (f" (S1 in: {where})." if where else ".")
+            + (f" (S1 in: {s1_in})." if s1_in else ".")
         )
         yield Table("Pairs by marker", ("marker", "pairs"), markers.most_common(), bar="pairs")
         header = ("reason", "candidates", "meaning")
         rows = [(reason, n, MEANINGS[reason]) for reason, n in reasons.most_common()]
         yield Table("Rejected candidates by reason", header, rows, header[1])
-        steps = np.zeros(STEPS, np.int64)
+        histogram = np.zeros(STEPS, np.int64)
         for stage in group:
             for path in sorted(stage.folder.glob("pairs-*.parquet")):
                 part = pq.read_table(path, columns=["confidence"], page_checksum_verification=True)
                 values = part["confidence"].drop_null()
-                steps += np.histogram(values.to_numpy(), STEPS, (0, 1))[0]
-        if steps.any():
-            first = int(np.flatnonzero(steps)[0])  # from the least confidence on
-            heights, low = steps[first:].tolist(), first / STEPS
+                histogram += np.histogram(values.to_numpy(), STEPS, (0, 1))[0]
+        if histogram.any():
+            first = int(np.flatnonzero(histogram)[0])  # it starts at the least confidence
+            heights, low = histogram[first:].tolist(), first / STEPS
             unit = "estimated probability that the pair is right"
-            drawn = charts.histogram("Pairs by confidence", heights, low, 1, unit)
-            yield Figure(f"confidence-{number}", f"Confidence of the pairs ({title})", drawn)
+            svg = charts.histogram("Pairs by confidence", heights, low, 1, unit)
+            yield Figure(f"confidence-{number}", f"Confidence of the pairs ({title})", svg)
 
 
 def _gold(stages: Sequence[Made]) -> Iterator[Block]:
+    """Yield the tables of each validation against gold, and figures 2 and 3 of DisSent."""
     for stage in stages:
         result = read_json(stage.folder / "validation.json")
         yield Heading(stage.key)
-        yield from _written((stage.folder / "validation.md").read_text(encoding="utf-8"))
+        yield from _markdown_blocks((stage.folder / "validation.md").read_text(encoding="utf-8"))
         documents = result["documents"]
-        blocks = result["unseen"] if documents["unseen"] else result
-        over = documents["unseen"] or documents["seen"]
+        # Documents that the parser was trained on are left out, unless there are no others.
+        scores = result["unseen"] if documents["unseen"] else result
+        number = documents["unseen"] or documents["seen"]
         for name, (paper, measure, title, unit) in ALIGNED.items():
             for criterion, meaning in CRITERIA.items():
-                views = [blocks[view][criterion]["per_marker"] for view in ("paper", "control")]
-                rows = {m: [view.get(m, {}).get(measure) for view in views] for m in views[0]}
-                drawn = charts.bars(f"{title} ({meaning})", rows, CONTROL, unit)
+                series = [scores[gold][criterion]["per_marker"] for gold in ("paper", "control")]
+                rows = {m: [column.get(m, {}).get(measure) for column in series] for m in series[0]}
+                svg = charts.bars(f"{title} ({meaning})", rows, CONTROL, unit)
                 caption = (
-                    f"{title} ({paper} of DisSent), {meaning}; {over} documents of {stage.key}"
+                    f"{title} ({paper} of DisSent), {meaning}; {number} documents of {stage.key}"
                 )
-                yield Figure(f"{stage.key}-{name}-{criterion}", caption, drawn)
+                yield Figure(f"{stage.key}-{name}-{criterion}", caption, svg)
 
 
-def _written(text: str) -> Iterator[Block]:
-    """The blocks of the Markdown that `validate` writes: headings, tables, lines of text."""
+def _markdown_blocks(text: str) -> Iterator[Block]:
+    """Parse the Markdown that `validate` writes into headings, tables and lines of text."""
     title, rows = "", []
     for line in [*text.splitlines(), ""]:
         if line.startswith("|"):
@@ -210,6 +219,7 @@ def _written(text: str) -> Iterator[Block]:
 
 
 def _cell(text: str) -> Cell:
+    """Parse a cell: an integer, a fraction, None for "–", or a text, in which .5 becomes 0.5."""
     if re.fullmatch(r"\d+", text):
         return int(text)
     if re.fullmatch(r"\d*\.\d+", text):
@@ -218,6 +228,7 @@ def _cell(text: str) -> Cell:
 
 
 def _datasets(stages: Sequence[Made]) -> Iterator[Block]:
+    """Yield the sizes of all datasets, their best rules, and a fold with details of each."""
     sizes: list[Sequence[Cell]] = []
     for stage in stages:
         licence = str(stage.manifest["licence"].get("id", ""))
@@ -228,22 +239,23 @@ def _datasets(stages: Sequence[Made]) -> Iterator[Block]:
         return
     header = ("dataset", "configuration", *SPLITS, "licence")
     yield Table("Rows by split", header, sizes)
-    yield from _strongest(stages)
+    yield from _best_rules(stages)
     for stage in stages:
         yield Fold(stage.key, [*_dataset(stage)])
 
 
 def _audit(stage: Made) -> dict[str, Any]:
+    """Return the audit of a dataset by configuration; empty if it was not audited."""
     path = stage.folder / AUDIT_FILE
     return dict(read_json(path)["configs"]) if path.is_file() else {}
 
 
-def _strongest(stages: Iterable[Made]) -> Iterator[Block]:
-    """Of each configuration the rule that is furthest above chance, and all that are warned of."""
-    rows, warned = [], []
+def _best_rules(stages: Iterable[Made]) -> Iterator[Block]:
+    """Yield the rule furthest above chance in each configuration, and the warnings of audits."""
+    rows, warnings = [], []
     for stage in stages:
         for config, audit in _audit(stage).items():
-            warned += [f"{stage.key}, {config}: {warning}" for warning in audit["above"]]
+            warnings += [f"{stage.key}, {config}: {warning}" for warning in audit["above"]]
             if audit["rules"]:
                 best = max(audit["rules"], key=lambda rule: rule["low"] - rule["chance"])
                 interval = f"{best['low']} to {best['high']}"
@@ -253,23 +265,23 @@ def _strongest(stages: Iterable[Made]) -> Iterator[Block]:
         header = ("dataset", "configuration", "rule", "measure", "reached", "95 %", "chance")
         yield Table("Scores of rules that read no meaning, in per cent", header, rows)
         yield Text("Of each configuration the rule that is furthest above chance.")
-    if warned:
+    if warnings:
         yield Text("Further above chance than on released data:")
-        yield from (Text(warning, strong=True) for warning in warned)
+        yield from (Text(warning, strong=True) for warning in warnings)
 
 
 def _dataset(stage: Made) -> Iterator[Block]:
-    """Balance, overlaps, what was left out, and the audit of one dataset."""
+    """Yield notes, balance of labels, overlap of splits, rejects and audit of one dataset."""
     manifest, audit = stage.manifest, _audit(stage)
     yield from (Text(note) for note in manifest["notes"])
     balance: list[Sequence[Cell]] = []
     for config, entry in manifest["configs"].items():
         splits = [entry["splits"].get(split, {}).get("labels", {}) for split in SPLITS]
-        for column in sorted({column for split in splits for column in split}):
-            counts = [split.get(column, {}) for split in splits]
-            for name in entry["features"][column]["names"]:
-                shown_as = name if column == "label" else f"{column}: {name}"
-                balance.append((config, shown_as, *(labels.get(name, 0) for labels in counts)))
+        for column in sorted({*chain.from_iterable(splits)}):
+            counts_by_split = [split.get(column, {}) for split in splits]
+            for label in entry["features"][column]["names"]:
+                title = label if column == "label" else f"{column}: {label}"
+                balance.append((config, title, *(n.get(label, 0) for n in counts_by_split)))
     if balance:
         header: tuple[str, ...] = ("configuration", "label", *SPLITS)
         yield Table("Balance: rows by label", header, balance, bar="train")
@@ -281,13 +293,12 @@ def _dataset(stage: Made) -> Iterator[Block]:
         yield Table("Left out", ("reason", "candidates"), [*manifest["rejects"].items()])
     rules, shares = [], []
     for config, result in audit.items():
-        for one in result["rules"]:
-            figures = (one[key] for key in ("measure", "value", "low", "high", "chance"))
-            rules.append((config, one["rule"], RULES.get(one["rule"], ""), *figures))
-        for one in (*result["labels"], *result["duplicates"]):
-            figures = (one[key] for key in ("value", "low", "high"))
-            what = config, one["split"], one["what"]
-            shares.append((*what, *figures, one["chance"] or None, one["n"]))
+        for score in result["rules"]:
+            figures = (score[key] for key in ("measure", "value", "low", "high", "chance"))
+            rules.append((config, score["rule"], RULES.get(score["rule"], ""), *figures))
+        for share in (*result["labels"], *result["duplicates"]):
+            figures = (share[key] for key in ("split", "what", "value", "low", "high"))
+            shares.append((config, *figures, share["chance"] or None, share["n"]))
     if rules:
         header = ("configuration", "rule", "sees", "measure", "reached", "low", "high", "chance")
         caption = "Audit: per cent correct of rules that read no meaning, with 95 % interval"
@@ -298,24 +309,17 @@ def _dataset(stage: Made) -> Iterator[Block]:
 
 
 def _training(stages: Sequence[Made]) -> Iterator[Block]:
+    """Yield a table of the trained models, and for each its curves, validations and plots."""
     rows: list[Sequence[Cell]] = []
     for stage in stages:
         result = stage.results
         data, training = result.get("dataset", {}), result.get("training", {})
         name = f"{data.get('name', '')} {data.get('config', '')}".strip()
         steps = training.get("steps"), training.get("best_step")
-        seen = result.get("trained_on", data.get("rows", {}).get("train"))
+        examples = result.get("trained_on", data.get("rows", {}).get("train"))
         headline = f"{result.get('headline_name', '')}: {result.get('headline', '')}".strip(": ")
-        row = (
-            stage.key,
-            result.get("recipe", ""),
-            result.get("parameters"),
-            name,
-            seen,
-            *steps,
-            headline,
-        )
-        rows.append(row)
+        recipe = result.get("recipe", ""), result.get("parameters")
+        rows.append((stage.key, *recipe, name, examples, *steps, headline))
     if not rows:
         return
     header = ["model", "recipe", "parameters", "dataset", "examples", "steps", "best step"]
@@ -323,71 +327,74 @@ def _training(stages: Sequence[Made]) -> Iterator[Block]:
     for stage in stages:
         training = stage.results.get("training", {})
         validations = training.get("validations", [])
-        drawn = []
+        figures = []
         for measure in ("loss", "accuracy"):
-            points = [(one["step"], one[measure]) for one in validations if measure in one]
+            points = [(row["step"], row[measure]) for row in validations if measure in row]
             losses = training.get("losses", []) if measure == "loss" else []
             lines = {"training": losses, "validation": points}
             lines = {name: line for name, line in lines.items() if len(line) > 1}
             if lines:
                 unit = f"{' and '.join(lines)} {measure}"
                 svg = charts.curves(f"{stage.key}: {measure}", lines, "step", unit)
-                drawn.append(Figure(f"curve-{stage.key}-{measure}", f"{unit} of {stage.key}", svg))
-        if drawn:
-            keys = [*dict.fromkeys(["step", *(key for one in validations for key in one)])]
+                name = f"curve-{stage.key}-{measure}"
+                figures.append(Figure(name, f"{unit} of {stage.key}", svg))
+        if figures:
+            keys = [*dict.fromkeys(["step", *chain.from_iterable(validations)])]
             yield Heading(stage.key)
-            yield from drawn
-            values = [[one.get(key) for key in keys] for one in validations]
+            yield from figures
+            values = [[row.get(key) for key in keys] for row in validations]
             yield Table(f"Validations of {stage.key}", keys, values)
         yield from _pictures(stage)
 
 
 def _pictures(stage: Made) -> Iterator[Figure]:
-    """The plots that a model or a suite has drawn itself."""
+    """Yield the plots that a model or a suite has written into the stage's folder."""
     for plot in sorted(stage.folder.glob("*.svg")):
         name = f"{stage.key}-{plot.stem}".replace("/", "-")
         yield Figure(name, f"{plot.stem} of {stage.key}", file=plot)
 
 
 def _evaluations(stages: Sequence[Made]) -> Iterator[Block]:
-    """One table for the models that are judged alike, with rules and published rows beside them."""
+    """Yield the scores of models and published ones, by suite, datasets and protocol."""
     if not stages:
         return
     from zoo.evaluate.compare import alike, compare  # a build without models needs none of it
     from zoo.evaluate.results import datasets_of
 
-    judged: dict[str, dict[Path, Made]] = {}
+    by_title: dict[str, dict[Path, Made]] = {}
     for stage in stages:
         names = ", ".join(datasets_of(stage.results["dataset"]))
         title = f"{stage.results['suite']}: {names}"
-        judged.setdefault(title, {})[stage.folder / "results.json"] = stage
+        by_title.setdefault(title, {})[stage.folder / "results.json"] = stage
     number = 0
-    for title, by_file in judged.items():
-        tables = alike(by_file)
-        for files in tables:
+    for title, by_file in by_title.items():
+        groups = alike(by_file)
+        for files in groups:
             protocol = read_json(files[0]).get("protocol", {})
             measured = ""
-            if len(tables) > 1 and protocol:  # how the results of this table were measured
+            if len(groups) > 1 and protocol:
                 measured = f" ({', '.join(f'{key} {value}' for key, value in protocol.items())})"
             yield Heading(title + measured)
             group = [by_file[file] for file in files]
-            for compared in compare(files).tables:
+            for table in compare(files).tables:
                 number += 1
-                yield from _compared(compared, title, number)
-            yield from map(Text, dict.fromkeys(s for m in group for s in left_out(m.results)))
+                yield from _score_blocks(table, title, number)
+            notes = chain.from_iterable(left_out(stage.results) for stage in group)
+            yield from map(Text, dict.fromkeys(notes))
             for stage in group:
                 counts = stage.manifest["counts"]
-                if seen := counts.get("rows_seen"):
+                if rows_seen := counts.get("rows_seen"):
                     yield Text(
-                        f"{stage.results['model']['name']} was trained on documents of {seen:,} of "
-                        f"the {counts['rows']:,} test rows.",
+                        f"{stage.results['model']['name']} was trained on documents of "
+                        f"{rows_seen:,} of the {counts['rows']:,} test rows.",
                         strong=True,
                     )
                 if not matrices(stage.results["metrics"]):
                     yield from _pictures(stage)
 
 
-def _compared(table: ScoreTable, title: str, number: int) -> Iterator[Block]:
+def _score_blocks(table: ScoreTable, title: str, number: int) -> Iterator[Block]:
+    """Yield a table of scores, a chart of each column (`number` is in its name), differences."""
     columns, examples = table.columns, table.examples
     rows: list[Sequence[Cell]] = []
     if examples:
@@ -397,41 +404,40 @@ def _compared(table: ScoreTable, title: str, number: int) -> Iterator[Block]:
         rows.append((name, *(row.cells[c].text if c in row.cells else None for c in columns)))
     yield Table("Test scores with 95 % intervals", ("name", *columns), rows)
     for i, column in enumerate(columns):
-        kept = [row for row in table.rows if column in row.cells]
-        if 1 < len(kept) <= 24 and len(columns) <= 8:
-            cells = [row.cells[column] for row in kept]
+        scored = [row for row in table.rows if column in row.cells]
+        if 1 < len(scored) <= 24 and len(columns) <= 8:
+            cells = [row.cells[column] for row in scored]
             points = [
                 (row.name, KINDS.index(row.kind), cell.value, cell.ci)
-                for row, cell in zip(kept, cells, strict=True)
+                for row, cell in zip(scored, cells, strict=True)
             ]
             unit = "per cent" if cells[0].digits < 3 else "value"
             svg = charts.dots(column, points, KINDS, f"{unit}, 95 % interval")
             yield Figure(f"models-{number}-{i}", f"{column} of {title}", svg)
     if table.differences:
-        shown = dict.fromkeys(c for by in table.differences.values() for c in by)
+        measures = [*dict.fromkeys(chain.from_iterable(table.differences.values()))]
         lines = [
-            (name, *(by[c].text if c in by else None for c in shown))
-            for name, by in table.differences.items()
+            (name, *(cells[m].text if m in cells else None for m in measures))
+            for name, cells in table.differences.items()
         ]
         caption = f"Differences from {table.baseline} in points, on the same examples"
-        yield Table(
-            f"{caption} (paired bootstrap, 95 % intervals; *: without 0)", ("name", *shown), lines
-        )
+        caption += " (paired bootstrap, 95 % intervals; *: without 0)"
+        yield Table(caption, ("name", *measures), lines)
     yield from map(Text, table.notes)
 
 
 def left_out(results: Mapping[str, Any]) -> list[str]:
-    """What the suite `discoeval` found in the data and could not evaluate, a line each."""
+    """Return a sentence for each task that the suite `discoeval` could not evaluate, and why."""
     skipped = results["metrics"].get("skipped", {})
     reasons = skipped.items() if isinstance(skipped, dict) else ()
     return [f"{name} is left out: {reason}." for name, reason in reasons]
 
 
 def _confusions(models: Sequence[Made], evaluations: Sequence[Made]) -> Iterator[Block]:
-    """Those of the evaluations, and of the models that no suite has judged on their own data."""
-    judged = {stage.key for stage in evaluations}
-    not_judged = [stage for stage in models if stage.key not in judged]
-    for stage in chain(evaluations, not_judged):
+    """Yield the confusion matrices of evaluations, and of models without an evaluation."""
+    evaluated = {stage.key for stage in evaluations}
+    not_evaluated = [stage for stage in models if stage.key not in evaluated]
+    for stage in chain(evaluations, not_evaluated):
         metrics = stage.results.get("metrics", {})
         if stage.stage == "model":
             metrics = metrics.get("test", {})
@@ -439,16 +445,17 @@ def _confusions(models: Sequence[Made], evaluations: Sequence[Made]) -> Iterator
             classes = matrix["classes"]
             if len(classes) <= CLASSES:
                 counts = matrix["gold_by_predicted"]
-                rows = [(one, *row) for one, row in zip(classes, counts, strict=True)]
+                rows = [(label, *row) for label, row in zip(classes, counts, strict=True)]
                 title = f"{stage.key} {name}".strip()
                 caption = f"{title}: rows are gold labels, columns are predicted labels; examples"
                 yield Table(caption, ("gold", *classes), rows, heat=True)
 
 
 def _cost(stages: Sequence[Made], skipped: Sequence[str]) -> Iterator[Block]:
+    """Yield the stages' seconds and memory, the machines, and what was skipped."""
     rows = [
-        (r.stage, r.key, r.rows, r.unit, r.rejects, r.seconds, r.memory)
-        for r in collapsed(table(stages))
+        (row.stage, row.key, row.rows, row.unit, row.rejects, row.seconds, row.memory)
+        for row in collapsed(stage_rows(stages))
     ]
     header = ("stage", "over", "rows", "of", "rejected", "seconds", "peak MiB")
     yield Table("Stages of the build", header, rows, bar="seconds", digits=1)
@@ -461,6 +468,7 @@ def _cost(stages: Sequence[Made], skipped: Sequence[str]) -> Iterator[Block]:
 
 
 def _versions(stages: Sequence[Made]) -> Iterator[Block]:
+    """Yield the versions of the libraries that made the stages."""
     versions: dict[str, set[str]] = {}
     for stage in stages:
         about = stage.results if stage.stage in ("model", "evaluation") else stage.manifest

@@ -88,7 +88,7 @@ def dataset_at(spec: str, configurations: Mapping[str, Configuration]) -> Browse
 
 
 def _stages_of_pairs(dataset: Made, stages: Sequence[Made]) -> list[Made]:
-    """The stages `pairs` that a dataset is made from, and the stages of their documents."""
+    """Return the stages `pairs` that a dataset is made from, and those of their documents."""
     pairs = [s for s in stages if s.stage == "pairs" and f"pairs {s.key}" in dataset.upstream]
     sources = {pair.key.partition("/")[0] for pair in pairs}
     return [*pairs, *(s for s in stages if s.stage == "documents" and s.key in sources)]
@@ -101,7 +101,7 @@ def _write_page(
     numbers: Mapping[str, str],
     datasets: Sequence[BrowsedDataset],
 ) -> int:
-    """Write the page with its assets and examples into `folder`; returns the number of examples."""
+    """Write the page with `numbers` at its top, assets and examples; returns their number."""
     for path in ASSETS.iterdir():
         shutil.copyfile(path, folder / path.name)
     examples = write_data(datasets, folder)
@@ -110,11 +110,11 @@ def _write_page(
     if examples:
         place = next((i + 1 for i, part in enumerate(parts) if part.id == "datasets"), 0)
         contents.insert(place, ("examples", "Examples", _filled(EXAMPLES)))
-    figures = (tag("div", tag("dt", name), tag("dd", value)) for name, value in numbers.items())
+    terms = (tag("div", tag("dt", name), tag("dd", value)) for name, value in numbers.items())
     page = _filled(
         PAGE,
         title=escaped(title),
-        numbers=tag("dl", *figures, class_="numbers") if numbers else "",
+        numbers=tag("dl", *terms, class_="numbers") if numbers else "",
         contents=joined(*(tag("li", tag("a", name, href=f"#{id}")) for id, name, _ in contents)),
         sections=joined(
             *(tag("section", tag("h2", name), body, id=id) for id, name, body in contents)
@@ -125,6 +125,6 @@ def _write_page(
 
 
 def _filled(template: Path, **values: str) -> Html:
-    """Fill markup into a template; its lines are joined, since pages show spaces between tags."""
+    """Fill markup into a template, on one line: a page would show the spaces between lines."""
     lines = template.read_text(encoding="utf-8").splitlines()
     return Html(Template("".join(map(str.strip, lines))).substitute(values))

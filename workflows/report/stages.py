@@ -29,9 +29,10 @@ UNITS = {
 
 @dataclass(frozen=True)
 class StageRow:
-    """One stage in the table of a build: `rows` counts `unit`; `seconds` is None before its run.
+    """A stage as a row in the table of a build; `rows` is a number of `unit`, `memory` in MiB.
 
-    A stage that is not done is not `needed` if all stages made from it are done.
+    Numbers are None before the stage has run. A stage that is not done is not `needed` if all
+    stages made from it are done.
     """
 
     stage: str
@@ -80,12 +81,13 @@ class Made:
 
     @classmethod
     def at(cls, folder: Path) -> Made | None:
-        """Return the stage of a finished folder `stages/STAGE[/KEY]/HASH`; None for another."""
+        """Return the stage of a finished folder `stages/STAGE[/KEY]/HASH`; else None."""
         parts = folder.parts
         if "stages" not in parts or not is_complete(folder):
             return None
-        names = parts[len(parts) - parts[::-1].index("stages") : -1]
-        return cls(names[0], "/".join(names[1:]), folder) if names else None
+        start = len(parts) - parts[::-1].index("stages")  # after the last folder `stages`
+        stage, *key = parts[start:-1] or [""]
+        return cls(stage, "/".join(key), folder) if stage else None
 
 
 def error_file(folder: Path) -> Path:
@@ -94,37 +96,38 @@ def error_file(folder: Path) -> Path:
 
 
 def made_in(folder: Path) -> list[Made]:
-    """Return the stages of the results below `folder`, and all stages upstream of them, in order.
+    """Return the stages of the results below `folder`, and all stages upstream, upstream first.
 
     `folder` is `OUTPUT/NAME` of a build, or the folder of one result or stage. For any other folder
     the list is empty.
     """
     stages: dict[Path, Made] = {}
 
-    def add(place: Path) -> None:
-        stage = Made.at(place)
-        if stage is None or place in stages:
+    def add(path: Path) -> None:
+        """Add the stage in the folder `path`, after all stages upstream of it."""
+        stage = Made.at(path)
+        if stage is None or path in stages:
             return
-        root = place.parents[len(Path(stage.key).parts) + 1]  # the folder `stages`
-        for title, name in stage.upstream.items():
-            add(root.joinpath(*title.split(" ", 1), name))
-        stages[place] = stage
+        root = path.parents[len(Path(stage.key).parts) + 1]  # the folder `stages`
+        for title, stage_hash in stage.upstream.items():
+            add(root.joinpath(*title.split(" ", 1), stage_hash))
+        stages[path] = stage
 
-    for _, place in sorted(results_at(folder.resolve()).items()):
-        add(place)
+    for _, path in sorted(results_at(folder.resolve()).items()):
+        add(path)
     add(stage_folder(folder))
     return list(stages.values())
 
 
 def ordered(stages: Iterable[Made]) -> list[Made]:
     """Return the finished stages except the report, in the order of the data."""
-    kept = [s for s in stages if s.stage not in ("report", "all") and is_complete(s.folder)]
-    places = {stage: place for place, stage in enumerate(ORDER)}
-    return sorted(kept, key=lambda stage: (places.get(stage.stage, len(ORDER)), stage.key))
+    finished = [s for s in stages if s.stage not in ("report", "all") and is_complete(s.folder)]
+    ranks = {stage: rank for rank, stage in enumerate(ORDER)}
+    return sorted(finished, key=lambda stage: (ranks.get(stage.stage, len(ORDER)), stage.key))
 
 
-def table(stages: Iterable[Made]) -> list[StageRow]:
-    """Return a row for each stage except the report."""
+def stage_rows(stages: Iterable[Made]) -> list[StageRow]:
+    """Return a row for each stage except the report and the whole build."""
     rows = []
     for stage in stages:
         if stage.stage in ("report", "all"):
@@ -134,16 +137,16 @@ def table(stages: Iterable[Made]) -> list[StageRow]:
             continue
         manifest = stage.results if stage.stage == "model" else stage.manifest
         cost = stage.run.get("seconds"), stage.run.get("peak_memory_mib")
-        numbers = amounts(stage.stage, manifest)
-        rows.append(StageRow(stage.stage, stage.key, True, *numbers, *cost))
+        rows.append(StageRow(stage.stage, stage.key, True, *amounts(stage.stage, manifest), *cost))
     return rows
 
 
 def collapsed(rows: list[StageRow], most: int = 5) -> list[StageRow]:
-    """Return the rows, with one row of sums for a stage that runs over more than `most` sources."""
+    """Return the rows; one row of sums replaces those of a stage over more than `most` sources."""
     groups: dict[tuple[str, str], list[StageRow]] = {}
     for row in rows:
-        groups.setdefault((row.stage, row.key.partition("/")[2]), []).append(row)
+        variant = row.key.partition("/")[2]  # parser and mode; the key begins with the source
+        groups.setdefault((row.stage, variant), []).append(row)
     shown: list[StageRow] = []
     for (stage, variant), group in groups.items():
         if len(group) <= most or stage not in PER_SOURCE:
@@ -151,8 +154,9 @@ def collapsed(rows: list[StageRow], most: int = 5) -> list[StageRow]:
             continue
         sums: dict[str, Any] = {}
         for name in ("rows", "rejects", "seconds", "memory"):
-            values = [v for row in group if (v := getattr(row, name)) is not None]
-            sums[name] = (max if name == "memory" else sum)(values) if values else None
+            values = [getattr(row, name) for row in group if getattr(row, name) is not None]
+            combine = max if name == "memory" else sum
+            sums[name] = combine(values) if values else None
         key = f"{len(group)} sources {variant}".strip()
         not_done = [row for row in group if not row.done]
         needed = not not_done or any(row.needed for row in not_done)
@@ -161,7 +165,7 @@ def collapsed(rows: list[StageRow], most: int = 5) -> list[StageRow]:
 
 
 def amounts(stage: str, manifest: dict[str, Any]) -> tuple[int | None, str, int | None]:
-    """Return a stage's number of rows, their unit, and its rejects, by its manifest or results."""
+    """Return rows, their unit, and rejects from a stage's manifest (of a model, its results)."""
     counts, unit, rejects = manifest.get("counts", {}), UNITS.get(stage, "examples"), None
     rows = counts.get("gold" if stage == "validation" else unit)
     if stage == "documents":
@@ -175,8 +179,8 @@ def amounts(stage: str, manifest: dict[str, Any]) -> tuple[int | None, str, int 
     elif stage == "dataset":
         configs = manifest["configs"].values()
         # Most other configurations are parts of the default one, or made from it.
-        counted = [entry for entry in configs if entry.get("default")] or configs
-        rows = sum(split["rows"] for entry in counted for split in entry["splits"].values())
+        main = [entry for entry in configs if entry.get("default")] or configs
+        rows = sum(split["rows"] for entry in main for split in entry["splits"].values())
         rejects = sum(manifest.get("rejects", {}).values())
     elif stage == "model":  # results without `trained_on` have the rows of the dataset only
         rows = manifest.get("trained_on", manifest.get("dataset", {}).get("rows", {}).get("train"))

@@ -24,11 +24,11 @@ from workflows.report.page import assets_hash, write_report
 from workflows.results import RECORD, put_results, results_at
 from workflows.settings import discorpora, options
 from workflows.sources import FROM_NETWORK
-from workflows.stage import StageTask, begin_checks, damage_of, set_aside
+from workflows.stage import StageTask, begin_checks, set_aside, set_aside_damaged
 from workflows.tables import NO_BUILDS
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, ModelStage, Train
-from workflows.tasks.sources import Parse, Sentences, lacking
+from workflows.tasks.sources import Parse, Sentences, parser_problem
 from zoo.evaluate.published import PUBLISHED
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ log = logging.getLogger("discorpora")
 
 LOCK = ".build.lock"
 """The lock file of an output folder: one build at a time writes there."""
-_held: dict[Path, ExitStack] = {}
-"""The output folders that this process builds into, each with its lock."""
+_locks: dict[Path, ExitStack] = {}
+"""The output folders that this process has locked, each with its lock."""
 
 SHELVES = {
     "dataset": "datasets",
@@ -47,11 +47,11 @@ SHELVES = {
     "evaluation": "evaluations",
     "validation": "validation",
 }
-"""By stage, the folder below `OUTPUT/NAME/` where its results have short names."""
+"""The folder below `OUTPUT/NAME/` for the results of each kind of stage."""
 HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
 """The id of a model on the Hub, such as `google/bert_uncased_L-2_H-128_A-2`."""
 ALONE = ("report", "division")
-"""Stages that a build has once; their results have the stages' names."""
+"""The stages that a build has only once: their result folders have their names."""
 
 
 class Report(StageTask):
@@ -67,6 +67,7 @@ class Report(StageTask):
         return self.build.name
 
     def requires(self) -> list[StageTask]:
+        """The stages of all results, and the sentences of sources that no result is made from."""
         build, config, skipped = self.build, self.config, {*self.build.skipped}
         stages: list[StageTask] = [Validate(config=config, name=v.name) for v in build.validation]
         for name in build.datasets:
@@ -75,10 +76,10 @@ class Report(StageTask):
         for name, model in build.models.items():
             if f"model {name}" not in skipped:
                 stages.append((Evaluate if model.suite else Train)(config=config, name=name))
-        for on, evaluation in build.evaluations.items():
-            if f"evaluation {on}" not in skipped:
-                usable = [name for name in evaluation.models if f"model {name}" not in skipped]
-                stages += [Evaluate(config=config, name=name, on=on) for name in usable]
+        for evaluation, plan in build.evaluations.items():
+            if f"evaluation {evaluation}" not in skipped:
+                usable = [name for name in plan.models if f"model {name}" not in skipped]
+                stages += [Evaluate(config=config, name=name, on=evaluation) for name in usable]
         validated = {name for check in build.validation for name in check.sources}
         for source in build.sources:
             if not source.datasets and source.name not in validated:
@@ -106,8 +107,8 @@ class Report(StageTask):
 class BuildAll(StageTask):
     """Run every stage of a build file, then put the results under `OUTPUT/NAME/`.
 
-    It is complete when every result exists, and the folders there are those that the stages made.
-    So a removed result is made again, and a build with earlier settings puts back its results.
+    It is complete when each result folder exists and is an up-to-date copy of its stage's folder.
+    So a removed result is put back, and so are the results of a build with earlier settings.
     """
 
     stage = "all"
@@ -118,10 +119,10 @@ class BuildAll(StageTask):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Check the inputs, and set damaged stages aside.
 
-        Sizes are checked in all stages, checksums in those that a missing stage will read.
+        File sizes are checked in all stages, checksums in those that a missing stage will read.
         """
-        self.again: list[StageTask] = []
-        """The damaged stages: they are made again, also if no result is missing."""
+        self.damaged: list[StageTask] = []
+        """The stages that were set aside: they are made again, also if no result is missing."""
         if kwargs.get("rehash"):
             luigi.configuration.get_config().set("discorpora", "rehash", "true")
         super().__init__(*args, **kwargs)
@@ -131,12 +132,12 @@ class BuildAll(StageTask):
             folders = [task.folder for task in self.lineage if task.folder.is_dir()]
             is_damaged = any(True for folder in folders for _ in damages(folder, sums=False))
             if is_damaged or not self.complete():
-                hold(self.root)
-                # Downstream first: a damaged stage is set aside, and then reads others upstream.
+                lock_output(self.root)
+                # Downstream first: a stage that is set aside here will read stages upstream again.
                 for task in reversed(self.lineage):
-                    self.again += [task] if damage_of(task, sums=False) else []
-                    reads = () if task.complete() else task.reads
-                    self.again += [stage for stage in reads if damage_of(stage)]
+                    self.damaged += [task] if set_aside_damaged(task, sums=False) else []
+                    inputs = () if task.complete() else task.reads
+                    self.damaged += [stage for stage in inputs if set_aside_damaged(stage)]
 
     @property
     def key(self) -> str:
@@ -146,7 +147,7 @@ class BuildAll(StageTask):
         """The report and every result, since Luigi does not look upstream of a complete task."""
         report = Report(config=self.config)
         results = [task for task in report.lineage if {task.stage} & {*SHELVES, *ALONE}]
-        return list(dict.fromkeys([report, *results, *self.again]))
+        return list(dict.fromkeys([report, *results, *self.damaged]))
 
     @property
     def place(self) -> Path:
@@ -154,7 +155,7 @@ class BuildAll(StageTask):
         return self.root / self.build.name
 
     def results(self) -> dict[Path, Path]:
-        """Return the folders that `place` should have, each with the folder of its stage."""
+        """Return the result folders that belong under `place`, each with its stage's folder."""
         results = {}
         for task in self.lineage:
             if task.stage in ALONE or task.stage in SHELVES:
@@ -164,13 +165,14 @@ class BuildAll(StageTask):
         return results
 
     def outdated(self) -> dict[Path, Path]:
-        """Return the folders of `results` that are missing or older than their stage's folder."""
-        return {path: made for path, made in self.results().items() if not is_linked(made, path)}
+        """Return the `results` that are missing, or no copies of their stage's folder."""
+        results = self.results()
+        return {result: stage for result, stage in results.items() if not is_linked(stage, result)}
 
     def complete(self) -> bool:
         """Tell whether all stages are complete, and all results are in their places."""
         return (
-            all(is_complete(task.folder) for task in (self, *self.upstream, *self.again))
+            all(is_complete(task.folder) for task in (self, *self.upstream, *self.damaged))
             and results_at(self.place).keys() == self.results().keys()
             and not self.outdated()
         )
@@ -180,7 +182,7 @@ class BuildAll(StageTask):
 
         As in Luigi, stages upstream of a complete stage are not looked at.
         """
-        missing, waiting = set[StageTask](), [self, *self.again]
+        missing, waiting = set[StageTask](), [self, *self.damaged]
         while waiting:
             task = waiting.pop()
             if task not in missing and not task.complete():
@@ -189,6 +191,7 @@ class BuildAll(StageTask):
         return [task for task in self.lineage if task in missing]
 
     def run(self) -> None:
+        """Finish the build's own stage, and put the results under `place`."""
         super().run()
         with console.explained(self.folder):
             put_results(self.place, self.results())
@@ -200,21 +203,21 @@ class BuildAll(StageTask):
 
 @BuildAll.event_handler(luigi.Event.DEPENDENCY_PRESENT)
 def _log_complete(task: BuildAll) -> None:
-    """Log where the results are if there is nothing to do, since Luigi prints nothing then."""
+    """Log where the results are if the build is complete already: Luigi prints nothing then."""
     log.info("%s: built before, see %s", task.key, task.place / "report" / "index.html")
 
 
-def hold(root: Path) -> None:
-    """Lock an output folder against other builds until `release`, or the end of the process.
+def lock_output(root: Path) -> None:
+    """Lock an output folder against other builds until `unlock_output`, or the process ends.
 
-    Also removes what interrupted builds left. With a central scheduler there is no lock: it keeps
-    its workers apart. Raises `Busy`, which names the process that builds there.
+    Also removes the unfinished folders of interrupted builds. A central scheduler keeps its workers
+    apart, so that it needs no lock. Raises `Busy`, which names the process that builds there.
     """
-    if root not in _held and core().local_scheduler:
+    if root not in _locks and core().local_scheduler:
         stack = ExitStack()
         stack.enter_context(locked(root / LOCK, "another build writes into this folder"))
-        _held[root] = stack
-        atexit.register(release, root)
+        _locks[root] = stack
+        atexit.register(unlock_output, root)
         for name in NO_BUILDS:  # elsewhere another command may be writing, such as `extract`
             remove_unfinished(root / name)
         for record in root.glob(f"*/{RECORD}"):
@@ -222,9 +225,9 @@ def hold(root: Path) -> None:
                 mend(folder)
 
 
-def release(root: Path) -> None:
-    """Unlock an output folder that `hold` has locked."""
-    if stack := _held.pop(root, None):
+def unlock_output(root: Path) -> None:
+    """Unlock an output folder that `lock_output` has locked."""
+    if stack := _locks.pop(root, None):
         stack.close()
 
 
@@ -238,7 +241,7 @@ class Missing(NamedTuple):
 
     @property
     def stops(self) -> bool:
-        """Whether a build fails without it; what comes from the network, the build downloads."""
+        """Whether a build fails without it; an input from the network will be downloaded."""
         return not self.problem.endswith(FROM_NETWORK)
 
     def __str__(self) -> str:
@@ -251,10 +254,10 @@ def check_inputs(task: BuildAll) -> None:
     Raises `ConfigError` for an engine that cannot be used.
     """
     engines.check(task.build.engine, task.build.path)
-    every = (m for stage in task.to_do() for m in missing_inputs(stage) if m.stops)
-    if missing := {m.name: m for m in every}:  # several models may read one file
-        lines = (f"{m.name}: {m}" for m in missing.values())
-        steps = dict.fromkeys(m.get for m in missing.values() if m.get)
+    entries = (entry for stage in task.to_do() for entry in missing_inputs(stage) if entry.stops)
+    if missing := {entry.name: entry for entry in entries}:  # several models may read one file
+        lines = (f"{name}: {entry}" for name, entry in missing.items())
+        steps = dict.fromkeys(entry.get for entry in missing.values() if entry.get)
         raise InputError(
             f"{len(missing)} of the inputs are not here:\n  " + "\n  ".join(lines),
             where=task.build.path,
@@ -273,7 +276,7 @@ def missing_inputs(stage: StageTask) -> list[Missing]:
             missing.append(Missing(source.name, problem, where, source.get))
     if isinstance(stage, Parse):
         where = build.where(*build.parser_keys(stage.source, stage.parser_name))
-        problem, get = lacking(stage.parser_name)
+        problem, get = parser_problem(stage.parser_name)
         if problem:
             missing.append(Missing(f"parser {stage.parser_name}", problem, where, get))
     if isinstance(stage, ModelStage) and not stage.complete() and (packages := zoo.lacking()):
@@ -281,7 +284,7 @@ def missing_inputs(stage: StageTask) -> list[Missing]:
         get = "pip install 'discorpora[zoo]', or remove the models from the build file"
         missing.append(Missing("models", problem, build.path, get))
     if isinstance(stage, Train):
-        recipe, where = stage.chosen.recipe, build.where("models", stage.name, "recipe")
+        recipe, where = stage.choice.recipe, build.where("models", stage.name, "recipe")
         backbone, vectors = getattr(recipe, "backbone", ""), getattr(recipe, "vectors", "")
         if backbone and not stage.entry.base and not Path(backbone).is_dir():
             problem = FROM_NETWORK if HUB_ID.fullmatch(backbone) else "no such folder"
@@ -299,7 +302,7 @@ def remove_outdated(task: StageTask) -> None:
     """
     outdated: list[StageTask] = []
     for stage in task.lineage:
-        has_changed = isinstance(stage, Train) and bool(stage.other_code())
+        has_changed = isinstance(stage, Train) and bool(stage.changed_code())
         if has_changed:
             log.info("%s: its code or data have changed, it is trained again", stage.title)
         if has_changed or not set(outdated).isdisjoint(stage.upstream):
@@ -338,10 +341,12 @@ class PublishAll(luigi.Task):
 
         build, private, hub = self.requires(), self.private, None
         kinds: dict[str, Kind] = {"dataset": "dataset", "model": "model"}
+        tasks = [task for task in build.lineage if task.stage in kinds]
+        # A model without a dataset was not trained, so there is nothing of it to publish.
         folders = [
             (task.folder, f"{self.namespace}/{build.key}-{task.key}", kinds[task.stage])
-            for task in build.lineage
-            if task.stage in kinds and not (isinstance(task, Train) and not task.entry.dataset)
+            for task in tasks
+            if not isinstance(task, Train) or task.entry.dataset
         ]
         with console.explained(Path.cwd()):
             if not self.dry_run:
@@ -367,11 +372,11 @@ def run_build(
     with options(config, output, workers, rehash=rehash, retrain=retrain):
         task = BuildAll(config=config)
         if retrain:
-            hold(task.root)
+            lock_output(task.root)
             remove_outdated(task)
         workers = max(workers, len(devices.available_gpus()))  # a training on each
         try:
             done = task.complete() or luigi.build([task], local_scheduler=True, workers=workers)
         finally:
-            release(task.root)
+            unlock_output(task.root)
     return 0 if done else 1

@@ -79,23 +79,23 @@ class Divide(StageTask):
     stage = "division"
     hands_on = False
     priority = 1
-    """Higher than that of parses: ids that two sources share are an error that comes early so."""
+    """Higher than that of `Parse`, so that an id that two sources share is reported early."""
 
     @cached_property
-    def served(self) -> dict[str, list[str]]:
-        """The sources of documents by name, each with the datasets that use it."""
+    def datasets_of(self) -> dict[str, list[str]]:
+        """The names of the sources to divide, each with the names of the datasets made from it."""
         build = self.build
         divided = {name for name in build.fed if build.builder(name).reads != "sources"}
-        served = {s.name: sorted(divided & {*s.datasets}) for s in build.sources}
-        return {name: served[name] for name in sorted(served) if served[name]}
+        datasets_of = {s.name: sorted(divided & {*s.datasets}) for s in build.sources}
+        return {name: datasets_of[name] for name in sorted(datasets_of) if datasets_of[name]}
 
     def requires(self) -> list[StageTask]:
-        return [Documents(config=self.config, source=name) for name in self.served]
+        return [Documents(config=self.config, source=name) for name in self.datasets_of]
 
     @property
     def prescribed(self) -> dict[str, str]:
         """The sources with prescribed splits, each with the name of the scheme."""
-        schemes = {name: self.build.source(name).splits for name in self.served}
+        schemes = {name: self.build.source(name).splits for name in self.datasets_of}
         return {name: scheme for name, scheme in schemes.items() if scheme}
 
     @property
@@ -104,6 +104,7 @@ class Divide(StageTask):
         return self.build.place(self.build.splits.table)
 
     def settings(self) -> dict[str, Any]:
+        """The shares of the splits, the sources with their datasets, the hash of a split table."""
         settings = self.build.splits.model_dump(exclude={"table", "largest_group"})
         if self.table:
             with self.build.at("splits", "table"):
@@ -121,15 +122,16 @@ class Divide(StageTask):
         return {
             **settings,
             "seed": self.build.seed,
-            "served": self.served,
+            "served": self.datasets_of,
             "code": DIVISION_VERSION,
         }
 
     def work(self, folder: Path) -> dict[str, Any]:
+        """Divide the documents; raise `InputError` for a table of splits that does not fit them."""
         sizes_of_sources = [DocumentSizes(task.folder) for task in self.upstream]
         prescribed: dict[str, str] = {}
         notes = []
-        for task, name in zip(self.upstream, self.served, strict=True):
+        for task, name in zip(self.upstream, self.datasets_of, strict=True):
             if scheme := self.prescribed.get(name):
                 with self.build.at(*self.build.source(name).loc, "splits"):
                     split_of = prescribed_splits(settled_splits(task.folder), scheme)
@@ -139,36 +141,39 @@ class Divide(StageTask):
                     log.warning("source %s: %s", name, count)
                     notes[-1] += f", {count}"
                 prescribed |= split_of
-        listed = read_table(Path(self.table)) if self.table else {}
-        divided = divide(
-            list(zip(self.served.values(), sizes_of_sources, strict=True)),
+        split_table = read_table(Path(self.table)) if self.table else {}
+        division = divide(
+            list(zip(self.datasets_of.values(), sizes_of_sources, strict=True)),
             self.build.splits.shares,
             folder,
             seed=self.build.seed,
-            names=list(self.served),
-            kept=Division.of(listed) if self.table else None,
+            names=list(self.datasets_of),
+            kept=Division.of(split_table) if self.table else None,
             prescribed=prescribed,
             prescribed_words="; ".join(notes),
         )
-        if divided.kept == 0:
+        if division.kept == 0:
             example = next((name for sizes in sizes_of_sources for name, *_ in sizes), "")
             raise InputError(
                 "names no document of this build",
                 where=self.table,
                 hint=f"documents are named by their ids, such as {example!r}",
             )
-        if unknown := listed.keys() - {name for sizes in sizes_of_sources for name, *_ in sizes}:
+        if unknown := split_table.keys() - {
+            name for sizes in sizes_of_sources for name, *_ in sizes
+        }:
             log.warning(
                 "%s: documents that are not in this build: %s, such as %r",
                 *(self.table, f"{len(unknown):,}", min(unknown)),
             )
         shares = zip(SPLITS, self.build.splits.shares.parts, strict=True)
-        counts = {split: divided.documents[split] for split, share in shares if share}
-        for split in (split for split, number in counts.items() if divided.kept and not number):
+        counts = {split: division.documents[split] for split, share in shares if share}
+        empty_splits = [split for split, number in counts.items() if not number]
+        if division.kept and empty_splits:
             raise InputError(
-                f"leaves the split {split!r} without documents",
+                f"leaves the split {empty_splits[0]!r} without documents",
                 where=self.table,
-                hint=f"give it some there, or set {split} = 0 in [splits]",
+                hint=f"give it some there, or set {empty_splits[0]} = 0 in [splits]",
             )
         few = [f"{number} in {split}" for split, number in counts.items() if number < MIN_GROUPS]
         if few and not prescribed and not self.table:
@@ -177,13 +182,13 @@ class Divide(StageTask):
                 "text:, or a file for each): the splits then have their shares",
                 ", ".join(few),
             )
-        if divided.by == "document" and not self.prescribed:
+        if division.by == "document" and not self.prescribed:
             log.warning(
                 "documents of one group, such as chapters of a book, are in several splits (%s); "
                 "see [splits] in docs/reference/build-file.md",
-                divided.reason,
+                division.reason,
             )
-        return divided.to_dict()
+        return division.to_dict()
 
 
 class Dataset(StageTask):
@@ -209,7 +214,7 @@ class Dataset(StageTask):
 
     @cached_property
     def entries(self) -> list[Source]:
-        """The sources of the build file that name it among their datasets."""
+        """The sources of the build file whose `datasets` name this one."""
         return [source for source in self.build.sources if self.name in source.datasets]
 
     @property
@@ -221,26 +226,26 @@ class Dataset(StageTask):
         """The stages whose documents or pairs the builder reads; the division comes last."""
         if self.direct:
             return []
-        names = [source.name for source in self.entries]
-        stages: list[StageTask] = [Divide(config=self.config)]
+        names, division = [source.name for source in self.entries], Divide(config=self.config)
         if self.builder.reads == "documents":
-            return [Sentences(config=self.config, source=name) for name in names] + stages
+            return [*(Sentences(config=self.config, source=name) for name in names), division]
         parser, mode = self.build.parse.parser, self.build.extract.mode
         pairs = [Pairs(config=self.config, source=n, parser=parser, mode=mode) for n in names]
-        return [*pairs, *stages]
+        return [*pairs, division]
 
     @property
     def code(self) -> Sequence[str]:
         return sorted({type(self.builder).__module__, "corpora.tasks.candidates"})
 
     def settings(self) -> dict[str, Any]:
+        """The builder with its settings; raises `ConfigError` if no extracted marker is a label."""
         build, builder = self.build, self.builder
         settings = {"builder": builder.name, **builder.identity(), "seed": build.seed}
         if not self.direct:
             settings["largest_group"] = build.splits.largest_group
         labels = settings.get("markers", ())
         if builder.reads == "pairs" and labels and self.entries:
-            # Without a common marker the dataset would be empty, after hours of parsing.
+            # Without a common marker the dataset would be empty, as would show after hours.
             extracted = {m for task in self.upstream[:-1] for m in task.chosen_settings["markers"]}
             if extracted.isdisjoint(labels):
                 raise ConfigError(
@@ -258,13 +263,14 @@ class Dataset(StageTask):
         return [SourceRecord.of(source) for source in self.entries] if self.direct else []
 
     def card_facts(self) -> dict[str, Any]:
+        """What its card says of each source and, under the key "", of itself and its publisher."""
         facts = {source.name: source.about for source in self.all_sources if source.about}
         dataset = self.builder.model_dump(include={*Builder.model_fields}, exclude_defaults=True)
         dataset |= self.build.publisher.model_dump(exclude_defaults=True)
         return {**facts, "": dataset} if dataset else facts
 
     def record(self) -> Stage:
-        """Return the record, with a build file that makes this dataset alone with equal splits."""
+        """Return the record, with a build file that makes only this dataset, with equal splits."""
         record, builder = super().record(), self.builder
         return replace(
             record,
@@ -275,19 +281,19 @@ class Dataset(StageTask):
         )
 
     def build_file(self) -> str:
-        """Write the tables that determine the dataset as TOML, without paths of this machine."""
+        """Return the tables that determine the dataset as TOML, without paths of this machine."""
         build = self.build
-        served = {s.name: [self.name] for s in self.entries}
+        datasets_of = {source.name: [self.name] for source in self.entries}
         tables: dict[str, Any] = {}
         if publisher := build.publisher.model_dump(exclude_defaults=True):
             tables["publisher"] = publisher
         if not self.direct:
-            divide = self.upstream[-1]
-            assert isinstance(divide, Divide)
-            served = divide.served
+            division = self.upstream[-1]
+            assert isinstance(division, Divide)
+            datasets_of = division.datasets_of
             tables["splits"] = build.splits.model_dump(exclude={"table"})
-            if divide.table:
-                tables["splits"]["table"] = f"{{data}}/{Path(divide.table).name}"
+            if division.table:
+                tables["splits"]["table"] = f"{{data}}/{Path(division.table).name}"
             tables["sentences"] = build.sentences.model_dump()
         if self.builder.reads == "pairs":
             patterns = [Path(file).name for file in build.extract.patterns]
@@ -296,12 +302,12 @@ class Dataset(StageTask):
         keys = {"licence", "language", "options", "splitter", "splits"}
         keys |= {"title", "url", "authors", "description", "get"}
         lines = toml_lines(build.model_dump(include={"name", "seed", "max_bad_share"}))
-        for source in (build.source(name) for name in served):
+        for source in (build.source(name) for name in datasets_of):
             facts = {key: value for key, value in source.model_dump(include=keys).items() if value}
             spec = SourceRecord.of(source).portable_spec()
-            table = {"name": source.name, "spec": spec, **facts, "datasets": served[source.name]}
-            lines += ["[[sources]]", *toml_lines(table)]
-        for name in sorted({name for names in served.values() for name in names} | {self.name}):
+            table = {"name": source.name, "spec": spec, **facts}
+            lines += ["[[sources]]", *toml_lines({**table, "datasets": datasets_of[source.name]})]
+        for name in sorted({self.name, *chain.from_iterable(datasets_of.values())}):
             table = build.dataset(name)
             if "builder" in table:
                 table = {**table, "builder": without_folders(table["builder"])}
@@ -320,11 +326,13 @@ class Dataset(StageTask):
         return shards_of([task.folder for task in self.upstream[:-1]], stem)
 
     def target(self, folder: Path) -> Target:
-        """What the builder needs beside its inputs; for pairs with their rejects, for the card."""
+        """Return what the builder needs beside its inputs, such as the counts of rejected pairs."""
         rejects: Counter[str] = Counter()
         for task in self.upstream:
             if task.stage == "pairs":
                 rejects.update(task.manifest()["counts"]["rejects"].get("reasons", {}))
+        documents = [task for task in self.lineage if task.stage == "documents"]
+        source_names = {source.name for source in self.all_sources}
         return Target(
             folder,
             self.record(),
@@ -334,15 +342,11 @@ class Dataset(StageTask):
             largest_group=self.build.splits.largest_group,
             threads=self.build.threads,
             extraction_rejects=[(reason, n, MEANINGS[reason]) for reason, n in rejects.items()],
-            documents=[
-                task.folder
-                for task in self.lineage
-                if task.stage == "documents" and task.key in {s.name for s in self.all_sources}
-            ],
+            documents=[task.folder for task in documents if task.key in source_names],
         )
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
-        """Collect candidate rows from every `of`-th shard; for a builder of sources do nothing."""
+        """Collect candidate rows from every `of`-th shard; none if the builder reads sources."""
         if not self.direct:
             self.builder.collect_part(self.inputs(), self.target(folder), rank, of)
         return {}

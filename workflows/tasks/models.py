@@ -24,18 +24,25 @@ from corpora.store.damage import damages
 from workflows import console, devices, fits, reuse, usage
 from workflows.report.stages import error_file
 from workflows.settings import discorpora
-from workflows.sources import Seen, SourceRecord, check_unchanged, files_hash, files_in, seen
+from workflows.sources import (
+    HashedFile,
+    SourceRecord,
+    check_unchanged,
+    files_hash,
+    files_in,
+    hashed_files,
+)
 from workflows.stage import StageTask, check_reads, digest_of, reading, set_aside
 from workflows.tables import Evaluation, Model
 from workflows.tasks.datasets import Dataset, Divide
 from workflows.training import (
-    Chosen,
-    Judged,
+    EvaluationJob,
+    RecipeChoice,
     chosen_recipe,
     chosen_suite,
     evaluate,
-    placed,
     train,
+    with_folders,
 )
 from zoo.declared import Mark
 from zoo.training.data import facts_of
@@ -44,7 +51,7 @@ from zoo.training.job import Finished, data_of, identity_of, planned
 log = logging.getLogger("discorpora")
 
 TEXTS = ("README.md", "results.json")
-"""The files of a model that no evaluation depends on: they name its dataset's hash."""
+"""The files of a model that no evaluation depends on: they change with its dataset's hash."""
 
 
 class Evaluated(BaseModel):
@@ -59,6 +66,8 @@ class Evaluated(BaseModel):
 
 
 class ModelStage(StageTask):
+    """A stage over a model of the build file: its training, or one of its evaluations."""
+
     name = luigi.Parameter(description="a [models.NAME] table's name")
     resources = {"training": 1}  # a GPU; without a GPU one training runs at a time
 
@@ -74,15 +83,16 @@ class ModelStage(StageTask):
 class Train(ModelStage):
     """Train one model with its recipe, in a separate process.
 
-    The model's folder does not depend on the code that made its dataset, so a refactoring does not
-    train it again. The manifest records that code, and `discorpora plan` says when it has changed.
+    The model's hash does not depend on the code of its dataset and recipe, so that a refactoring
+    does not train it again. Its manifest records their hashes, and `discorpora plan` names changes.
     """
 
     stage = "model"
     by_code = False
 
     def process_resources(self) -> dict[str, int]:
-        return {"training": devices.processes(self.chosen.recipe, self.entry.devices)}
+        """The number of GPUs that it uses, for Luigi's scheduler."""
+        return {"training": devices.process_count(self.choice.recipe, self.entry.devices)}
 
     def requires(self) -> list[StageTask]:
         """The dataset, and the model that this one starts from, if any."""
@@ -94,30 +104,32 @@ class Train(ModelStage):
         return stages
 
     @cached_property
-    def files(self) -> dict[Path, dict[Path, Seen]]:
-        """The files of a backbone or of vectors as they were hashed, by their place."""
+    def files(self) -> dict[Path, dict[Path, HashedFile]]:
+        """The files of each backbone or vectors path, as they were when `settings` hashed them."""
         return {}
 
     @cached_property
-    def chosen(self) -> Chosen:
+    def choice(self) -> RecipeChoice:
         """The recipe with the settings that this model uses."""
         return chosen_recipe(self.build, self.name)
 
     def settings(self) -> dict[str, Any]:
         """The recipe's settings; a file or folder is replaced by the hash of its contents."""
-        build, entry, recipe = self.build, self.entry, self.chosen.recipe
+        build, entry, recipe = self.build, self.entry, self.choice.recipe
         fits.check_training(build, self.name, recipe)
         if entry.base:
             fits.check_base(build, self.name, type(chosen_recipe(build, entry.base).recipe))
-        settings = {"version": recipe.version, **recipe.counted(self.chosen.table)}
+        settings = {"version": recipe.version, **recipe.counted(self.choice.table)}
         for key in recipe.marked(Mark.PLACE):
-            if (place := str(settings.get(key, ""))) and (path := Path(place)).exists():
+            value = str(settings.get(key, ""))
+            if value and Path(value).exists():  # else it is the id of a model on the Hub
+                path = Path(value)
                 settings[key] = f"{path.name}@sha256:{files_hash(path, self.root)}"
-                self.files[path] = seen(files_in(path), self.root)
+                self.files[path] = hashed_files(files_in(path), self.root)
         return {**settings, "dataset_config": entry.config} if entry.config else settings
 
-    def other_code(self) -> list[str]:
-        """Which of data and recipe have changed their code since the model was trained."""
+    def changed_code(self) -> list[str]:
+        """Return which of "data" and "recipe" have another hash than when the model was trained."""
         if not is_complete(self.folder):
             return []
         manifest = self.manifest()
@@ -125,52 +137,54 @@ class Train(ModelStage):
         if self.entry.dataset:
             revision = manifest.get("settings", {}).get("dataset_revision")
             hashes = {"data": (revision, self.upstream[0].hash), **hashes}
-        return [what for what, (then, today) in hashes.items() if then != today]
+        return [part for part, (recorded, current) in hashes.items() if recorded != current]
 
     def recipe_code(self) -> str:
-        return code_hash(type(self.chosen.recipe).__module__)
+        return code_hash(type(self.choice.recipe).__module__)
 
     @cached_property
     def reusable(self) -> bool:
-        """Whether it is not trained if its rows, and its base's weights, are those of another."""
+        """Whether another model can be reused if the rows, and the base's weights, are equal."""
         return any(True for _ in self.equal_models())
 
     @property
     def places(self) -> tuple[Path | None, Path | None, Path]:
-        """The folders of its dataset and of the model that it starts from, if any, and its own."""
+        """The folders of its dataset (or None), of its base model (or None), and of itself."""
         folders = {stage.stage: stage.folder for stage in self.upstream}
         return folders.get("dataset"), folders.get("model"), self.folder
 
     def equal_models(self) -> Iterator[tuple[Path, Finished]]:
-        """The finished models of the same settings, and of equal rows if its data are built."""
-        recipe, preset, built = self.chosen.recipe, self.chosen.preset, self.upstream_is_built
-        wanted = {"recipe": preset.name, **recipe.identity()}
-        other = {"dataset_revision", *recipe.marked(Mark.PLACE)}
+        """Yield folder and manifest of finished models of equal settings, and rows if built."""
+        recipe, preset, built = self.choice.recipe, self.choice.preset, self.upstream_is_built
+        identity = {"recipe": preset.name, **recipe.identity()}
+        ignored = {"dataset_revision", *recipe.marked(Mark.PLACE)}
         folders = (self.root / "stages" / self.stage).glob("*/*")
-        models = [
+        candidates = [
             (folder, model)
             for folder, model in reuse.finished(Finished, folders)
             if model.data
             and model.version == recipe.version
-            and reuse.agree(model.settings, wanted, wanted.keys() - other)
+            and reuse.agree(model.settings, identity, identity.keys() - ignored)
         ]
-        if not models:  # before the files of a backbone are read
+        if not candidates:  # before the files of a backbone are read
             return
         data = list[dict[str, Any]]()
         if built:
-            recipe = placed(recipe, *self.places)
+            recipe = with_folders(recipe, *self.places)
             data = data_of(recipe)
-        wanted, other = identity_of(preset, recipe), {"dataset_revision"}
+        identity, ignored = identity_of(preset, recipe), {"dataset_revision"}
         if self.entry.base:
-            other |= {"backbone"} if built else {"backbone", "backbone_files"}
-        code = self.recipe_code() if discorpora().retrain else ""
-        for folder, model in models:
-            keys = {*wanted, *model.settings} - other
-            same = reuse.agree(model.settings, wanted, keys) and code in ("", model.code)
-            if same and (not built or reuse.same_rows(model.data, data)):
+            ignored |= {"backbone"} if built else {"backbone", "backbone_files"}
+        required_code = self.recipe_code() if discorpora().retrain else ""
+        for folder, model in candidates:
+            keys = {*identity, *model.settings} - ignored
+            same_settings = reuse.agree(model.settings, identity, keys)
+            same_code = required_code in ("", model.code)
+            if same_settings and same_code and (not built or reuse.same_rows(model.data, data)):
                 yield folder, model
 
     def produce(self) -> None:
+        """Take over an equal model, or train; raise if a file that was hashed has changed."""
         for folder, model in self.equal_models():
             if damage := next(damages(folder), None):
                 log.warning("%s: not reused: %s", self.title, damage)
@@ -178,7 +192,7 @@ class Train(ModelStage):
             self.take_over(folder, model)
             break
         else:
-            train(self.build, self.name, *self.places, self.chosen)
+            train(self.build, self.name, *self.places, self.choice)
         try:
             for place, files in self.files.items():
                 check_unchanged(files, files_in(place))
@@ -187,11 +201,11 @@ class Train(ModelStage):
             raise
 
     def take_over(self, folder: Path, model: Finished) -> None:
-        """Become the finished model in `folder`, with this stage's own data in texts and manifest.
+        """Make this stage's folder from the equal `model` in `folder`, without training.
 
-        The manifest names the stage that was trained.
+        Texts get the hashes of this stage's data; the manifest names the stage that was trained.
         """
-        run = planned(self.chosen.preset, placed(self.chosen.recipe, *self.places))
+        run = planned(self.choice.preset, with_folders(self.choice.recipe, *self.places))
         hashes = reuse.revisions(model.data, run.data)
         if self.entry.base:
             hashes[model.settings["backbone"]] = run.identity["backbone"]
@@ -199,8 +213,8 @@ class Train(ModelStage):
         with staged(self.folder) as partial:
             reuse.take_over(folder, partial, hashes)
             sums = {
-                name: sha256(partial / name) if Path(name).suffix in COPIED else known
-                for name, known in model.files.items()
+                name: sha256(partial / name) if Path(name).suffix in COPIED else checksum
+                for name, checksum in model.files.items()
             }
             changes = {"settings": dict(run.identity), "data": run.data, "files": sums}
             finished = model.model_copy(update={**changes, "trained_by": trained_by})
@@ -236,7 +250,7 @@ class Evaluate(ModelStage):
         return f"{self.on}/{self.name}" if self.on else self.name
 
     @cached_property
-    def judged(self) -> Evaluation:
+    def plan(self) -> Evaluation:
         """The `[evaluations.ON]` table, or one made of the model's own `suite` and `dataset`."""
         if self.on:
             return self.build.evaluation(self.on)
@@ -247,14 +261,14 @@ class Evaluate(ModelStage):
         )
 
     @property
-    def keys(self) -> tuple[str, ...]:
-        """They lead to the table of the build file that names its suite."""
+    def table_keys(self) -> tuple[str, ...]:
+        """The keys of the table of the build file that names its suite."""
         return ("evaluations", self.on) if self.on else ("models", self.name)
 
-    def judged_on(self) -> list[Dataset]:
-        return [Dataset(config=self.config, name=name) for name in self.judged.datasets]
+    def test_datasets(self) -> list[Dataset]:
+        return [Dataset(config=self.config, name=name) for name in self.plan.datasets]
 
-    def learned_from(self) -> list[tuple[Dataset, str]]:
+    def training_datasets(self) -> list[tuple[Dataset, str]]:
         """The datasets of the model and of all its bases, each with its configuration."""
         models = self.build.with_bases(self.name)
         return [
@@ -264,89 +278,92 @@ class Evaluate(ModelStage):
         ]
 
     def requires(self) -> list[StageTask]:
+        """The model, the datasets that it is evaluated on, and those that it was trained on."""
         if self.parts:
             return list(dict.fromkeys(task for part in self.parts for task in part.upstream))
         train = Train(config=self.config, name=self.name)
-        # Its training data are read again, and Luigi does not check behind a complete task.
-        learned = [task for task, _ in self.learned_from()] if self.judged.datasets else []
-        return list(dict.fromkeys([train, *self.judged_on(), *learned]))
+        # `seen_counts` reads its training data too; behind a built model Luigi checks nothing.
+        training = [task for task, _ in self.training_datasets()] if self.plan.datasets else []
+        return list(dict.fromkeys([train, *self.test_datasets(), *training]))
 
     def settings(self) -> dict[str, Any]:
+        """The suite's version and options; raises `ConfigError` if it does not fit the model."""
         if self.parts:
             return {}
-        build, judged, keys = self.build, self.judged, self.keys
-        suite = chosen_suite(build, judged, *keys)
-        models, data = ("models", "dataset") if self.on else ("suite", "suite")
+        build, plan, keys = self.build, self.plan, self.table_keys
+        suite = chosen_suite(build, plan, *keys)
+        models_key, data_key = ("models", "dataset") if self.on else ("suite", "suite")
         recipe = type(chosen_recipe(build, self.name).recipe)
-        fits.check_model(build, suite, self.name, recipe, (*keys, models))
-        fits.check_data(build, suite, judged, (*keys, data))
-        counts = {"suite", "dataset", "limit", "settings"}
-        return {"version": suite.version, **judged.model_dump(include=counts)}
+        fits.check_model(build, suite, self.name, recipe, (*keys, models_key))
+        fits.check_data(build, suite, plan, (*keys, data_key))
+        fields = {"suite", "dataset", "limit", "settings"}
+        return {"version": suite.version, **plan.model_dump(include=fields)}
 
     def sources(self) -> list[SourceRecord]:
-        if self.parts or not self.judged.data:
+        if self.parts or not self.plan.data:
             return []
-        spec = self.build.place(self.judged.data)
-        return [SourceRecord(f"{self.on}-data", spec, get=self.judged.get)]
+        spec = self.build.place(self.plan.data)
+        return [SourceRecord(f"{self.on}-data", spec, get=self.plan.get)]
 
-    def data(self, shelf: Path) -> str:
-        """The folder, file or Hub id that the suite reads, with `@CONFIG`.
+    def data_path(self, shelf: Path) -> str:
+        """Return the folder (or `FOLDER@CONFIG`), file or Hub id that the suite reads.
 
-        Several datasets, and files beside datasets, get links by name in the new folder `shelf`.
+        For several datasets, or files beside datasets, that is `shelf`, a new folder of links.
         """
-        files = split_spec(self.own_sources[0].spec)[1] if self.judged.data else ""
-        if files and not self.judged.datasets:
+        files = split_spec(self.own_sources[0].spec)[1] if self.plan.data else ""
+        if files and not self.plan.datasets:
             return files
-        folders = [stage.folder for stage in self.judged_on()]
-        if isinstance(self.judged.dataset, str):
-            _, at, config = self.judged.dataset.partition("@")
+        folders = [stage.folder for stage in self.test_datasets()]
+        if isinstance(self.plan.dataset, str):
+            _, at, config = self.plan.dataset.partition("@")
             return f"{folders[0]}{at}{config}"
         shelf.mkdir()
-        for name, folder in zip(self.judged.datasets, folders, strict=True):
+        for name, folder in zip(self.plan.datasets, folders, strict=True):
             (shelf / name).symlink_to(folder, target_is_directory=True)
         if files:
             (shelf / self.own_sources[0].name).symlink_to(Path(files).resolve())
         return str(shelf)
 
     def inputs(self) -> tuple[str, list[dict[str, Any]]]:
-        """A digest of all that results follow from but datasets; the facts of these, if known."""
+        """Return a digest of all inputs but datasets, and facts of the datasets ([]: not known)."""
         train = Train(config=self.config, name=self.name)
         model = read_record(Finished, train.folder / MANIFEST)
-        other = {"dataset_revision", "backbone"} if train.entry.base else {"dataset_revision"}
-        weights = {name: known for name, known in model.files.items() if name not in TEXTS}
+        ignored = {"dataset_revision", "backbone"} if train.entry.base else {"dataset_revision"}
+        settings = {key: model.settings[key] for key in model.settings.keys() - ignored}
+        weights = {name: checksum for name, checksum in model.files.items() if name not in TEXTS}
         values = {
             "version": self.version,
             "settings": self.chosen_settings,
             "sources": [[source.name, source.fingerprint] for source in self.own_sources],
             "run": [self.name, self.build.seed, self.build.threads],
-            "model": [{key: model.settings[key] for key in model.settings.keys() - other}, weights],
+            "model": [settings, weights],
         }
-        data = [facts_of(str(task.folder)) for task in self.judged_on()]
-        for facts, task in zip(data, self.judged_on(), strict=True):
+        data = [facts_of(str(task.folder)) for task in self.test_datasets()]
+        for facts, task in zip(data, self.test_datasets(), strict=True):
             facts |= {"rejects": task.manifest().get("rejects", {})} if facts else {}
-        known = all(data) and (model.data or not train.entry.dataset)
-        return digest_of(values), [*data, *model.data] if known else []
+        is_known = all(data) and (model.data or not train.entry.dataset)
+        return digest_of(values), [*data, *model.data] if is_known else []
 
     def equal_evaluations(self) -> Iterator[tuple[Path, Evaluated]]:
-        """The finished evaluations of this name and these settings, of equal weights and rows."""
+        """Yield folder and manifest of evaluations of equal settings, and inputs if built."""
         built, train = self.upstream_is_built, Train(config=self.config, name=self.name)
         if not (train.complete() or train.reusable):
             return
         inputs, data = self.inputs() if built else ("", [])
-        wanted = {"settings": self.chosen_settings, "version": self.version}
+        facts = {"settings": self.chosen_settings, "version": self.version}
         for folder, other in reuse.finished(Evaluated, self.folder.parent.glob("*")):
-            alike = other.data and reuse.agree(other.model_dump(), wanted, wanted)
-            same = other.inputs == inputs and reuse.same_rows(other.data, data)
-            if alike and (same or not built):
+            same_settings = other.data and reuse.agree(other.model_dump(), facts, facts)
+            same_inputs = other.inputs == inputs and reuse.same_rows(other.data, data)
+            if same_settings and (same_inputs or not built):
                 yield folder, other
 
     @property
     def reusable(self) -> bool:
-        """Whether it is not run if the rows that it reads are those of another."""
+        """Whether another evaluation can be reused if the rows and weights are equal."""
         return any(True for _ in self.equal_evaluations())
 
-    def is_taken_over(self) -> bool:
-        """Become an equal finished evaluation; False if there is none."""
+    def take_over_equal(self) -> bool:
+        """Make this stage's folder from an equal finished evaluation; False if there is none."""
         for folder, other in self.equal_evaluations():
             if damage := next(damages(folder), None):
                 log.warning("%s: not reused: %s", self.title, damage)
@@ -362,11 +379,11 @@ class Evaluate(ModelStage):
         return False
 
     def conclude(self, partial: Path, counts: Mapping[str, Any], made_by: str = "") -> None:
-        """Write the manifest; `made_by` names the stage whose results these are, if another's."""
+        """Write the manifest; `made_by` names another stage whose results were taken over."""
         inputs, data = self.inputs()
-        about = {"counts": {**counts, **self.seen()}, "inputs": inputs, "data": data}
-        about |= {"made_by": made_by} if made_by else {}
-        write_json(partial / MANIFEST, {**self.record().to_dict(), **about})
+        facts = {"counts": {**counts, **self.seen_counts()}, "inputs": inputs, "data": data}
+        facts |= {"made_by": made_by} if made_by else {}
+        write_json(partial / MANIFEST, {**self.record().to_dict(), **facts})
 
     def run(self) -> None:
         """Evaluate; a failed evaluation affects neither the model nor other evaluations."""
@@ -376,21 +393,21 @@ class Evaluate(ModelStage):
             log.info("%s", part.title)
             error_file(part.folder).unlink(missing_ok=True)
             check_reads(part)
-        waiting = [part for part in waiting if not part.is_taken_over()]
+        waiting = [part for part in waiting if not part.take_over_equal()]
         if not waiting:
             return
         meter, errors = usage.Meter(), dict[str, DiscorporaError]()
         self.root.mkdir(parents=True, exist_ok=True)
-        with console.explained(self.root), tempfile.TemporaryDirectory(dir=self.root) as place:
+        with console.explained(self.root), tempfile.TemporaryDirectory(dir=self.root) as temporary:
             jobs = []
             for number, part in enumerate(waiting):
-                folder = Path(place) / str(number)
+                folder = Path(temporary) / str(number)
                 folder.mkdir()
-                data = part.data(folder.with_suffix(".data"))
-                jobs.append(Judged(part.judged, part.keys, data, folder))
+                data = part.data_path(folder.with_suffix(".data"))
+                jobs.append(EvaluationJob(part.plan, part.table_keys, data, folder))
             model = Train(config=self.config, name=self.name).folder
             results = evaluate(jobs, self.name, model, self.build)
-            numbers = meter.read()
+            cost = meter.read()
             for part, job, counts in zip(waiting, jobs, results, strict=True):
                 if isinstance(counts, DiscorporaError):
                     errors[part.title] = counts
@@ -399,24 +416,24 @@ class Evaluate(ModelStage):
                 with staged(part.folder) as partial, reading(part, partial):
                     shutil.copytree(job.folder, partial, dirs_exist_ok=True)
                     part.conclude(partial, counts)
-                write_json(part.run_file, {**numbers, "evaluations": len(waiting)})
+                write_json(part.run_file, {**cost, "evaluations": len(waiting)})
             if titles := [part.title for part in waiting if part.title not in errors]:
-                log.info("%s: %.1f s", ", ".join(titles), numbers["seconds"])
+                log.info("%s: %.1f s", ", ".join(titles), cost["seconds"])
         if errors:
             first, *others = errors
             for title in others:  # Luigi shows one
                 log.error("%s: error: %s", title, errors[title])
             raise errors[first]
 
-    def seen(self) -> dict[str, int]:
-        """The number of test rows, and of those from documents that the model was trained on."""
+    def seen_counts(self) -> dict[str, int]:
+        """Count the test rows, and those from documents that the model was trained on."""
         from corpora.splits.division import Division
         from corpora.splits.seen import rows_seen
 
-        tasks = self.judged_on()
-        if all(task.direct for task in tasks):
+        tasks = self.test_datasets()
+        if all(task.direct for task in tasks):  # their documents are not in the division
             return {}
-        configs = [config for _, config in self.judged.configurations]
-        on = [(task.folder, config) for task, config in zip(tasks, configs, strict=True)]
-        trained = [(task.folder, config) for task, config in self.learned_from()]
-        return rows_seen(trained, on, Division.read(Divide(config=self.config).folder))
+        configs = [config for _, config in self.plan.configurations]
+        test = [(task.folder, config) for task, config in zip(tasks, configs, strict=True)]
+        training = [(task.folder, config) for task, config in self.training_datasets()]
+        return rows_seen(training, test, Division.read(Divide(config=self.config).folder))

@@ -32,14 +32,14 @@ TREEBANKS = ("conllu",)
 """Kinds of sources that have gold trees."""
 
 
-def models(parser: str) -> list[Path]:
-    """Return the files and folders of a parser's model on this machine; none for gold trees."""
+def model_paths(parser: str) -> list[Path]:
+    """Return the existing files and folders of a parser's model; none for gold trees."""
     kind, _, name = parser.partition(":")
     if kind == "embedded":
         return [embedded.PATH]
     if kind == "stanza":
-        places = stanza_models() / "resources.json", stanza_models() / name
-        return [path for path in places if path.exists()]
+        paths = stanza_models() / "resources.json", stanza_models() / name
+        return [path for path in paths if path.exists()]
     if kind == "spacy":  # a package, which is not imported, or a folder
         package = find_spec(name) if name.isidentifier() else None
         folder = Path(package.origin).parent if package and package.origin else Path(name)
@@ -52,13 +52,13 @@ def stanza_models() -> Path:
     return Path(os.environ.get("STANZA_RESOURCES_DIR", Path.home() / "stanza_resources"))
 
 
-def lacking(parser: str) -> tuple[str, str]:
-    """Return what `parser` lacks on this machine and how to get it; two empty texts if nothing.
+def parser_problem(parser: str) -> tuple[str, str]:
+    """Return why a parser cannot run on this machine, and how to mend it; "" and "" if it can.
 
     No parser is loaded, so versions are not checked.
     """
     kind, _, name = parser.partition(":")
-    if kind == "spacy" and not models(parser):
+    if kind == "spacy" and not model_paths(parser):
         return f"no package {name} is installed", f"python -m spacy download {name}"
     if kind != "stanza":
         return "", ""
@@ -148,18 +148,20 @@ class Parse(SourceStage):
         return f"{self.source}/{self.parser_name.replace(':', '-').replace('/', '-')}"
 
     def requires(self) -> StageTask:
-        """The stage that it reads: gold trees have gold sentences, so they need no `Sentences`."""
+        """The stage that it reads: `Documents` for gold trees, whose sentences are gold too."""
         stage = Documents if self.parser_name == "gold" else Sentences
         return stage(config=self.config, source=self.source)
 
     def settings(self) -> dict[str, Any]:
-        chosen = self.chosen
+        parse = self.parse_settings
         return {
-            **chosen.model_dump(),
-            "markers": list(chosen.markers),
-            "patterns": patterns_hash(chosen.language, chosen.patterns) if chosen.prefilter else "",
+            **parse.model_dump(),
+            "markers": list(parse.markers),
+            "patterns": patterns_hash(parse.language, parse.patterns) if parse.prefilter else "",
             "code": stages.PARSE_VERSION,
-            "pipeline": "\n".join(files_hash(path, self.root) for path in models(self.parser_name)),
+            "pipeline": "\n".join(
+                files_hash(path, self.root) for path in model_paths(self.parser_name)
+            ),
         }
 
     @property
@@ -172,7 +174,7 @@ class Parse(SourceStage):
         return {"gold": (), "stanza": ("stanza",)}.get(kind, ("spacy",))
 
     @cached_property
-    def chosen(self) -> ParseSettings:
+    def parse_settings(self) -> ParseSettings:
         """The settings of `extract.stages.parse`; without the prefilter they name no markers.
 
         Raises `ConfigError` for a parser that does not exist, or cannot read this source.
@@ -202,7 +204,7 @@ class Parse(SourceStage):
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
         documents = track(self.documents(), f"parsing {self.source}: documents")
         part = stages.Part(rank, of)
-        return stages.parse(documents, folder, self.chosen, part=part).model_dump()
+        return stages.parse(documents, folder, self.parse_settings, part=part).model_dump()
 
 
 class Pairs(SourceStage):
@@ -220,8 +222,8 @@ class Pairs(SourceStage):
         return self.mode or self.build.extract.mode
 
     @cached_property
-    def chosen(self) -> PairSettings:
-        """The settings of extraction; another mode than the build file's has its own minimum."""
+    def pair_settings(self) -> PairSettings:
+        """The settings of extraction; the build file's `min_confidence` is for its own mode."""
         settings, language = self.build.extract, self.entry.language or "en"
         minimum = settings.min_confidence if self.mode_name == settings.mode else None
         with self.build.at("extract", "min_confidence"):
@@ -244,9 +246,9 @@ class Pairs(SourceStage):
         return Parse(config=self.config, source=self.source, parser=parser)
 
     def settings(self) -> dict[str, Any]:
-        language = self.chosen.language
+        language = self.pair_settings.language
         return {
-            **self.chosen.model_dump(),
+            **self.pair_settings.model_dump(),
             "markers": list(self.build.markers(language)),
             "patterns": patterns_hash(language, self.build.patterns),
             "code": stages.EXTRACT_VERSION,
@@ -255,4 +257,4 @@ class Pairs(SourceStage):
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
         documents, parses = self.documents(), self.upstream[0].folder
         part = stages.Part(rank, of)
-        return stages.extract(documents, parses, folder, self.chosen, part=part).model_dump()
+        return stages.extract(documents, parses, folder, self.pair_settings, part=part).model_dump()
