@@ -66,7 +66,7 @@ def check_exists(name: str) -> None:
 
 @cache
 def _missing_on_hub(name: str) -> str:
-    """Return why the model `name` cannot be had from the Hub; "" if it can. It asks once a name."""
+    """Return why the Hub cannot give the model `name`; "" if it can. The answer is cached."""
     from huggingface_hub import HfApi, try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 
@@ -194,7 +194,7 @@ def _explained(where: str, by: str) -> Iterator[None]:
 
 
 def _runs_code(name: str, config: Mapping[str, Any]) -> bool:
-    """Return True if the Python code in a model's folder will run, after a warning that names it.
+    """Return True, and log a warning, if the Python code in a model's folder is to run.
     It runs only if the user allows it (`--trust-remote-code`), and if transformers has no class for
     the model. `config` is the content of the model's config.json."""
     code = config.get("auto_map")

@@ -173,7 +173,7 @@ def parse_flags(words: Sequence[str], command: str, *kinds: type[BaseModel]) -> 
 
 
 def _parse_value(text: str, kind: Any) -> Any:
-    """Return `text` as a value of TOML, or as a string if it is none or the field is of strings."""
+    """Return `text` as a TOML value; as a string if it is none, or if `kind` is a type of text."""
     if kind is str or (kind == tuple[str, ...] and not text.startswith("[")):
         return text  # a folder may be called `2026`
     try:

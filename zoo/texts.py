@@ -88,7 +88,7 @@ class TextEncoder:
         return list(sentences[:count]) if count else [sentences[0][: self.budget]]
 
     def assemble(self, sentences: Sequence[np.ndarray]) -> np.ndarray:
-        """Join sentences of token ids to one text with special tokens, `[tokens]`."""
+        """Join sentences of token ids into one text with special tokens, `[tokens]`."""
         return np.concatenate([self.start, *sentences, self.end]).astype(np.int32)
 
     def text(self, text: Text) -> np.ndarray:

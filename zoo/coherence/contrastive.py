@@ -109,13 +109,13 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
         dataset.need("doc", "position")
         for split in SPLITS:
             documents[split], orders[split] = intrusion_tables(dataset[split])
-        pairs, texts_of = orders, dataset
+        pairs, text_dataset = orders, dataset
     else:
         dataset.need("document", "orders")
-        texts_of = open_dataset(folder, "documents").need("id", "sentences")
+        text_dataset = open_dataset(folder, "documents").need("id", "sentences")
         pairwise = open_dataset(folder, "pairwise").need("document", "orders")
         documents, orders, pairs = (
-            {split: part[split] for split in SPLITS} for part in (texts_of, dataset, pairwise)
+            {split: part[split] for split in SPLITS} for part in (text_dataset, dataset, pairwise)
         )
     training = rows_of(documents["train"], ("sentences",))
     sentences = (sentence for row in training for sentence in row["sentences"])
@@ -131,7 +131,7 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
     set_attention(model.backbone, recipe.attention)
     limit, eval_rows = model.config.max_tokens, recipe.max_eval_rows
     tokenizer.model_max_length = limit
-    encoded = mapped_documents(recipe, texts_of, documents, tokenizer, limit)
+    encoded = mapped_documents(recipe, text_dataset, documents, tokenizer, limit)
     rows = {
         split: spread(orders[split], recipe.max_train_rows if split == "train" else eval_rows)
         for split in SPLITS[:2]

@@ -163,8 +163,8 @@ class LinkScorer(OverBackbone):
         return [score for score, _ in self.score_windows(sentences)]
 
     def score_windows(self, texts: Sequence[Sequence[str]]) -> list[tuple[float, int]]:
-        """Return for each text (a list of sentences) its score, and its windows' number. Only the
-        model of order, `ranker`, reads a text in windows; without it there is one window."""
+        """Return for each text (a list of sentences) its score and the number of its windows. Only
+        the model of order, `ranker`, reads a text in windows; without it there is one window."""
         scores, counts = self.similarities(texts), [1] * len(texts)
         if self.config.years:
             scores += self.config.years * np.array([years_ascend(text) for text in texts])

@@ -142,7 +142,7 @@ class CoherenceScorer(OverBackbone):
         return TextEncoder(tokenizer, self.config.max_tokens)
 
     def score(self, texts: Sequence[Text]) -> list[float]:
-        """Return a score for each text, the higher the more coherent; a text may be sentences.
+        """Return a score for each text (a string or its sentences), the higher the more coherent.
 
         A text beyond the model's limit is scored in overlapping windows of whole sentences
         (`zoo.texts.windows`): its score is their mean. Padding changes no score, unless the

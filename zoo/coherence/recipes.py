@@ -193,7 +193,7 @@ class Full(ScorerRecipe):
         return self
 
     def work(self) -> Work:
-        """Add the momentum encoder, and the scores of all candidates, both without gradients."""
+        """Return the cost with the momentum encoder and all candidates, which need no gradients."""
         work = super().work()
         momentum = work.tokens if self.momentum_weight else 0
         mining = self.candidates * self.max_tokens

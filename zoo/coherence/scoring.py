@@ -125,10 +125,10 @@ def window_scores(model: Model, parts: Sequence[Sequence[Any]]) -> list[float]:
 
 
 def explain(model: Model, text: Text) -> list[SentenceEffect]:
-    """Return for each sentence of a text how the score changes without it, or if it is swapped.
+    """Return for each sentence how the score changes if it is left out, or swapped with the next.
 
-    It is swapped with the next sentence. Only windows that contain the sentence change; the effect
-    is the mean over all windows. Each piece of a long sentence is left out separately.
+    Only the windows of the text that contain the sentence change; the effect is the mean over all
+    windows. Each piece of a long sentence is left out separately.
     """
     check_texts([text])
     sentences = as_sentences(text)

@@ -55,11 +55,12 @@ def compare(
     limit: int = 0,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Compare two models (folders or Hub ids) by `analyse` on BSO in a domain (the paper: wiki).
+    """Compare two models (folders or Hub ids) on binary sentence ordering (BSO), by `analyse`.
 
-    It takes `limit` rows of each split (0: all). Without a test split the validation split is used.
-    The result also has `published`, the paper's changes in %, and up to `examples` pairs that only
-    one model gets right, for each of them. Raises `InputError` if the data has no such domain.
+    `data` is DiscoEval's folder, `domain` one of BSO's. It takes `limit` rows of each split (0:
+    all), and the validation split if there is no test split. The result also has `published`, the
+    paper's changes in %, and for each model up to `examples` pairs that only it gets right. Raises
+    `InputError` if the data has no such domain.
     """
     domains = {task.domain: task for task in read(data, ("BSO",), limit=limit).tasks}
     if domain not in domains:

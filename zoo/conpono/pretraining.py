@@ -148,9 +148,8 @@ def train(recipe: Conpono, job: Job) -> None:
 def make_examples(
     recipe: Conpono, job: Job, split: str, stores: Mapping[str, TokenStore], **parts: Any
 ) -> Examples:
-    """Return the examples of a split, for the recipe's objective; `parts` are fields of `Examples`.
-    If the split is too small for its own random segments, they are from `train`; `job` notes
-    that."""
+    """Return the examples of a split for the recipe's objective; `parts` are fields of `Examples`.
+    If the split is too small for its own random segments, they are from `train`, as `job` notes."""
     store = stores[split]
     shared = {"candidates": recipe.candidates, "seed": recipe.seed, "split": split, **parts}
     if recipe.objective == "bso":

@@ -19,7 +19,7 @@ PARTS = ("objective_loss", "mlm_loss")
 
 
 class EpochRows(Sampler[tuple[int, int]]):
-    """Pairs `(row, epoch)`, so that a worker knows the epoch of its examples."""
+    """Yields pairs `(row, epoch)`, so that a worker process knows the epoch of its examples."""
 
     def __init__(self, rows: EpochSampler) -> None:
         self.rows = rows

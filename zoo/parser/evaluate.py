@@ -31,10 +31,10 @@ WAYS = {
     "own_sentences": "gold tokens, own sentences (whole documents)",
     "raw_paragraphs": "raw paragraph text (own tokens and sentences)",
 }
+"""The inputs on which `evaluate` scores a pipeline: keys of its result, with their descriptions."""
 Fact = tuple[Any, ...]
-"""A measure and an item that it counts, such as `("uas", span of the word, span of its head)`.
-
-A predicted fact is right if it is also among the gold facts. Spans are in characters."""
+"""A measure and an item that it counts, such as `("uas", span of the word, span of its head)`. A
+predicted fact is right if it is also among the gold facts. Spans are in characters."""
 
 
 def facts_of(doc: Doc) -> set[Fact]:

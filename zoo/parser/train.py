@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> None:
         weights = nlp.to_bytes(exclude=["vocab"])
         start, words_seen = time.perf_counter(), 0
         steps = range(1, settings["max_steps"] + 1)
-        training = stream(nlp, train, silver, settings, rng, reverse=options.reverse)
+        training = training_batches(nlp, train, silver, settings, rng, reverse=options.reverse)
         for step, batch in zip(steps, training, strict=False):
             nlp.update(batch, sgd=optimizer, drop=settings["dropout"])
             optimizer.step_schedules()
@@ -145,7 +145,7 @@ def run(options: argparse.Namespace) -> None:
         folder.replace(output)
 
 
-def stream(
+def training_batches(
     nlp: Language,
     train: Sequence[Sentence],
     silver: Sequence[Sentence],

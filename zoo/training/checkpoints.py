@@ -35,7 +35,7 @@ def seal(folder: Path) -> None:
 
 
 def is_sealed(folder: Path) -> bool:
-    """Return True if the folder has a seal, and every file that the seal lists, in its size."""
+    """Return True if the folder has a seal, and each file that the seal lists with that size."""
     try:
         sizes = json.loads((folder / SEAL).read_text(encoding="utf-8"))
         return all((folder / name).stat().st_size == size for name, size in sizes.items())

@@ -94,8 +94,8 @@ class Job:
         self.notes.append(text)
 
     def note_processes(self, start: Path, pattern: str, processes: int) -> None:
-        """Note if a run of `processes` resumes from a checkpoint, `start`, of another number. Each
-        process of the earlier run left one file that matches `pattern` in the checkpoint."""
+        """Note if the checkpoint `start` was written by another number of processes than resume it.
+        Each process that wrote it left one file that matches `pattern` in it."""
         before = len([*start.glob(pattern)]) or 1
         if before != processes:
             self.note(f"{before} processes began, {processes} went on from {start.name}")
