@@ -59,7 +59,8 @@ def register(model: str | Path = "") -> None:
 
 
 def lazily(package: str, places: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
-    """Return a `__getattr__` for `package` that imports the names in `places` on first use."""
+    """Return a `__getattr__` for `package` that imports its public names on first use. `places`
+    gives for each submodule the names that it defines."""
     module_of = {name: module for module, names in places.items() for name in names}
 
     def attribute(name: str) -> Any:
@@ -71,7 +72,8 @@ def lazily(package: str, places: Mapping[str, tuple[str, ...]]) -> Callable[[str
 
 
 def file_of(model: str | Path, name: str) -> Path | None:
-    """Return the path of the file `name` of a model (folder or Hub id), or None without one."""
+    """Return the path of the file `name` of a model (folder or Hub id); None if it has none. The
+    file of a Hub model is downloaded."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, HFValidationError
 

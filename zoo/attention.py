@@ -32,10 +32,9 @@ _PADDED: ContextVar[bool | None] = ContextVar("padded", default=None)
 
 @contextmanager
 def padding_known(padded: bool | None) -> Iterator[None]:
-    """Let transformers make its masks without reading the batch, which is `padded` or not.
-
-    The masks are the same. With None it reads the batch, as always. Compiled code never does.
-    """
+    """Tell transformers whether the batch is `padded`, so that it need not read the mask for it.
+    Reading a mask on the GPU makes the CPU wait. The masks that transformers makes are the same.
+    With None (unknown) it reads the mask as usual; compiled code never reads it."""
     if padded is None or torch.compiler.is_compiling():
         yield
         return
@@ -47,7 +46,9 @@ def padding_known(padded: bool | None) -> Iterator[None]:
 
 
 def _uses_known_padding(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap `make`, a function of transformers that makes masks, so that it uses `padding_known`."""
+    """Wrap `make`, a function of transformers that makes masks, so that it uses `padding_known`.
+    Without padding the result leaves out the mask; with padding it does not test whether it
+    could."""
 
     @wraps(make)
     def mask(*args: Any, **kwargs: Any) -> Any:
@@ -71,10 +72,11 @@ def attention(
     dropout: float = 0.0,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Return the attention `[batch, tokens, heads, width]`, computed in bfloat16, and None.
+    """Return the output of attention, `[batch, tokens, heads, width]`, computed in bfloat16.
 
     `query`, `key` and `value` are `[batch, heads, tokens, width]`. `attention_mask`, which is added
-    to the scores, is `[batch, 1, tokens, tokens]`.
+    to the scores, is `[batch, 1, tokens, tokens]`. The None stands for the attention weights, which
+    transformers allows a function of this kind to leave out.
     """
     scale = query.size(-1) ** -0.5 if scaling is None else scaling
     rate = dropout if module.training else 0.0
@@ -112,7 +114,8 @@ class Bf16Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
-        """Return the gradients of query, key and value, for that of the attention, `grad`."""
+        """Return the gradients of query, key and value from `grad`, the output's gradient. The
+        other three arguments of `forward` have no gradient."""
         q, k, v, weights, dropout_mask = ctx.saved_tensors
         grad = grad.to(weights.dtype)
         dropped = weights if dropout_mask is None else weights * dropout_mask
@@ -129,6 +132,6 @@ class Bf16Attention(torch.autograd.Function):
 
 AttentionInterface.register(NAME, attention)
 AttentionMaskInterface.register(NAME, eager_mask)
-for way, make in [*AttentionMaskInterface().items()]:
-    if way != "flex_attention":  # it has masks of another kind
-        AttentionMaskInterface.register(way, _uses_known_padding(make))
+for name, make_mask in [*AttentionMaskInterface().items()]:
+    if name != "flex_attention":  # it has masks of another kind
+        AttentionMaskInterface.register(name, _uses_known_padding(make_mask))

@@ -58,8 +58,8 @@ HIDE_PADDING |= {"modernbert", "mpnet", "xlnet"}
 """Backbones (`model_type`) known to hide padding, which need no test."""
 TOLERANCE = 1e-4
 """Tolerance relative to the largest state; rounding in float32 is a hundredth of it."""
-TEXT, PADDED = 6, 16
-"""Tokens of the text that `padding_shows` tries, and its length with padding."""
+TEXT_TOKENS, PADDED_TOKENS = 6, 16
+"""Tokens of the text that `padding_shows` encodes, without padding and with it."""
 
 
 def tokenizer_of(backbone: str, pad_token: str = "") -> PreTrainedTokenizerBase:
@@ -93,25 +93,27 @@ def tokenizer_of(backbone: str, pad_token: str = "") -> PreTrainedTokenizerBase:
 
 def _separate_pairs(tokenizer: PreTrainedTokenizerBase) -> None:
     """Put the end token between two texts if a tokenizer adds no special token itself (GPT-2)."""
-    rules, end = getattr(tokenizer, "backend_tokenizer", None), tokenizer.eos_token
-    if rules is None or end is None or tokenizer.num_special_tokens_to_add(pair=True):
+    backend, end = getattr(tokenizer, "backend_tokenizer", None), tokenizer.eos_token
+    if backend is None or end is None or tokenizer.num_special_tokens_to_add(pair=True):
         return
     separator = TemplateProcessing("$A", f"$A {end} $B", [(end, tokenizer.eos_token_id)])
-    former = rules.post_processor
-    rules.post_processor = separator if former is None else Sequence([former, separator])
+    earlier = backend.post_processor
+    backend.post_processor = separator if earlier is None else Sequence([earlier, separator])
 
 
 def tokenizer_for(
     recipe: BackboneRecipe, texts: Iterable[str], limit: int
 ) -> PreTrainedTokenizerBase:
-    """Return the tokenizer of the settings' backbone; without one, a tokenizer of `texts`."""
+    """Return the tokenizer of the recipe's backbone, or one trained on `texts` if it names none.
+    `limit` is the maximum length, in tokens, that a trained tokenizer is given."""
     if recipe.backbone:
         return tokenizer_of(recipe.backbone, recipe.pad_token)
     return train_subwords(texts, recipe.vocab_size, lower=recipe.lower, max_length=limit)
 
 
 def backbone_of(recipe: BackboneRecipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
-    """Return the settings' encoder, or one with random weights for the tokenizer's vocabulary."""
+    """Return the encoder of a recipe: its pretrained `backbone`, or one with random weights. Random
+    weights fit the tokenizer's vocabulary. LoRA and recomputation are added if they are set."""
     table = dict(recipe.backbone_config)
     if table:
         table |= {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
@@ -141,8 +143,9 @@ def load_backbone(
 ) -> PreTrainedModel:
     """Return an encoder: pretrained, by its Hub id or folder `name`, or with random weights.
 
-    For the latter, `table` is its configuration with a `model_type`. A model of this zoo gives its
-    backbone, so that training can continue from it; a model with a decoder (T5), its encoder.
+    For random weights, `table` is the encoder's configuration with a `model_type`. A model of this
+    zoo gives its backbone, so that training can continue from it; a model with a decoder (T5), its
+    encoder.
     Pretrained weights are loaded as `dtype`. `attention_dropout` and `hidden_dropout` replace the
     backbone's unless they are negative. Raises `ConfigError` for wrong values in `table`, a model
     without an encoder, one that does not read texts, or whose weights have other names, and
@@ -213,9 +216,9 @@ def auto_class(config: PretrainedConfig) -> Any:
 
 
 def set_dropout(config: PretrainedConfig, rates: Mapping[str, float]) -> PretrainedConfig:
-    """Set the dropouts in `rates`, unless they are negative, in `config`, and return it.
+    """Return `config` with the dropout rates in `rates`, whose keys are those of `DROPOUTS`.
 
-    The keys are those of `DROPOUTS`. Raises `ConfigError` for an encoder without such a dropout.
+    A negative rate changes nothing. Raises `ConfigError` if the encoder lacks the dropout of a key.
     """
     inner = getattr(config, "backbone_config", None) or config
     for setting, rate in rates.items():
@@ -229,7 +232,8 @@ def set_dropout(config: PretrainedConfig, rates: Mapping[str, float]) -> Pretrai
 
 
 def config_from(table: Mapping[str, Any]) -> PretrainedConfig:
-    """Return the configuration in a table. Raises `ConfigError` for an unknown key or type."""
+    """Return the configuration of transformers that `table` describes: `model_type` and settings.
+    Raises `ConfigError` for an unknown `model_type` or setting."""
     values = dict(table)
     try:
         config = AutoConfig.for_model(values.pop("model_type", ""))
@@ -272,11 +276,9 @@ def merge_lora(model: nn.Module) -> None:
 
 
 def set_attention(backbone: PreTrainedModel, way: str) -> None:
-    """Set the attention implementation of a backbone to `way`; "auto" changes nothing.
-
-    To be called on the complete model: transformers forgets it when a backbone's configuration
-    becomes part of another. Raises `ConfigError` for an implementation that the backbone lacks.
-    """
+    """Set the attention implementation of a backbone to `way`; "auto" changes nothing. It must be
+    called on the complete model: transformers forgets the setting when a backbone's configuration
+    becomes part of another. Raises `ConfigError` for an implementation that the backbone lacks."""
     if way == "auto":
         return
     rates = [getattr(backbone.config, name, 0.0) for name in DROPOUTS["attention_dropout"]]
@@ -304,14 +306,14 @@ def set_attention(backbone: PreTrainedModel, way: str) -> None:
 
 @contextmanager
 def training_attention(backbone: PreTrainedModel, recipe: BackboneRecipe) -> Iterator[None]:
-    """Set the attention for training in bfloat16 on a CPU, where "auto" means `zoo.attention`.
+    """Use the attention that trains fastest in bfloat16 on a CPU; elsewhere change nothing.
 
-    There the backward pass of torch's fused kernel does not use the CPU's matrix units, and takes
-    two fifths of a training step of short texts; its forward pass is faster. Families that
-    `zoo.attention` does not support get eager attention, and so do compiled backbones, for which
-    `zoo.attention` gives NaN. At the end the former attention is set again.
+    On a CPU the backward pass of torch's fused kernel does not use the matrix units, and takes two
+    fifths of a training step of short texts. So the setting "auto" uses `zoo.attention` there.
+    Families that `zoo.attention` does not support get eager attention, and so do compiled
+    backbones, for which `zoo.attention` gives NaN. At the end the previous attention is set again.
     """
-    former = backbone.config._attn_implementation
+    previous = backbone.config._attn_implementation
     on_cpu = not torch.accelerator.is_available()
     if recipe.attention != "auto" or not on_cpu or not uses_bf16(recipe.bf16):
         yield
@@ -321,25 +323,25 @@ def training_attention(backbone: PreTrainedModel, recipe: BackboneRecipe) -> Ite
     try:
         yield
     finally:
-        set_attention(backbone, former)
+        set_attention(backbone, previous)
 
 
 def pooling_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> Pooling:
-    """Return the token whose state is a text's vector: [CLS] if there is one, else the last."""
-    return "last" if stands_last(config) or tokenizer.cls_token_id is None else "first"
+    """Return which token's state is a text's vector: [CLS] ("first"), or else the last one."""
+    return "last" if uses_last_token(config) or tokenizer.cls_token_id is None else "first"
 
 
 def is_decoder(config: PretrainedConfig) -> bool:
-    """Return True if tokens see only earlier tokens, so that the first one sees only itself.
+    """Return True for a decoder, in which each token sees only itself and earlier tokens.
 
-    Such a model has a class for causal language models in transformers, and none for masked ones.
+    A decoder has a class for causal language models in transformers, and none for masked ones.
     """
     kind = config.model_type
     is_causal = kind in CAUSAL and kind not in MASKED and kind not in LAST_TOKEN
     return is_causal or bool(getattr(config, "is_decoder", False))
 
 
-def stands_last(config: PretrainedConfig) -> bool:
+def uses_last_token(config: PretrainedConfig) -> bool:
     """Return True if a text's vector is that of its last token, as in decoders, XLNet and T5."""
     return config.model_type in LAST_TOKEN or is_decoder(config)
 
@@ -362,7 +364,7 @@ def warn_of_padding(backbone: PreTrainedModel) -> None:
     if kind in HIDE_PADDING or kind.startswith("discorpora-"):
         return
     with suppress(RuntimeError, AttributeError, LookupError, AssertionError, TypeError, ValueError):
-        # Other errors are raised again in training or evaluation.
+        # If the backbone fails here, it also fails in training, where the error is reported.
         if padding_shows(backbone):
             log.warning(
                 "%s: padding changes the vectors of a text, so they depend on the texts that are "
@@ -373,35 +375,35 @@ def warn_of_padding(backbone: PreTrainedModel) -> None:
 
 @torch.inference_mode()
 def padding_shows(backbone: PreTrainedModel) -> bool:
-    """Return True if the states of a text change when padding follows it.
+    """Return True if a backbone's states of a text change when padding follows the text.
 
-    The random state and compiled code are left unchanged.
+    It encodes one text alone and padded. The global random state and compiled code do not change.
     """
     size, padding = backbone.config.vocab_size, backbone.config.pad_token_id or 0
-    width = min(PADDED, max_positions(backbone.config) or PADDED)
+    width = min(PADDED_TOKENS, max_positions(backbone.config) or PADDED_TOKENS)
     # Words of the vocabulary's middle: MPNet and ESM treat special tokens, at its ends, otherwise.
     ids = torch.linspace(size // 3, 2 * size // 3, width, device=backbone.device).long()[None]
     ids += ids == padding
     mask = torch.ones_like(ids)
-    ids[:, TEXT:], mask[:, TEXT:] = padding, 0
+    ids[:, TEXT_TOKENS:], mask[:, TEXT_TOKENS:] = padding, 0
     was_training = backbone.training
     backbone.eval()
     try:
         with torch.random.fork_rng(devices=[]):
             alone, padded = (
                 backbone.forward(input_ids=ids[:, :end], attention_mask=mask[:, :end])
-                for end in (TEXT, width)
+                for end in (TEXT_TOKENS, width)
             )
     finally:
         backbone.train(was_training)
-    states, padded_states = alone.last_hidden_state, padded.last_hidden_state[:, :TEXT]
+    states, padded_states = alone.last_hidden_state, padded.last_hidden_state[:, :TEXT_TOKENS]
     difference = (states - padded_states).abs().max() / states.abs().max().clamp(min=1e-30)
     return difference.item() > max(TOLERANCE, 8 * torch.finfo(states.dtype).eps)
 
 
 @strict
 class BackboneConfig(PretrainedConfig):
-    """The configuration of a model around a backbone, with the backbone's inside it."""
+    """The configuration of a model around a backbone; it contains the backbone's configuration."""
 
     # transformers 5.20 and later also has a table of defaults; this older way works in all.
     sub_configs = {"backbone_config": AutoConfig}
@@ -410,9 +412,10 @@ class BackboneConfig(PretrainedConfig):
     pad_token_id: int | None = 0
 
     def __post_init__(self, **kwargs: Any) -> None:
-        part = self.backbone_config or {}
-        if not isinstance(part, PretrainedConfig):
-            self.backbone_config = CONFIG_MAPPING[part.get("model_type", "bert")].from_dict(part)
+        backbone = self.backbone_config or {}
+        if not isinstance(backbone, PretrainedConfig):
+            config_class = CONFIG_MAPPING[backbone.get("model_type", "bert")]
+            self.backbone_config = config_class.from_dict(backbone)
         if not isinstance(limit := getattr(self, "max_tokens", 0), int):
             raise ValueError(f"max_tokens = {limit!r}: expected a whole number")
         super().__post_init__(**kwargs)

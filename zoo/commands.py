@@ -34,7 +34,7 @@ def command(
     return 0
 
 
-def leave_shipped(
+def write_shipped_files(
     folder: Path,
     recipe: str,
     seed: int,
@@ -44,11 +44,9 @@ def leave_shipped(
     data: Mapping[str, Any] | None = None,
     **texts: str,
 ) -> None:
-    """Write `results.json` and the card into a model's folder.
-
-    The card is `template` with its placeholders replaced by `texts`; `data` are facts about the
-    training data for the results.
-    """
+    """Write `results.json` and the card (README.md) into the `folder` of a model to be shipped. The
+    results have the recipe, the seed, the model's size, its `metrics`, and `data`: facts about the
+    training data. The card is the file `template`, with `texts` in place of its placeholders."""
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
     results = {
         "recipe": recipe,

@@ -20,15 +20,16 @@ from zoo import file_of
 WEIGHTS, SCALE = "model.safetensors", ".scale"
 GROUP = 32
 """Neighbours in a row that share a scale."""
-TRIED = tuple(1 - 0.02 * k for k in range(16))
-"""Candidate scales, relative to a group's largest weight: the least squared error decides."""
+SCALE_FACTORS = tuple(1 - 0.02 * k for k in range(16))
+"""Candidate scales of a group, relative to the scale at which its largest weight becomes 7."""
 
 
 def pack(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights with each matrix in four bits, two numbers in a byte.
+    """Return a model's weights with each matrix in four bits, two numbers in a byte.
 
     A matrix `[rows, columns]` becomes uint8 `[rows, columns / 2]` and, under its name with
-    `.scale`, float16 `[rows, columns / 32]`. Other tensors stay as float32.
+    `.scale`, float16 `[rows, columns / 32]`: the scales of groups of 32 neighbours, each with the
+    least squared error among the candidates. Other tensors stay as float32.
     """
     packed: dict[str, Tensor] = {}
     for name, weight in weights.items():
@@ -36,10 +37,10 @@ def pack(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
             packed[name] = weight.float().contiguous()
             continue
         groups = weight.float().unflatten(1, (-1, GROUP))
-        largest = groups.abs().amax(-1, keepdim=True).clamp(min=1e-6) / 7
-        best_scale, least_error = largest, torch.full_like(largest, torch.inf)
-        for part in TRIED:
-            scale = (largest * part).half().float()
+        full_scale = groups.abs().amax(-1, keepdim=True).clamp(min=1e-6) / 7
+        best_scale, least_error = full_scale, torch.full_like(full_scale, torch.inf)
+        for factor in SCALE_FACTORS:
+            scale = (full_scale * factor).half().float()
             error = (_levels(groups, scale) * scale - groups).square().sum(-1, keepdim=True)
             best_scale = torch.where(error < least_error, scale, best_scale)
             least_error = torch.minimum(error, least_error)
@@ -50,7 +51,7 @@ def pack(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _levels(groups: Tensor, scale: Tensor) -> Tensor:
-    """Return each weight as the nearest multiple of its group's scale, from -7 to 7."""
+    """Return for each weight the whole number, -7 to 7, whose product with the scale is nearest."""
     return (groups / scale).round().clamp(-7, 7)
 
 
@@ -60,7 +61,8 @@ def load_packed(model: str | PathLike[str]) -> dict[str, Tensor]:
 
 
 def unpack(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights that `pack` returned in four bits as float32, by name."""
+    """Return the weights that `pack` stored in four bits, by name: the inverse of `pack`. All
+    weights are float32, rounded to the nearest multiple of their group's scale."""
     weights: dict[str, Tensor] = {}
     for name, stored in packed.items():
         if name + SCALE in packed:

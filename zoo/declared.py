@@ -106,14 +106,14 @@ class Objective(Declared):
 
 @dataclass(frozen=True)
 class Work:
-    """What a training example costs: `weights * tokens + heads` products, forward."""
+    """The cost of a training example: `weights * tokens + heads` products in a forward pass."""
 
     weights: int
-    """Weights that each token meets."""
+    """The number of weights that each token is multiplied with."""
     tokens: float
-    """The most tokens of an example; one without a backward pass counts a third."""
+    """The most tokens of an example; a token without a backward pass counts as a third of one."""
     heads: float = 0
-    """Weights that an example meets once."""
+    """The number of weights that are used once for an example, such as a classifier's."""
 
 
 class Recipe(Declared):
@@ -160,16 +160,17 @@ class Recipe(Declared):
         return self.reads
 
     def described(self, about: About, preset: Mapping[str, Any]) -> About:
-        """Return what the card says: `about`, changed if settings differ from the `preset`'s."""
+        """Return the card's description of the recipe: `about`, which describes the `preset`. A
+        subclass changes it where these settings differ from the preset's."""
         return about
 
     @property
     def file(self) -> str:
-        """Return the file of the model's folder that suites open; "": the folder itself."""
+        """Return the name of the file in the model folder that suites open; "": the folder."""
         return ""
 
     def work(self) -> Work:
-        """What an example costs with these settings, from which `zoo.training.cost` takes FLOPs.
+        """Return the cost of an example with these settings; `zoo.training.cost` sums FLOPs of it.
 
         Raises `ConfigError` for a recipe without a formula.
         """
@@ -181,7 +182,8 @@ class Recipe(Declared):
 
     @classmethod
     def marked(cls, mark: Mark) -> list[str]:
-        """Return the names of the settings that this class or one of its bases gave the mark."""
+        """Return the names of the settings that have `mark` in this class or in one of its bases.
+        So a setting that a subclass declares again, with another default, keeps its mark."""
         bases = [base.model_fields for base in cls.__mro__ if issubclass(base, Recipe)]
         fields = [field for base in bases for field in base.items()]
         marked = {name for name, field in fields if mark in field.metadata}
@@ -189,7 +191,8 @@ class Recipe(Declared):
 
     @classmethod
     def counted(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those of `settings` that determine the weights; class names lose their folders."""
+        """Return the part of `settings` that determines a model's weights, sorted by name. A
+        setting that names a class, `FILE.py:Class`, loses the folder of the file."""
         classes, not_counted = cls.marked(Mark.CLASS), cls.marked(Mark.NOT_COUNTED)
         return {
             name: without_folders(value) if name in classes else value
@@ -250,7 +253,8 @@ class StepRecipe(Recipe):
         return self
 
     def share_of_batch(self, processes: int) -> int:
-        """Return the batch size of a forward pass. Raises `ConfigError` if it is not whole."""
+        """Return the number of examples that each of `processes` takes in one forward pass. Raises
+        `ConfigError` unless `processes` times `gradient_accumulation` divides `batch_size`."""
         parts = processes * self.gradient_accumulation
         if self.batch_size % parts:
             next_multiple = (self.batch_size // parts + 1) * parts
@@ -360,7 +364,8 @@ class RankingRecipe(Recipe):
     def _check_objective_settings(
         cls, settings: dict[str, Any], info: ValidationInfo
     ) -> dict[str, Any]:
-        """Return the settings if the objective has them, with the recipe's margin; else raise."""
+        """Return `settings` if the objective accepts them beside the recipe's margin; else raise.
+        They are not checked if `objective` or `margin` is wrong, which is an error of its own."""
         if "margin" in settings:
             raise ValueError("margin is a setting of the recipe: set it there")
         if {"objective", "margin"} <= info.data.keys():
@@ -368,7 +373,8 @@ class RankingRecipe(Recipe):
         return settings
 
     def described(self, about: About, preset: Mapping[str, Any]) -> About:
-        """Return `about` with the objective of these settings, which may not be the preset's."""
+        """Return `about` with the text on the objective that these settings name. If it is another
+        one than the preset's, title, paper and published figure change too."""
         loss = self.loss
         negatives = amount(loss.negatives or getattr(self, "negatives", 0), "negative")
         sentence = loss.says or type(loss).summary()
@@ -393,7 +399,7 @@ class RankingRecipe(Recipe):
 
 
 def _objective(name: str, margin: float, settings: Mapping[str, Any]) -> Objective:
-    """Return the objective `name` with its settings, and with `margin` if it has that setting."""
+    """Return the objective called `name` with `settings`, and with `margin` if it has a margin."""
     objective = OBJECTIVES.find(name)
     margins = {"margin": margin} if "margin" in objective.model_fields else {}
     return objective.of({**margins, **settings})

@@ -1,5 +1,5 @@
-"""Imported before torch by the commands of developers: without the extra `zoo` they end with the
-line that installs it."""
+"""Imported first, before torch, by developers' commands: if the extra `zoo` is not installed, it
+ends the command with an error that says how to install it."""
 
 import sys
 

@@ -18,10 +18,11 @@ def every_figure(metrics: Any, *path: str) -> Iterator[tuple[str, Mapping[str, A
 
 
 def matrices(metrics: Any, *path: str) -> dict[str, Mapping[str, Any]]:
-    """The confusion matrices of a result, under the names on the way to them."""
+    """Return the confusion matrices in nested metrics, named by the keys that lead to them. A
+    confusion matrix is a mapping with the key `gold_by_predicted`."""
     if not isinstance(metrics, Mapping):
         return {}
     if "gold_by_predicted" in metrics:
         return {" ".join(name for name in path if name not in ("confusion", "classes")): metrics}
-    parts = (matrices(value, *path, str(key)) for key, value in metrics.items())
-    return {name: matrix for part in parts for name, matrix in part.items()}
+    inner = (matrices(value, *path, str(key)) for key, value in metrics.items())
+    return {name: matrix for named in inner for name, matrix in named.items()}

@@ -77,10 +77,12 @@ def languages_of(model: str | Path) -> list[str]:
 
 
 def _from_pooler(model: Any) -> str:
+    """Return the source of the vector of models with their own encoder: the pooler's output."""
     return POOLER
 
 
 def _from_pooling_setting(model: Any) -> str:
+    """Return the source of the vector of models whose configuration has the setting `pooling`."""
     return str(model.config.pooling)
 
 
@@ -110,7 +112,9 @@ TEXTS = (
 def _vector_family(
     config: str, encoder: str, source: Callable[[Any], str] = _from_pooler, lines: Lines = ()
 ) -> Family:
-    """Return the row of a type that only gives vectors; `lines`: its example with discorpora."""
+    """Return the `Family` of a model type that gives vectors only, not scores or labels. `config`
+    and `encoder` are class names in `modeling_discorpora`, `source` gives a model's source of
+    vectors, and `lines` are the card's example with discorpora."""
     anywhere = ENCODE_BY_CODE if source is _from_pooler else (STANDARD, ENCODE)
     library, task = "sentence-transformers", "feature-extraction"
     return Family(library, task, (config, encoder), source, (SENTENCE,), anywhere, lines)
@@ -177,7 +181,7 @@ FAMILIES = {
 
 
 def family_of(config: PretrainedConfig) -> Family:
-    """Return the row of the configuration's `model_type`; an empty one for a plug-in's."""
+    """Return the `Family` of a configuration's `model_type`; an empty one for a plug-in's type."""
     return FAMILIES.get(config.model_type, Family())
 
 
@@ -203,7 +207,9 @@ def auto_map(config: PretrainedConfig) -> dict[str, str]:
 
 
 def write_modules(model: Any, folder: Path) -> None:
-    """Write the files by which sentence-transformers and `trust_remote_code` load a model."""
+    """Write the files with which other libraries load a model into its `folder`. They are
+    `modeling_discorpora.py`, for `trust_remote_code`, and for sentence-transformers `modules.json`
+    with the configurations that it names."""
     family = family_of(model.config)
     if family.classes:
         shutil.copyfile(modeling_discorpora.__file__, folder / "modeling_discorpora.py")

@@ -61,7 +61,8 @@ class Labelled:
 def load_for(
     recipe: ClassifierRecipe, job: Job, columns: Sequence[str] = (), **more: Any
 ) -> Labelled:
-    """Return the data that a classifier's settings name; `job` notes what was left out."""
+    """Return the labelled pairs that a classifier's recipe names, as `load` prepares them. `job`
+    notes the rows that were left out. `more` are further arguments of `load`."""
     data = load(
         recipe.dataset,
         recipe.dataset_config,
@@ -93,8 +94,10 @@ def load(
 ) -> Labelled:
     """Return a dataset prepared for a classifier; `spec` is an open `Dataset`, or names one.
 
-    Rows without a label (-1, as in SNLI and in hidden test sets) are left out. With `classes` only
-    so many labels are kept, those with most training rows (DisSent, section 6: 11).
+    `config`, `splits` and `columns` are names in the dataset (`open_dataset`, `text_columns`).
+    Rows without a label (-1, as in SNLI and in hidden test sets) are left out. If `classes` is set,
+    the labels are those `classes` with most training rows (DisSent, section 6: 11). The `max_*`
+    limit the rows of a split (0: all).
 
     Raises `ConfigError` if the two columns are missing, or a label has no training row and `empty`
     is not `warn`, and `InputError` if one of the `required` splits has no labelled row.
@@ -111,11 +114,12 @@ def load(
             table = table.filter(pa.array(labelled))
         tables[split] = table
     if classes:
-        names, tables, left_out = _most_frequent(names, tables, classes)
+        names, tables, removed = _keep_most_frequent(names, tables, classes)
         notes += [
-            f"{split}: {amount(rows, 'row')} of rarer labels left out" for split, rows in left_out
+            f"{split}: {amount(rows, 'row')} of rarer labels left out" for split, rows in removed
         ]
-    for split in [split for split, table in tables.items() if not table.num_rows]:
+    empty_splits = [split for split, table in tables.items() if not table.num_rows]
+    for split in empty_splits:
         if split in required:
             raise InputError(
                 f"the split {split!r} has no row with a label",
@@ -142,20 +146,22 @@ def load(
     return Labelled(data, texts, names, tables, notes, empty_classes)
 
 
-def _most_frequent(
+def _keep_most_frequent(
     names: list[str], tables: Mapping[str, pa.Table], classes: int
 ) -> tuple[list[str], dict[str, pa.Table], list[tuple[str, int]]]:
-    """Keep the `classes` labels with most training rows; return also the rows lost by split."""
+    """Keep only the rows whose label is one of the `classes` labels with most training rows.
+    Returns the names of these labels, the tables with labels numbered anew, and the number of rows
+    that each split lost."""
     counts = np.bincount(tables["train"]["label"].to_numpy(), minlength=len(names))
-    kept = sorted(np.argsort(-counts, kind="stable")[:classes].tolist())
+    frequent = sorted(np.argsort(-counts, kind="stable")[:classes].tolist())
     new_number = np.full(len(names), -1)
-    new_number[kept] = np.arange(len(kept))
-    chosen, left_out = {}, []
+    new_number[frequent] = np.arange(len(frequent))
+    new_tables, removed = {}, []
     for split, table in tables.items():
         labels = new_number[table["label"].to_numpy()]
         column = table.column_names.index("label")
-        renamed = table.set_column(column, "label", pa.array(labels))
-        chosen[split] = renamed.filter(pa.array(labels >= 0))
-        if chosen[split].num_rows < table.num_rows:
-            left_out.append((split, table.num_rows - chosen[split].num_rows))
-    return [names[i] for i in kept], chosen, left_out
+        renumbered = table.set_column(column, "label", pa.array(labels))
+        new_tables[split] = renumbered.filter(pa.array(labels >= 0))
+        if lost := table.num_rows - new_tables[split].num_rows:
+            removed.append((split, lost))
+    return [names[i] for i in frequent], new_tables, removed

@@ -45,7 +45,8 @@ _opening: set[str] = set()
 
 
 def check_exists(name: str) -> None:
-    """Raise `ConfigError` for a path that does not exist, a recipe, or an id that the Hub lacks."""
+    """Raise `ConfigError` unless `name` is an existing path or the id of a model on the Hub. The
+    error for the name of a recipe says to train it first."""
     if Path(name).exists():
         return
     problem = "there is no such folder"
@@ -65,7 +66,7 @@ def check_exists(name: str) -> None:
 
 @cache
 def _missing_on_hub(name: str) -> str:
-    """Why the Hub does not give the model `name`, "" if it does. The answer is cached."""
+    """Return why the Hub cannot give the model `name`; "" if it can. The answer is cached."""
     from huggingface_hub import HfApi, try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 
@@ -82,7 +83,7 @@ def _missing_on_hub(name: str) -> str:
 
 
 def config_of(name: str | PathLike[str]) -> dict[str, Any]:
-    """The content of a model's `config.json`; `name` is a folder or Hub id.
+    """Return the content of a model's `config.json`; `name` is a folder or Hub id.
 
     Raises `InputError` if there is none, if it is damaged, and for more than `MOST_LABELS` labels.
     """
@@ -102,16 +103,19 @@ def config_of(name: str | PathLike[str]) -> dict[str, Any]:
 
 
 def model_type(name: str | PathLike[str]) -> str:
-    """The `model_type` of a model (folder or Hub id), "" if it has none. Raises as `config_of`."""
+    """Return a model's `model_type`, "" if it has none; `name` is a folder or Hub id. Raises
+    `InputError` if its `config.json` is missing or damaged."""
     return str(config_of(name).get("model_type", ""))
 
 
 @contextmanager
 def opening(name: str | PathLike[str], *, by: str = "transformers") -> Iterator[dict[str, Any]]:
-    """Check a model (folder or Hub id); yields the arguments for `from_pretrained` of class `by`.
+    """Check the files of a model, then yield the keyword arguments for a safe `from_pretrained`.
 
+    `name` is a folder or Hub id; `by` is the name in messages of the class that loads the model.
     Raises `InputError` for a damaged file, weights that are not in safetensors, and sizes that
-    differ from those of the weights. It also replaces each exception of `from_pretrained`.
+    differ from those of the weights. Exceptions of `from_pretrained` become `InputError` too. A
+    nested call for the same model checks nothing.
     """
     name = str(name)
     if name in _opening:
@@ -135,7 +139,7 @@ def opening(name: str | PathLike[str], *, by: str = "transformers") -> Iterator[
 
 
 def load_config(name: str) -> Any:
-    """The configuration of a model (folder or Hub id), an object of its class in transformers.
+    """Return the configuration of a model (folder or Hub id) as an object of transformers.
 
     Raises `InputError` if it is damaged, and for a model that needs code of its folder.
     """
@@ -145,7 +149,7 @@ def load_config(name: str) -> Any:
 
 
 def load_tokenizer(name: str, config: Any = None) -> Any:
-    """The tokenizer of a model (folder or Hub id).
+    """Return the tokenizer of a model; `name` is a folder or Hub id.
 
     Raises `InputError` if it is damaged, or has more tokens than the model with this `config`.
     """
@@ -190,10 +194,9 @@ def _explained(where: str, by: str) -> Iterator[None]:
 
 
 def _runs_code(name: str, config: Mapping[str, Any]) -> bool:
-    """Whether to run the code in a model's folder; a warning names it.
-
-    It runs if the user trusts it (`trusts_code`) and transformers has no class for the model.
-    """
+    """Return True, and log a warning, if the Python code in a model's folder is to run.
+    It runs only if the user allows it (`--trust-remote-code`), and if transformers has no class for
+    the model. `config` is the content of the model's config.json."""
     code = config.get("auto_map")
     if not trusts_code() or str(config.get("model_type")) in CONFIG_MAPPING or not code:
         return False
@@ -222,15 +225,16 @@ class Index(BaseModel):
 
 
 def _weight_files(name: str, folder: Path) -> list[Path]:
-    """The safetensors files of a model, one or several; `folder` is where its files are.
+    """Return the safetensors files of a model, one or several; `folder` is where its files are.
 
     Raises `InputError` if there are none, and for an index that names a file outside the folder.
     """
     index = file_of(name, INDEX)
     if index is None and (path := file_of(name, WEIGHTS)):
         return [path]
+    file_names = set(read_record(Index, index, AGAIN).weight_map.values()) if index else set()
     files = []
-    for file in sorted(set(read_record(Index, index, AGAIN).weight_map.values())) if index else ():
+    for file in sorted(file_names):
         path = file_of(name, file) if Path(file).name == file else None
         if path is None:
             problem = f"names a file outside the folder, or not there: {file!r}"[:200]
@@ -248,9 +252,9 @@ def _weight_files(name: str, folder: Path) -> list[Path]:
 
 
 def _largest_size(name: str, folder: Path) -> int:
-    """The largest dimension of a model's weights, or their number if that is larger.
+    """Return the largest dimension of a model's weights, or the number of weights if it is larger.
 
-    Only the headers of the files are read. Raises `InputError` for a damaged one.
+    It reads only the headers of the files. Raises `InputError` for a damaged file.
     """
     sizes, number = [1], 0
     for path in _weight_files(name, folder):
@@ -266,11 +270,11 @@ def _largest_size(name: str, folder: Path) -> int:
 
 
 def _check_sizes(config: Mapping[str, Any], largest: int, path: Path) -> None:
-    """Raise `InputError` for a value in `config` (read from `path`) that no such model has.
+    """Raise `InputError` for a value in `config` that a model with these weights cannot have.
 
-    Counts and sizes are at most `largest`, the largest dimension of the weights: otherwise
+    Counts and sizes must not exceed `largest`, the largest dimension of the weights: otherwise
     transformers would allocate memory for them. Rates of dropout and switches of outputs are
-    checked because wrong ones fail only when the model is used.
+    checked because wrong ones fail only when the model is used. Messages name the file `path`.
     """
     for key, value in config.items():
         problem = ""

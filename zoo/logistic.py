@@ -51,7 +51,7 @@ def fit_logistic(
     grid: Sequence[float],
     iterations: int,
 ) -> Fitted:
-    """Return the regression with the highest validation accuracy among the penalties in `grid`.
+    """Fit one regression for each inverse penalty in `grid`; return the best in validation.
 
     Each split is `(features [rows, width], labels [rows])`, with dense or sparse features. A class
     without training rows gets zero weights and an intercept that is never the largest. Among equal
@@ -86,5 +86,5 @@ def fit_logistic(
         accuracies.append(float((fits[-1].predict(validation[0]) == validation[1]).mean()))
         log.info("penalty C %g: validation accuracy %.4f, %d iterations", c, accuracies[-1], steps)
     best = fits[accuracies.index(max(accuracies))]
-    tried = zip(fits, accuracies, strict=True)
-    return replace(best, accuracy={f"{fit.c:g}": round(share, 5) for fit, share in tried})
+    by_fit = zip(fits, accuracies, strict=True)
+    return replace(best, accuracy={f"{fit.c:g}": round(value, 5) for fit, value in by_fit})

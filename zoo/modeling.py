@@ -41,13 +41,14 @@ class ZooModel(PreTrainedModel):
     def from_pretrained(
         cls, pretrained_model_name_or_path: str | PathLike[str] | None, *args: Any, **kwargs: Any
     ) -> Self:
-        """Load a model as transformers does. Raises `InputError` for one of another type."""
+        """Load a model from a folder or Hub id, with the arguments that transformers takes. Raises
+        `InputError` for a model of another type, and if weights are missing or damaged."""
         path = pretrained_model_name_or_path
         if path is None:  # the caller passes the weights
             return super().from_pretrained(None, *args, **kwargs)
         if kwargs.get("torch_dtype") is None:  # transformers' old name for it
             kwargs.setdefault("dtype", torch.float32)
-        reported = kwargs.pop("output_loading_info", False)
+        with_report = kwargs.pop("output_loading_info", False)
         with opening(path, by=cls.__name__) as options:
             stored, expected = config_of(path), cls.config_class.model_type
             model_type = str(stored.get("model_type", ""))
@@ -55,25 +56,25 @@ class ZooModel(PreTrainedModel):
                 problem = f"holds a model of type {model_type!r}, not {expected!r}"
                 raise InputError(problem, where=str(path))
             kwargs |= {**options, "output_loading_info": True}
-            place: str | PathLike[str] | None = path
+            weights_path: str | PathLike[str] | None = path
             if stored.get("stored") == "int4":
                 config = kwargs.pop("config", None) or cls.config_class.from_pretrained(path)
-                config.stored, place = "float32", None
+                config.stored, weights_path = "float32", None
                 kwargs |= {"config": config, "dtype": torch.float32}
                 kwargs["state_dict"] = load_packed(path)
-            loaded: Any = super().from_pretrained(place, *args, **kwargs)
+            loaded: Any = super().from_pretrained(weights_path, *args, **kwargs)
             model, report = loaded
             check_whole(model, report, str(path))
-        if place is None:
+        if weights_path is None:
             model.config._name_or_path = str(path)  # where its tokenizer is
-        return loaded if reported else model
+        return loaded if with_report else model
 
 
 def check_whole(model: Any, report: Mapping[str, Any], where: str, optional: str = "") -> list[str]:
-    """Raise `InputError` if the files lack weights of a loaded model: they would be random.
+    """Raise `InputError` if weights of a loaded model were missing in its files, so are random.
 
-    `report` is the loading report of transformers. Weights of the part `optional`, such as
-    "pooler", may be missing; returns the names of those that are.
+    `report` is the loading report of transformers; `where` names the model in the message. Weights
+    of the module `optional`, such as "pooler", may be missing. Returns the missing names.
     """
     missing = sorted(report["missing_keys"])
     needed = [key for key in missing if not optional or optional not in key.split(".")]
@@ -93,7 +94,8 @@ def known_to_auto(
     model: type[PreTrainedModel] | None = None,
     classifier: type[PreTrainedModel] | None = None,
 ) -> None:
-    """Register a `model_type` with the Auto classes of transformers."""
+    """Register classes with `AutoConfig`, `AutoModel` and `AutoModelForSequenceClassification`.
+    Then these load a folder whose `model_type` is that of the class `config`."""
     AutoConfig.register(config.model_type, config, exist_ok=True)
     if model is not None:
         AutoModel.register(config, model, exist_ok=True)
@@ -102,7 +104,7 @@ def known_to_auto(
 
 
 def label_count(config: PretrainedConfig) -> int:
-    """Return the number of labels, which is never None here as transformers' types allow."""
+    """Return the number of labels of a configuration; transformers' types would allow None."""
     assert config.num_labels is not None
     return config.num_labels
 
@@ -114,7 +116,8 @@ def parameter_count(model: torch.nn.Module) -> int:
 
 @contextmanager
 def within_memory(where: str, hint: str) -> Iterator[None]:
-    """Turn an out-of-memory error inside into one `DiscorporaError`; `hint` says what to do."""
+    """Turn an out-of-memory error inside the block into a `DiscorporaError`. `where` says what ran
+    out of memory, `hint` what to do about it."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -126,8 +129,9 @@ def within_memory(where: str, hint: str) -> Iterator[None]:
 
 
 @contextmanager
-def explained(folder: Path) -> Iterator[None]:
-    """Turn an error of torch or safetensors in writing a file into one `DiscorporaError`."""
+def clear_write_errors(folder: Path) -> Iterator[None]:
+    """Turn an error of writing to `folder` (by torch, safetensors, ...) into a `DiscorporaError`.
+    Other errors inside the block, such as bugs, pass unchanged."""
     try:
         yield
     except Exception as error:  # the tokenizers library raises nothing narrower
@@ -153,7 +157,7 @@ def best_device() -> torch.device:
 
 @contextmanager
 def float32_products(*, tf32: bool) -> Iterator[None]:
-    """Compute products of float32 on a GPU in TF32 (three digits), or exactly, inside the block.
+    """Inside the block, a GPU computes products of float32 in TF32 (three digits), or exactly.
 
     This holds for matrices, convolutions and recurrent layers alike; by torch's defaults they
     differ. The API is that of torch 2.9 and later; the older one warns.
@@ -163,13 +167,13 @@ def float32_products(*, tf32: bool) -> Iterator[None]:
         return
     backends: Any = torch.backends
     parts = backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn
-    former = [part.fp32_precision for part in parts]
+    previous = [part.fp32_precision for part in parts]
     for part in parts:
         part.fp32_precision = "tf32" if tf32 else "ieee"
     try:
         yield
     finally:
-        for part, precision in zip(parts, former, strict=True):
+        for part, precision in zip(parts, previous, strict=True):
             part.fp32_precision = precision
 
 
@@ -194,7 +198,7 @@ def save_model(model: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
         model.config.auto_map = classes
     if isinstance(tokenizer, PreTrainedTokenizerBase):
         tokenizer.padding_side = "right"
-    with explained(folder):
+    with clear_write_errors(folder):
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         write_modules(model, folder)

@@ -82,10 +82,11 @@ def run(
     run_words: Callable[[Sequence[str]], None],
     run_assignment: Callable[[Assignment], object],
 ) -> int:
-    """Run a command line and return its exit code; an expected error is one short message.
+    """Run a command line (None: the process's own), and return its exit code.
 
-    If the only word is `FILE.json`, `run_assignment` runs each of its assignments. Other words go
-    to `run_words`, without the switches, or to `help_text` if `--help` is among them.
+    An expected error is printed as one short message. If the only word is `FILE.json`,
+    `run_assignment` runs each of its assignments. Other words go to `run_words`, without the
+    switches, or to `help_text` if `--help` is among them.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = DEBUG in words
@@ -172,7 +173,7 @@ def parse_flags(words: Sequence[str], command: str, *kinds: type[BaseModel]) -> 
 
 
 def _parse_value(text: str, kind: Any) -> Any:
-    """Return `text` as a value of TOML, or as a string if it is none or the field is of strings."""
+    """Return `text` as a TOML value; as a string if it is none, or if `kind` is a type of text."""
     if kind is str or (kind == tuple[str, ...] and not text.startswith("[")):
         return text  # a folder may be called `2026`
     try:

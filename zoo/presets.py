@@ -80,7 +80,7 @@ class Preset:
 
     @property
     def place(self) -> str:
-        """The name by which `read_preset` finds the preset from any folder."""
+        """The name by which `read_preset` finds the preset from any working folder."""
         return str(self.file.path.absolute()) if self.file else self.reference
 
     @property
@@ -147,7 +147,8 @@ def read_preset(name: str | Path, folder: Path = Path()) -> Preset:
 
 
 def over(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `table` with `changes`; a table in it changes key by key, and `{}` empties it."""
+    """Return a copy of `table` in which the values of `changes` replace or add to its own. A table
+    inside `table` is changed key by key; the empty table `{}` replaces it as a whole."""
     values = dict(table)
     for key, new in changes.items():
         nested = new and isinstance(new, Mapping) and isinstance(values.get(key), Mapping)
@@ -222,7 +223,8 @@ class Manifest(BaseModel):
 
 
 def plugins_of(preset: Preset, recipe: Recipe) -> list[Plugin]:
-    """Return the plug-ins that a run of this recipe uses; a file is named without its folder."""
+    """Return the plug-ins that a run of `recipe` uses: for its class and for its objective.
+    Built-in classes are no plug-ins. A class in a file is named without the file's folder."""
     names: dict[Literal["recipe", "objective"], str] = {"recipe": preset.reference}
     if isinstance(recipe, RankingRecipe):
         names["objective"] = recipe.objective
@@ -239,10 +241,10 @@ def plugins_of(preset: Preset, recipe: Recipe) -> list[Plugin]:
 
 
 def load_plugins(folder: Path) -> None:
-    """Import the plug-ins of a model folder, so that transformers knows their model types.
+    """Import the plug-ins that trained the model in `folder`: they register its model type.
 
-    If one is missing, raises `InputError` if the model has a type of its own, and else logs a
-    warning: the weights load without it.
+    If a plug-in is not installed and transformers does not know the model's type, raises
+    `InputError`. If it knows the type, only logs a warning: the weights load without the plug-in.
     """
     manifest = folder / MANIFEST
     plugins = read_record(Manifest, manifest).plugins if manifest.is_file() else ()
@@ -267,7 +269,7 @@ def load_plugins(folder: Path) -> None:
 
 
 def trust_code() -> None:
-    """Allow code that comes with a model to run in this process and those that it starts."""
+    """Allow code that comes with a model to run, in this process and its child processes."""
     os.environ[TRUST] = "1"
 
 
@@ -277,10 +279,9 @@ def trusts_code() -> bool:
 
 
 def _may_run(name: str) -> bool:
-    """Return True if the class that a model folder names is installed, or the user trusts it.
-
-    A module in the working folder, or a file of any folder, may have come with the model.
-    """
+    """Return True if the class `name`, which a model folder names, may be imported. A class of an
+    installed package may. A module in the working folder, or a file of any folder, may have come
+    with the model: it needs the user's consent (`trusts_code`)."""
     module = name.partition(":")[0]
     package = module.partition(".")[0]
     installed = package in sys.modules or package in metadata.packages_distributions()

@@ -1,4 +1,4 @@
-"""Encoders as they are, so that a build judges them beside the models that it trains."""
+"""Recipes that train nothing: a build evaluates existing encoders beside the models it trains."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from zoo.training.job import Job
 
 FILES = ("*.safetensors", "*.json", "tokenizer*", "vocab*", "merges*", "*.model")
-"""What an encoder is loaded from."""
+"""Patterns of the files from which an encoder is loaded."""
 KINDS = (".py", ".parquet")
-"""The kinds of files that give vectors."""
+"""The suffixes of files that give vectors."""
 
 
 class Untrained(Recipe):
@@ -34,7 +34,7 @@ class Untrained(Recipe):
     """Changes nothing."""
 
     def write_results(self, job: Job, **more: Any) -> None:
-        """Write results.json: what it is, with `more` facts."""
+        """Write results.json, with the recipe, its files, their licences, and `more` entries."""
         from corpora.code import versions
         from corpora.store.atomic import write_json
         from zoo.training.finishing import origins_of
@@ -60,7 +60,7 @@ class Pretrained(Untrained):
     """A pretrained encoder: a folder or a Hub id that `AutoModel` loads."""
 
     def train(self, job: Job) -> None:
-        """Copy the encoder's files into `job.folder`, and say in results.json what it is.
+        """Copy the encoder's files into `job.folder`; write its type and size to results.json.
 
         Raises `ConfigError` or `InputError` for a backbone that is not an encoder of texts, or
         cannot be loaded.
@@ -95,7 +95,7 @@ class GivenVectors(Untrained):
 
     @field_validator("vectors")
     @classmethod
-    def _known_kind(cls, name: str) -> str:
+    def _check_suffix(cls, name: str) -> str:
         if not name.endswith(KINDS):
             raise ValueError("expected a file *.py with a function `encode`, or *.parquet")
         return name
@@ -105,9 +105,9 @@ class GivenVectors(Untrained):
         return f"vectors{Path(self.vectors).suffix}"
 
     def train(self, job: Job) -> None:
-        """Copy the file into `job.folder`, as the file that suites open.
+        """Copy the file of vectors into `job.folder`, under the name that suites open.
 
-        Raises `ConfigError` or `InputError` for a file without function or vectors.
+        Raises `ConfigError` or `InputError` for a file without a function `encode` or vectors.
         """
         from zoo.evaluate.encoders import load_vectors
 

@@ -24,8 +24,8 @@ Text = str | Sequence[str]
 
 PROBE = ("One", "two")
 """Words of an example that shows how a tokenizer joins words and marks a text's ends."""
-PART, MANY = 1 << 20, 4096
-"""How many characters, and how many items, a list of `in_parts` has at most, or little more."""
+PART_CHARACTERS, PART_ITEMS = 1 << 20, 4096
+"""The limits of a list of `in_parts`: it ends when it exceeds the first or reaches the second."""
 
 T = TypeVar("T")
 
@@ -46,9 +46,9 @@ def check_texts(texts: Sequence[Text]) -> None:
 class TextEncoder:
     """Encodes texts as at most `max_tokens` ids, special tokens included.
 
-    A longer text is cut after a whole sentence. `cut` counts the texts that lost sentences. A
-    document and its permutations keep the same sentences if the caller lets `kept` choose them in
-    the document's order. Raises `InputError` if `max_tokens` leaves no token for sentences.
+    A longer text is cut after a whole sentence. `cut` counts the texts that lost sentences. To give
+    a document and its permutations the same sentences, call `truncate` once, in the document's
+    order. Raises `InputError` if `max_tokens` leaves no token for sentences.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
@@ -79,20 +79,21 @@ class TextEncoder:
         encoded = self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
         return [np.asarray(ids, np.int32) for ids in encoded]
 
-    def kept(self, sentences: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the first sentences, as many as fit; the first itself is cut if it is too long."""
+    def truncate(self, sentences: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the first `sentences` (token ids), as many as fit into `budget` tokens. The first
+        sentence itself is cut if it is longer. `cut` counts a text that loses sentences."""
         ends = np.cumsum([len(ids) for ids in sentences])
         count = int(np.searchsorted(ends, self.budget, side="right"))
         self.cut += count < len(sentences)
         return list(sentences[:count]) if count else [sentences[0][: self.budget]]
 
     def assemble(self, sentences: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the ids of sentences as those of one text with special tokens, `[tokens]`."""
+        """Join sentences of token ids into one text with special tokens, `[tokens]`."""
         return np.concatenate([self.start, *sentences, self.end]).astype(np.int32)
 
     def text(self, text: Text) -> np.ndarray:
         """Return the token ids of a text, cut to `max_tokens`, `[tokens]`."""
-        return self.assemble(self.kept(self.sentences(as_sentences(text) or [""])))
+        return self.assemble(self.truncate(self.sentences(as_sentences(text) or [""])))
 
 
 def as_sentences(text: Text, quotes: Quotes = "keep") -> list[str]:
@@ -115,7 +116,8 @@ def as_sentences(text: Text, quotes: Quotes = "keep") -> list[str]:
 
 
 class Window(NamedTuple):
-    """Pieces of a text that a model scores together; `numbers` has the sentence of each piece."""
+    """Pieces of a text that a model scores together. A piece is a sentence or a part of a long one;
+    `numbers` are the numbers of their sentences."""
 
     pieces: Sequence[Any]
     numbers: Sequence[int]
@@ -124,10 +126,10 @@ class Window(NamedTuple):
 def windows(encoder: TextEncoder, text: Text) -> list[Window]:
     """Divide a text into overlapping windows of whole sentences, each within the model's limit.
 
-    The sentences are token ids. A text that fits is one window; one without sentences is an empty
-    window. In a longer text each window has as many sentences as fit, and the next begins halfway
-    through it; the last ends with the text. A window that would end where the previous one ends is
-    left out. The text's score is the mean of its windows' scores.
+    The sentences are token ids. A text that fits is one window; a text without sentences is one
+    empty window. In a longer text each window has as many sentences as fit, and the next begins
+    halfway through it; the last ends with the text. A window that would end where the previous one
+    ends is left out. Callers score a text by the mean of its windows' scores.
 
     A sentence longer than a window is divided into pieces, each but the last a separate window.
     """
@@ -151,10 +153,10 @@ def windows(encoder: TextEncoder, text: Text) -> list[Window]:
 def batches_by_length(
     lengths: Sequence[int], batch_tokens: int, whole: Loop | None = None
 ) -> Iterator[list[int]]:
-    """Yield batches of row numbers, longest texts first, of at most `batch_tokens` padded ids.
+    """Yield the row numbers of texts in batches of similar length, the longest texts first.
 
-    `lengths` are the texts' in tokens. Progress is shown, or added to `whole`, the progress of a
-    loop of which these rows are a part.
+    `lengths` are the texts' lengths in tokens. With padding a batch has at most `batch_tokens`, or
+    one text. Progress is shown; with `whole`, the display of a larger loop, it is added there.
     """
     order = np.argsort(-np.asarray(lengths), kind="stable").tolist()
     with nullcontext(whole) if whole else show_progress("texts", len(order)) as loop:
@@ -168,16 +170,15 @@ def batches_by_length(
 
 
 def in_parts(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Yield the items in lists of at most `MANY`, of `PART` characters or little more.
-
-    `size` gives the characters of an item. So memory does not depend on the number of items.
-    """
+    """Yield the items in lists of a limited size, so that they need not all be in memory at once. A
+    list ends when it has `PART_ITEMS` items or more than `PART_CHARACTERS` characters, where `size`
+    gives the characters of an item."""
     part: list[T] = []
     total = 0
     for item in items:
         part.append(item)
         total += size(item)
-        if total > PART or len(part) == MANY:
+        if total > PART_CHARACTERS or len(part) == PART_ITEMS:
             yield part
             part, total = [], 0
     if part:

@@ -46,7 +46,8 @@ def train(words: Sequence[str]) -> None:
 
 
 def train_assignment(assignment: Assignment) -> None:
-    """Train the recipe of `assignment` into its `output`, unless the model is finished already."""
+    """Train the recipe of `assignment`, and write the model to the recipe's `output`. It does
+    nothing if the same model is there already. With several `processes` it starts them."""
     preset = read_preset(assignment.reference)
     recipe = preset.kind.of(assignment.settings)
     for name in recipe.report_to if isinstance(recipe, StepRecipe) else ():
@@ -71,7 +72,8 @@ def train_assignment(assignment: Assignment) -> None:
 
 
 def _launch(assignment: Assignment, processes: int, threads: int) -> None:
-    """Train in several processes, each on its own GPU. Raises `DiscorporaError` if one fails."""
+    """Train an assignment in several processes, each on its own GPU, with `accelerate`. Raises
+    `ConfigError` for fewer GPUs than processes, and `DiscorporaError` if one process fails."""
     import torch
 
     gpus = torch.accelerator.device_count()

@@ -103,12 +103,13 @@ def train_subwords(
 
 
 def _normalizer(lower: bool) -> normalizers.Normalizer:
+    """Return a normalizer of texts: Unicode's form NFC, and lower case if `lower`."""
     steps = [normalizers.NFC(), *([normalizers.Lowercase()] if lower else [])]
     return normalizers.Sequence(steps)
 
 
 def read_glove(path: Path, vocabulary: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Read the vectors of the words of `vocabulary`, a mapping of words to ids, from a text file.
+    """Read from a GloVe text file the vectors of words in `vocabulary`, which maps words to ids.
 
     Returns the ids `[words]` of the words that the file has, sorted, and their vectors
     `[words, size]`. Raises `InputError` for a file with a line of another size, or none of the
@@ -149,11 +150,12 @@ def load_vectors(
     *,
     drop_unknown: bool = False,
 ) -> str:
-    """Copy a file's word vectors into an embedding table; words that it lacks keep random ones.
+    """Copy the word vectors of a GloVe file into an embedding table, for the tokenizer's words.
 
-    The random vectors, whose standard deviation is `deviation`, are scaled to that of the file.
-    With `drop_unknown` they become zero, except those of `<s>` and `</s>`. Returns a note of how
-    many words have a vector. Raises `ConfigError` for vectors of another size.
+    Words that the file lacks keep the table's random vectors: their standard deviation, which is
+    `deviation`, is scaled to that of the file. With `drop_unknown` they become zero, except those
+    of `<s>` and `</s>`. Returns a note of how many words have a vector. Raises `ConfigError` for
+    vectors of another size.
     """
     ids, vectors = read_glove(path, tokenizer.get_vocab())
     weight = table.weight
@@ -168,8 +170,8 @@ def load_vectors(
         weight.mul_(float(vectors.std()) / deviation)
         if drop_unknown:
             ends = tokenizer.convert_tokens_to_ids(list(ENDS))
-            kept = weight[ends]
+            end_vectors = weight[ends]
             weight.zero_()
-            weight[ends] = kept
+            weight[ends] = end_vectors
         weight[torch.from_numpy(ids)] = torch.from_numpy(vectors)
     return f"{len(ids)} of {len(tokenizer)} words have a vector in {path.name}"

@@ -266,7 +266,7 @@ def test_a_validation_counts_no_repeated_negative_and_half_of_a_tie() -> None:
 def test_a_pair_of_texts_is_cut_as_in_training(tokenizer: Any) -> None:
     """An order or an intruder keeps the sentences of the first text, others are cut alone."""
     encoder = TextEncoder(tokenizer, 30)
-    kept = len(encoder.kept(encoder.sentences(STORY)))
+    kept = len(encoder.truncate(encoder.sentences(STORY)))
     assert 1 < kept < len(STORY) - 1
     backwards, late = STORY[::-1], [*STORY[:-1], "Rain fell."]
     pairs = cut_pairs(encoder, "keep", [STORY] * 3, [backwards, late, STORY[1:]])

@@ -14,7 +14,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 from zoo.coherence import load_scorer
 from zoo.coherence.links import years_ascend
 from zoo.coherence.modeling import CoherenceScorer
-from zoo.coherence.ship import Cue, fitted_weights, main
+from zoo.coherence.ship import Cue, fit_cue_weights, main
 from zoo.loading import load_tokenizer
 from zoo.modeling import save_model
 from zoo.training.data import open_dataset
@@ -143,9 +143,9 @@ def test_years_get_weight_where_they_tell_coherent_texts() -> None:
         neg = [pos[2], "We left.", pos[0], "We came."]
         rows.append({"source": "wiki", "kind": "permuted", "pos": pos, "neg": neg})
     cues: list[Cue] = [lengths, lambda texts: [years_ascend(text) for text in texts]]
-    assert fitted_weights(cues, rows)[0] > 0.1
+    assert fit_cue_weights(cues, rows)[0] > 0.1
     turned = [{**row, "pos": row["neg"], "neg": row["pos"]} for row in rows]
-    assert fitted_weights(cues, turned) == [0]
-    assert fitted_weights(
+    assert fit_cue_weights(cues, turned) == [0]
+    assert fit_cue_weights(
         [lengths, lambda texts: [-length for length in lengths(texts)]], rows
     ) == [0]

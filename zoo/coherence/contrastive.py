@@ -53,11 +53,12 @@ class Prepared:
 
     @property
     def cut(self) -> dict[str, int]:
-        """For each split the number of documents that were cut at the maximum length."""
+        """The number of documents in each split that were cut at the maximum length."""
         return {split: documents.encoder.cut for split, documents in self.documents.items()}
 
     def ranking(self, split: str, scorer: Any = None) -> Ranking:
-        """Score the `pairs` of a split with the model, or with a `scorer` that has `score_ids`."""
+        """Score the `pairs` of a split with `scorer`, by default the model. `scorer` is an object
+        with a method `score_ids`."""
         documents, pairs = self.documents[split], self.pairs[split]
         return score_orders(scorer or self.model, documents, pairs, self.batch_tokens)
 
@@ -108,13 +109,13 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
         dataset.need("doc", "position")
         for split in SPLITS:
             documents[split], orders[split] = intrusion_tables(dataset[split])
-        pairs, texts_of = orders, dataset
+        pairs, text_dataset = orders, dataset
     else:
         dataset.need("document", "orders")
-        texts_of = open_dataset(folder, "documents").need("id", "sentences")
+        text_dataset = open_dataset(folder, "documents").need("id", "sentences")
         pairwise = open_dataset(folder, "pairwise").need("document", "orders")
         documents, orders, pairs = (
-            {split: part[split] for split in SPLITS} for part in (texts_of, dataset, pairwise)
+            {split: part[split] for split in SPLITS} for part in (text_dataset, dataset, pairwise)
         )
     training = rows_of(documents["train"], ("sentences",))
     sentences = (sentence for row in training for sentence in row["sentences"])
@@ -130,7 +131,7 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
     set_attention(model.backbone, recipe.attention)
     limit, eval_rows = model.config.max_tokens, recipe.max_eval_rows
     tokenizer.model_max_length = limit
-    encoded = mapped_documents(recipe, texts_of, documents, tokenizer, limit)
+    encoded = mapped_documents(recipe, text_dataset, documents, tokenizer, limit)
     rows = {
         split: spread(orders[split], recipe.max_train_rows if split == "train" else eval_rows)
         for split in SPLITS[:2]
@@ -143,7 +144,7 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
 
 
 def annealing_schedule(recipe: ScorerRecipe, optimizer: Optimizer) -> LambdaLR:
-    """The learning rate falls in equal steps to `final_learning_rate`, and then stays constant.
+    """Return a schedule in which the learning rate falls in equal steps to `final_learning_rate`.
 
     It does what `torch.optim.swa_utils.SWALR` does with linear annealing, if that is called once
     every `anneal_every` instances (table 5; the authors' code).
@@ -158,14 +159,16 @@ def annealing_schedule(recipe: ScorerRecipe, optimizer: Optimizer) -> LambdaLR:
 
 
 def note_cuts(job: Job, prepared: Prepared) -> None:
-    """Note on the card how many documents were cut, and how many rows were dropped for it."""
+    """Note for the card how many documents were cut, and how many rows were therefore dropped."""
     job.note_counts(f"documents cut to {prepared.model.config.max_tokens} tokens", prepared.cut)
     reason = "rows dropped, whose negatives the cut made equal to the document"
     job.note_counts(reason, prepared.dropped)
 
 
 def evaluate_and_save(job: Job, prepared: Prepared, training: Mapping[str, Any]) -> None:
-    """Evaluate the trained model; write it with its card, `training` history and reference."""
+    """Evaluate the trained model, and write it with its card and results. `training` is the run's
+    history for the results. A file has the scores of validation documents, to which a scored text
+    is compared."""
     seed = job.recipe.seed
     metrics = {split: prepared.ranking(split).metrics(seed) for split in prepared.pairs}
     # Percentiles are relative to the validation documents in their original order.

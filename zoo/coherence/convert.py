@@ -31,10 +31,11 @@ BUFFERS = ("position_ids", "token_type_ids")
 def convert(
     checkpoint: Path, output: Path, backbone: str = "xlnet/xlnet-base-cased", max_tokens: int = 600
 ) -> list[str]:
-    """Write the model folder `output` from the state dict in `checkpoint`.
+    """Convert the authors' `checkpoint`, a state dict, to a model folder `output`.
 
-    `backbone` (a folder or Hub id) gives configuration and tokenizer. Returns the names of what was
-    left out. Raises `InputError` for a file that is not a plain state dict, or has other weights.
+    `backbone` (a folder or Hub id) gives configuration and tokenizer. Returns the names of parts
+    that only training needs and that were left out. Raises `InputError` for a file that is not a
+    plain state dict, or has other weights.
     """
     state = read_state(checkpoint)
     weights: dict[str, Tensor] = {}
@@ -73,7 +74,8 @@ def convert(
 
 
 def read_state(checkpoint: Path) -> dict[str, Tensor]:
-    """Return the tensors of a `.pt` file; nothing but tensors and plain containers is unpickled."""
+    """Return the tensors in a `.pt` file by name; it is unpickled without running code. Raises
+    `InputError` for a file that has more than tensors and plain containers."""
     try:
         state = torch.load(checkpoint, map_location="cpu", weights_only=True)
     except Exception as error:  # bytes that are not a pickle raise many kinds of errors

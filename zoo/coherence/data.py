@@ -1,10 +1,11 @@
-"""Documents and their permutations: one table of sentences, orders over it."""
+"""Documents and their permutations: a table of sentences, and orders of their numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -26,17 +27,15 @@ from zoo.training.mapped import Part, Texts, bounds_of, mapped, tokenized
 Row = tuple[str, list[list[int]]]
 """A document's id and its negatives: each is an order, a list of the numbers of its sentences."""
 INTRUDER = "intruder"
-"""Column of a table of documents: a sentence of another text, which replaces one of theirs."""
+"""Column of a table of documents: a sentence of another text, which replaces a document's."""
 
 
 class Documents:
-    """The sentences of a table's documents, as token ids, without those that the cut removed.
+    """The sentences of a table's documents as token ids, each document cut to the maximum length.
 
     The arrays are those of `encoded_rows`. Document `i` has the sentences
-    `tokens[bounds[i]:bounds[i + 1]]`; `numbers` gives the `i` of an id.
-
-    If `intruded`, each document has an intruder after its own sentences: -1 in an order stands for
-    it, in the place of the sentence that it replaces.
+    `tokens[bounds[i]:bounds[i + 1]]`; `numbers` gives the `i` of an id. If `intruded`, the last of
+    them is an intruder: a sentence of another text, for which -1 stands in an order.
     """
 
     def __init__(self, table: pa.Table, encoder: TextEncoder, arrays: Mapping[str, Any]) -> None:
@@ -47,64 +46,65 @@ class Documents:
         self.intruded = INTRUDER in table.column_names
 
     def sentences(self, document: str) -> list[np.ndarray]:
-        """The kept sentences of the document as token ids, then its intruder, if it has one."""
+        """Return a document's sentences as token ids; its intruder, if it has one, comes last."""
         number = self.numbers[document]
         return [self.tokens[i] for i in range(self.bounds[number], self.bounds[number + 1])]
 
     def size(self, document: str) -> int:
-        """The number of kept sentences of the document, without the intruder."""
+        """Return the number of a document's sentences, without its intruder."""
         number = self.numbers[document]
         return int(self.bounds[number + 1] - self.bounds[number]) - self.intruded
 
     def length(self, document: str) -> int:
-        """The number of tokens of all its sentences."""
+        """Return the number of tokens of all sentences of a document, its intruder's included."""
         return sum(map(len, self.sentences(document)))
 
     def original(self, document: str) -> np.ndarray:
-        """The document in its original order, as the token ids of one text."""
+        """Return the document in its original order, as the token ids of one text."""
         return self.encoder.assemble(self.sentences(document)[: self.size(document)])
 
     def permuted(self, document: str, order: Sequence[int]) -> np.ndarray:
-        """The document with its sentences in `order`, as the token ids of one text."""
+        """Return the document with its sentences in `order`, as the token ids of one text."""
         sentences = self.sentences(document)
         return self.encoder.assemble([sentences[index] for index in order])
 
     def row_texts(self, row: Row) -> list[np.ndarray]:
-        """The token ids of the original text, then those of each of its negatives."""
+        """Return the token ids of the original text of a row, then those of each negative."""
         document, orders = row
         sentences, assemble = self.sentences(document), self.encoder.assemble
         original = range(self.size(document))
         return [assemble([sentences[index] for index in order]) for order in (original, *orders)]
 
-    def kept(self, document: str, order: Sequence[int]) -> list[int]:
-        """Return `order` without cut sentences; an intruder (-1) stays in a kept one's place."""
+    def cut_order(self, document: str, order: Sequence[int]) -> list[int]:
+        """Return `order` without the numbers of sentences that are beyond the maximum length. An
+        intruder (-1) stays if the sentence that it replaces is within it."""
         size = self.size(document)
         return [i for place, i in enumerate(order) if i < size and (i >= 0 or place < size)]
 
     def orders(
         self, document: str, orders: Sequence[Sequence[int]], *, distinct: bool = False
     ) -> list[list[int]]:
-        """`orders` without cut sentences, and without those orders that give the original text.
+        """Return the `orders` of a document after the cut, without those that give its own text.
 
-        With `distinct`, only the first of several orders that give equal texts stays.
+        With `distinct`, only the first of several orders that give equal texts is returned.
         """
         sentences = [ids.tobytes() for ids in self.sentences(document)]
         negatives: list[list[int]] = []
         seen_texts = {tuple(sentences[: self.size(document)])}
         for order in orders:
-            kept_order = self.kept(document, order)
-            text = tuple(sentences[index] for index in kept_order)
+            new_order = self.cut_order(document, order)
+            text = tuple(sentences[index] for index in new_order)
             if text not in seen_texts:
-                negatives.append(kept_order)
+                negatives.append(new_order)
             if distinct:
                 seen_texts.add(text)
         return negatives
 
 
 def encode_documents(table: pa.Table, encoder: TextEncoder, quotes: Quotes = "keep") -> Documents:
-    """Tokenise each sentence of a `documents` table once, and cut each document.
+    """Return the documents of a table (`id`, `sentences`) as token ids, cut to the maximum length.
 
-    `quotes` is the model's setting, which may differ from the table's. See `encoded_rows`.
+    `quotes` is the model's setting for quotation marks, which may differ from the table's.
     """
     check_sentences(table)
     return Documents(table, encoder, encoded_rows(encoder, quotes, table))
@@ -117,7 +117,8 @@ def mapped_documents(
     tokenizer: PreTrainedTokenizerBase,
     max_tokens: int,
 ) -> dict[str, Documents]:
-    """Return the documents of each split: tokenised once in a run, mapped from the disk."""
+    """Return the documents of each split as token ids, tokenised once a run and mapped from disk.
+    `tables` are the documents of each split of `dataset`."""
     for table in tables.values():
         check_sentences(table)
     encoder = TextEncoder(tokenizer, max_tokens)
@@ -150,30 +151,31 @@ def check_sentences(table: pa.Table) -> None:
 
 
 def encoded_rows(encoder: TextEncoder, quotes: Quotes, rows: pa.RecordBatch | pa.Table) -> Part:
-    """Return the kept sentences of documents (`tokens`, `sizes`) and how many documents are `cut`.
+    """Return the sentences of documents as `tokens`, their number in each document as `sizes`.
 
-    A table with the column `intruder` (`intrusion_tables`) gives each document its intruder. The
-    same sentences are kept in both texts: those that fit with the intruder in the place of the
-    shortest. An intruder that would not fit by itself is cut, like a first sentence.
+    A document is cut after the last sentence within the encoder's limit; `cut` is the number of
+    documents cut. If the rows have an intruder, a document and its copy with the intruder keep the
+    same sentences: those that fit with the intruder in place of the shortest. An intruder that is
+    too long by itself is cut, like a first sentence.
     """
     tokens: list[np.ndarray] = []
     sizes, cut_before = [], encoder.cut
     for row in rows.to_pylist():
         cut_before_row = encoder.cut
         sentences = encoder.sentences(as_sentences(row["sentences"], quotes))
-        kept = encoder.kept(sentences)
+        fitting = encoder.truncate(sentences)
         if INTRUDER in row:
             [whole] = encoder.sentences([row[INTRUDER]])
             intruder = whole[: encoder.budget]
-            lengths = [len(sentence) for sentence in kept]
+            lengths = [len(sentence) for sentence in fitting]
             while len(lengths) > 1 and sum(lengths) - min(lengths) + len(intruder) > encoder.budget:
                 lengths.pop()
-            kept = kept[: len(lengths)]
-            is_cut = len(kept) < len(sentences) or len(intruder) < len(whole)
+            fitting = fitting[: len(lengths)]
+            is_cut = len(fitting) < len(sentences) or len(intruder) < len(whole)
             encoder.cut = max(encoder.cut, cut_before_row + is_cut)
-            kept.append(intruder)
-        sizes.append(len(kept))
-        tokens += kept
+            fitting.append(intruder)
+        sizes.append(len(fitting))
+        tokens += fitting
     return {
         "tokens": Texts.of(tokens),
         "sizes": np.array(sizes, np.int64),
@@ -182,10 +184,9 @@ def encoded_rows(encoder: TextEncoder, quotes: Quotes, rows: pa.RecordBatch | pa
 
 
 def intrusion_tables(pairs: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Return the pairs of the intrusion task as a table of documents and a table of orders.
-
-    The order of a pair's negative text has -1 in the place of the sentence that was replaced.
-    """
+    """Return pairs of the intrusion task as a table of documents and a table of orders over them. A
+    document is a coherent text with the intruder of its negative text. The order of the negative
+    text has -1, the intruder, in the place of the sentence that it replaces."""
     documents, orders = [], []
     for row, pair in enumerate(pairs.select(["doc", "position", "pos", "neg"]).to_pylist()):
         name, place = f"{pair['doc']}#{row}", pair["position"]
@@ -201,7 +202,7 @@ def cut_pairs(
     first: Sequence[Sequence[str]],
     second: Sequence[Sequence[str]],
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the texts `first[i]` and `second[i]` (lists of sentences) as pairs of token ids.
+    """Return the pairs of texts `first[i]`, `second[i]` (lists of sentences) as token ids, cut.
 
     They are cut as in training: a permutation of the first text keeps the same sentences, and so
     does a text in which one sentence was replaced (`encoded_rows`); other texts are cut separately.
@@ -215,7 +216,7 @@ def cut_pairs(
             if -1 in order:
                 row[INTRUDER] = negative[order.index(-1)]
             documents = encode_documents(pa.Table.from_pylist([row]), encoder)
-            permuted = documents.permuted("", documents.kept("", order))
+            permuted = documents.permuted("", documents.cut_order("", order))
             pairs.append((documents.original(""), permuted))
         else:
             pairs.append((encoder.text(positive), encoder.text(negative)))
@@ -225,9 +226,9 @@ def cut_pairs(
 
 
 def order_of(first: Sequence[str], second: Sequence[str]) -> list[int]:
-    """Return `second` as numbers of sentences of `first`, with -1 for a sentence that was replaced.
+    """Return the sentences of `second` as their numbers in `first`; -1 stands for a replaced one.
 
-    Empty if `second` is neither a permutation of `first` nor differs from it in one sentence.
+    The list is empty if `second` is no permutation of `first` and differs in several sentences.
     """
     if len(first) == len(second):
         order = [i if sentence == second[i] else -1 for i, sentence in enumerate(first)]
@@ -243,11 +244,10 @@ def order_of(first: Sequence[str], second: Sequence[str]) -> list[int]:
 
 @dataclass
 class Instances(Dataset[tuple[list[np.ndarray], int]]):
-    """The instances of training: a document's text and those of its negatives, made on demand.
+    """Training instances: the text of a document and those of its negatives, made on demand.
 
-    `counts[i]` is the number of different negatives of row `i`; further ones repeat them.
-    `dropped` counts the rows whose document was cut so short that no negative differs from it: one
-    sentence is left, or the intruder was cut off.
+    `counts[i]` is the number of different negatives of row `i`; its other negatives repeat them.
+    `dropped` counts the rows left out, since the cut made each negative equal to the document.
     """
 
     documents: Documents
@@ -263,14 +263,14 @@ class Instances(Dataset[tuple[list[np.ndarray], int]]):
         return self.documents.row_texts(self.rows[row]), self.counts[row]
 
     def lengths(self) -> np.ndarray:
-        """The number of tokens of each row's document, and of each of its permutations."""
+        """Return the number of tokens of each row's document, `[rows]`; its permutations' too."""
         return np.array([self.documents.length(document) for document, _ in self.rows], np.int64)
 
     def collate(self, rows: Sequence[tuple[list[np.ndarray], int]]) -> dict[str, Any]:
         """Make a batch: `input_ids` and `attention_mask` `[batch, 1 + negatives, tokens]`.
 
-        The original text comes first. `labels [batch]` are the `counts`: how many negatives of a
-        row count in a validation. `padded` is true if any text of the batch is padded.
+        The original text comes first. `labels [batch]` are `counts`: how many negatives of a row
+        are different, and count in a validation. `padded` is true if any text is padded.
         """
         ids, mask = pad([text for texts, _ in rows for text in texts], self.pad_id)
         padded = not mask.all()
@@ -280,10 +280,10 @@ class Instances(Dataset[tuple[list[np.ndarray], int]]):
 
 
 def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int) -> Instances:
-    """Return the rows of a table of orders as instances with `negatives` negatives each.
+    """Return the rows of a table of orders as instances, each with the same number of `negatives`.
 
     If the cut made a negative equal to the original, the row's others are repeated instead.
-    Raises `ConfigError` if the table has fewer negatives a row, `InputError` if no row is left.
+    Raises `ConfigError` if a row of the table has fewer, `InputError` if no row is left.
     """
     fewest = pc.min(pc.list_value_length(table["orders"])).as_py()
     if fewest is not None and fewest < negatives:
@@ -293,15 +293,15 @@ def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int
             field="negatives",
         )
     rows = usable_rows(documents, table, negatives)
-    filled = [(name, [orders[i % len(orders)] for i in range(negatives)]) for name, orders in rows]
+    equal_rows = [(name, list(islice(cycle(orders), negatives))) for name, orders in rows]
     counts = [len(orders) for _, orders in rows]
-    return Instances(documents, filled, pad_id, counts, table.num_rows - len(rows))
+    return Instances(documents, equal_rows, pad_id, counts, table.num_rows - len(rows))
 
 
 def candidate_rows(documents: Documents, table: pa.Table, limit: int) -> tuple[list[Row], int, int]:
-    """Return the rows of a table of orders with the different negatives among their first `limit`.
+    """Return the rows of a table of orders, each with its distinct negatives: at most `limit`.
 
-    Also returns how many rows have fewer than `limit`, and how many were dropped because no
+    Also returns how many rows have fewer than `limit`, and how many were left out because no
     negative differs from the document. Raises `InputError` if no row is left.
     """
     rows = usable_rows(documents, table, limit, distinct=True)
@@ -317,10 +317,9 @@ def usable_rows(
     distinct: bool = False,
     split: str = "train",
 ) -> list[Row]:
-    """Return the rows with those of their first `negatives` that differ from the document.
-
-    Rows without any are left out. Raises `InputError`, which names the `split`, if no row is left.
-    """
+    """Return the rows of a table of orders without negatives that equal the document after the cut.
+    Only the first `negatives` of a row count; with `distinct`, only one of several equal ones. Rows
+    without any are left out. Raises `InputError`, which names the `split`, if no row is left."""
     rows: list[Row] = []
     columns = table["document"].to_pylist(), table["orders"].to_pylist()
     for name, orders in zip(*columns, strict=True):

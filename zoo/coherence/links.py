@@ -153,7 +153,7 @@ class LinkScorer(OverBackbone):
         return torch.cat(parts)[torch.as_tensor(np.argsort(order))]
 
     def score(self, texts: Sequence[Text]) -> list[float]:
-        """One score for each text, the higher the more coherent; equal sentences are encoded once.
+        """Return a score for each text, the higher the more coherent.
 
         A text may be a list of sentences; it may have any length. Raises `InputError` for a text
         without words.
@@ -163,7 +163,8 @@ class LinkScorer(OverBackbone):
         return [score for score, _ in self.score_windows(sentences)]
 
     def score_windows(self, texts: Sequence[Sequence[str]]) -> list[tuple[float, int]]:
-        """Return each text's score, and the number of windows in which `ranker` read the text."""
+        """Return for each text (a list of sentences) its score and the number of its windows. Only
+        the model of order, `ranker`, reads a text in windows; without it there is one window."""
         scores, counts = self.similarities(texts), [1] * len(texts)
         if self.config.years:
             scores += self.config.years * np.array([years_ascend(text) for text in texts])
@@ -193,7 +194,8 @@ class LinkScorer(OverBackbone):
 
 
 def changeable_weights(backbone: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """Yield the weights that `LinkScorer.changes` applies to: all but the pooler's, by name."""
+    """Yield name and weight of each parameter that `LinkScorer.changes` may change. These are all
+    parameters but the pooler's. Names have "-" in place of "."."""
     for name, weight in backbone.named_parameters():
         if not name.startswith("pooler."):
             yield name.replace(".", "-"), weight
@@ -202,7 +204,8 @@ def changeable_weights(backbone: nn.Module) -> Iterator[tuple[str, nn.Parameter]
 def change_shapes(
     shapes: Mapping[str, tuple[int, ...]], rank: int
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield names and shapes of the stored changes: two factors for a matrix larger than `rank`."""
+    """Yield the name and shape of each tensor that stores changes to weights of these `shapes`. The
+    change of a matrix larger than `rank` is two factors, `NAME-up` and `NAME-down`."""
     for name, shape in shapes.items():
         if len(shape) == 2 and min(shape) > rank:
             yield f"{name}-up", (shape[0], rank)
@@ -212,7 +215,7 @@ def change_shapes(
 
 
 def weight_change(changes: Mapping[str, Tensor], name: str) -> Tensor:
-    """Return what is added to the weight `name`; the product, if two factors are stored."""
+    """Return the tensor to add to the weight `name`: stored as such, or as two factors."""
     if name in changes:
         return changes[name]
     return changes[f"{name}-up"] @ changes[f"{name}-down"]
@@ -220,10 +223,9 @@ def weight_change(changes: Mapping[str, Tensor], name: str) -> Tensor:
 
 @torch.no_grad()
 def changes_between(start: nn.Module, end: nn.Module, rank: int) -> dict[str, Tensor]:
-    """Return the changes from backbone `start` to backbone `end`, by `LinkScorer`'s names.
-
-    A matrix's difference is approximated by its `rank` largest singular values, as two factors.
-    """
+    """Return the changes of weights from backbone `start` to backbone `end`, by name. The change of
+    a matrix is approximated by its `rank` largest singular values, as two factors `NAME-up` and
+    `NAME-down`; that of another weight is stored as it is."""
     changes: dict[str, Tensor] = {}
     weights = zip(changeable_weights(start), changeable_weights(end), strict=True)
     for (name, before), (_, after) in weights:

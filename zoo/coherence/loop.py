@@ -41,7 +41,7 @@ from zoo.coherence.objectives import (
     MomentumEncoder,
     NegativeQueue,
 )
-from zoo.modeling import explained, float32_products, uses_bf16, within_memory
+from zoo.modeling import clear_write_errors, float32_products, uses_bf16, within_memory
 from zoo.training import checkpoints
 from zoo.training.job import Job, is_main_process
 from zoo.training.throughput import Pace
@@ -181,9 +181,9 @@ class FullTraining:
         steps = self.max_steps
         if math.isinf(steps):
             bounds = [*range(0, len(self.rows), self.recipe.mine_every), len(self.rows)]
-            steps_of = [math.ceil(n / self.recipe.batch_size) for n in np.diff(bounds).tolist()]
+            round_steps = [math.ceil(n / self.recipe.batch_size) for n in np.diff(bounds).tolist()]
             rounds = range(int(self.max_rounds))
-            steps = sum(steps_of[number % self.rounds_an_epoch] for number in rounds)
+            steps = sum(round_steps[number % self.rounds_an_epoch] for number in rounds)
         self.pace = Pace(int(steps), self.recipe.batch_size, progress.step)
         if self.recipe.report_to:
             self.accelerator.init_trackers(self.job.name.replace("/", "-"))
@@ -222,12 +222,13 @@ class FullTraining:
         return self.progress.round >= self.max_rounds or self.progress.step >= self.max_steps
 
     def _train_round(self) -> None:
-        """Mine the negatives of one round and train on them; validate and save if due."""
+        """Mine the hardest negatives of the next rows, and train on them; validate and save if due.
+        In the first round, before the model has learnt anything, negatives are chosen at random."""
         progress, recipe = self.progress, self.recipe
         epoch, place = divmod(progress.round, self.rounds_an_epoch)
-        order = stream(recipe.seed, "zoo.coherence.rounds", epoch=epoch)
+        shuffle = stream(recipe.seed, "zoo.coherence.rounds", epoch=epoch)
         start = place * recipe.mine_every
-        numbers = order.permutation(len(self.rows))[start : start + recipe.mine_every].tolist()
+        numbers = shuffle.permutation(len(self.rows))[start : start + recipe.mine_every].tolist()
         rows = [self.rows[number] for number in numbers]
         with self._timed("mining"):
             if progress.round:
@@ -254,8 +255,8 @@ class FullTraining:
                     self._train_step([rows[index] for index in batch])
             self._check_losses()
         progress.round += 1
-        due = not progress.log or progress.step - progress.log[-1]["step"] >= recipe.eval_steps
-        if due or self._is_finished():
+        last_validation = progress.log[-1]["step"] if progress.log else -math.inf
+        if progress.step - last_validation >= recipe.eval_steps or self._is_finished():
             with self._timed("validation"):
                 accuracy = self._accuracy()
             progress.log.append({"step": progress.step, "accuracy": accuracy})
@@ -270,7 +271,7 @@ class FullTraining:
                 self._save_checkpoint()
 
     def _accuracy(self) -> float:
-        """The accuracy in validation, as the setting `development` says."""
+        """Return the validation accuracy: of pairs or, by `development`, of whole rows."""
         recipe, prepared = self.recipe, self.prepared
         if recipe.development == "each":
             return float(
@@ -284,20 +285,20 @@ class FullTraining:
         return float(np.mean([row[0] > row[1:].max() for row in np.split(scores, ends[:-1])]))
 
     def score_ids(self, texts: Sequence[Any], batch_tokens: int) -> list[float]:
-        """Score texts as the model does; the processes divide them, and each gets all scores."""
+        """Score texts (token ids) with the model; processes share the work, and get all scores."""
         process, processes = self.accelerator.process_index, self.processes
         by_process = gather_object(self.model.score_ids(texts[process::processes], batch_tokens))
-        scores = np.empty(len(texts))
+        scores = np.empty(len(texts))  # in the order of the texts again
         scores[np.argsort(np.arange(len(texts)) % processes, kind="stable")] = by_process
         return scores.tolist()
 
     def _save_checkpoint(self) -> None:
-        """Save a checkpoint, and remove old ones. Raises `DiscorporaError` for a weight of NaN."""
+        """Save a checkpoint and remove old ones. Raises `DiscorporaError` if a weight is NaN."""
         folder = self.checkpoint(self.progress.step)
         if not all(torch.isfinite(p).all() for p in self.model.parameters()):
             problem = f"a weight is not finite after step {self.progress.step}"
             raise checkpoints.not_finite(self.job, problem)
-        with explained(folder):
+        with clear_write_errors(folder):
             self.accelerator.save_state(str(folder))
         self.accelerator.wait_for_everyone()  # each process writes its own random state
         if is_main_process():
@@ -310,13 +311,14 @@ class FullTraining:
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
-        """Add the time of a part of the loop to `seconds`; an error of memory names a setting."""
-        began, key = time.perf_counter(), LOWER[name]
-        value = getattr(self.recipe, key)
-        hint = f"lower {key} (now {value}) or max_tokens; and use another --output"
+        """Add the seconds of the block, the part `name` of the loop, to the run's progress. If
+        memory runs out in it, the error names the setting to lower."""
+        start, setting = time.perf_counter(), LOWER[name]
+        value = getattr(self.recipe, setting)
+        hint = f"lower {setting} (now {value}) or max_tokens; and use another --output"
         with within_memory(f"{self.job.name}, {name}", hint):
             yield
-        self.progress.seconds[name] += time.perf_counter() - began
+        self.progress.seconds[name] += time.perf_counter() - start
 
     def _train_step(self, batch: list[Row]) -> None:
         """Update the weights, the momentum encoder and the schedule with the loss of a batch."""
@@ -339,10 +341,9 @@ class FullTraining:
             self.accelerator.log({"loss": loss.item()}, step=progress.step)
 
     def _check_losses(self) -> float:
-        """Log the mean loss since the last check; return the last loss.
-
-        Raises `DiscorporaError` if one is not finite. Not called at each step: reading one waits.
-        """
+        """Record the mean loss of the steps since the last check, and return the last loss. Raises
+        `DiscorporaError` for a loss that is not finite. It is not called at each step, since
+        reading a loss waits for the GPU."""
         if not self.losses:
             return math.nan
         losses = torch.stack(self.losses).tolist()
@@ -356,9 +357,9 @@ class FullTraining:
         return losses[-1]
 
     def loss(self, batch: list[Row]) -> Tensor:
-        """Equation 5 for a batch: (1 - weight) * contrastive + weight * momentum.
+        """Return the loss of a batch by equation 5: (1 - weight) * contrastive + weight * momentum.
 
-        Several processes divide the batch; each computes the whole of one that cannot be divided.
+        Several processes divide the batch; if they cannot, each computes the loss of all of it.
         """
         first = 0  # the place of this process's first row in the batch
         shared = self.processes > 1 and len(batch) % self.processes == 0
@@ -401,7 +402,7 @@ class FullTraining:
 
 
 def random_negatives(row: Row, keep: int, seed: int, number: int) -> Row:
-    """Return the row with `keep` of its negatives, sampled by the seed and the row's `number`."""
+    """Return `row` with a sample of `keep` negatives, drawn by the seed and the row's `number`."""
     document, orders = row
     random = stream(seed, "zoo.coherence.negatives", str(number))
     sample = random.choice(len(orders), keep, replace=len(orders) < keep)
@@ -418,9 +419,9 @@ def hardest_negatives(
 ) -> list[Row]:
     """Return each row with its `keep` hardest negatives, the hardest first (algorithm 1).
 
-    Those are the negatives with the highest scores of the current model; the earlier of equal ones
-    is harder. Fewer than `keep` are repeated. Scoring takes no gradients, and all orders of a
-    document have the same number of tokens, so batches have almost no padding.
+    The hardest negatives are those that `model` scores highest; of equal ones the earlier is
+    harder. If a row has fewer, they are repeated. All orders of a document have the same number of
+    tokens, so that batches of at most `batch_tokens` have almost no padding.
     """
     if not rows:  # one of several processes may get none
         return []

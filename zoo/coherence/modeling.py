@@ -17,7 +17,7 @@ from transformers.utils.generic import ModelOutput
 
 from corpora.prose import Quotes
 from zoo.attention import padding_known
-from zoo.backbones import BackboneConfig, OverBackbone, Pooling, pooled, stands_last
+from zoo.backbones import BackboneConfig, OverBackbone, Pooling, pooled, uses_last_token
 from zoo.coherence.data import Documents, cut_pairs, encode_documents, on_device, pad
 from zoo.evaluate.scores import Ranking, finite
 from zoo.loading import load_tokenizer
@@ -52,9 +52,9 @@ class CoherenceConfig(BackboneConfig):
 
 @dataclass
 class ScoreOutput(ModelOutput):
-    """`scores` in the shape of the input without its last dimension (the tokens).
+    """The output of a scorer: `scores` in the shape of the input without the dimension of tokens.
 
-    `vectors [texts, dim]`, the input of the linear layer, if requested.
+    `vectors [texts, dim]`, if requested, are the input of the linear layer.
     """
 
     scores: Tensor | None = None
@@ -87,7 +87,7 @@ class CoherenceScorer(OverBackbone):
         `vector` is the input of the linear layer: the state of the [cls] token (the last token of a
         decoder), or the mean of all tokens.
         """
-        at_cls: Pooling = "last" if stands_last(backbone.config) else "first"
+        at_cls: Pooling = "last" if uses_last_token(backbone.config) else "first"
         settings["pooling"] = "mean" if vector == "mean" else at_cls
         return super().from_backbone(backbone, max_tokens, pad_token_id, **settings)
 
@@ -142,7 +142,7 @@ class CoherenceScorer(OverBackbone):
         return TextEncoder(tokenizer, self.config.max_tokens)
 
     def score(self, texts: Sequence[Text]) -> list[float]:
-        """One score for each text, the higher the more coherent; a text may be a list of sentences.
+        """Return a score for each text (a string or its sentences), the higher the more coherent.
 
         A text beyond the model's limit is scored in overlapping windows of whole sentences
         (`zoo.texts.windows`): its score is their mean. Padding changes no score, unless the
@@ -153,19 +153,19 @@ class CoherenceScorer(OverBackbone):
         return [score for score, _ in self.score_windows(sentences)]
 
     def score_windows(self, texts: Sequence[Sequence[str]]) -> list[tuple[float, int]]:
-        """Return for each text (a list of sentences) its windows' mean score and their number."""
-        windows_of = [windows(self.encoder, text) for text in texts]
-        ids = [self.encoder.assemble(pieces) for text in windows_of for pieces, _ in text]
+        """Return for each text (a list of sentences) the mean score and the number of its windows.
+        Windows overlap; each has as many whole sentences as the model can read at once."""
+        by_text = [windows(self.encoder, text) for text in texts]
+        ids = [self.encoder.assemble(pieces) for text in by_text for pieces, _ in text]
         scores = iter(self.score_ids(ids))
-        return [(float(np.mean([next(scores) for _ in text])), len(text)) for text in windows_of]
+        return [(float(np.mean([next(scores) for _ in text])), len(text)) for text in by_text]
 
     def score_cut(
         self, coherent: Sequence[Sequence[str]], other: Sequence[Sequence[str]]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Score pairs of texts (lists of sentences) that are cut as in training.
-
-        Returns arrays `[pairs]`: both texts' scores, and whether the cut made the two texts equal.
-        """
+        """Score pairs of texts (lists of sentences), cut to the maximum length as in training.
+        Returns three arrays `[pairs]`: the scores of `coherent` and of `other`, and whether the cut
+        made the two texts equal."""
         check_texts([*coherent, *other])
         pairs = cut_pairs(self.encoder, self.config.quotes, coherent, other)
         texts = {text.tobytes(): text for pair in pairs for text in pair}
@@ -175,7 +175,7 @@ class CoherenceScorer(OverBackbone):
         return table[:, 0], table[:, 1], np.array([first == second for first, second in keys])
 
     def rank_orders(self, documents: pa.Table, orders: pa.Table) -> Ranking:
-        """Score the documents of a table (`id`, `sentences`) and their permutations, cut alike."""
+        """Score documents (a table with `id`, `sentences`) and the permutations in `orders`."""
         texts = encode_documents(documents, self.encoder, self.config.quotes)
         return score_orders(self, texts, orders)
 
@@ -211,15 +211,16 @@ class CoherenceScorer(OverBackbone):
 def score_orders(
     model: CoherenceScorer, documents: Documents, orders: pa.Table, batch_tokens: int = 16384
 ) -> Ranking:
-    """Score each document once, and its permutations in the rows of `orders`; both are cut alike.
-
-    A permutation that the cut made equal to the document is marked, and gets the document's score.
-    """
-    names, permuted = [], []
+    """Score documents and their permutations, both cut to the same sentences. A row of `orders`
+    names a document and lists its permutations. A permutation that the cut made equal to the
+    document is marked as identical, and gets the document's score."""
+    names: list[str] = []
+    permuted: list[np.ndarray] = []
     for row in orders.select(["document", "orders"]).to_pylist():
-        name, of_row = row["document"], row["orders"]
-        permuted += [documents.permuted(name, documents.kept(name, order)) for order in of_row]
-        names += [name] * len(of_row)
+        name = row["document"]
+        cut_orders = [documents.cut_order(name, order) for order in row["orders"]]
+        permuted += [documents.permuted(name, order) for order in cut_orders]
+        names += [name] * len(cut_orders)
     distinct, original = np.unique(np.array(names, object), return_inverse=True)
     size = len(distinct)
     texts = [*(documents.original(name) for name in distinct), *permuted]
@@ -227,9 +228,9 @@ def score_orders(
     lengths = np.array([len(text) for text in texts])
     coherent, others = scores[original], scores[size:]
     equal = [np.array_equal(texts[i], text) for i, text in zip(original, permuted, strict=True)]
-    same = np.array(equal, bool)
-    others[same] = coherent[same]  # two batches may give one text two roundings
-    return Ranking(names, coherent, others, (lengths[original], lengths[size:]), same)
+    identical = np.array(equal, bool)
+    others[identical] = coherent[identical]  # two batches may give one text two roundings
+    return Ranking(names, coherent, others, (lengths[original], lengths[size:]), identical)
 
 
 known_to_auto(CoherenceConfig, model=CoherenceScorer)

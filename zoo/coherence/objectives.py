@@ -30,7 +30,7 @@ class PairwiseMargin(nn.Module):
         self.margin = margin
 
     def forward(self, scores: Tensor) -> Tensor:
-        """The loss of `scores [batch, 1 + negatives]`, the positive text's first."""
+        """Return the loss of `scores [batch, 1 + negatives]`, the positive text's first."""
         positive, negatives = scores[:, :1], scores[:, 1:]
         return (self.margin - positive + negatives).clamp(min=0).mean()
 
@@ -49,7 +49,7 @@ class ContrastiveMargin(nn.Module):
         self.margin = margin
 
     def forward(self, scores: Tensor) -> Tensor:
-        """The loss of `scores [batch, 1 + negatives]`, the positive text's first."""
+        """Return the loss of `scores [batch, 1 + negatives]`, the positive text's first."""
         shifted = torch.cat([scores[:, :1], scores[:, 1:] - self.margin], dim=1)
         return cross_entropy(shifted, torch.zeros_like(scores[:, 0], dtype=torch.long))
 
@@ -69,7 +69,7 @@ class MomentumContrast(nn.Module):
         self.contrast = ContrastiveMargin(margin)
 
     def forward(self, vectors: Tensor, momentum_vectors: Tensor, queue: Tensor) -> Tensor:
-        """The loss of `vectors [batch, dim]`, `momentum_vectors [batch, dim]`, `queue [n, dim]`.
+        """Return the loss of two vectors of each document, `[batch, dim]`, and a `queue [n, dim]`.
 
         The queue's vectors have length one already.
         """
@@ -160,8 +160,7 @@ class NegativeQueue:
 def ranking_accuracy(prediction: Any, *, above_all: bool = False) -> dict[str, float]:
     """Return the share of negatives scored below their original; a tie counts one half.
 
-    With `above_all`, the share of originals scored above all of their negatives.
-
+    With `above_all`, return the share of originals scored above all of their negatives.
     `prediction` is the Trainer's: its predictions are scores `[rows, 1 + negatives]`, its labels
     `[rows]` the number of each row's first negatives that count. The others repeat them.
     """

@@ -107,7 +107,7 @@ class ScorerRecipe(BackboneRecipe):
     """
 
     @model_validator(mode="after")
-    def _the_rate_falls(self) -> Self:
+    def _check_final_rate(self) -> Self:
         if self.final_learning_rate > self.learning_rate:
             raise ConfigError(
                 f"final_learning_rate = {self.final_learning_rate:g} is above learning_rate = "
@@ -117,11 +117,11 @@ class ScorerRecipe(BackboneRecipe):
         return self
 
     def work(self) -> Work:
-        """A document and its negatives."""
+        """Return the cost of an example: a document and its negatives, all of maximum length."""
         from zoo.training.cost import encoder_weights
 
-        own = self.loss.negatives if isinstance(self, RankingRecipe) else 0
-        texts = 1 + (own or self.negatives)
+        fixed_number = self.loss.negatives if isinstance(self, RankingRecipe) else 0
+        texts = 1 + (fixed_number or self.negatives)
         return Work(encoder_weights(self), texts * self.max_tokens)
 
 
@@ -184,7 +184,7 @@ class Full(ScorerRecipe):
     """Minimum sentences of a slice for the momentum encoder."""
 
     @model_validator(mode="after")
-    def _by_its_own_loop(self) -> Self:
+    def _check_accumulation(self) -> Self:
         if self.gradient_accumulation != 1:
             raise ConfigError(
                 "the full model does not support gradient_accumulation",
@@ -193,7 +193,7 @@ class Full(ScorerRecipe):
         return self
 
     def work(self) -> Work:
-        """Also the momentum encoder, and the scores of all candidates, both without gradients."""
+        """Return the cost with the momentum encoder and all candidates, which need no gradients."""
         work = super().work()
         momentum = work.tokens if self.momentum_weight else 0
         mining = self.candidates * self.max_tokens

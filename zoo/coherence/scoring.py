@@ -34,7 +34,7 @@ log = logging.getLogger("zoo")
 REFERENCE = "reference.json"
 """File beside the weights: 101 quantiles of the scores of coherent texts."""
 BREAKS = "breaks.json"
-"""File beside the weights: how often the marked sentence was the intruder of held-out texts."""
+"""File beside the weights: the record `Breaks`, how often the model marks the right sentence."""
 DAMAGED = "copy or download the file again"
 """The hint for a file that cannot be read."""
 EXPLAINED = 10
@@ -112,22 +112,23 @@ def score_texts(
 
 
 def quotes_of(model: Scorer) -> Quotes:
-    """Return a scorer's setting for the quotation marks of its input."""
+    """Return how a scorer's input treats quotation marks: "keep", or "balance" to mend them."""
     return model.config.quotes if isinstance(model, Model) else "keep"
 
 
 def window_scores(model: Model, parts: Sequence[Sequence[Any]]) -> list[float]:
-    """Return each part's score; sentences are strings for a `LinkScorer`, token ids otherwise."""
+    """Return the score of each part of a text, a list of sentences. They are strings for a
+    `LinkScorer`, token ids for a `CoherenceScorer`."""
     if isinstance(model, LinkScorer):
         return [score for score, _ in model.score_windows(parts)]
     return model.score_ids([model.encoder.assemble(sentences) for sentences in parts])
 
 
 def explain(model: Model, text: Text) -> list[SentenceEffect]:
-    """Return how a text's score changes without each sentence, or if it is swapped with the next.
+    """Return for each sentence how the score changes if it is left out, or swapped with the next.
 
-    Only the windows that contain the sentence change; the effect is the mean over all windows. Each
-    piece of a long sentence is left out separately.
+    Only the windows of the text that contain the sentence change; the effect is the mean over all
+    windows. Each piece of a long sentence is left out separately.
     """
     check_texts([text])
     sentences = as_sentences(text)
@@ -138,11 +139,11 @@ def explain(model: Model, text: Text) -> list[SentenceEffect]:
         all_windows = [Window(p, range(s, s + len(p))) for s, p in zip(starts, parts, strict=True)]
     else:
         all_windows = windows(model.encoder, balanced)
-    # Each window unchanged, and every change of it: its kind and the number of the sentence.
+    # Each window unchanged, then all its changes: (kind, number of the sentence, sentences)
     variants: list[tuple[str, int, list[Any]]] = []
     for pieces, numbers in all_windows:
         window = list(pieces)
-        variants.append(("as it is", -1, window))
+        variants.append(("unchanged", -1, window))
         for i, number in enumerate(numbers):
             if len(window) > 1:
                 variants.append(("left out", number, window[:i] + window[i + 1 :]))
@@ -153,7 +154,7 @@ def explain(model: Model, text: Text) -> list[SentenceEffect]:
     changes: dict[tuple[str, int], float] = defaultdict(float)
     unchanged = 0.0
     for (kind, number, _), score in zip(variants, scores, strict=True):
-        if kind == "as it is":
+        if kind == "unchanged":
             unchanged = score
         else:
             changes[kind, number] += (score - unchanged) / len(all_windows)
@@ -167,9 +168,9 @@ def explain(model: Model, text: Text) -> list[SentenceEffect]:
 class Break:
     """Where a text breaks: the sentence (counted from 1) whose removal increases the score most.
 
-    `margin` is the distance to the next largest increase, relative to the effects' spread. `right`
-    says how often such a mark is right: among held-out texts with an intruder and at least this
-    margin, the share whose intruder was marked. None if the model was not measured.
+    `margin` is the distance to the next largest increase, in standard deviations of the increases.
+    `right` is the share of held-out texts with an intruder, and at least this margin, in which the
+    marked sentence was the intruder; None if the model was not measured.
     """
 
     sentence: int
@@ -179,9 +180,8 @@ class Break:
 
 def find_break(effects: Sequence[SentenceEffect], measured: Breaks | None) -> Break | None:
     """Return the sentence whose removal increases the score most; None if its margin is too small.
-
-    `measured`: see `load_breaks`. Never the first sentence, nor any of a text of fewer than four.
-    """
+    `effects` is the result of `explain`, `measured` that of `load_breaks`. The first sentence is
+    never marked, and no sentence of a text of fewer than four."""
     numbered = enumerate(effects[1:], 2)
     gain_of = {
         number: effect.left_out for number, effect in numbered if effect.left_out is not None
@@ -228,12 +228,13 @@ class Breaks:
 
 
 def address_of(model: Any) -> str:
-    """Return a model's folder or Hub id; `model` is that, or a model that was loaded from it."""
+    """Return the folder or Hub id of `model`: the object itself, or where it was loaded from."""
     return str(model) if isinstance(model, str | Path) else folder_of(model)
 
 
 def load_breaks(model: Any) -> Breaks | None:
-    """Read how good the marks of a model (or a folder or Hub id) are; None if not measured."""
+    """Return how often the marks of a model are right, by its breaks.json; None without that file.
+    `model` is a loaded model, a folder or a Hub id."""
     file = file_of(address_of(model), BREAKS)
     return None if file is None else read_record(Breaks, file, DAMAGED)
 
@@ -264,7 +265,8 @@ def warn_of_chance(model: str | Path) -> None:
 
 
 def rank(model: Scorer, prompt: Text, alternatives: Sequence[Text]) -> list[tuple[int, float]]:
-    """Return `(number, score)` of each alternative after the prompt, best first; numbers from 0."""
+    """Score each of `alternatives` as the continuation of `prompt`, and rank them. Returns pairs
+    `(number, score)`, the best first; alternatives are numbered from 0."""
     check_texts(alternatives)
     quotes = quotes_of(model)
     before = as_sentences(prompt, quotes) if prompt else []
@@ -286,7 +288,8 @@ def percentile(score: float, quantiles: Sequence[float]) -> float:
 
 
 def load_reference(model: Any) -> Reference | None:
-    """Read the reference of a model (or a folder or Hub id); a warning and None without one."""
+    """Return the scores of coherent texts in a model's reference.json; None without that file.
+    `model` is a loaded model, a folder or a Hub id. Without the file a warning is logged."""
     file = file_of(address_of(model), REFERENCE)
     if file is None:
         log.warning("%s: no reference set, so no percentiles: give --reference", address_of(model))

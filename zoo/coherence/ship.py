@@ -63,7 +63,7 @@ from zoo.backbones import load_backbone
 from zoo.coherence.links import LinkConfig, LinkScorer, changes_between, years_ascend
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.scoring import BREAKS, REFERENCE, Breaks, Reference, explain, largest_gain
-from zoo.commands import command, leave_shipped, log
+from zoo.commands import command, log, write_shipped_files
 from zoo.compact import WEIGHTS, pack, pack_folder
 from zoo.evaluate.scorers import Scorer, scores_of
 from zoo.evaluate.scores import ranking_accuracy
@@ -118,8 +118,8 @@ with "permuted"; those of `KINDS` give the pairs."""
 KINDS = ("permuted", "intruded")
 
 
-def read_sources(options: argparse.Namespace) -> Iterator[tuple[str, Document]]:
-    """Yield each document with its source, a key of `BUILT`."""
+def read_documents(options: argparse.Namespace) -> Iterator[tuple[str, Document]]:
+    """Yield the documents of the novels and articles in `options`, each after a key of `BUILT`."""
     settings = {"layout": "paragraph", "group": "book", "id": "chapter_id", "licence": "CC0-1.0"}
     for path in options.novels:
         for document in open_source(f"jsonl:{path}", settings):
@@ -138,9 +138,9 @@ def sentence_key(sentence: str) -> str:
 
 
 def texts(options: argparse.Namespace) -> None:
-    """Write the pairs of all texts, as the configuration `pairs` of one dataset.
+    """Write pairs of coherent and incoherent texts, as the configuration `pairs` of a dataset.
 
-    Texts with a sentence of the test sets `exclude` are not used.
+    The files of `options.exclude` are test sets: texts with a sentence of theirs are not used.
     """
     excluded = {
         sentence_key(text)
@@ -150,15 +150,16 @@ def texts(options: argparse.Namespace) -> None:
         for text in row["pos"]
     }
     documents_of: dict[str, list[Document]] = {}
-    sizes: Counter[str] = Counter()
-    for source, document in read_sources(options):
+    novel_sizes: Counter[str] = Counter()
+    for source, document in read_documents(options):
         if excluded.isdisjoint(map(sentence_key, document.sentence_texts())):
             documents_of.setdefault(source, []).append(document)
-            sizes[document.group] += (source == "novels") * len(document.text)
-    books = [group for group, _ in sorted(sizes.items(), key=lambda item: item[1]) if sizes[group]]
-    held_out = dict(zip(books, ("validation", "test"), strict=False))
+            if source == "novels":
+                novel_sizes[document.group] += len(document.text)
+    shortest_first = sorted(novel_sizes, key=novel_sizes.__getitem__)
+    novel_splits = dict(zip(shortest_first, ("validation", "test"), strict=False))
     split = {
-        document.id: held_out.get(document.group, "train")
+        document.id: novel_splits.get(document.group, "train")
         if source == "novels"
         else HELD_OUT.get(stable_id(f"{SEED}/{document.id}") % 10, "train")
         for source, documents in documents_of.items()
@@ -178,7 +179,8 @@ def texts(options: argparse.Namespace) -> None:
                     builder.build(documents, target)
                 for pair_split, pair in read_pairs(part, name) if name in KINDS else ():
                     pair |= {"source": source, "kind": name}
-                    id = pair["doc"] if pair["doc"] in licences else pair["doc"].rpartition("#")[0]
+                    pair_id = pair["doc"]  # the document's id, or `ID#NUMBER`
+                    id = pair_id if pair_id in licences else pair_id.rpartition("#")[0]
                     dataset.writer("pairs", pair_split, PAIRS).extend([pair])
                     dataset.count_licence(licences[id])
         dataset.details["settings"] = {"quotes": "balance"}
@@ -186,27 +188,27 @@ def texts(options: argparse.Namespace) -> None:
 
 
 def read_pairs(part: Path, name: str) -> Iterator[tuple[str, TextPair]]:
-    """Yield the pairs of a dataset folder that the builder `name` wrote, each with its split."""
+    """Yield split and pair for each row of the dataset folder that the builder `name` wrote."""
     pairs = open_dataset(str(part), "pairwise").splits
     if name == "intruded":
         for split, table in pairs.items():
             for row in table.select(["doc", "position", "pos", "neg"]).to_pylist():
                 for key in ("pos", "neg"):
-                    row[key] = [balance_quotes([untokenised(text)])[0] for text in row[key]]
+                    row[key] = [balance_quotes([plain_marks(text)])[0] for text in row[key]]
                 yield split, row
         return
     documents = open_dataset(str(part), "documents")
     for split, table in pairs.items():
         sentences = {row["id"]: row["sentences"] for row in documents[split].to_pylist()}
         for row in table.to_pylist():
-            pos = [untokenised(text) for text in sentences[row["document"]]]
+            pos = [plain_marks(text) for text in sentences[row["document"]]]
             for order in row["orders"]:
                 neg = [pos[i] for i in order]
                 yield split, {"doc": row["document"], "position": -1, "pos": pos, "neg": neg}
 
 
-def untokenised(text: str) -> str:
-    """Return a sentence with plain quotation marks and brackets for those of a treebank."""
+def plain_marks(text: str) -> str:
+    """Return a sentence with plain quotes and brackets in place of a treebank's, as `-LRB-`."""
     for treebank, plain in (("``", '"'), ("''", '"'), ("-LRB-", "("), ("-RRB-", ")")):
         text = text.replace(treebank, plain)
     return text
@@ -232,17 +234,17 @@ def scorer(options: argparse.Namespace) -> None:
         or (len(word.removeprefix("##")) == 1 and word.isascii())
     ]
     by_frequency = sorted(counts, key=lambda number: (-counts[number], number))
-    kept = sorted(list(dict.fromkeys([*required, *by_frequency]))[: options.words])
-    vocabulary = {words[number]: place for place, number in enumerate(kept)}
+    chosen = sorted(list(dict.fromkeys([*required, *by_frequency]))[: options.words])
+    vocabulary = {words[number]: place for place, number in enumerate(chosen)}
     small = BertTokenizer(vocab=vocabulary, model_max_length=512)
     model: Any = load_backbone(options.backbone, {})
-    vectors = model.embeddings.word_embeddings.weight[kept].detach().clone()
-    model.resize_token_embeddings(len(kept))
+    vectors = model.embeddings.word_embeddings.weight[chosen].detach().clone()
+    model.resize_token_embeddings(len(chosen))
     model.embeddings.word_embeddings.weight.data = vectors
-    model.config.vocab_size = len(kept)
+    model.config.vocab_size = len(chosen)
     model.config.pad_token_id = small.pad_token_id
-    share = sum(counts[number] for number in kept) / counts.total()
-    log.info("%d word pieces, %.2f %% of those used", len(kept), 100 * share)
+    share = sum(counts[number] for number in chosen) / counts.total()
+    log.info("%d word pieces, %.2f %% of those used", len(chosen), 100 * share)
     link_scorer = LinkScorer(LinkConfig(backbone_config=model.config, quotes="balance"))
     link_scorer.backbone = model
     options.output.mkdir(parents=True)
@@ -251,7 +253,8 @@ def scorer(options: argparse.Namespace) -> None:
 
 
 def orders(options: argparse.Namespace) -> None:
-    """Write the permuted documents of all sources as one dataset, to train the model of order."""
+    """Write all permuted documents beside `options.texts` as one dataset. The model of order is
+    trained on it."""
     stage = Stage("permuted", 1, "scorer-orders-1")
     with staged(options.output) as folder, DatasetFolder(folder, "orders", stage, CARD) as dataset:
         for part in sorted(options.texts.parent.glob(f"{options.texts.name}-*-permuted*")):
@@ -291,7 +294,7 @@ def ship(options: argparse.Namespace) -> None:
     if options.ranker:
         cues.append(model.ranker.score)
     names = ("years", "order")
-    fitted = dict(zip(names, fitted_weights(cues, validation), strict=False))
+    fitted = dict(zip(names, fit_cue_weights(cues, validation), strict=False))
     write_json(folder / CONFIG, {**read_json(folder / CONFIG), **fitted})
     model = LinkScorer.from_pretrained(folder)
     metrics = {name: pair_accuracy(model, pairs) for name, pairs in test_pairs.items()}
@@ -305,7 +308,7 @@ def ship(options: argparse.Namespace) -> None:
         name: mark_shares(marks, breaks.least) for name, marks in test_marks.items()
     }
     figures, marked_table = card_tables(metrics)
-    leave_shipped(
+    write_shipped_files(
         folder,
         "zoo.coherence.ship",
         SEED,
@@ -334,20 +337,21 @@ def add_ranker(folder: Path, ranker: Path, rank: int) -> None:
 
 
 def long_pairs(*tables: pa.Table) -> list[TextPair]:
-    """Return the pairs whose texts have four sentences or more: shorter ones have little order."""
+    """Return the pairs in `tables` whose texts have four sentences or more. Shorter texts have too
+    little order."""
     return [pair for table in tables for pair in table.to_pylist() if len(pair["pos"]) > 3]
 
 
 def sample_by_kind(pairs: Sequence[TextPair], limit: int) -> list[list[TextPair]]:
-    """Return a list of at most `limit` pairs, spread evenly, for each kind and source."""
+    """Return for each kind and source a list of at most `limit` pairs, spread evenly over all."""
     groups: dict[tuple[str, str], list[TextPair]] = {}
     for pair in pairs:
         groups.setdefault((pair["kind"], pair["source"]), []).append(pair)
     return [[group[i] for i in evenly(len(group), limit)] for group in groups.values()]
 
 
-def fitted_weights(cues: Sequence[Cue], pairs: Sequence[TextPair]) -> list[float]:
-    """Return the weights of all cues but the first, whose weight is 1; none is negative.
+def fit_cue_weights(cues: Sequence[Cue], pairs: Sequence[TextPair]) -> list[float]:
+    """Fit the weights of `cues` on pairs; return all but the first, which is 1; none is negative.
 
     Logistic regression predicts from the differences of the cues which text of a pair is coherent.
     It takes at most `FITTED` pairs of each kind and source, and each of these groups has the same
@@ -374,7 +378,7 @@ def fitted_weights(cues: Sequence[Cue], pairs: Sequence[TextPair]) -> list[float
 
 
 def pair_accuracy(model: Scorer, pairs: Sequence[TextPair]) -> dict[str, Any]:
-    """Return the share of pairs whose coherent text scores higher: of all, by kind and source."""
+    """Return the share of pairs whose coherent text scores higher: in all, by kind, by source."""
     pairs = [pair for group in sample_by_kind(pairs, JUDGED) for pair in group]
     texts = [tuple(pair[key]) for key in ("pos", "neg") for pair in pairs]
     coherent, incoherent = scores_of(model, texts).reshape(2, -1)
@@ -403,7 +407,8 @@ class Marks(NamedTuple):
 
 
 def mark_intruders(model: Any, pairs: Sequence[TextPair]) -> Marks:
-    """Mark a sentence in at most `MARKED` intruded texts, spread over the pairs."""
+    """Return the marks of a model in at most `MARKED` intruded texts, spread over the pairs. It
+    marks the sentence, never the first, whose removal increases the score of the text most."""
 
     def mark(sentences: list[str]) -> tuple[int, float]:
         gains = np.array([effect.left_out for effect in explain(model, sentences)][1:], float)
@@ -419,9 +424,9 @@ def mark_intruders(model: Any, pairs: Sequence[TextPair]) -> Marks:
 
 
 def measure_breaks(validation: Marks, tests: Sequence[Marks]) -> Breaks:
-    """Return how good the marks of a model are, by the shares of texts of the `tests`.
+    """Return how often a model's marks in the test texts are right, for each of several margins.
 
-    A fifth of the coherent texts of `validation` reach the minimum margin.
+    The least margin of a mark is that which a fifth of the coherent validation texts reach.
     """
     least = max(float(np.quantile(validation.coherent, 0.8)), 1e-6)
     margins, right, coherent = map(np.concatenate, zip(*tests, strict=True))
@@ -438,7 +443,7 @@ def measure_breaks(validation: Marks, tests: Sequence[Marks]) -> Breaks:
 
 
 def mark_shares(marks: Marks, least: float) -> dict[str, Any]:
-    """Return the share of texts with a margin of at least `least`, and that of correct marks."""
+    """Return the shares of texts with a mark (a margin of at least `least`) and of right marks."""
     columns = {
         "marked": marks.margins >= least,
         "right_of_marked": marks.right[marks.margins >= least],

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 class PermutedDocuments(TorchDataset[tuple[list[list[int]], list[int]]]):
-    """Rows of a document and one permutation; each sentence of a batch is encoded once."""
+    """Training rows: a document as word ids, and one permutation of its sentences."""
 
     def __init__(
         self, documents: pa.Table, orders: pa.Table, tokenizer: PreTrainedTokenizerBase, limit: int
     ) -> None:
-        """At most `limit` words of a sentence are used."""
+        """Make rows from `documents` and `orders`, with at most `limit` words of a sentence."""
         self.pad_id = tokenizer.pad_token_id
         sentences = {
             row["id"]: word_ids(tokenizer, row["sentences"], limit) for row in documents.to_pylist()
@@ -54,11 +54,11 @@ class PermutedDocuments(TorchDataset[tuple[list[list[int]], list[int]]]):
         return len(self.rows)
 
     def __getitem__(self, row: int) -> tuple[list[list[int]], list[int]]:
-        """The document's sentences as word ids, and the order of its permutation."""
+        """Return the document's sentences as word ids, and the order of its permutation."""
         return self.rows[row]
 
     def lengths(self) -> list[int]:
-        """The number of sentences of each row's document."""
+        """Return the number of sentences of each row's document, `[rows]`."""
         return [len(sentences) for sentences, _ in self.rows]
 
     def collate(self, rows: Sequence[tuple[list[list[int]], list[int]]]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class PermutedDocuments(TorchDataset[tuple[list[list[int]], list[int]]]):
 
 
 def margin_at_positions(outputs: UncOutput, margin: float) -> Tensor:
-    """Margin ranking at each position i of a document and its permutation:
+    """Return the margin ranking loss over the positions i of documents and their permutations:
 
         L = mean_i max(0, margin - f_i(d+) + f_i(d-))
 

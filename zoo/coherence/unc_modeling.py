@@ -54,10 +54,10 @@ class UncConfig(PretrainedConfig):
 
 @dataclass
 class UncOutput(ModelOutput):
-    """`scores [batch, texts]`, their parts and, in training, `language_loss`.
+    """The output: `scores [batch, texts]`, their parts and, in training, `language_loss`.
 
-    `local [batch, texts, positions]` are scores of neighbours, `counted` is 1 where there are two.
-    A text's score is the mean of its existing local scores.
+    `local [batch, texts, positions]` are scores of pairs of neighbouring sentences; `counted` is 1
+    where there is a pair, 0 at padding. A text's score is the mean of its counted local scores.
     """
 
     scores: Tensor | None = None
@@ -113,7 +113,7 @@ class UncModel(ZooModel):
     main_input_name = "input_ids"
 
     def __init__(self, config: UncConfig, tokenizer: PreTrainedTokenizerBase | None = None) -> None:
-        """The default `tokenizer` is the one beside the weights, loaded for scoring."""
+        """Without a `tokenizer`, the one beside the weights is loaded when texts are scored."""
         super().__init__(config)
         width = 2 * config.hidden_size
         self.embeddings = nn.Embedding(
@@ -142,7 +142,7 @@ class UncModel(ZooModel):
     ) -> tuple[Tensor, Tensor]:
         """Return the states of words, and the sentences' vectors `[sentences, 2 * hidden]`.
 
-        The vectors are the last states of both directions. `packed` is an array of the sentences'
+        A vector is the last states of both directions. `packed` is an array of the sentences'
         lengths: without it the process waits for the GPU to count them.
         """
         lengths = attention_mask.sum(1) if packed is None else torch.tensor(packed)
@@ -212,7 +212,8 @@ class UncModel(ZooModel):
         return load_tokenizer(self.config._name_or_path, self.config)
 
     def as_read(self, texts: Sequence[Text]) -> list[list[list[int]]]:
-        """Return the word ids of each text's sentences; texts with equal ids have equal scores."""
+        """Return for each text the word ids of its sentences, as the model reads them. Texts with
+        equal ids have equal scores."""
         sentences = [as_sentences(text, self.config.quotes) or [""] for text in texts]
         distinct = list(dict.fromkeys(sentence for text in sentences for sentence in text))
         ids = word_ids(self.tokenizer, distinct, self.config.max_words)
@@ -221,7 +222,7 @@ class UncModel(ZooModel):
 
     @torch.inference_mode()
     def score(self, texts: Sequence[Text]) -> list[float]:
-        """One score for each text, the higher the more coherent; equal sentences are encoded once.
+        """Return a score for each text, the higher the more coherent.
 
         `cut` counts the texts with a sentence cut at `max_words`.
         """
@@ -255,7 +256,7 @@ class UncModel(ZooModel):
 def word_ids(
     tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str], limit: int
 ) -> list[list[int]]:
-    """Return the ids of the first `limit` words of each sentence; the unknown word's if none."""
+    """Return the ids of the first `limit` words of each sentence, at least the unknown word's."""
     ids = tokenizer(list(sentences), add_special_tokens=False, verbose=False)["input_ids"]
     return [sentence[:limit] or [tokenizer.unk_token_id] for sentence in ids]
 

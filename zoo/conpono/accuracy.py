@@ -16,23 +16,23 @@ from torch.utils.data import DataLoader
 from corpora.progress import track
 from zoo.conpono.examples import Collator, Examples, as_tensors
 from zoo.conpono.modeling import ConponoModel
-from zoo.conpono.segments import KEPT
+from zoo.conpono.segments import NO_LABEL
 from zoo.conpono.training import PARTS
 from zoo.evaluate.confusions import save_pictures
 from zoo.evaluate.scores import ratio_interval
 
 
 def hits(scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Count the correct answers and the questions of each example, `[examples, distances]`.
+    """Return the numbers of correct answers and of questions, `[examples, distances]` each.
 
-    `scores [examples, 2K, candidates]`, `labels [examples, 2K]`: an answer is correct if the target
-    scores above every other candidate; ties are wrong. For the ordering baseline `scores` and
-    `labels` are `[examples, pairs]`, and the only column counts pairs.
+    A question is the target at a distance, by `labels [examples, 2K]`. It is answered correctly if
+    its target's score in `scores [examples, 2K, candidates]` is above all others. For the ordering
+    baseline `scores` and `labels` are `[examples, pairs]`, and the only column counts pairs.
     """
     if scores.ndim == 2:
         right = ((scores > 0) == (labels > 0)).sum(1, keepdims=True)
         return right, np.full_like(right, labels.shape[1])
-    questions = labels != KEPT
+    questions = labels != NO_LABEL
     targets = np.where(questions, labels, 0)[..., None]
     target_scores = np.take_along_axis(scores, targets, 2)
     is_best = (scores >= target_scores).sum(2) == 1
@@ -42,7 +42,8 @@ def hits(scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def by_distance(
     right: np.ndarray, questions: np.ndarray, distances: Sequence[int]
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return each example's numbers of right answers and of questions: in all, at each distance."""
+    """Return the right answers and the questions of each example, in all and at each distance. The
+    arrays `right` and `questions` are those of `hits`; the keys are names of figures."""
     columns = {"accuracy": (right.sum(1), questions.sum(1))}
     if right.shape[1] == len(distances):
         each = zip(distances, right.T, questions.T, strict=True)
@@ -75,7 +76,7 @@ def validation_metrics(prediction: Any, distances: Sequence[int]) -> dict[str, f
 
 
 @torch.inference_mode()
-def held_out(
+def count_hits(
     model: ConponoModel,
     examples: Examples,
     collator: Collator,
@@ -84,10 +85,9 @@ def held_out(
     *,
     bf16: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the `hits` of a model on `examples`, as they are sampled in epoch 0.
-
-    With `bf16` in bfloat16. Several processes divide the examples, and each gets the hits of all.
-    """
+    """Return the `hits` of a model on `examples`, as they are sampled in epoch 0. Several processes
+    divide the examples, and each gets the hits of all. With `bf16` the model computes in
+    bfloat16."""
     model.eval()
     state = PartialState()
     numbers = np.arange(len(examples))
@@ -106,7 +106,7 @@ def held_out(
 
 
 def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write a plot of the accuracy over the distance k as SVG, a curve for each of `accuracies`."""
+    """Plot accuracy over the distance k into an SVG file; a curve is a result of `accuracies`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 4), layout="constrained")

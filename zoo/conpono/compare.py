@@ -55,11 +55,12 @@ def compare(
     limit: int = 0,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Compare two models (folders or Hub ids) by `analyse` on BSO in a domain (the paper: wiki).
+    """Compare two models (folders or Hub ids) on binary sentence ordering (BSO), by `analyse`.
 
-    It takes `limit` rows of each split (0: all). Without a test split the validation split is used.
-    The result also has `published`, the paper's changes in %, and up to `examples` pairs that only
-    one model gets right, for each of them. Raises `InputError` if the data has no such domain.
+    `data` is DiscoEval's folder, `domain` one of BSO's. It takes `limit` rows of each split (0:
+    all), and the validation split if there is no test split. The result also has `published`, the
+    paper's changes in %, and for each model up to `examples` pairs that only it gets right. Raises
+    `InputError` if the data has no such domain.
     """
     domains = {task.domain: task for task in read(data, ("BSO",), limit=limit).tasks}
     if domain not in domains:
@@ -83,7 +84,7 @@ def compare(
         labels = task.splits[split].labels
         result["examples"] = {
             name: examples_of(pairs[split], labels, rows, examples, seed)
-            for name, rows in _alone(*right).items()
+            for name, rows in _only_one_right(*right).items()
         }
     table = paper_table(PUBLISHED)
     result["published"] = {row: table.printed(row) for row in table.rows}
@@ -92,18 +93,18 @@ def compare(
     return {**result, **data_used, "accuracy": accuracy}
 
 
-def _alone(right_one: np.ndarray, right_two: np.ndarray) -> dict[str, np.ndarray]:
-    """The examples that only model one gets right, and those that only model two does."""
+def _only_one_right(right_one: np.ndarray, right_two: np.ndarray) -> dict[str, np.ndarray]:
+    """Return masks `[examples]` of what only model one gets right, and of what only two does."""
     return {"one": right_one & ~right_two, "two": right_two & ~right_one}
 
 
 def examples_of(
     pairs: Sequence[SentencePair], labels: np.ndarray, rows: np.ndarray, count: int, seed: int = 0
 ) -> list[dict[str, Any]]:
-    """Choose `count` of the pairs that `rows [examples]` marks at random, as in table 6.
+    """Return a random sample of `count` of the `pairs` that the mask `rows` selects, as in table 6.
 
-    Pairs are in the order of the text (`labels` 1) and have a marker in the first sentence; if they
-    are fewer, all are given. Returns both sentences and the markers of each.
+    Only pairs in the order of the text (`labels` 1) with a marker in the first sentence are
+    sampled, all if they are fewer. Each has its two `sentences` and their `markers`.
     """
     in_first = WORDS.transform([first for first, _ in pairs]).toarray().any(1)
     candidates = np.flatnonzero(rows & in_first & (labels == 1))
@@ -135,7 +136,7 @@ def analyse(
 
     Raises `InputError` if no marker occurs in the training data.
     """
-    sets = _alone(right_one, right_two)
+    sets = _only_one_right(right_one, right_two)
     result: dict[str, Any] = {name: {"n": int(rows.sum())} for name, rows in sets.items()}
     for place, sentences in {"both": slice(2), "first": slice(1), "second": slice(1, 2)}.items():
         base, counts = (

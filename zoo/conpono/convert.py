@@ -131,7 +131,7 @@ def to_model(reader: Any, config: BertConfig, encoder: str, where: str) -> Conpo
     names = [name for name in reader.get_variable_to_shape_map() if not LEFT_OUT.search(name)]
     for name in sorted(names):
         tensor = torch.from_numpy(np.array(reader.get_tensor(name)))
-        weights[renamed(name)] = tensor.T.contiguous() if TRANSPOSED.search(name) else tensor
+        weights[new_name(name)] = tensor.T.contiguous() if TRANSPOSED.search(name) else tensor
     if "relations.weight" not in weights:
         raise InputError(
             "this checkpoint has no cpc_weights or softmax_weights, so it is not a CONPONO model",
@@ -160,8 +160,8 @@ def to_model(reader: Any, config: BertConfig, encoder: str, where: str) -> Conpo
     return model
 
 
-def renamed(name: str) -> str:
-    """Return this model's name for a variable of the released code."""
+def new_name(name: str) -> str:
+    """Return our name of the weight that is the variable `name` in the released code."""
     for pattern, replacement in RENAMES:
         name = re.sub(pattern, replacement, name)
     path, _, ending = name.rpartition("/")

@@ -21,7 +21,7 @@ from torch.utils.data import Dataset
 
 from corpora.errors import InputError
 from corpora.rng import stream
-from zoo.conpono.segments import KEPT, Encoded, Geometry, Masking, Template
+from zoo.conpono.segments import NO_LABEL, Encoded, Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore
 
 CPU = torch.device("cpu")
@@ -83,7 +83,7 @@ class Examples(Dataset[AnchorExample]):
     def draw(
         self, paragraph: int, document: int, random: np.random.Generator
     ) -> tuple[list[Encoded], np.ndarray]:
-        """Sample the sequences of an example from a paragraph of a document; also its labels."""
+        """Sample the sequences of an example, and its labels, from a paragraph of a document."""
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Candidates(Examples):
         first, end = store.paragraphs[paragraph].tolist()
         start, distances = geometry.draw(end - first, self.targets, random)
         anchor = store.ids(first + start, geometry.anchor)
-        labels = np.full(2 * geometry.k, KEPT, np.int64)
+        labels = np.full(2 * geometry.k, NO_LABEL, np.int64)
         segments: dict[bytes, np.ndarray] = {}
         for k in distances:
             target = store.ids(first + geometry.target_start(start, k), geometry.target)
@@ -115,13 +115,13 @@ class Candidates(Examples):
 
         # Random segments of other documents, none equal to another candidate
         bounds = store.segments[store.documents[document : document + 2]].tolist()
-        own_start, own_end = bounds if pool is store else (0, 0)
-        others = int(pool.segments[-1]) - (own_end - own_start)
+        skip_start, skip_end = bounds if pool is store else (0, 0)
+        others = int(pool.segments[-1]) - (skip_end - skip_start)
         for number in random.integers(0, others, TRIES * self.candidates).tolist():
             if len(segments) == self.candidates:
                 break
-            if number >= own_start:  # skips the segments of this document
-                number += own_end - own_start
+            if number >= skip_start:  # skips the segments of this document
+                number += skip_end - skip_start
             text = pool.ids(pool.starting(pool.segments, number), geometry.target)
             segments.setdefault(text.tobytes(), text)
         if len(segments) < self.candidates:
@@ -210,8 +210,8 @@ class Collator:
             sources = np.where(real, begins[rows, None] + places, 0)
             types = real & (places >= seconds[rows, None])
             slots.append((4 * np.where(real, ids[sources], self.pad_id) + 2 * types + real).ravel())
-            labels = np.where(real, mlm[sources], KEPT).ravel()
-            masked = np.flatnonzero(labels != KEPT)
+            labels = np.where(real, mlm[sources], NO_LABEL).ravel()
+            masked = np.flatnonzero(labels != NO_LABEL)
             words.append(np.stack([masked, labels[masked]]))
             plan.append((*real.shape, len(masked), not real.all()))
         return {

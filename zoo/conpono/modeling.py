@@ -20,7 +20,7 @@ from transformers.utils.generic import ModelOutput
 
 from zoo.attention import padding_known
 from zoo.backbones import BackboneConfig, OverBackbone, pooled
-from zoo.conpono.segments import KEPT
+from zoo.conpono.segments import NO_LABEL
 from zoo.loading import model_type, opening
 from zoo.modeling import known_to_auto
 
@@ -66,7 +66,7 @@ class ConponoConfig(BackboneConfig):
 
 @dataclass
 class ConponoOutput(ModelOutput):
-    """`loss` is the sum of its parts, the objective's and the masked words'.
+    """The output: `loss` is the sum of its parts, the objective's and the masked words'.
 
     `scores [batch, 2K, candidates]`, or `[batch, pairs]` for the ordering baseline. `parts [batch,
     2]` are the same in each row, so that batches of different sizes count by their examples.
@@ -92,7 +92,7 @@ class Relations(nn.Module):
         self.weight = nn.Parameter(torch.empty(shape))
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """`scores [batch, 2K, candidates]` from `vectors [batch, sequences, width]`.
+        """Return `scores [batch, 2K, candidates]` of `vectors [batch, sequences, width]`.
 
         The first sequence is the anchor alone (c), the others the candidates (t); the
         uni-encoder has candidates only. In float32, whatever the encoder's precision.
@@ -105,7 +105,7 @@ class Relations(nn.Module):
 
 
 def contrast(scores: Tensor, labels: Tensor) -> Tensor:
-    """The softmax loss over candidates (equation 3), one row for each target:
+    """Return the softmax loss over candidates (equation 3), one row for each target:
 
         L_k = -log( f_k(s_{i+k}, s_i) / sum_j f_k(s_j, s_i) )
 
@@ -113,7 +113,7 @@ def contrast(scores: Tensor, labels: Tensor) -> Tensor:
     anchors of the sum over their targets.
     """
     rows, targets = scores.flatten(0, 1), labels.flatten()
-    return cross_entropy(rows, targets, ignore_index=KEPT, reduction="sum") / len(labels)
+    return cross_entropy(rows, targets, ignore_index=NO_LABEL, reduction="sum") / len(labels)
 
 
 class Ordering(nn.Module):
@@ -124,7 +124,7 @@ class Ordering(nn.Module):
         self.linear = nn.Linear(width, 1)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """`logits [batch, pairs]` from `vectors [batch, pairs, width]`, in float32."""
+        """Return `logits [batch, pairs]` of `vectors [batch, pairs, width]`, in float32."""
         weight, bias = self.linear.weight.float(), self.linear.bias.float()
         return nn.functional.linear(vectors.float(), weight, bias).squeeze(-1)
 
@@ -145,7 +145,7 @@ class MaskedWords(nn.Module):
         self.bias = nn.Parameter(torch.empty(config.vocab_size))
 
     def forward(self, states: Tensor, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The summed loss of `states [masked, width]` against `labels [masked]`."""
+        """Return the summed loss of masked words: `states [masked, width]`, `labels [masked]`."""
         hidden = self.norm(self.activation(self.dense(states)))
         logits = nn.functional.linear(hidden, embeddings, self.bias)
         return cross_entropy(logits.float(), labels, reduction="sum")
@@ -211,7 +211,7 @@ class ConponoModel(OverBackbone):
 
     @property
     def once_a_row(self) -> tuple[str, ...]:
-        """The names of modules whose operations are counted once for each example, not token."""
+        """The names of modules whose operations are counted once an example, not once a token."""
         modules = dict(self.named_modules())
         return tuple(name for name in ONCE_A_ROW if name in modules)
 
@@ -286,7 +286,8 @@ def takes_vectors(backbone: PreTrainedModel) -> bool:
 
 
 def load_heads(model: ConponoModel, backbone: str) -> Iterator[str]:
-    """Copy the heads stored with `backbone` to `model`; yields notes on them for the card."""
+    """Copy the objective's and the masked-word head stored with `backbone` into `model`. `backbone`
+    is a folder or Hub id. Yields notes for the card, such as on a head that it lacks."""
     kind, mlm = model_type(backbone), model.config.mlm
     if kind == model.config.model_type:  # trained here or converted
         source = ConponoModel.from_pretrained(backbone)

@@ -11,7 +11,7 @@ import torch
 
 from corpora.errors import ConfigError
 from zoo.backbones import backbone_of, pooling_of, set_attention, tokenizer_for, training_attention
-from zoo.conpono.accuracy import accuracies, held_out, hits, validation_metrics, write_plot
+from zoo.conpono.accuracy import accuracies, count_hits, hits, validation_metrics, write_plot
 from zoo.conpono.examples import Candidates, Collator, Examples, Orderings
 from zoo.conpono.modeling import ConponoModel, load_heads
 from zoo.conpono.segments import Geometry, Masking, Template
@@ -93,10 +93,10 @@ def train(recipe: Conpono, job: Job) -> None:
         dataloader_num_workers=worker_count(recipe.workers),
         torch_compile=False,  # the backbone alone is compiled
     )
-    counted: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    hits_of: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     def validate(prediction: Any) -> dict[str, float]:
-        counted["validation_masked"] = hits(prediction.predictions[0], prediction.label_ids)
+        hits_of["validation_masked"] = hits(prediction.predictions[0], prediction.label_ids)
         return validation_metrics(prediction, geometry.distances)
 
     trainer = ConponoTrainer(
@@ -120,11 +120,11 @@ def train(recipe: Conpono, job: Job) -> None:
     for split, part in evaluated.items():
         for name, rate in {"masked": masking.rate, "clean": 0.0}.items():
             key = f"{split}_{name}"
-            if key not in counted:
+            if key not in hits_of:
                 masked = replace(part, masking=replace(masking, rate=rate))
-                counted[key] = held_out(model, masked, collator, workers=workers, bf16=bf16)
+                hits_of[key] = count_hits(model, masked, collator, workers=workers, bf16=bf16)
             metrics[key] = accuracies(
-                *counted[key], geometry.distances, recipe.seed, f"{split}.{name}"
+                *hits_of[key], geometry.distances, recipe.seed, f"{split}.{name}"
             )
     if not is_main_process():
         return
@@ -148,7 +148,8 @@ def train(recipe: Conpono, job: Job) -> None:
 def make_examples(
     recipe: Conpono, job: Job, split: str, stores: Mapping[str, TokenStore], **parts: Any
 ) -> Examples:
-    """Make the examples of one split; if it is small, its random segments are from `train`."""
+    """Return the examples of a split for the recipe's objective; `parts` are fields of `Examples`.
+    If the split is too small for its own random segments, they are from `train`, as `job` notes."""
     store = stores[split]
     shared = {"candidates": recipe.candidates, "seed": recipe.seed, "split": split, **parts}
     if recipe.objective == "bso":

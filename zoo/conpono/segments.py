@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from corpora.errors import ConfigError
 from zoo.texts import PROBE
 
-KEPT = -100
+NO_LABEL = -100
 """The label of a token that is not predicted, and of a distance without a target."""
 
 
@@ -51,7 +51,8 @@ class Geometry:
         return [k for k, start in starts.items() if 0 <= start <= last_start]
 
     def anchors(self, sentences: int) -> np.ndarray:
-        """Return the first sentences of anchors with a target at k = 1 or k = -1 in a paragraph."""
+        """Return the possible starts of an anchor in a paragraph, `[anchors]`. An anchor needs a
+        target at k = 1 or k = -1 inside the paragraph."""
         starts = np.arange(max(sentences - self.anchor + 1, 0))
         return starts[(starts + self.window <= sentences) | (starts >= self.target)]
 
@@ -70,12 +71,12 @@ class Geometry:
 
 
 def cut_pair(anchor: int, target: int, budget: int) -> tuple[int, int]:
-    """Return how many tokens of an anchor and of a target are kept, so that both fit in `budget`.
+    """Return the lengths to which an anchor and a target are cut, so that both fit in `budget`.
 
-    The numbers are the same as if the longer one lost its last token until both fit, as in BERT.
+    All numbers are tokens. The longer one loses its last token until both fit, as in BERT.
     """
-    anchor_kept = min(anchor, max(budget - budget // 2, budget - target))
-    return anchor_kept, min(target, budget - anchor_kept)
+    anchor_length = min(anchor, max(budget - budget // 2, budget - target))
+    return anchor_length, min(target, budget - anchor_length)
 
 
 class Encoded(NamedTuple):
@@ -109,18 +110,18 @@ class Template:
 
     def single(self, text: np.ndarray) -> Encoded:
         """Encode one text, cut at its end if it is too long."""
-        kept = text[: self.max_tokens - len(self.start) - len(self.end)]
-        return self._sequence([self.start, kept, self.end], len(kept) < len(text))
+        cut_text = text[: self.max_tokens - len(self.start) - len(self.end)]
+        return self._sequence([self.start, cut_text, self.end], len(cut_text) < len(text))
 
     def pair(self, first: np.ndarray, second: np.ndarray) -> Encoded:
         """Encode two texts; if they are too long together, the longer one is cut at its end."""
         budget = self.max_tokens - len(self.start) - len(self.middle) - len(self.end)
-        first_kept, second_kept = cut_pair(len(first), len(second), budget)
-        parts = [self.start, first[:first_kept], self.middle, second[:second_kept], self.end]
-        return self._sequence(parts, first_kept + second_kept < len(first) + len(second))
+        first_size, second_size = cut_pair(len(first), len(second), budget)
+        parts = [self.start, first[:first_size], self.middle, second[:second_size], self.end]
+        return self._sequence(parts, first_size + second_size < len(first) + len(second))
 
     def _sequence(self, parts: Sequence[np.ndarray], cut: bool) -> Encoded:
-        """Join `parts`, in which special tokens and texts alternate."""
+        """Join `parts`, in which special tokens and texts alternate; `cut`: whether one was cut."""
         ids = np.concatenate(parts).astype(np.int64)
         sizes = [len(part) for part in parts]
         words = np.repeat(np.arange(len(parts)) % 2 == 1, sizes)
@@ -154,8 +155,10 @@ class Masking:
     def draw(
         self, ids: np.ndarray, maskable: np.ndarray, random: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return `ids [tokens]` with masked words, and labels; all words are `maskable`."""
-        labels = np.full(ids.shape, KEPT, np.int64)
+        """Return `ids [tokens]` with a random sample of words masked, and the labels `[tokens]`.
+        `maskable [tokens]` is False at special tokens. A label is the masked word's id, else
+        -100."""
+        labels = np.full(ids.shape, NO_LABEL, np.int64)
         if not self.rate:
             return ids, labels
         chosen = np.flatnonzero(maskable & (random.random(ids.shape) < self.rate))

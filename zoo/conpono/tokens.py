@@ -46,7 +46,8 @@ class TokenStore:
         return self.tokens[self.sentences[first] : self.sentences[first + count]]
 
     def starting(self, counts: np.ndarray, number: int) -> int:
-        """Return the first sentence of the segment or window `number`, as `counts` numbers them."""
+        """Return the first sentence of a segment or window by its `number`. `counts` are `segments`
+        or `windows`: how many begin before each paragraph."""
         paragraph = int(np.searchsorted(counts, number, side="right")) - 1
         return int(self.paragraphs[paragraph, 0]) + number - int(counts[paragraph])
 

@@ -19,7 +19,7 @@ PARTS = ("objective_loss", "mlm_loss")
 
 
 class EpochRows(Sampler[tuple[int, int]]):
-    """Pairs `(row, epoch)`, so that a worker knows the epoch of its examples."""
+    """Yields pairs `(row, epoch)`, so that a worker process knows the epoch of its examples."""
 
     def __init__(self, rows: EpochSampler) -> None:
         self.rows = rows
@@ -36,7 +36,7 @@ class EpochRows(Sampler[tuple[int, int]]):
 
 
 class PipelineThroughput(Throughput):
-    """Throughput with the share of real tokens, and the parts of the loss."""
+    """Measures the speed of training, the share of real tokens, and the parts of the loss."""
 
     slots = 0
 
@@ -51,7 +51,7 @@ class PipelineThroughput(Throughput):
         return round(float(self.tokens) / max(self.slots, 1), 4)
 
     def more(self, state: Any) -> dict[str, Any]:
-        # Means since the last log, or since the run was resumed.
+        """Return the share of real tokens, and the mean losses between log lines."""
         losses = [
             {key: entry[key] for key in ("step", "loss", *PARTS)}
             for entry in state.log_history

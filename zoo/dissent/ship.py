@@ -24,7 +24,7 @@ import torch
 from torch.nn.functional import cross_entropy, dropout
 
 from zoo.backbones import load_backbone
-from zoo.commands import command, leave_shipped, log
+from zoo.commands import command, log, write_shipped_files
 from zoo.compact import pack, pack_folder, unpack
 from zoo.dissent.student import StudentConfig, StudentForMarkers
 from zoo.evaluate.classification import PairClassifier, batches_of, predict, report
@@ -104,7 +104,7 @@ def ship(options: argparse.Namespace) -> None:
         low, high = figure["ci"]
         return f"{100 * figure['value']:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
-    leave_shipped(
+    write_shipped_files(
         options.output,
         "zoo.dissent.ship",
         SEED,

@@ -34,7 +34,7 @@ PIECES_A_WORD = 12  # at most; the rest of a longer word is cut
 NEVER = -1e4  # the score of an arc from padding
 RECORD = "teacher"  # the key of the teacher's record in its file
 ROOTS = 3  # the most probable roots, which are tried
-LEAST_HEADS = 8  # the most probable heads of a word, which are tried; an eighth in a long sentence
+LEAST_HEADS = 8  # most probable heads of a word that are tried; in a long sentence an eighth of all
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Teacher(nn.Module):
 
 
 def shape_of(form: str) -> int:
-    """Return the number of a form's shape: the case of its letters, and its digits and marks."""
+    """Return a form's shape as a number below 64: case of the letters, digits and marks in it."""
     first, rest = form[:1], form[1:]
     first_class = 0 if first.islower() else 1 if first.isupper() else 2 if first.isdigit() else 3
     rest_class = 0 if not rest else 1 if rest.islower() else 2 if rest.isupper() else 3
@@ -214,7 +214,7 @@ class Encoding:
 
 
 def by_length(lengths: Mapping[int, int], most: int, order: Sequence[int] = ()) -> list[list[int]]:
-    """Return the keys of `lengths` in batches of at most `most` tokens with padding.
+    """Return the keys of `lengths` (sentences' numbers) in batches of at most `most` padded tokens.
 
     The keys are sorted by length, or in `order`, which should be nearly sorted to avoid padding.
     """
@@ -237,7 +237,8 @@ def parse(
     places: int = 4000,
     bf16: bool = True,
 ) -> list[Tree | None]:
-    """Return each sentence's tree, None if it is too long; batches have at most `places` pieces."""
+    """Return the tree of each sentence, a list of word forms; None for an empty or too long one.
+    Batches have at most `places` pieces; with `bf16` the model computes in bfloat16."""
     model.eval()
     is_root = np.array([name == "root" for name in model.deprels])
     trees: list[Tree | None] = [None] * len(sentences)
@@ -300,14 +301,16 @@ def best_tree(scores: np.ndarray) -> np.ndarray:
 
 
 def is_tree(heads: np.ndarray) -> bool:
-    """Return True if every word reaches the root, place 0, by its heads."""
+    """Return True if each word reaches the root, 0, by way of heads; words count from 1."""
     ancestors = np.concatenate([[0], heads])
     for _ in range(len(heads).bit_length()):  # each round doubles the distance
         ancestors = ancestors[ancestors]
     return not ancestors.any()
 
 
-def make(backbone: str, deprels: Sequence[str], xpos: Sequence[str]) -> tuple[Teacher, Encoding]:
+def make_teacher(
+    backbone: str, deprels: Sequence[str], xpos: Sequence[str]
+) -> tuple[Teacher, Encoding]:
     """Return an untrained teacher and its encoding; raises `ConfigError` for a bad encoder."""
     encoder = load_backbone(backbone, {})
     limit = min(max_positions(encoder.config) or MAX_PIECES, MAX_PIECES)
@@ -340,7 +343,7 @@ def load(file: Path) -> tuple[Teacher, Encoding]:
         with safe_open(file, "pt") as opened:
             record = parse_json((opened.metadata() or {})[RECORD], where=str(file), hint=hint)
         names = record_of(Record, record, str(file), hint)
-        model, encoding = make(names.backbone, names.deprels, names.xpos)
+        model, encoding = make_teacher(names.backbone, names.deprels, names.xpos)
         model.load_state_dict(load_file(file))
     except (SafetensorError, KeyError, RuntimeError) as error:  # RuntimeError: other weights
         raise InputError("holds no teacher", where=str(file), hint=hint) from error

@@ -24,7 +24,7 @@ TEMPLATE = Path(__file__).with_name("card.md")
 def run(options: argparse.Namespace) -> None:
     """Measure a pipeline's scores, CPU seconds to load and bytes on disk; write them and the card.
 
-    A set is named by its path: `EWT dev` for `en_ewt-ud-dev.conllu`, `GUM dev` for `en_gum`.
+    The scores of a dev set are named after its path: `EWT dev` for `en_ewt-ud-dev.conllu`.
     """
     training = read_json(options.pipeline / "training.json")
     load, folder = loader(options.loader), options.pipeline / NAME
@@ -60,6 +60,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the card of the pipeline that the command line names; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pipeline", type=Path, required=True, help="output of zoo.parser.train")
     parser.add_argument("--dev", type=Path, action="append", required=True)

@@ -1,4 +1,4 @@
-"""Training documents: sentences regrouped, varied and turned into spaCy examples."""
+"""Training documents: treebank sentences grouped, varied and made into spaCy examples."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ CURLY = {"'": "’", '"': "“", "``": "“", "''": "”", "--": "—", "...": "
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """The size of documents in sentences and words, and the share of them that is varied."""
+    """The maximum size of a training document, and the share `augment` of them that is varied."""
 
     sentences: int = 3
     words: int = 80
@@ -28,7 +28,7 @@ class Grouping:
 def group(
     sentences: Sequence[Sentence], grouping: Grouping, rng: np.random.Generator
 ) -> Iterator[list[Sentence]]:
-    """Yield neighbouring sentences of a document in groups, whose size is drawn uniformly.
+    """Yield groups of neighbouring sentences of a document; a group's size is drawn uniformly.
 
     Short groups train fast (the parser steps through a batch in lockstep); groups of more than one
     sentence teach it where sentences start.
@@ -53,7 +53,7 @@ def group(
 def to_doc(
     vocab: Vocab, sentences: Sequence[Sentence], *, trees: bool = True, starts: bool = True
 ) -> Doc:
-    """Return a `Doc` of gold tokens, with tags and trees and with sentence starts if asked."""
+    """Return a `Doc` of the sentences' gold tokens, with gold `trees` (and tags) and `starts`."""
     annotation: dict[str, Any] = {}
     if starts:
         annotation["sent_starts"] = [i == 0 for s in sentences for i in range(len(s))]
@@ -105,6 +105,7 @@ def batches(items: Sequence[Example], words: int, rng: np.random.Generator) -> l
 
 
 def lower_case(sentence: Sentence) -> Sentence:
+    """Return the sentence with all words in lower case."""
     return replace(sentence, forms=tuple(form.lower() for form in sentence.forms))
 
 
@@ -125,9 +126,9 @@ def reversed_order(sentence: Sentence) -> Sentence:
     """Return the sentence with its words from last to first."""
     last = len(sentence) - 1
     columns = ("forms", "upos", "xpos", "deprels", "spaces")
-    turned: dict[str, Any] = {name: getattr(sentence, name)[::-1] for name in columns}
+    reversed_columns: dict[str, Any] = {name: getattr(sentence, name)[::-1] for name in columns}
     heads = tuple(head if head < 0 else last - head for head in sentence.heads[::-1])
-    return replace(sentence, heads=heads, **turned)
+    return replace(sentence, heads=heads, **reversed_columns)
 
 
 def without_final_punctuation(sentence: Sentence) -> Sentence:
@@ -136,5 +137,6 @@ def without_final_punctuation(sentence: Sentence) -> Sentence:
     if last < 1 or sentence.deprels[last] != "punct" or last in sentence.heads:
         return sentence
     columns = ("forms", "upos", "xpos", "heads", "deprels")
-    cut: dict[str, Any] = {name: getattr(sentence, name)[:last] for name in columns}
-    return replace(sentence, spaces=(*sentence.spaces[: last - 1], sentence.spaces[last]), **cut)
+    shorter: dict[str, Any] = {name: getattr(sentence, name)[:last] for name in columns}
+    spaces = (*sentence.spaces[: last - 1], sentence.spaces[last])
+    return replace(sentence, spaces=spaces, **shorter)

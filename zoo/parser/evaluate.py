@@ -31,12 +31,15 @@ WAYS = {
     "own_sentences": "gold tokens, own sentences (whole documents)",
     "raw_paragraphs": "raw paragraph text (own tokens and sentences)",
 }
+"""The inputs on which `evaluate` scores a pipeline: keys of its result, with their descriptions."""
 Fact = tuple[Any, ...]
-"""A measure, and what must be equal in gold and prediction: character spans, heads, labels."""
+"""A measure and an item that it counts, such as `("uas", span of the word, span of its head)`. A
+predicted fact is right if it is also among the gold facts. Spans are in characters."""
 
 
 def facts_of(doc: Doc) -> set[Fact]:
-    """Return the facts of a document; a root has the head None, and blanks are no words."""
+    """Return all facts of a parsed document, for the F1s of `score`. The head of a root is None.
+    Tokens of blanks are left out."""
     facts: set[Fact] = {("sentences", sent.start_char, sent.end_char) for sent in doc.sents}
     spans = [(token.idx, token.idx + len(token)) for token in doc]
     for token, span in zip(doc, spans, strict=True):
@@ -122,7 +125,8 @@ def baseline_las(train: Sequence[Sentence], dev: Sequence[Sentence]) -> float:
 
 
 def loader(name: str) -> Callable[..., Language]:
-    """Return the function `MODULE:FUNCTION`, which opens a pipeline's folder."""
+    """Return the function named `MODULE:FUNCTION`, which loads a pipeline from its folder. Raises
+    `ValueError` if there is no such function."""
     try:
         function = resolve_name(name)
         if callable(function):
@@ -133,7 +137,7 @@ def loader(name: str) -> Callable[..., Language]:
 
 
 def tables(sets: Mapping[str, dict[str, Any]]) -> tuple[str, str]:
-    """Return two Markdown tables, of scores and of labels, for results of `evaluate` by set."""
+    """Return two Markdown tables, of scores and of labels' F1s, for results of `evaluate`."""
     scores = [["documents", "input", "LAS", "UAS", "UPOS", "XPOS", "sentences", "words"]]
     labels = [["label", *(f"{name}, {way.partition('_')[0]}" for name in sets for way in WAYS)]]
     for name, result in sets.items():
@@ -146,12 +150,13 @@ def tables(sets: Mapping[str, dict[str, Any]]) -> tuple[str, str]:
 
 
 def names_of(paths: Sequence[Path]) -> dict[str, Path]:
-    """Return the paths by their stems, or by the whole paths where several have the same stem."""
+    """Return the paths by name: a path's stem, or the whole path if others have the same stem."""
     stems = Counter(path.stem for path in paths)
     return {path.stem if stems[path.stem] == 1 else str(path): path for path in paths}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Score the pipeline that the command line names; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pipeline", type=Path, help="the pipeline's folder")
     parser.add_argument("conllu", type=Path, nargs="+", help="a file, or a folder with a dev split")

@@ -37,7 +37,7 @@ CHUNK, BLOCK = 512, 8  # blocks that are parsed together, and sentences of a blo
 def blocks_of(spec: str, words: int) -> list[list[str]]:
     """Return the sentences of a source in blocks of neighbours, each sentence once.
 
-    If `words` is not 0, blocks at even distances are returned, of about so many words.
+    If `words` is not 0, only blocks at even distances are returned, of about that many words.
     """
     seen: set[str] = set()
     blocks: list[list[str]] = []
@@ -74,10 +74,10 @@ def annotate(
     keep: float,
     excluded: set[str],
 ) -> Iterator[list[str]]:
-    """Yield the CoNLL-U rows of each block, which is a document; a blank row ends a sentence.
+    """Parse blocks of sentences, and yield the CoNLL-U rows of each; an empty row ends a sentence.
 
-    In every `CHUNK` blocks the share `keep` of sentences is kept of which the teacher is most
-    confident, without those whose `key_of` is in `excluded`.
+    Of every `CHUNK` blocks, only the share `keep` of sentences is yielded of which the teacher is
+    most confident, and none whose `key_of` is in `excluded`. A block becomes a document.
     """
     for start in range(0, len(blocks), CHUNK):
         chunk = blocks[start : start + CHUNK]
@@ -124,6 +124,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the sources that the command line names; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("teacher", type=Path, help="what zoo.parser.teacher wrote")

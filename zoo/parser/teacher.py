@@ -25,13 +25,14 @@ from torch import Tensor, nn
 
 from corpora.errors import DiscorporaError
 from zoo.commands import command, log
-from zoo.parser.biaffine import Batch, Encoding, Teacher, by_length, make, parse, save
+from zoo.parser.biaffine import Batch, Encoding, Teacher, by_length, make_teacher, parse, save
 from zoo.parser.treebank import Sentence, sentences_of, treebank_files
 from zoo.training.data import evenly
 
 
 def loss_of(model: Teacher, batch: Batch, sentences: Sequence[Sentence]) -> Tensor:
-    """Return the loss: cross entropies of arcs, of labels at the gold heads, and half of tags'."""
+    """Return the loss of a batch of encoded gold `sentences`, a sum of three cross entropies. They
+    are those of arcs, of labels given the gold heads, and half of that of tags."""
     label_number = {name: i for i, name in enumerate(model.deprels)}
     tag_number = {name: i for i, name in enumerate(model.xpos)}
     heads, labels, xpos = (torch.full(batch.words.shape, -100) for _ in range(3))
@@ -53,7 +54,7 @@ def loss_of(model: Teacher, batch: Batch, sentences: Sequence[Sentence]) -> Tens
 def attachment(
     model: Teacher, encoding: Encoding, sentences: Sequence[Sentence]
 ) -> tuple[float, float]:
-    """Return LAS and UAS in percent on gold tokens and sentences, with punctuation."""
+    """Return a teacher's LAS and UAS in percent on gold tokens and sentences, with punctuation."""
     right = labelled = 0
     trees = parse(model, encoding, [sentence.forms for sentence in sentences])
     for sentence, tree in zip(sentences, trees, strict=True):
@@ -77,7 +78,7 @@ def run(options: argparse.Namespace) -> None:
         sorted({label for sentence in sentences for label in getattr(sentence, column)})
         for column in ("deprels", "xpos")
     )
-    model, encoding = make(options.backbone, deprels, xpos)
+    model, encoding = make_teacher(options.backbone, deprels, xpos)
     log.info("%d sentences, %d words", len(sentences), sum(map(len, sentences)))
 
     # AdamW with two learning rates, which warm up shortly and then fall linearly to 0
@@ -128,6 +129,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Train the teacher that the command line describes; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--treebank", type=Path, action="append", required=True, help="CoNLL-U file or folder")

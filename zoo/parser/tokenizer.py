@@ -60,7 +60,7 @@ MIN_DOCUMENTS = 3
 
 
 def adapt_tokenizer(nlp: Language, train: Sequence[Sentence]) -> None:
-    """Change the tokenizer of `nlp` so that it splits text into the gold tokens of `train`."""
+    """Change the tokenizer of `nlp` so that it splits text as the gold tokens of `train` do."""
     tokenizer: Any = nlp.tokenizer
     defaults: Any = nlp.Defaults
     # spaCy's pattern for a hyphen between letters is the one that lists the dashes.
@@ -96,7 +96,8 @@ def adapt_tokenizer(nlp: Language, train: Sequence[Sentence]) -> None:
 
 
 def _chunks(sentences: Iterable[Sentence]) -> Iterator[tuple[str, Pieces]]:
-    """Yield each string between blanks, without outer quotes and brackets, with its gold tokens."""
+    """Yield each string between blanks in gold sentences, with the tokens into which it is split.
+    Outer quotes and brackets are left out, and strings with more than letters and joining marks."""
     pieces: list[str] = []
     for sentence in sentences:
         for form, space in zip(sentence.forms, sentence.spaces, strict=True):

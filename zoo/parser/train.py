@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> None:
         weights = nlp.to_bytes(exclude=["vocab"])
         start, words_seen = time.perf_counter(), 0
         steps = range(1, settings["max_steps"] + 1)
-        training = stream(nlp, train, silver, settings, rng, reverse=options.reverse)
+        training = training_batches(nlp, train, silver, settings, rng, reverse=options.reverse)
         for step, batch in zip(steps, training, strict=False):
             nlp.update(batch, sgd=optimizer, drop=settings["dropout"])
             optimizer.step_schedules()
@@ -145,7 +145,7 @@ def run(options: argparse.Namespace) -> None:
         folder.replace(output)
 
 
-def stream(
+def training_batches(
     nlp: Language,
     train: Sequence[Sentence],
     silver: Sequence[Sentence],
@@ -154,10 +154,10 @@ def stream(
     *,
     reverse: bool = False,
 ) -> Iterator[list[Example]]:
-    """Yield batches without end; their size in words grows with every batch up to a maximum.
+    """Yield training batches without end; their size in words grows by batch, up to a maximum.
 
-    Each epoch has all of `train`, and the next part of `silver`, of `settings["silver"]` times as
-    many words, so that every silver tree is used before the first is repeated.
+    Each epoch has all gold sentences (`train`), and the next part of `silver`, which has
+    `settings["silver"]` times as many words: every silver tree is used before one is repeated.
     """
     sizes = settings["group_sentences"], settings["group_words"]
     grouping = Grouping(*sizes, settings["augment"], reverse)
@@ -174,9 +174,9 @@ def stream(
 def silver_parts(
     silver: Sequence[Sentence], words: float, rng: np.random.Generator
 ) -> Iterator[list[Sentence]]:
-    """Yield parts of `words` words without end, of documents in random order, or empty parts.
+    """Yield parts of `silver`, of about `words` words, without end; empty parts if there are none.
 
-    Documents stay whole, since their sentences teach where a sentence starts.
+    Documents are in random order, and stay whole: their sentences teach where a sentence starts.
     """
     blocks = [list(members) for _, members in groupby(silver, key=lambda s: s.document)]
     part: list[Sentence] = []
@@ -192,9 +192,9 @@ def silver_parts(
 
 
 def learn_upos(sentences: Iterable[Sentence]) -> dict[str, str]:
-    """Return the most frequent UPOS of each key `xpos`, `xpos deprel` or `xpos deprel form`.
+    """Return a table from `xpos`, `xpos deprel` or `xpos deprel form` to the most frequent UPOS.
 
-    The longest key of a word that is in the table decides. So a longer key is kept only if its UPOS
+    A word gets the UPOS of its longest key in the table. So a longer key is stored only if its UPOS
     differs from that of the shorter one, and only with at least `MIN_COUNT` tokens.
     """
     votes: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
@@ -207,8 +207,8 @@ def learn_upos(sentences: Iterable[Sentence]) -> dict[str, str]:
     for key in sorted(votes, key=len):
         counts = votes[key]
         best = min(counts, key=lambda upos: (-counts[upos], upos))
-        answer = table.get(key[:2], table.get(key[:1]))
-        if len(key) == 1 or (counts.total() >= MIN_COUNT and best != answer):
+        by_shorter_key = table.get(key[:2], table.get(key[:1]))
+        if len(key) == 1 or (counts.total() >= MIN_COUNT and best != by_shorter_key):
             table[key] = best
     return {" ".join(key): table[key] for key in sorted(table, key=" ".join)}
 
@@ -230,6 +230,7 @@ def parse_change(text: str) -> tuple[str, float | int]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Train the parser that the command line describes; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--treebank", type=Path, action="append", required=True, help="CoNLL-U file or folder")

@@ -45,13 +45,13 @@ def treebank_files(paths: Sequence[Path], split: str) -> list[Path]:
     files: list[Path] = []
     for path in paths:
         candidates = [path] if path.is_file() else sorted(path.rglob("*.conllu"))
-        of_split = [file for file in candidates if path.is_file() or _split_of(file) == split]
-        if not of_split:
+        split_files = [file for file in candidates if path.is_file() or _split_of(file) == split]
+        if not split_files:
             raise FileNotFoundError(
                 f"no treebank at {path}: none of its {len(candidates)} .conllu files belongs to "
                 f"the split {split!r} (by its name or its folder's name); give the files themselves"
             )
-        files += of_split
+        files += split_files
     return files
 
 
@@ -62,7 +62,7 @@ def _split_of(file: Path) -> str:
 
 
 def sentences_of(files: Iterable[Path]) -> list[Sentence]:
-    """Return the sentences of CoNLL-U files. Raises `InputError` for a bad or a treeless file."""
+    """Return the sentences of CoNLL-U files. Raises `InputError` for bad or treeless files."""
     sentences = []
     for document in chain.from_iterable(open_source(f"conllu:{file}") for file in files):
         tokens = document.tokens or Tokens()

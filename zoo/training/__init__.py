@@ -1,1 +1,1 @@
-"""The frame of every recipe: data, settings, Trainer, checkpoints, results, card."""
+"""What all recipes share: data, the run as files, Trainer, checkpoints, results, card."""

@@ -35,7 +35,7 @@ def seal(folder: Path) -> None:
 
 
 def is_sealed(folder: Path) -> bool:
-    """Return True if the folder has a seal and every file in it with the size that it lists."""
+    """Return True if the folder has a seal, and each file that the seal lists with that size."""
     try:
         sizes = json.loads((folder / SEAL).read_text(encoding="utf-8"))
         return all((folder / name).stat().st_size == size for name, size in sizes.items())
@@ -62,7 +62,8 @@ def clear_broken(folder: Path) -> None:
 
 
 def rotate(folder: Path, keep: int, best: str | None) -> None:
-    """Remove all checkpoints but the newest `keep` and the `best`; of each the seal goes first."""
+    """Remove all checkpoints except the newest `keep` and the one named `best`. The seal of each is
+    removed first, so that a half-removed checkpoint never counts as complete."""
     for path in all_checkpoints(folder)[: -max(keep, 1)]:
         if best is None or path.name != Path(best).name:
             (path / SEAL).unlink(missing_ok=True)
@@ -72,11 +73,11 @@ def rotate(folder: Path, keep: int, best: str | None) -> None:
 def not_finite(job: Job, problem: str) -> DiscorporaError:
     """Return the error that stops a run whose loss or weights are not finite."""
     last = newest(job.checkpoints)
-    kept = f"the last good checkpoint is {last}" if last else "no checkpoint was made yet"
+    state = f"the last good checkpoint is {last}" if last else "no checkpoint was made yet"
     clip = "lower max_grad_norm" if job.steps.max_grad_norm else "set max_grad_norm = 1"
     return DiscorporaError(
         problem,
         where=job.name,
-        hint=f"{kept}; lower learning_rate or {clip}, and train to another --output",
+        hint=f"{state}; lower learning_rate or {clip}, and train to another --output",
         field="learning_rate",
     )

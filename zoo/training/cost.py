@@ -32,12 +32,12 @@ SIZES = {
     "xlnet/xlnet-base-cased": (12, 768, 3072),
     "google/bert_uncased_L-2_H-128_A-2": (2, 128, 512),
 }
-"""Of encoders of the Hub, which no network is asked for."""
+"""The sizes of encoders of the Hub, so that their cost is known without a download."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a training of a recipe costs at most."""
+    """The upper bound of the cost of a training."""
 
     examples: int
     """Examples that are trained on, over all epochs."""
@@ -47,12 +47,12 @@ class Cost:
 
     @property
     def hours(self) -> float:
-        """On one H200."""
+        """The hours that the training takes on one H200, at the share `REACHED` of its peak."""
         return self.flops / (REACHED * H200 * 3600)
 
 
 def cost_of(recipe: Recipe, rows: int) -> Cost:
-    """The cost of a training on `rows` training examples.
+    """Return the cost of a training with a recipe's settings on `rows` training examples.
 
     Raises `ConfigError` for a recipe without a formula, and for an encoder of unknown size.
     """
@@ -65,12 +65,11 @@ def cost_of(recipe: Recipe, rows: int) -> Cost:
 
 
 def encoder_weights(recipe: BackboneRecipe) -> int:
-    """The weights of an encoder's layers: attention's four products, and two of the MLP.
-
-    Raises `ConfigError` for an encoder of unknown size.
-    """
-    known = SIZES.get(recipe.backbone)
-    if known is None:
+    """Return the number of weights in the layers of a recipe's encoder, without embeddings. A layer
+    has the four matrices of attention and the two of the MLP. Sizes are from `SIZES`, a folder's
+    config.json, or `backbone_config`. Raises `ConfigError` if they are unknown."""
+    sizes = SIZES.get(recipe.backbone)
+    if sizes is None:
         config: Mapping[str, Any] = recipe.backbone_config
         file = Path(recipe.backbone, "config.json")
         if recipe.backbone and not file.is_file():
@@ -82,6 +81,6 @@ def encoder_weights(recipe: BackboneRecipe) -> int:
         keys = ("num_hidden_layers", "n_layer"), ("hidden_size", "d_model")
         layers, hidden = (next(int(config[k]) for k in names if k in config) for names in keys)
         inner = int(config.get("intermediate_size", config.get("d_inner", 4 * hidden)))
-        known = layers, hidden, inner
-    layers, hidden, inner = known
+        sizes = layers, hidden, inner
+    layers, hidden, inner = sizes
     return layers * (4 * hidden * hidden + 2 * hidden * inner)

@@ -37,10 +37,9 @@ class Shards:
 
 
 def text_columns(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[str, str]:
-    """Return the names of the two columns of texts: `wanted`, or a pair of `zoo.declared.TEXTS`.
-
-    Raises `ConfigError`, which mentions the dataset `where`, if the table lacks them.
-    """
+    """Return the names of a table's two columns of texts. They are the two `wanted` ones or, if
+    that is empty, the first usual pair that the table has (`zoo.declared.TEXTS`). Raises
+    `ConfigError`, which names the dataset `where`, without them."""
     kinds = (pa.string(), pa.large_string())
     texts = [field.name for field in table.schema if field.type in kinds]
     for first, second in (tuple(wanted),) if wanted else TEXTS:
@@ -87,7 +86,8 @@ class Dataset:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, split: str) -> pa.Table:
-        """Return a split. Raises `ConfigError` for an unknown, `InputError` for an empty one."""
+        """Return the table of a split: train, validation or test, or the dataset's name for one.
+        Raises `ConfigError` for a split that it does not have, `InputError` for an empty split."""
         split = next((key for key, name in self.names.items() if name == split), split)
         split_name = self.names.get(split, split)
         configs = self.manifest.get("configs", {})
@@ -104,10 +104,12 @@ class Dataset:
 
     @property
     def where(self) -> str:
+        """The dataset's name in messages, `NAME@CONFIG`."""
         return f"{self.name}@{self.config}"
 
     def judged_on(self, split: str) -> Dataset:
-        """Return this dataset with the split of that name in place of its test split."""
+        """Return this dataset with `split` in place of its test split, to evaluate a model on it.
+        Without a split of that name the result has no test split."""
         if split == self.names.get("test", "test"):
             return self
         splits = {name: table for name, table in self.splits.items() if name != "test"}
@@ -127,10 +129,10 @@ class Dataset:
         return self
 
     def labels(self, *, hidden: bool = False) -> list[str]:
-        """Return the names of the labels in the column `label`, by their numbers.
+        """Return the names of the labels in the column `label`, in the order of their numbers.
 
-        Raises `InputError` if there is no such column, the splits have other names, or a row has
-        another number. With `hidden` a row may have the number -1, which stands for no label.
+        Raises `InputError` if a split lacks the column or has other names than the first split, or
+        if a row's number has no name. With `hidden` a row may have -1, which stands for no label.
         """
         self.need("label")
         label_sets = {s: label_names(table.schema, self.where) for s, table in self.splits.items()}
@@ -164,11 +166,11 @@ class Dataset:
 
 
 def as_dataset(data: Any, name: str = "") -> Dataset:
-    """Return an object of the library `datasets` as a `Dataset`; a `Dataset` is returned as it is.
+    """Return an object of the library `datasets` as our `Dataset`; ours is returned unchanged.
 
-    A single split, a `datasets.Dataset`, becomes the test split. Results call the dataset `name`,
-    by default the name of its builder. Its revision is a digest of the rows. Raises `ConfigError`
-    for an object of another kind.
+    A single split, a `datasets.Dataset`, becomes the test split. `name` is the dataset's name in
+    results, by default that of its builder. Its revision is a digest of the rows. Raises
+    `ConfigError` for an object of another kind.
     """
     if isinstance(data, Dataset):
         return data
@@ -192,7 +194,7 @@ def as_dataset(data: Any, name: str = "") -> Dataset:
 
 
 def as_datasets(data: Any) -> list[Dataset]:
-    """Return one loaded dataset, or each of a mapping whose keys are their configurations."""
+    """Return a list of `Dataset`s: one, or all in a mapping from configurations to datasets."""
     if not several(data):
         return [as_dataset(data)]
     return [replace(as_dataset(part), config=str(config)) for config, part in data.items()]
@@ -214,7 +216,7 @@ def is_splits(data: Any) -> bool:
 
 
 def rows_digest(tables: Mapping[str, pa.Table]) -> str:
-    """Return a digest of the splits' names, columns and rows, which stands for a revision."""
+    """Return a digest of all names, columns and rows of the splits, in place of a revision."""
     digest = hashlib.sha256()
     for split, table in sorted(tables.items()):
         digest.update(repr((split, table.column_names, table.num_rows)).encode())
@@ -230,9 +232,10 @@ def open_dataset(
     *,
     streamed: bool = False,
 ) -> Dataset:
-    """Open a dataset: `FOLDER` or a Hub id `OWNER/NAME`, with `@CONFIG` or `config`.
+    """Open one configuration of a dataset: `spec` is `FOLDER` or a Hub id, `OWNER/NAME`.
 
-    `splits` gives the dataset's names of splits that it does not call train, validation or test:
+    `@CONFIG` at the end of `spec`, or `config`, names the configuration. `splits` gives the
+    dataset's names of splits that it does not call train, validation or test:
     `{"validation": "validation_matched"}`. If `streamed`, the splits of a folder are `Shards`, read
     batch by batch; a dataset of the Hub comes as tables, which its library maps into memory.
 
@@ -245,7 +248,7 @@ def open_dataset(
         return _open_on_hub(spec, config, names)
     manifest = read_manifest(folder / MANIFEST, UNBUILT)
     configs = manifest.get("configs", {})
-    if not config:
+    if not config:  # the one marked as default, the only one, or the one called "default"
         marked = [name for name, entry in configs.items() if entry.get("default")]
         single = configs if len(configs) == 1 else ()
         config = next((name for name in (*marked, *single, "default") if name in configs), "")
@@ -304,7 +307,8 @@ def no_split(split: str, splits: Iterable[str], where: str) -> ConfigError:
 
 
 def split_spec(spec: str, config: str = "") -> tuple[str, str]:
-    """Split `FOLDER@CONFIG` into folder and configuration; a `config` replaces the latter."""
+    """Split `FOLDER@CONFIG` or `HUB_ID@CONFIG` into its two parts, the second "" without `@`. If
+    `config` is set, it is returned in place of the configuration in `spec`."""
     if not Path(spec).exists() and "@" in spec:
         spec, _, suffix = spec.rpartition("@")
         return spec, config or suffix
@@ -312,10 +316,10 @@ def split_spec(spec: str, config: str = "") -> tuple[str, str]:
 
 
 def open_configs(spec: str) -> tuple[str, list[Dataset]]:
-    """Open the configuration that `spec` names; without one, all configurations of its folder.
+    """Open the configuration in `FOLDER@CONFIG`, or without `@CONFIG` all those of the folder.
 
-    Returns the name, "" if there is none, and the datasets. A Hub id without one opens its default
-    configuration.
+    Returns the configuration's name, "" if `spec` has none, and the datasets. A Hub id without
+    `@CONFIG` opens its default configuration only.
     """
     folder, config = split_spec(spec)
     if config or not Path(folder).is_dir():
@@ -340,10 +344,10 @@ def quotes_of(manifest: Mapping[str, Any]) -> Quotes:
 
 
 def facts_of(spec: str) -> dict[str, Any]:
-    """Return the facts about a dataset folder that a model depends on or states on its card.
+    """Return the facts about a dataset folder that a model's manifest and its card contain.
 
-    A digest stands for its rows. Empty for a dataset of the Hub, and for a folder without a digest,
-    which an earlier version built.
+    They are names, languages, licences, and a digest of the rows. The result is empty for a dataset
+    of the Hub, and for a folder of an earlier version, which has no digest.
     """
     spec, _ = split_spec(spec)
     manifest = read_manifest(Path(spec, MANIFEST), UNBUILT) if Path(spec).is_dir() else {}
@@ -384,7 +388,8 @@ def check_rows(valid: pa.ChunkedArray, split: str, problem: str, where: str) -> 
 
 
 def label_names(schema: pa.Schema, where: str) -> list[str]:
-    """Return the names of the labels, which the library `datasets` too keeps in the metadata."""
+    """Return the names of the labels, which the library `datasets` stores in a schema's metadata.
+    Raises `InputError`, which names the dataset `where`, if there are none."""
     names = manifests.label_names(schema.metadata).get("label")
     if names is None:
         raise InputError(
@@ -398,7 +403,8 @@ def label_names(schema: pa.Schema, where: str) -> list[str]:
 def check_labels(
     expected: list[str], labels: list[str], where: str, first: str = "model", other: str = "dataset"
 ) -> None:
-    """Raise `InputError` if the labels of `other` are not those expected by `first`, in order."""
+    """Raise `InputError` unless `labels` are the `expected` ones in the same order. The message
+    says that `first` has the expected labels and `other` has `labels`."""
     if expected == labels:
         return
     only_first = ", ".join(sorted(set(expected) - set(labels))) or "-"
@@ -414,7 +420,7 @@ def check_labels(
 
 
 def evenly(total: int, rows: int) -> np.ndarray:
-    """Return `rows` of the numbers from 0 to `total - 1`, evenly spread; all of them for 0 rows.
+    """Return `rows` row numbers, evenly spread over `total` rows; all row numbers if `rows` is 0.
 
     The first rows would come from few documents, since the rows of a document are neighbours.
     """
@@ -422,12 +428,12 @@ def evenly(total: int, rows: int) -> np.ndarray:
 
 
 def spread(table: pa.Table, rows: int) -> pa.Table:
-    """Return `rows` rows of a table, evenly spread over it; all of them for 0."""
+    """Return a table of `rows` rows, evenly spread over `table`; all of them if `rows` is 0."""
     return table.take(evenly(table.num_rows, rows)) if 0 < rows < table.num_rows else table
 
 
 def _hub_revision(name: str) -> str:
-    """Return the commit of a Hub dataset. Raises `InputError` for a file, or an unknown dataset."""
+    """Return the latest commit of a Hub dataset. Raises `InputError` for a file or unknown name."""
     from huggingface_hub import HfApi
 
     if Path(name).is_file():

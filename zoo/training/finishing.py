@@ -80,10 +80,11 @@ def finish(
     metrics: Mapping[str, Any],
     **results: Any,
 ) -> None:
-    """Save the trained model, write its card, and results.json last: then the run is finished.
+    """Write the trained model, its card and, last, results.json, which marks the run as finished.
 
-    `headline` is the name and the text of the most important figure, `metrics` are all figures by
-    split, and `results` further entries of results.json, such as `data` and `training`.
+    All go into `job.folder`. `headline` is the name and the text of the most important figure,
+    `metrics` are all figures by split, and `results` are further entries of results.json, such as
+    `data` and `training`.
     """
     save_model(model, tokenizer, job.folder)
     about, described, name = job.about, dataset.describe(), model.config.model_type
@@ -108,8 +109,8 @@ def finish(
         model_name=about.title or job.name,
         eval_results=figures,
     )
-    sums = " (a folder: manifest.json has the sums of its files)"
-    folder = sums if "backbone_files" in job.identity else ""
+    is_folder = "backbone_files" in job.identity
+    remark = " (a folder: manifest.json has the sums of its files)" if is_folder else ""
     text = TEMPLATE.format(
         metadata=yaml_of(metadata.to_dict()),
         title=about.title or "-",
@@ -122,7 +123,7 @@ def finish(
             for origin, names in origins.items()
         ),
         recipe=job.name,
-        backbone=f"| backbone | `{markdown(backbone)}`{folder} |\n" if backbone else "",
+        backbone=f"| backbone | `{markdown(backbone)}`{remark} |\n" if backbone else "",
         data=f"{markdown(dataset.name)}, configuration {markdown(dataset.config)}, revision "
         f"`{markdown(dataset.revision)}`",
         rows=", ".join(f"{split} {count:,}" for split, count in described["rows"].items()),
@@ -160,7 +161,9 @@ def finish(
 
 
 def ranking_headline(job: Job, metrics: Mapping[str, Any]) -> str:
-    """Return a scorer's test accuracy with its pairs and ties; `job` notes left-out pairs."""
+    """Return the text of a scorer's test accuracy: `0.912 over 300 pairs (2 ties ...)`. `metrics`
+    are the figures of `Ranking.metrics` by split. `job` notes how many pairs were left out, since
+    the cut at the maximum length made their texts equal."""
     identical_by_split = {split: part["identical"] for split, part in metrics.items()}
     note = "pairs left out of the figures, whose two texts the cut made equal"
     job.note_counts(note, identical_by_split)
@@ -180,7 +183,8 @@ def _bullets(title: str, lines: Sequence[str]) -> str:
 
 
 def figures_of(metrics: Mapping[str, Any], dataset: Dataset, task: str | None) -> list[EvalResult]:
-    """Return the figures for the card's model-index, of the test split if it was evaluated."""
+    """Return the figures of test splits for the card's model-index; without one, of all splits.
+    `task` is the Hub's name of the model's task. Figures of baselines are left out."""
     splits = [split for split in metrics if not split.startswith("validation")] or [*metrics]
     return [
         EvalResult(
@@ -190,21 +194,27 @@ def figures_of(metrics: Mapping[str, Any], dataset: Dataset, task: str | None) -
             dataset_config=dataset.config,
             dataset_revision=dataset.revision,
             dataset_split=split.partition("_")[0],
-            metric_type=kind,
+            metric_type=_hub_metric(name),
             metric_name=f"{split} {name}",
             metric_value=round(figure["value"], 6),
         )
         for split in splits
         for name, figure in every_figure(metrics[split])
-        if (kind := next((kind for kind in KINDS if kind in name), "")) and "baselines" not in name
+        if _hub_metric(name) and "baselines" not in name
     ]
 
 
-def origins_of(recipe: Recipe, dataset: Dataset | None = None) -> dict[str, list[str]]:
-    """Return what the weights come from, with the licences of each: data, backbone, word vectors.
+def _hub_metric(name: str) -> str:
+    """Return the Hub's metric that the name of a figure contains; "" if it contains none."""
+    return next((kind for kind in KINDS if kind in name), "")
 
-    A backbone of this zoo is replaced by all that it comes from. The licence of another backbone
-    or of vectors is `license` in the metadata of the README.md beside them, or unknown.
+
+def origins_of(recipe: Recipe, dataset: Dataset | None = None) -> dict[str, list[str]]:
+    """Return the licences of what a model's weights come from: data, backbone and word vectors.
+
+    The keys are names such as `data NAME`. In place of a backbone of this zoo stand its own
+    origins. The licence of another backbone or of vectors is `license` in the metadata of the
+    README.md beside them, or unknown.
     """
     origins: dict[str, list[str]] = {}
     if dataset is not None:
@@ -224,7 +234,7 @@ def origins_of(recipe: Recipe, dataset: Dataset | None = None) -> dict[str, list
 
 
 def _origins_in_results(model: str) -> dict[str, list[str]]:
-    """Return what a model of this zoo comes from, by its results.json; empty for another model."""
+    """Return the licences by origin in the results.json of a model; empty without such a file."""
     with suppress(InputError):  # it may be another project's file of that name
         if path := file_of(model, RESULTS):
             origins = read_record(Results, path).licences

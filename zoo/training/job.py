@@ -41,6 +41,7 @@ log = logging.getLogger("zoo")
 
 RESULTS = "results.json"
 CLAIM = ".job.json"
+"""The file in the working folder with the identity of the run that uses it."""
 TOKENS = "tokens-"
 """The prefix of the folders that `zoo.training.mapped` keeps in the working folder."""
 LIBRARIES = ("discorpora", "torch", "transformers", "tokenizers", "accelerate", "numpy")
@@ -92,14 +93,15 @@ class Job:
         log.warning("%s", text)
         self.notes.append(text)
 
-    def note_processes(self, start: Path, states: str, processes: int) -> None:
-        """Note a change in the number of processes; each left a file `states` in `start`."""
-        before = len([*start.glob(states)]) or 1
+    def note_processes(self, start: Path, pattern: str, processes: int) -> None:
+        """Note if the checkpoint `start` was written by another number of processes than resume it.
+        Each process that wrote it left one file that matches `pattern` in it."""
+        before = len([*start.glob(pattern)]) or 1
         if before != processes:
             self.note(f"{before} processes began, {processes} went on from {start.name}")
 
     def note_counts(self, what: str, counts: Mapping[str, int]) -> None:
-        """Note the sentence `what` with the count of each split, unless all counts are 0."""
+        """Note `what` with the count of each split, as "WHAT: train 3, test 0", if one is not 0."""
         if any(counts.values()):
             self.note(f"{what}: {', '.join(f'{split} {count}' for split, count in counts.items())}")
 
@@ -123,7 +125,8 @@ class Finished(BaseModel):
 
 
 def planned(preset: Preset, recipe: Recipe) -> Job:
-    """Return the job of a recipe before it begins; its identity has the data's revision too."""
+    """Return the job of a recipe, from which a training can begin; nothing is written yet. Its
+    identity also has the revision of the dataset."""
     identity = identity_of(preset, recipe)
     if recipe.dataset:
         identity["dataset_revision"] = revision_of(recipe.dataset)
@@ -133,10 +136,10 @@ def planned(preset: Preset, recipe: Recipe) -> Job:
 
 
 def identity_of(preset: Preset, recipe: Recipe) -> dict[str, Any]:
-    """Return all that a run depends on: settings, plug-ins, and checksums of files that they name.
+    """Return all that a run's weights depend on: settings, plug-ins, checksums of named files.
 
-    Files enter without their folders, so that a move changes nothing. The data's configuration
-    enters if the user names it, not if it is the recipe's default.
+    A file is named without its folder, so that a move changes nothing. The configuration of the
+    data is part of it only if the user names one.
     """
     identity = {**recipe.identity(), "recipe": preset.name}
     _, config = split_spec(recipe.dataset, recipe.dataset_config)
@@ -155,7 +158,8 @@ def identity_of(preset: Preset, recipe: Recipe) -> dict[str, Any]:
 
 
 def data_of(recipe: Recipe) -> list[dict[str, Any]]:
-    """Return facts about the dataset, then about the data of the model that it starts from."""
+    """Return facts about a recipe's dataset, then about the data of the model it starts from. The
+    list is empty if the dataset has no facts, as one of the Hub."""
     facts = facts_of(recipe.dataset) if recipe.dataset else {}
     backbone = str(getattr(recipe, "backbone", ""))
     backbone_data: list[dict[str, Any]] = []
@@ -166,9 +170,9 @@ def data_of(recipe: Recipe) -> list[dict[str, Any]]:
 
 
 def already_made(job: Job) -> bool:
-    """Return True if the output exists and has the same identity.
+    """Return True if the model of this run exists already, complete.
 
-    Raises `ConfigError` if it exists with another identity.
+    Raises `ConfigError` if the output is the model of a run with another identity.
     """
     output = Path(job.recipe.output)
     if is_complete(output):
@@ -178,11 +182,11 @@ def already_made(job: Job) -> bool:
 
 @contextmanager
 def working(job: Job) -> Iterator[None]:
-    """Prepare the job's folder; at the end write its manifest and rename it to the output.
+    """Prepare the job's folder; after the block, write its manifest and rename it to the output.
 
-    Inside, the caller trains unless `job.finished`: a run may be killed before the renaming.
-
-    Raises `ConfigError` if the folder has an unfinished run with another identity.
+    The caller trains inside the block, unless `job.finished`: then an earlier run was killed just
+    before the renaming. Only the main process does any of this. Raises `ConfigError` if the folder
+    has an unfinished run with another identity.
     """
     if not is_main_process():
         yield
@@ -210,7 +214,8 @@ def working(job: Job) -> Iterator[None]:
 
 
 def _checksums(path: Path) -> dict[str, str]:
-    """Return the checksums, by file name, of a file or of a model folder's weights and settings."""
+    """Return the checksum of a file, or those of a model folder's weights and JSON files, by name.
+    It is empty if the path does not exist, as for a Hub id."""
     if path.is_dir():
         files = [p for kind in ("*.safetensors", "*.json") for p in path.glob(kind)]
         return {p.name: sha256(p) for p in sorted(files) if p.name not in (MANIFEST, RESULTS)}

@@ -1,4 +1,4 @@
-"""Texts that several processes tokenise once a run, in files that a run maps into memory."""
+"""Texts tokenised once a run by several processes, into files that the run maps into memory."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ class Texts(Sequence[np.ndarray]):
 
 
 def bounds_of(lengths: Any) -> np.ndarray:
-    """Return where items of these lengths start and end in one array, `[items + 1]`."""
+    """Return the bounds of items of these `lengths` in one array, `[items + 1]`. Item `i` is from
+    `bounds[i]` to `bounds[i + 1]`."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
@@ -160,10 +161,10 @@ def tokenized(
     workers: int = -1,
     rows: int = 64,
 ) -> dict[str, Path]:
-    """Encode each split into arrays on the disk, and return the folder of each.
+    """Encode each split into arrays on the disk, and return the folder of each split.
 
     `encode` gets `rows` rows of the `columns` at a time, in at most `workers` processes (-1: one a
-    core). `finish`, if set, gets the arrays of a whole split and returns further ones.
+    core). `finish`, if set, gets the arrays of a whole split and returns further arrays.
 
     The folders are in `OUTPUT.partial/tokens-HASH` until the run ends. The hash is of the dataset's
     revision, the splits' numbers of rows, the tokenizer and `settings`, so that a resumed run finds
@@ -192,21 +193,24 @@ def tokenized(
 
 
 def _process_count(workers: int, size: int) -> int:
-    """Return the processes for `size` bytes of text: at most `workers` (-1: one a core)."""
+    """Return how many processes encode `size` bytes of text: at most `workers` (-1: one a core).
+    Few bytes get fewer, even none, since a process takes time to start."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return min(workers if workers >= 0 else cores or 1, size // BYTES_A_WORKER)
 
 
-_kept_encoder: list[Encode] = []
+_worker_encoder: list[Encode] = []
+"""The encoder of this process, if it is a worker."""
 
 
 def _keep_encoder(encode: Encode) -> None:
     """Keep the encoder in a worker process, so that jobs need not send the tokenizer again."""
-    _kept_encoder[:] = [encode]
+    _worker_encoder[:] = [encode]
 
 
 def _encode_batch(batch: pa.RecordBatch) -> Part:
-    return _kept_encoder[0](batch)
+    """Encode some rows with the encoder that `_keep_encoder` gave to this process."""
+    return _worker_encoder[0](batch)
 
 
 def rows_of(split: Shards | pa.Table, columns: Sequence[str]) -> Iterator[dict[str, Any]]:

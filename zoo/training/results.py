@@ -13,10 +13,10 @@ from zoo.training.job import RESULTS
 
 
 def trained_on(model: str) -> list[dict[str, str]]:
-    """Return the name, configuration and revision of the dataset that a model was trained on.
+    """Return the name, configuration and revision of each dataset that a model was trained on.
 
-    The datasets of the model that training started from follow. Empty for a model without our
-    results.json, such as a rule or another project's model.
+    First comes the dataset of its own training, then those of the model from which it started. The
+    list is empty for a model without our results.json, such as a rule or another project's model.
     """
     path = file_of(model, RESULTS)
     if path is None:

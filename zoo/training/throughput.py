@@ -38,11 +38,12 @@ PEAK_TFLOPS = {
     "V100": (125.0, 15.7),
     "T4": (65.0, 8.1),
 }
-"""By words of the GPU's name: TFLOP/s in half precision, and in TF32, used for float32."""
+"""The peaks of GPUs by words of their names: TFLOP/s in half precision, and in TF32."""
 
 
 def peak(gpu: str, half: bool) -> float | None:
-    """Return the most operations a second of a GPU by its name, or None if it is not listed."""
+    """Return the peak of a GPU in operations a second, or None if its name is not listed. It is
+    that of half precision, or without `half` that of TF32, in which float32 is computed."""
     words = set(re.split(r"[\s-]+", gpu.upper()))
     matches = [name for name in PEAK_TFLOPS if set(name.split()) <= words]
     if not matches:
@@ -51,16 +52,17 @@ def peak(gpu: str, half: bool) -> float | None:
 
 
 def operations(model: nn.Module, examples: int, tokens: int) -> int:
-    """Return the operations of forward and backward passes: 6 for each weight and token.
+    """Return the operations of a model's forward and backward passes: 6 for each weight and token.
 
     The estimate is that of Kaplan et al. 2020, section 2.1, without tables of embeddings, and
     without the products of attention, a few per cent for short texts. The modules that a model
-    names in `once_a_row`, its last layers, count once an example.
+    names in `once_a_row`, its last layers, count once for each of `examples`.
     """
-    tables = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
+    tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    table_ids = {id(p) for table in tables for p in table.parameters()}
     heads = [model.get_submodule(name) for name in getattr(model, "once_a_row", ())]
     head_sizes = {id(p): p.numel() for head in heads for p in head.parameters()}
-    skipped = tables | set(head_sizes)
+    skipped = table_ids | set(head_sizes)
     size = sum(p.numel() for p in model.parameters() if id(p) not in skipped)
     return 6 * (size * tokens + sum(head_sizes.values()) * examples)
 
@@ -131,7 +133,7 @@ class Throughput(TrainerCallback):
         self.seconds, self._since = self.seconds + clock - self._since, clock
 
     def more(self, state: Any) -> dict[str, Any]:
-        """Return further figures for the file; a subclass may add some."""
+        """Return further figures for the file, by name: none here; a subclass may add some."""
         return {}
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

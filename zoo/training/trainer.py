@@ -35,7 +35,7 @@ from corpora.errors import DiscorporaError
 from corpora.rng import stream
 from zoo.backbones import merge_lora
 from zoo.declared import StepRecipe
-from zoo.modeling import explained, float32_products, uses_bf16
+from zoo.modeling import clear_write_errors, float32_products, uses_bf16
 from zoo.training import checkpoints
 from zoo.training.job import Job
 from zoo.training.throughput import Pace, Throughput
@@ -57,10 +57,10 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
     recipe = job.steps
     # Beside the output: the Trainer's folder is removed with the checkpoints.
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(job.logs)
-    same = {"seed", "learning_rate", "weight_decay", "max_grad_norm", "logging_steps"}
+    same_names = {"seed", "learning_rate", "weight_decay", "max_grad_norm", "logging_steps"}
     share = recipe.share_of_batch(int(os.environ.get("WORLD_SIZE", "1")))
     values: dict[str, Any] = {
-        **recipe.model_dump(include=same),
+        **recipe.model_dump(include=same_names),
         "output_dir": str(job.checkpoints),
         "num_train_epochs": recipe.epochs,
         "max_steps": recipe.max_steps or -1,  # the Trainer would take one step for 0
@@ -95,9 +95,9 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
 
 
 def take_one_gpu(arguments: TrainingArguments, others: str = "") -> None:
-    """Make a Trainer in one process use one GPU; `others` ends the log line if there are more.
+    """Make a Trainer in one process use one GPU, not all by `DataParallel`, which divides batches.
 
-    By default it would use all of them by `DataParallel`, which cuts up batches.
+    If the machine has more, a log line says so; `others` is its end.
     """
     if arguments.n_gpu > 1:
         log.info("one of %d GPUs is used%s", arguments.n_gpu, others)
@@ -114,6 +114,7 @@ class ZooTrainer(Trainer):
     # Every loss here is a mean over its batch.
     loss_is_scaled_for_ga = False
     measure: ClassVar[type[Throughput]] = Throughput
+    """The class that measures the speed of training."""
 
     def __init__(
         self,
@@ -143,7 +144,7 @@ class ZooTrainer(Trainer):
     def create_scheduler(
         self, num_training_steps: int, optimizer: Optimizer | None = None
     ) -> LRScheduler:
-        """Return the `schedule` of the learning rate if there is one, else the Trainer's."""
+        """Return our `schedule` of the learning rate, or the Trainer's if we have none."""
         if num_training_steps == 1 and self.args.get_warmup_steps(1):
             self.job.note(
                 "the only step has a learning rate of 0, since it is the warm-up's first: nothing "
@@ -187,7 +188,7 @@ class ZooTrainer(Trainer):
             raise checkpoints.not_finite(
                 self.job, f"a weight is not finite after step {self.state.global_step}"
             )
-        with explained(self.job.checkpoints):
+        with clear_write_errors(self.job.checkpoints):
             super()._save_checkpoint(model, trial)
         self.accelerator.wait_for_everyone()  # each process writes its own random state
         if self.args.should_save:
@@ -205,10 +206,10 @@ def trainer_over(
     arguments: Mapping[str, Any] = KEEP_BEST,
     **more: Any,
 ) -> ZooTrainer:
-    """Return a Trainer of `model` on the splits `train` and `validation` of encoded `rows`.
+    """Return a Trainer of `model` on encoded `rows`, a mapping with `train` and `validation`.
 
-    The rows of a split have `lengths()` and `collate` a batch. `arguments` are the Trainer's
-    arguments in addition to the settings, `more` those of `ZooTrainer`.
+    The rows of a split are a torch dataset with the methods `lengths()` and `collate(rows)`.
+    `arguments` are for `TrainingArguments`, beside the job's settings; `more` for `ZooTrainer`.
     """
     return ZooTrainer(
         model,
@@ -223,7 +224,8 @@ def trainer_over(
 
 
 def most_probable(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Return the class of each row, `[rows]`, which takes less memory than all logits."""
+    """Return the predicted class of each row, `[rows]`, from `logits [rows, classes]`. The Trainer
+    calls it, so that it stores classes, which take less memory than logits."""
     return logits.argmax(-1)
 
 
@@ -235,8 +237,8 @@ def class_accuracy(prediction: Any) -> dict[str, float]:
 def ignore_unused(model: nn.Module, loss: Callable[[], torch.Tensor]) -> None:
     """Make DDP ignore the weights that get no gradient, such as those of an unused pooler.
 
-    One backward pass of `loss` finds them, so that DDP need not search for them at each step. It
-    raises an error if a later step leaves out others.
+    One backward pass of `loss` finds these weights, so that DDP need not search for them at each
+    step. DDP raises an error if a later step gives no gradient to other weights.
     """
     device = next(model.parameters()).device  # the generators of other GPUs stay untouched
     with torch.random.fork_rng([] if device.type == "cpu" else [device], device_type=device.type):
@@ -304,18 +306,21 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
 
 
 def history(state: TrainerState) -> dict[str, Any]:
-    """Return what results.json keeps of a training: its steps, losses and validations."""
+    """Return the entry `training` of results.json: the steps, losses and validations of a run."""
+    entries = [entry for entry in state.log_history if "loss" in entry]
+    losses = [(int(entry["step"]), entry["loss"]) for entry in entries]
     return {
         "steps": state.global_step,
         "best_step": state.best_global_step,
-        "losses": thinned([(int(e["step"]), e["loss"]) for e in state.log_history if "loss" in e]),
+        "losses": thinned(losses),
         "validations": validations(state, "loss|accuracy"),
         "processes": int(os.environ.get("WORLD_SIZE", "1")),
     }
 
 
 def validations(state: TrainerState, names: str) -> list[dict[str, Any]]:
-    """Return each validation's step and its metrics whose names match the pattern `names`."""
+    """Return the step of each validation, with its metrics whose names match a pattern. `names` is
+    a regular expression, such as "loss|accuracy"."""
     pattern = re.compile(f"eval_({names})")
     return [
         {"step": entry["step"]}
@@ -326,7 +331,8 @@ def validations(state: TrainerState, names: str) -> list[dict[str, Any]]:
 
 
 def thinned(losses: Sequence[tuple[int, float]], most: int = 200) -> list[list[float]]:
-    """Return a curve of losses, `(step, loss)`, with at most `most` points: means of neighbours."""
+    """Return a curve of `losses`, pairs of step and loss, with at most `most` points. A point is
+    the mean loss of neighbouring pairs, at the step of the last one."""
     size = max(1, -(-len(losses) // most))
     parts = (losses[first : first + size] for first in range(0, len(losses), size))
     return [[part[-1][0], sum(loss for _, loss in part) / len(part)] for part in parts]
@@ -350,7 +356,7 @@ class EpochSampler(Sampler[int]):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        """Return the rows of an epoch: those of full batches, or all if they fill none."""
+        """Return the number of rows of an epoch: of full batches, or all rows if they fill none."""
         rows = len(self.lengths)
         return rows // self.batch_size * self.batch_size or rows
 
@@ -358,7 +364,8 @@ class EpochSampler(Sampler[int]):
         return iter(self.order(self.epoch).tolist())
 
     def order(self, epoch: int) -> np.ndarray:
-        """Return the row numbers of `epoch` in order, `[len(self)]`, each row at most once."""
+        """Return the row numbers of an epoch, `[len(self)]`, in the order in which they are used.
+        Each row occurs at most once."""
         random = stream(self.seed, "zoo.batches", epoch=epoch)
         rows = random.permutation(len(self.lengths))[: len(self)]
         size = self.batch_size * WINDOW

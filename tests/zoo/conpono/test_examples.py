@@ -19,7 +19,7 @@ from corpora.schemas import CONPONO
 from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import rows, texts
 from zoo.conpono.examples import AnchorExample, Candidates, Orderings
-from zoo.conpono.segments import KEPT, Geometry, Masking, Template
+from zoo.conpono.segments import NO_LABEL, Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.conpono.training import EpochRows
 from zoo.training.data import open_dataset
@@ -48,7 +48,7 @@ def test_the_label_of_each_distance_is_the_target_there(
         assert [at for _, _, at in anchor] == list(range(anchor[0][2], anchor[0][2] + 4))
         own = (anchor[0][0], anchor[0][1])
         for distance, label in zip(geometry.distances, example.labels.tolist(), strict=True):
-            if label == KEPT:
+            if label == NO_LABEL:
                 continue
             seen[distance] += 1
             first, target = (parsed(text) for text in pairs[label])
@@ -78,7 +78,7 @@ def test_labels_at_the_largest_distance(tmp_path: Path, tokenizer: PreTrainedTok
             anchor = [at for *_, at in parsed(anchor_text)]
             for distance in (-4, 4):
                 label = int(example.labels[geometry.distances.index(distance)])
-                if label == KEPT:
+                if label == NO_LABEL:
                     continue
                 seen[distance] += 1
                 target = [at for *_, at in parsed(pairs[label][1])]
@@ -94,7 +94,7 @@ def test_random_candidates_are_of_other_documents_and_unlike_each_other(
     for row in range(len(examples)):
         example = examples[row]
         _, *pairs = texts(example, tokenizer)
-        targets = example.labels[example.labels != KEPT]
+        targets = example.labels[example.labels != NO_LABEL]
         assert sorted(targets) == list(range(len(targets)))
         own = parsed(pairs[0][0])[0][0]
         for _, text in pairs[len(targets) :]:
@@ -202,7 +202,7 @@ def test_masking_hides_words_only(candidates: Make, tokenizer: PreTrainedTokeniz
     total = chosen = hidden = 0
     for row in range(len(examples)):
         masked, whole = examples[row], plain[row]
-        labelled = masked.mlm != KEPT
+        labelled = masked.mlm != NO_LABEL
         assert np.array_equal(masked.mlm[labelled], whole.ids[labelled])
         assert np.array_equal(masked.ids[~labelled], whole.ids[~labelled])
         special = np.isin(whole.ids, [tokenizer.cls_token_id, tokenizer.sep_token_id])

@@ -36,11 +36,11 @@ from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import CRAFTS, sequences
 from zoo.backbones import set_attention
 from zoo.conpono import accuracy, modeling
-from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
+from zoo.conpono.accuracy import accuracies, count_hits, hits, write_plot
 from zoo.conpono.examples import Candidates, Collator, Orderings, as_tensors
 from zoo.conpono.modeling import ConponoModel, Relations, contrast, load_heads
 from zoo.conpono.pretraining import count_cut_texts, worker_count
-from zoo.conpono.segments import KEPT, Geometry, Masking, Template
+from zoo.conpono.segments import NO_LABEL, Geometry, Masking, Template
 from zoo.conpono.tokens import token_stores
 from zoo.evaluate.discoeval import DiscoEval
 from zoo.evaluate.discoeval.protocol import representation_of
@@ -82,13 +82,15 @@ def test_two_candidates_by_hand() -> None:
     at_minus = -math.log(math.exp(2) / (math.exp(1) + math.exp(2)))
     at_plus = -math.log(math.exp(4) / (math.exp(4) + math.exp(1)))
     assert loss.item() == pytest.approx(at_minus + at_plus)
-    assert contrast(scores, torch.tensor([[KEPT, 0]])).item() == pytest.approx(at_plus)
+    assert contrast(scores, torch.tensor([[NO_LABEL, 0]])).item() == pytest.approx(at_plus)
 
 
 def test_mean_over_anchors_of_the_sum_over_targets() -> None:
     random = torch.Generator().manual_seed(0)
     scores = torch.randn(3, 4, 5, generator=random)
-    labels = torch.tensor([[0, 1, 2, 3], [KEPT, 0, KEPT, 1], [KEPT, KEPT, 0, KEPT]])
+    labels = torch.tensor(
+        [[0, 1, 2, 3], [NO_LABEL, 0, NO_LABEL, 1], [NO_LABEL, NO_LABEL, 0, NO_LABEL]]
+    )
     whole = contrast(scores, labels).item()
     each = [contrast(scores[i : i + 1], labels[i : i + 1]).item() for i in range(3)]
     assert whole == pytest.approx(sum(each) / 3)
@@ -96,7 +98,7 @@ def test_mean_over_anchors_of_the_sum_over_targets() -> None:
 
 def test_gradient_of_w_k() -> None:
     relations, vectors = hand_made()
-    contrast(relations(vectors), torch.tensor([[KEPT, 0]])).backward()
+    contrast(relations(vectors), torch.tensor([[NO_LABEL, 0]])).backward()
     # dL/dW_k = sum_j (p_j - 1[j = target]) t_j c^T, and nothing for a distance without a target
     probability = math.exp(1) / (math.exp(4) + math.exp(1))
     expected = [[-probability, -2 * probability], [probability, 2 * probability]]
@@ -108,7 +110,7 @@ def test_gradient_of_w_k_is_that_of_finite_differences() -> None:
     relations = Relations(4, 3).double()
     torch.nn.init.normal_(relations.weight, std=0.5)
     vectors = torch.randn(2, 6, 3, dtype=torch.float64)
-    labels = torch.tensor([[0, 1, 2, KEPT], [KEPT, 3, 4, 0]])
+    labels = torch.tensor([[0, 1, 2, NO_LABEL], [NO_LABEL, 3, 4, 0]])
 
     def loss(weight: torch.Tensor) -> torch.Tensor:
         anchor = torch.einsum("kde,be->bkd", weight, vectors[:, 0])
@@ -420,7 +422,7 @@ def test_a_tiny_model_overfits_64_windows(tmp_path: Path, tiny_model: MakeModel)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        right, asked = held_out(model, examples, Collator(tokenizer.pad_token_id), batch=32)
+        right, asked = count_hits(model, examples, Collator(tokenizer.pad_token_id), batch=32)
         if (right == asked).all():
             break
     assert right.sum() == asked.sum() > 64
@@ -428,7 +430,7 @@ def test_a_tiny_model_overfits_64_windows(tmp_path: Path, tiny_model: MakeModel)
 
 def test_equal_scores_count_as_wrong() -> None:
     scores = np.array([[[1.0, 1.0, 0.0], [0.0, 3.0, 2.0]], [[0.0, 1.0, 2.0], [9.0, 9.0, 9.0]]])
-    labels = np.array([[0, 1], [KEPT, 2]])
+    labels = np.array([[0, 1], [NO_LABEL, 2]])
     right, asked = hits(scores, labels)
     assert right.tolist() == [[0, 1], [0, 0]]
     assert asked.tolist() == [[1, 1], [0, 1]]
@@ -442,14 +444,14 @@ def test_processes_share_the_last_accuracy(
 ) -> None:
     model, examples = tiny_model().eval(), candidates()
     collator = Collator(tokenizer.pad_token_id)
-    expected = held_out(model, examples, collator, 2)
+    expected = count_hits(model, examples, collator, 2)
     parts: list[Any] = []
     for rank in range(2):
         state = SimpleNamespace(process_index=rank, num_processes=2)
         monkeypatch.setattr(accuracy, "PartialState", lambda state=state: state)
         monkeypatch.setattr(accuracy, "gather_object", lambda own: parts.extend(own) or parts)
         with suppress(IndexError):  # the first process has its own part alone
-            found = held_out(model, examples, collator, 2)
+            found = count_hits(model, examples, collator, 2)
     for one, other in zip(expected, found, strict=True):
         assert np.array_equal(one, other)
 
