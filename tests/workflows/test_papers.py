@@ -27,7 +27,7 @@ from workflows.cli.app import app
 from workflows.config import load_build
 from workflows.papers import Filled, Line, filled
 from workflows.report.blocks import Figure
-from workflows.report.papers import blocks, latex, latex_of, text
+from workflows.report.papers import as_json, blocks, latex, latex_of, text
 from workflows.report.stages import Made
 from workflows.settings import options
 from workflows.tasks import BuildAll
@@ -382,6 +382,20 @@ def test_a_heat_map_has_a_row_for_each_layer(built: Path) -> None:
     assert re.search(r"BERT-Base +paper +5.0 +8.9\n +ours +[\d.]+\n", best)
 
 
+def test_a_confusion_matrix_is_printed_in_every_format(built: Path) -> None:
+    result = built / "out" / "tiny" / "evaluations" / "held-out" / "words" / "results.json"
+    matrix = json.loads(result.read_text())["metrics"]["confusion"]
+    (name, given), *_ = rows_of("dissent:figure-5")["BiLSTM"]["confusions"].items()
+    assert name == "BiLSTM" and given == matrix and any(map(sum, given["gold_by_predicted"]))
+    counts = zip(matrix["classes"], matrix["gold_by_predicted"], strict=True)
+    rows = [["gold", *matrix["classes"]], *([gold, *map(str, row)] for gold, row in counts)]
+    lines = [line.split() for line in table("dissent:figure-5").splitlines()]
+    start = lines.index(rows[0])
+    assert lines[start : start + len(rows)] == rows and ["BiLSTM", "paper", "68"] in lines
+    tabular = table("dissent:figure-5", "--latex").splitlines()
+    assert all(rf"{' & '.join(row)} \\" in tabular for row in rows)
+
+
 def test_a_row_without_a_number_says_why(built: Path) -> None:
     shown = table("discoeval:2")
     assert len(re.findall(r"published only", shown)) == 4
@@ -549,7 +563,8 @@ def discoeval(protocol: str, value: float) -> dict[str, Any]:
 def test_figures_and_protocols_are_filled_from_the_results(tmp_path: Path) -> None:
     (tmp_path / "build.toml").write_text(FIGURES, encoding="utf-8")
     validations = [{"step": 1, "accuracy": 0.5}, {"step": 2, "accuracy": 0.75}]
-    rates = {"because": {"error_rate": 0.25}, "so": {"error_rate": 0.5}}
+    shares = {"because": 0.25, "so": 0.5, "then": 0.0}
+    rates = {marker: {"error_rate": share} for marker, share in shares.items()}
     stages = [
         made(tmp_path, "evaluation", f"wsj/{name}", "results.json", accuracy(value))
         for name, value in {"full": 0.6, "full.2": 0.8, "full.queue_size-10": 0.5}.items()
@@ -575,6 +590,8 @@ def test_figures_and_protocols_are_filled_from_the_results(tmp_path: Path) -> No
     assert "75.0 at step 2" in text(progress)
     line = rate.lines[0]
     assert line.measured["so"].value == 0.5 and line.printed["so"] == 0.242
+    ours = as_json(rate)["rows"][0]["ours"]
+    assert {marker: cell["value"] for marker, cell in ours.items()} == shares  # 0 is measured, too
     by_name = {line.name: line for line in scores.lines}
     assert by_name["BERT-Base"].measured["SP"].value == 30
     assert by_name["BERT, in pairs"].measured["SP"].value == 40
