@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 from corpora.errors import ConfigError, DiscorporaError
+from corpora.schemas import MARKERS_ALL
 from tests.workflows.conftest import ROOT
 from tests.zoo.conftest import write_tiny_bert
 from tests.zoo.test_discoeval import write_trees
@@ -111,6 +113,10 @@ def encode(texts):
 BUILD = (
     MODELS
     + """
+[[tables]]
+table = "dissent:2"
+rows = { "*" = ["dissent"] }
+
 [[tables]]
 table = "dissent:5"
 rows = { Ngram-bow = ["words"], BERT = ["markers"] }
@@ -317,6 +323,7 @@ def test_a_hash_depends_on_no_other_seed_or_value(tmp_path: Path) -> None:
         ("Ngram-bow =", "Ngrambow =", "no row 'Ngrambow'; did you mean 'Ngram-bow'"),
         ('BERT = ["markers"]', 'BERT = ["marker"]', "no model 'marker'; did you mean 'markers'"),
         ('BERT = ["markers"]', 'BERT = ["markers@task"]', "no evaluation 'task'"),
+        ('"*" = ["dissent"]', '"*" = ["disent"]', "no dataset 'disent'; did you mean 'dissent'"),
         ('"dissent:9"', '"dissent:5"', "two .*tables.* are 'dissent:5'"),
     ],
 )
@@ -382,6 +389,29 @@ def test_a_heat_map_has_a_row_for_each_layer(built: Path) -> None:
     assert re.search(r"BERT-Base +paper +5.0 +8.9\n +ours +[\d.]+\n", best)
 
 
+def test_a_table_counts_the_pairs_of_a_dataset_by_marker(built: Path) -> None:
+    shards = (built / "out" / "tiny" / "datasets" / "dissent" / "all").rglob("*.parquet")
+    labels = (label for shard in shards for label in pq.read_table(shard)["label"].to_pylist())
+    markers = Counter(MARKERS_ALL[label] for label in labels)
+    rows = rows_of("dissent:2")
+    ours = {name: row["ours"]["Extracted Pairs"]["value"] for name, row in rows.items()}
+    assert ours.pop("Total") == markers.total() > 0
+    assert len(ours) == 15 and ours == {name: markers[name] for name in ours}
+    assert 0 in ours.values()  # a marker without a pair has a number, too
+    share = rows["but"]["ours"]["Percent (%)"]["value"]
+    assert share == pytest.approx(100 * markers["but"] / markers.total())
+    lines = [" ".join(line.split()) for line in table("dissent:2").splitlines()]
+    assert "but paper 1028995 21.86" in lines and "Total paper 4706292 100.0" in lines
+    assert f"ours {markers.total()} 100.0" in lines
+    assert rf" & ours & {markers['but']} & {share:.2f} \\" in table("dissent:2", "--latex")
+    text = BUILD.replace("seed = 5", "seed = 6")
+    (built / "again.toml").write_text(text, encoding="utf-8")
+    assert "not built yet: dataset dissent" in table("dissent:2", config="again.toml")
+    text = BUILD.replace('datasets = ["dissent", "sp"]', 'datasets = ["sp"]')
+    (built / "none.toml").write_text(text, encoding="utf-8")
+    assert "skipped: no source for dataset dissent" in table("dissent:2", config="none.toml")
+
+
 def test_a_confusion_matrix_is_printed_in_every_format(built: Path) -> None:
     result = built / "out" / "tiny" / "evaluations" / "held-out" / "words" / "results.json"
     matrix = json.loads(result.read_text())["metrics"]["confusion"]
@@ -440,7 +470,7 @@ def test_the_report_has_the_tables(built: Path) -> None:
     report = (built / "out" / "tiny" / "report" / "report.md").read_text(encoding="utf-8")
     _, _, section = report.partition("## Tables of papers")
     section, _, _ = section.partition("## Models and baselines")
-    assert section.count("### ") == 9 and "| Ngram-bow | paper | 28.1 |" in section
+    assert section.count("### ") == 10 and "| Ngram-bow | paper | 28.1 |" in section
     assert "rows are gold labels" in section
 
 
