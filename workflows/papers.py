@@ -121,8 +121,10 @@ class _Filling:
         layers: dict[int, Cells] = {}
         for part in self.paper.parts:
             for _, content in self.results(part, name, items, {}):
+                numbers = content.get("metrics", {}).get("layers", {}).get("layers", ())
                 for column in part.columns:
-                    for layer, value in enumerate(_at(content, part, name, column) or ()):
+                    values = _at(content, part, name, column) or ()
+                    for layer, value in zip(numbers, values, strict=False):
                         cell = percent(value, scale=part.scale)
                         layers.setdefault(layer, {}).setdefault(column, cell)
         lines = [Line(f"{name}, layer {number}", {}, cells) for number, cells in layers.items()]
