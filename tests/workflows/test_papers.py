@@ -590,6 +590,15 @@ def discoeval(protocol: str, value: float) -> dict[str, Any]:
     }
 
 
+def test_the_filters_of_a_validation_are_part_of_its_hash(tmp_path: Path) -> None:
+    text = FIGURES.partition("[datasets.permuted]")[0].replace('datasets = ["permuted"]\n', "")
+    plain = hashes(tmp_path / "a.toml", text)["validation gold"]
+    filtered = hashes(tmp_path / "b.toml", f'{text}filters = "dissent"\n')["validation gold"]
+    assert plain != filtered
+    with pytest.raises(ConfigError, match=r"(?s)c\.toml:10: .*filters.*'disent'.*dissent"):
+        hashes(tmp_path / "c.toml", f'{text}filters = "disent"\n')
+
+
 def test_figures_and_protocols_are_filled_from_the_results(tmp_path: Path) -> None:
     (tmp_path / "build.toml").write_text(FIGURES, encoding="utf-8")
     validations = [{"step": 1, "accuracy": 0.5}, {"step": 2, "accuracy": 0.75}]
