@@ -277,6 +277,9 @@ def score(
     relations = read_gold(expand_home(target), ids=ids, skipped=skipped)
     facts = {**settings, "gold": Path(target).name, "trees": tree_source(parser, **layers)}
     seen = trained_documents() if parser == "embedded" else frozenset()
-    result = validate(pairs, relations, documents, markers, seen=seen, settings=facts)
+    filters = settings.get("filters", "")
+    result = validate(
+        pairs, relations, documents, markers, seen=seen, settings=facts, filters=filters
+    )
     result["settings"]["left_out"].update(skipped)
     return result

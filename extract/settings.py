@@ -10,6 +10,7 @@ from corpora.declared import TomlTable
 
 Mode = Literal["recall", "standalone"]
 Check = Literal["second", "none"]
+Filters = Literal["", "dissent"]
 WORDS_PER_SHARD = 50_000
 
 

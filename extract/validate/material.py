@@ -16,6 +16,7 @@ import numpy as np
 from corpora.align import align
 from corpora.document import Document, Relation, Span
 from corpora.errors import InputError, amount
+from corpora.lengths import unfit_lengths
 from corpora.vocabulary import NUMBER, UNKNOWN, WORD
 from extract.pairs import Pair
 
@@ -32,6 +33,10 @@ class GoldText:
         self.index, self.id, self.text = index, id, text
         self.words = [match.group().lower() for match in matches]
         self.starts = [match.start() for match in matches]
+
+    def under(self, spans: Iterable[Span]) -> str:
+        """The text under `spans`, joined by spaces."""
+        return " ".join(self.text[start:end] for start, end in spans)
 
 
 class WordMap:
@@ -96,6 +101,8 @@ class Gold(Item):
     """
 
     names: tuple[str, ...] = ()
+    fits: bool = True
+    """Whether its arguments have lengths that the filters allow."""
 
 
 @dataclass(slots=True)
@@ -118,8 +125,12 @@ def gather(
     gold: Iterable[Document],
     sources: Iterable[Document],
     markers: Collection[str],
+    filters: str = "",
 ) -> Material:
     """Read the gold of the source's documents, and the pairs of `markers`, as words of the gold.
+
+    With the `filters` "dissent" pairs of unfit lengths (`corpora.lengths`) are left out, and
+    relations of unfit lengths marked; words are counted at white space.
 
     Each iterable is read once, `sources` first, then `gold`, then `pairs`. Raises `InputError`
     if no document is in both, if two texts differ (with the place), or if a pair's spans are
@@ -135,7 +146,7 @@ def gather(
         text = GoldText(len(material.texts), document.id, document.text)
         maps[document.id] = text.index, WordMap(text, texts[document.id])
         material.texts.append(text)
-        material.gold.extend(_relations(text, document.relations or [], left_out))
+        material.gold.extend(_relations(text, document.relations or [], left_out, filters))
     if not maps:
         ids = f", such as {', '.join(sorted(texts)[:3])}" if texts else ""
         raise InputError(
@@ -150,6 +161,8 @@ def gather(
             left_out["pairs_of_other_markers"] += 1
         elif pair.doc not in maps:
             left_out["pairs_without_gold"] += 1
+        elif filters and not _fit(pair.s1, pair.s2):
+            left_out["pairs_of_unfit_lengths"] += 1
         else:
             doc, to_words = maps[pair.doc]
             try:
@@ -168,7 +181,7 @@ def gather(
 
 
 def _relations(
-    text: GoldText, relations: Iterable[Relation], left_out: Counter[str]
+    text: GoldText, relations: Iterable[Relation], left_out: Counter[str], filters: str
 ) -> Iterator[Gold]:
     """The explicit relations; one with two senses in two rows comes once."""
     to_words = WordMap(text)
@@ -179,6 +192,7 @@ def _relations(
         names = tuple(relation.connective.lower().split())
         covered = to_words(relation.connective_spans)
         positions = _last_subsequence(names, [text.words[i] for i in covered])
+        sides = (text.under(spans) for spans in (relation.arg1_spans, relation.arg2_spans))
         item = Gold(
             doc=text.index,
             marker=" ".join(names),
@@ -186,12 +200,19 @@ def _relations(
             arg1=to_words(relation.arg1_spans),
             arg2=to_words(relation.arg2_spans),
             names=names,
+            fits=not filters or _fit(*sides),
         )
         if item in seen and item.connective:
             left_out["gold_rows_of_a_second_sense"] += 1
             continue
         seen.add(item)
+        left_out["gold_of_unfit_lengths"] += not item.fits
         yield item
+
+
+def _fit(one: str, other: str) -> bool:
+    """Whether two texts have lengths that the filters of DisSent allow, in words at white space."""
+    return not any(unfit_lengths(len(one.split()), len(other.split())).values())
 
 
 def _last_subsequence(sequence: tuple[str, ...], words: list[str]) -> list[int] | None:

@@ -9,6 +9,7 @@ from typing import Any
 from corpora.errors import amount
 from corpora.escape import markdown
 from corpora.intervals import FEW
+from corpora.lengths import MAX_RATIO, MAX_WORDS, MIN_WORDS
 from extract.validate.distances import PAPER, STRICT, Aligned
 from extract.validate.scoring import Blocks, Validation
 from extract.validate.strict import Score
@@ -126,6 +127,9 @@ def _notes(settings: dict[str, Any], documents: str) -> Iterator[str]:
             f"\nGold relations whose connective has no span: {empty['gold']}, in no figure above; "
             f"arguments found for {empty['dice']} of them (Dice), {empty['exact']} exactly."
         )
+    if settings.get("filters"):
+        words = f"{MIN_WORDS} to {MAX_WORDS} words a side, a ratio of at most {MAX_RATIO:g}"
+        yield f"\nPairs, and relations of the strict scores, of fit lengths: {words}."
     if settings["left_out"]:
         counts = (f"{why.replace('_', ' ')}: {n}" for why, n in settings["left_out"].items())
         yield "\nLeft out: " + ", ".join(counts) + "."

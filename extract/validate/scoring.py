@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from corpora.document import Document
-from corpora.errors import ConfigError, InputError, amount, nearest
+from corpora.errors import ConfigError, InputError, amount, check_choice, nearest
 from corpora.intervals import FEW
 from corpora.rng import stream
 from extract.pairs import Pair
@@ -33,6 +33,7 @@ from extract.validate.distances import (
 )
 from extract.validate.material import DESCRIPTION, Item, Material, connective, gather
 
+FILTERS = ("dissent",)
 STAGE = "validate.bootstrap"
 SEED, RESAMPLES = 0, 1000
 MANY = 5
@@ -71,6 +72,7 @@ def validate(
     seen: Collection[str] = (),
     settings: Mapping[str, Any] | None = None,
     multiword: str = "other",
+    filters: str = "",
 ) -> Validation:
     """Score pairs against gold relations; the result is the JSON of `discorpora validate`.
 
@@ -78,7 +80,9 @@ def validate(
     meet by id; only documents in both count. `seen` are the documents that the parser was
     trained on; `unseen` of the result holds the same blocks without them. `settings` are facts
     about the pairs (parser, `trees`) that are copied into the result. `multiword` is a
-    policy of `strict.count`; `settings.multiword` has the scores under the others.
+    policy of `strict.count`; `settings.multiword` has the scores under the others. With the
+    `filters` "dissent" pairs of unfit lengths are left out, as from the dataset (appendix A.1), and
+    strict scores are of relations of fit lengths; the paper's criteria use all gold pairs (A.2).
 
     An undefined figure (denominator 0) is None. `ci` is the 95 % bootstrap interval of F1
     over documents, None if fewer than `corpora.intervals.FEW` have a pair or a relation of the
@@ -88,7 +92,9 @@ def validate(
     if multiword not in strict.POLICIES:
         hint = f"{nearest(multiword, strict.POLICIES)}choices: {', '.join(strict.POLICIES)}"
         raise ConfigError(f"no policy {multiword!r}", where="multiword", hint=hint)
-    material = gather(pairs, gold, sources, markers)
+    if filters:
+        check_choice("filter", filters, FILTERS)
+    material = gather(pairs, gold, sources, markers, filters)
     unseen = [text.index for text in material.texts if text.id not in seen]
     scoring = Scoring(material, markers, multiword)
     extracted, relations = scoring.counts[multiword].sum(axis=(0, 1))[:2].tolist()
@@ -103,12 +109,13 @@ def validate(
             else "the gold of these documents has no explicit relation: check that it is complete",
         )
     everything = scoring.blocks(list(range(len(material.texts))))
+    filtered = {"filters": filters} if filters else {}
     all_unseen = len(unseen) == len(material.texts)
     return {
         **everything,
         "documents": {"seen": len(material.texts) - len(unseen), "unseen": len(unseen)},
         "unseen": everything if all_unseen else scoring.blocks(unseen),
-        "settings": dict(settings or {}) | scoring.settings(unseen),
+        "settings": dict(settings or {}) | filtered | scoring.settings(unseen),
     }
 
 

@@ -67,24 +67,25 @@ def count(material: Material, markers: Sequence[str], policy: str) -> Counts:
     `other`: a different connective, so the bare marker inside it is wrong. `head`: a relation of
     the bare marker. `ignore`: it does not count, nor does a pair inside it. A longer connective
     that is selected is a marker like any other. A relation matches at most one pair and a pair at
-    most one relation, the best first.
+    most one relation, the best first. A relation whose lengths the filters do not allow does not
+    count either, nor does a pair at it.
     """
     column = {marker: i for i, marker in enumerate(markers)}
-    pairs = material.pairs
-    if policy == "ignore":
-        inside = {
-            (relation.doc, word)
-            for relation in material.gold
-            if is_multiword(relation, column)
-            for word in relation.connective
-        }
-        pairs = [p for p in pairs if not p.connective or (p.doc, p.connective[0]) not in inside]
+    ignored = {
+        (relation.doc, word)
+        for relation in material.gold
+        if not relation.fits or (policy == "ignore" and is_multiword(relation, column))
+        for word in relation.connective
+    }
+    pairs = [
+        p for p in material.pairs if not p.connective or (p.doc, p.connective[0]) not in ignored
+    ]
     # The relations to find, and those that a marker at certain words may be.
     gold: list[Gold] = []
     owner: list[int] = []
     at: defaultdict[tuple[int, str, Words], list[int]] = defaultdict(list)
     for relation in material.gold:
-        if not relation.connective:
+        if not relation.connective or not relation.fits:
             continue
         if relation.marker in column:
             at[relation.doc, relation.marker, relation.connective].append(len(gold))
@@ -125,7 +126,7 @@ def count_unmarked(material: Material, markers: Sequence[str]) -> dict[str, int]
     They cannot be occurrences, so they are in no other figure.
     """
     pairs = material.pairs
-    gold = [g for g in material.gold if not g.connective and g.marker in markers]
+    gold = [g for g in material.gold if not g.connective and g.fits and g.marker in markers]
     candidates = (
         (p, g)
         for p, pair in enumerate(pairs if gold else ())

@@ -57,6 +57,7 @@ class Validate(StageTask):
             "mode": entry.mode,
             "gold_tokens": False,
             "gold_sentences": entry.parser == "gold",
+            **({"filters": entry.filters} if entry.filters else {}),
         }
 
     def sources(self) -> list[SourceRecord]:

@@ -76,7 +76,9 @@ def write_layers(layers: Mapping[str, Any], stem: Path) -> None:
     shades = (matrix - matrix.mean(0)) / np.where(deviation > 0, deviation, 1)
     size = (1.5 + matrix.shape[1], 1.2 + 0.35 * len(matrix))
     figure = Figure(figsize=size, layout="constrained")
-    axes = figure.add_subplot(ylabel="layer (0: embeddings)", title="Accuracy of each layer")
+    axes = figure.add_subplot(
+        ylabel="layer" + " (0: embeddings)" * (0 in numbers), title="Accuracy of each layer"
+    )
     axes.imshow(shades, cmap="Blues", aspect="auto")
     axes.set_xticks(range(len(tasks)), tasks)
     axes.set_yticks(range(len(matrix)), numbers)

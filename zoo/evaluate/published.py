@@ -32,7 +32,7 @@ class Part(BaseModel):
     paper: str
     table: str
     suite: str
-    """A suite; or `training` (the results.json of a model), `validation`."""
+    """A suite; or `training` (the results.json of a model), `validation`, `dataset`."""
     columns: tuple[str, ...]
     rows: tuple[tuple[str | Decimal, ...], ...]
     title: str = ""
