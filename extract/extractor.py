@@ -26,7 +26,7 @@ from corpora.schemas import PAIRS
 from corpora.sentences import split
 from extract.agreement import Candidates, united
 from extract.clauses import REFUSALS, Sides, sides_of
-from extract.confidence import SURE, load_model, threshold
+from extract.confidence import load_model, threshold
 from extract.match import PREVIOUS, REASONS, Matches, find_candidates, match_rows
 from extract.pairs import ORDERS, POSITIONS, Pair, Reject, SpanColumn, pairs_of
 from extract.parse import BoolArray, Ints, ParsedDocument, Parser, by_words, grouped
@@ -210,8 +210,7 @@ def _choose_pairs(
     pairs = first
     if second is not None:
         both = confidence, model.confidences(second, first)
-        least = SURE if settings.mode == "standalone" else 0.0
-        pairs, confidence = united(first, second, both, least)
+        pairs, confidence = united(first, second, both)
     failed = confidence < threshold(settings.language, settings.mode, settings.min_confidence)
     if not failed.any():
         return PairColumns.of(pairs, confidence)
