@@ -1,4 +1,4 @@
-"""`discorpora extract` and `discorpora validate`: a source in, a file or a table out."""
+"""Run `discorpora extract` and `discorpora validate` on sources: write pairs, or score them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ log = logging.getLogger("discorpora")
 
 
 class Extracted(NamedTuple):
-    """Numbers of documents and pairs, and of rejected candidates by reason."""
+    """Numbers of documents and pairs, of pairs by marker, and of rejected candidates by reason."""
 
     documents: int
     pairs: int
@@ -90,7 +90,7 @@ def extract_to_file(
             raise ConfigError(
                 f"the output {str(target)!r} is a folder, not a file", hint="name a file in it"
             )
-    seen, markers = 0, Counter[str]()
+    document_count, markers = 0, Counter[str]()
 
     def on_bad(record: BadRecord) -> None:
         """Warn of a bad record, or raise `InputError` if none is allowed."""
@@ -103,10 +103,10 @@ def extract_to_file(
         log.warning("left out: %s: %s", record.where, record.reason)
 
     def documents() -> Iterator[Document]:
-        nonlocal seen
+        nonlocal document_count
         for spec, (reader, source) in zip(specs, readers, strict=True):
             for document in read_documents(reader, source):
-                seen += 1
+                document_count += 1
                 yield document
             check_bad_share(spec, source, max_bad_share)
 
@@ -116,8 +116,9 @@ def extract_to_file(
             yield batch
 
     with ExitStack() as stack:
-        specs = [_stored(source, stack) if source.endswith("-") else source for source in sources]
-        readers = [open_reader(*named, on_bad=on_bad) for named in _named(specs, reader_options)]
+        specs = [_as_file(source, stack) if source.endswith("-") else source for source in sources]
+        with_names = _with_names(specs, reader_options)
+        readers = [open_reader(*spec_options, on_bad=on_bad) for spec_options in with_names]
         read_by: dict[Path, str] = {}
         for spec, source_name, (_, source) in zip(specs, sources, readers, strict=True):
             stands_for = source.target if spec == source_name else "standard input"
@@ -143,23 +144,24 @@ def extract_to_file(
             for batch in rows():
                 for row in batch.to_pylist():
                     write(row)
-    return Extracted(seen, sum(markers.values()), dict(markers), dict(extractor.reject_counts))
+    rejected = dict(extractor.reject_counts)
+    return Extracted(document_count, sum(markers.values()), dict(markers), rejected)
 
 
-def _named(
+def _with_names(
     specs: Sequence[str], options: Mapping[str, Any]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield each source with its options; files of the same name get their paths as names."""
+    """Yield each source with its options; sources of one file name get their paths as `name`."""
     names = [Path(spec.partition(":")[2] or spec).name for spec in specs]
     for spec, name in zip(specs, names, strict=True):
         clash = names.count(name) > 1 and "name" not in options
         yield spec, {**options, "name": spec} if clash else options
 
 
-def _stored(source: str, stack: ExitStack) -> str:
-    """The source itself, or for `-` and `KIND:-` a file with the text from standard input.
+def _as_file(source: str, stack: ExitStack) -> str:
+    """Return the source, or for `-` and `KIND:-` a file with the text from standard input.
 
-    Readers need a file, not a pipe; it exists until `stack` is closed.
+    Readers need a file, not a pipe. The file exists until `stack` is closed.
     """
     kind, target = split_spec("text:-" if source == "-" else source)
     if target != "-":
@@ -174,7 +176,7 @@ def _stored(source: str, stack: ExitStack) -> str:
 
 @contextmanager
 def _as_standard_input(path: Path) -> Iterator[None]:
-    """Let errors name standard input instead of the file that holds it."""
+    """Return a context in which errors name standard input instead of `path`, which holds it."""
     try:
         yield
     except DiscorporaError as error:

@@ -1,8 +1,8 @@
-"""The material to score: pairs and gold relations of the same documents, on the gold text's words.
+"""Gather pairs and gold relations of the same documents, as words of the gold text, for scoring.
 
-Spans of the source and of the gold are both read as sets of words of the *gold* text, so gold
-trees, a parser on gold tokens and a parser on raw text are scored in one unit, whatever
-their tokens are, and punctuation never counts.
+Spans of the source and of the gold both become sets of words of the *gold* text. So gold trees, a
+parser on gold tokens and a parser on raw text are scored in one unit, whatever their tokens are,
+and punctuation never counts.
 """
 
 from __future__ import annotations
@@ -40,14 +40,13 @@ class GoldText:
 
 
 class WordMap:
-    """From the spans of a text to the words of the gold text: a word belongs to the span that
-    holds its first character."""
+    """Maps spans of a text to words of the gold text: those whose first character is in a span."""
 
     def __init__(self, gold: GoldText, source: str | None = None) -> None:
-        """Raises `InputError` where `source` and the gold text hold different characters.
+        """Take spans of `source` (default: of the gold text itself).
 
-        A source may have other words if its vocabulary is limited
-        (`corpora.vocabulary.limit_vocabulary`).
+        Raises `InputError` where the two texts have different characters; but the source may have a
+        limited vocabulary (`corpora.vocabulary.limit_vocabulary`).
         """
         starts = gold.starts
         if source is None:
@@ -56,33 +55,33 @@ class WordMap:
             offsets, starts = np.arange(len(source) + 1), limited
         else:
             offsets = align(source, gold.text, where=f"document {gold.id!r}, source and gold")
-        # Words that start before each offset: a span's words are the range between two.
-        self._rank: list[int] = np.searchsorted(starts, offsets).tolist()
+        # The number of words that start before each offset: a span has the words between two.
+        self._words_before: list[int] = np.searchsorted(starts, offsets).tolist()
 
     def __call__(self, spans: Iterable[Span]) -> Words:
-        """The words under `spans`, each once, in order. Raises `IndexError` outside the text."""
-        rank = self._rank
-        ranges = [range(rank[start], rank[end]) for start, end in spans]
+        """Return the words in `spans`, in order. Raises `IndexError` outside the text."""
+        before = self._words_before
+        ranges = [range(before[start], before[end]) for start, end in spans]
         if len(ranges) == 1:
             return tuple(ranges[0])
         return tuple(sorted({word for words in ranges for word in words}))
 
 
 def _starts_in_limited(source: str, words: list[str]) -> list[int] | None:
-    """Where `words` begin in a source in a limited vocabulary; None if it is not, or of others."""
+    """Return where `words` begin in a source with a limited vocabulary; None for another source."""
     matches = list(WORD.finditer(source))
     if len(matches) != len(words) or not source.replace(NUMBER, "").islower():
         return None
     pairs = zip((match.group() for match in matches), words, strict=True)
-    differ = {one for one, other in pairs if one != other}
-    return [match.start() for match in matches] if differ <= {UNKNOWN, NUMBER} else None
+    replacements = {source_word for source_word, word in pairs if source_word != word}
+    return [match.start() for match in matches] if replacements <= {UNKNOWN, NUMBER} else None
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An extracted pair (S1, S2) or a gold relation (Arg1, Arg2).
+    """An extracted pair (S1, S2) or a gold relation (Arg1, Arg2), as words of the gold text.
 
-    `doc` is the index of its text, `connective` the words of the marker itself.
+    `doc` is the index of its document, `connective` the words of the marker itself.
     """
 
     doc: int
@@ -94,10 +93,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Gold(Item):
-    """`marker` is the connective as annotated; `names` are its words, lower case.
+    """A gold relation. `marker` is the connective as annotated; `names` are its words, lower case.
 
-    `connective` holds the words that name it: for a modified connective ("partly because"
-    annotated as `because`) these are fewer than the span covers.
+    `connective` has the words in its span that are `names`: of "partly because", annotated as
+    `because`, only the second.
     """
 
     names: tuple[str, ...] = ()
@@ -107,7 +106,7 @@ class Gold(Item):
 
 @dataclass(slots=True)
 class Material:
-    """All material of one validation. `left_out` counts left-out items by reason."""
+    """The gold texts, gold relations and pairs to score; `left_out` counts others by reason."""
 
     texts: list[GoldText] = field(default_factory=list)
     gold: list[Gold] = field(default_factory=list)
@@ -116,7 +115,7 @@ class Material:
 
 
 def connective(marker: str) -> str:
-    """The words of a marker as PDTB writes a connective: `if then` for `if ... then`."""
+    """Return a marker as PDTB writes the connective: `if then` for `if ... then`."""
     return marker.replace(" ... ", " ")
 
 
@@ -183,7 +182,7 @@ def gather(
 def _relations(
     text: GoldText, relations: Iterable[Relation], left_out: Counter[str], filters: str
 ) -> Iterator[Gold]:
-    """The explicit relations; one with two senses in two rows comes once."""
+    """Yield the explicit relations of a text; one with two senses in two rows comes once."""
     to_words = WordMap(text)
     seen = set()
     for relation in relations:
@@ -216,7 +215,7 @@ def _fit(one: str, other: str) -> bool:
 
 
 def _last_subsequence(sequence: tuple[str, ...], words: list[str]) -> list[int] | None:
-    """Positions in `words` of its last subsequence equal to `wanted`; None if there is none."""
+    """Return the positions of the last subsequence of `words` equal to `sequence`; None if none."""
     places: list[int] = []
     at = len(words)
     for word in reversed(sequence):

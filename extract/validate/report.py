@@ -1,4 +1,4 @@
-"""The figures of a validation: Markdown tables, and figures 2 and 3 of the DisSent paper."""
+"""Report a validation: Markdown tables, and plots like figures 2 and 3 of the DisSent paper."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _VIEWS = (
 
 
 def to_markdown(result: Validation) -> str:
-    """The result of `validate` as Markdown: overall and per marker, all and unseen documents.
+    """Return the result of `validate` as Markdown: overall and by marker, all and unseen documents.
 
     An undefined figure (denominator 0) is shown as a dash.
     """
@@ -152,10 +152,10 @@ def _with_interval(scores: Score) -> str:
 
 
 def plot(result: Validation, folder: Path) -> list[Path]:
-    """Write both figures, each with its control beside it, as SVG and PNG; returns their paths.
+    """Write both plots, each with its control beside it, as SVG and PNG; return their paths.
 
-    Over the unseen documents if there are any, else over all. The same result gives the
-    same bytes with one version of matplotlib. Raises `OSError` where it cannot write.
+    They show the unseen documents if there are any, else all. The same result gives the same bytes
+    with one version of matplotlib. Raises `OSError` if a file cannot be written.
     """
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -190,7 +190,7 @@ def plot(result: Validation, folder: Path) -> list[Path]:
 
 
 def _bars(axis: Any, views: Sequence[Heights]) -> None:
-    """Draw a group of bars for each marker or distance, one of each of the `views`."""
+    """Draw a group of bars for each marker or distance: one bar for each of the `views`."""
     names, width = list(views[0]), 0.4
     for number, (heights, (label, colour)) in enumerate(zip(views, _VIEWS, strict=True)):
         places = [place + (number - 0.5) * width for place in range(len(names))]

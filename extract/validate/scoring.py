@@ -1,4 +1,4 @@
-"""The scores of extracted pairs against gold relations.
+"""Score extracted pairs against gold relations.
 
 Three views, always together: strict scores of marker and arguments, the paper's alignment
 (DisSent, appendix A.2), and the same alignment with gold of other documents as its control.
@@ -41,14 +41,14 @@ MANY = 5
 
 
 class Alignments(TypedDict):
-    """By criterion: alignment with all gold and, as a control, with that of other documents."""
+    """Alignment by criterion: with all gold (`paper`), and with gold of other documents only."""
 
     paper: dict[str, Aligned]
     control: dict[str, Aligned]
 
 
 class Blocks(Alignments):
-    """All scores over some documents."""
+    """All scores of some documents."""
 
     strict: strict.ByMarker[strict.Figures]
     nearest: Aligned
@@ -120,7 +120,7 @@ def validate(
 
 
 def tree_source(parser: str, *, gold_tokens: bool = False, gold_sentences: bool = False) -> str:
-    """A description of the trees' source, which is part of every figure."""
+    """Return a description of the trees that pairs came from, such as "embedded on raw text"."""
     if parser == "gold":
         return "gold trees"
     layers = ["tokens"] * gold_tokens + ["sentences"] * gold_sentences
@@ -128,7 +128,7 @@ def tree_source(parser: str, *, gold_tokens: bool = False, gold_sentences: bool 
 
 
 class Scoring:
-    """The material of one validation, ready to be scored over any of its documents."""
+    """Computes the scores of one validation over any documents, by index in `material.texts`."""
 
     def __init__(self, material: Material, markers: Sequence[str], policy: str = "other") -> None:
         self.material, self.names, self.policy = material, tuple(markers), policy
@@ -139,7 +139,7 @@ class Scoring:
         codes = {marker: i for i, marker in enumerate(self.markers)}
 
         def sequences(items: Sequence[Item]) -> Sequences:
-            """Both sides of each item as strings of word codes; other markers are -1."""
+            """Return items with a character for each word; the marker of other items is -1."""
             return Sequences(
                 [joined(encoded[item.doc], item.arg1) for item in items],
                 [joined(encoded[item.doc], item.arg2) for item in items],
@@ -160,7 +160,7 @@ class Scoring:
         }
 
     def blocks(self, documents: list[int]) -> Blocks:
-        """`strict`, `paper` and `control` over pairs and gold of these documents alone."""
+        """Return all scores over pairs and gold of these documents alone."""
         weights = strict.draws(len(documents), RESAMPLES, stream(SEED, STAGE))
         return {
             "strict": strict.summary(self.counts[self.policy][documents], self.names, weights),
@@ -169,18 +169,18 @@ class Scoring:
         }
 
     def sides(self, documents: list[int], unit: str) -> list[Sequences]:
-        """The pairs and the gold pairs of these documents, in `unit`."""
+        """Return pairs and gold pairs of these documents, in `unit` (`words` or `characters`)."""
         return [
             side.take(np.flatnonzero(np.isin(side.doc, documents))) for side in self.units[unit]
         ]
 
     def nearest_reading(self, documents: list[int]) -> Aligned:
-        """`nearest` over these documents."""
+        """Return the figures of `criterion_nearest` over these documents."""
         pairs, gold = self.sides(documents, "words")
         return summary({NEAREST: nearest_reading(pairs, gold)}, pairs.marker, self.names)[NEAREST]
 
     def alignment(self, documents: list[int], unit: str) -> Alignments:
-        """`paper` and `control` over these documents, by distances in `unit`."""
+        """Return `paper` and `control` over these documents, by distances in `unit`."""
         pairs, gold = self.sides(documents, unit)
         distances = measure(pairs, gold)
         return {
@@ -189,10 +189,10 @@ class Scoring:
         }
 
     def settings(self, unseen: list[int]) -> dict[str, Any]:
-        """What a reader needs to interpret the figures, and what was left out."""
+        """Return what is needed to interpret the figures: units, criteria, policies, omissions."""
         columns = {marker: i for i, marker in enumerate(self.markers)}
-        every = list(range(len(self.material.texts)))
-        in_words = self.alignment(unseen or every, "words")
+        all_documents = list(range(len(self.material.texts)))
+        in_words = self.alignment(unseen or all_documents, "words")
         return {
             "markers": list(self.names),
             "unit": DESCRIPTION,
@@ -229,7 +229,7 @@ class Scoring:
 
 
 def _occurrence(counts: strict.Counts) -> dict[str, float | None]:
-    """The overall scores of the markers alone."""
+    """Return the overall scores of `occurrence` from the counts of `strict.count`."""
     extracted, gold, hits = (int(n) for n in counts.sum(axis=(0, 1))[:3])
     scores = strict.score(extracted, gold, hits)
     figures = {"p": scores["p"], "r": scores["r"], "f1": scores["f1"]}
