@@ -132,7 +132,7 @@ def draw_rows(
         digest=digest,
         seed=seed,
         rubric=rubrics()[form.rubric],
-        items=drawn,
+        items=tuple(drawn),
     )
 
 
