@@ -56,7 +56,10 @@ class Handler(BaseHTTPRequestHandler):
         elif self.api.key and self.headers.get("Authorization") != f"Bearer {self.api.key}":
             self._send(401, {}, '{"error": {"message": "wrong key"}}')
         else:
-            message = {"role": "assistant", "content": self.api.say(body["messages"][-1]["content"])}
+            message = {
+                "role": "assistant",
+                "content": self.api.say(body["messages"][-1]["content"]),
+            }
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             answer = {"object": "chat.completion", "model": body["model"], "choices": [choice]}
             self._send(200, {}, json.dumps(answer))

@@ -223,8 +223,6 @@ def _kappa(
 
     Kappa is not defined if all ratings are equal.
     """
-    from sklearn.metrics import cohen_kappa_score
-
     both = [n for n in members if n in one and n in other]
     if not both or len(both) < USABLE * len(members):
         return len(both), None
@@ -232,5 +230,7 @@ def _kappa(
     first, second = sides
     if len({*first, *second}) == 1:
         return len(both), None
+    from sklearn.metrics import cohen_kappa_score
+
     kappa = float(cohen_kappa_score(first, second))
     return len(both), None if math.isnan(kappa) else round(kappa, 3)
