@@ -15,9 +15,10 @@ from corpora.audit.data import Configuration
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.ratings import endpoint as endpoints
 from corpora.ratings.answers import read_answers, score
-from corpora.ratings.draw import Draw, draw_rows, read_draw, with_anchors, write_draw
+from corpora.ratings.draw import Draw, draw_rows, read_draw, with_anchors, with_contexts, write_draw
 from corpora.ratings.endpoint import Endpoint, send
 from corpora.store.rows import hub_features
+from tests.chromium import chromium
 from tests.completions_server import CompletionsServer
 from tests.corpora.conftest import sentence, write_jsonl
 
@@ -272,3 +273,25 @@ def test_an_address_that_would_show_the_key_is_refused(
     with pytest.raises(ConfigError, match=message) as error:
         Endpoint(url, "m", variable)
     assert not re.search(KEY, str(error.value))
+
+
+@pytest.mark.nightly
+def test_people_rate_on_the_page_and_their_answers_are_read(tmp_path: Path) -> None:
+    draw = with_contexts(draw_pairs(6), ["So [[then]] it rained.\n\nAll day."] * 6)
+    write_draw(draw, tmp_path / "draw")
+    with chromium(tmp_path / "profile") as page:
+        page.open(tmp_path / "draw/page.html", width=390)
+        for key in ("1", "ArrowRight", "2", "ArrowRight", "1", "ArrowLeft", "4", "x", "9"):
+            event = f'new KeyboardEvent("keydown", {{key: "{key}", bubbles: true}})'
+            page.run(f"document.body.dispatchEvent({event})")
+        assert page.run("document.getElementById('count').textContent") == "Item 2 of 6; rated: 3"
+        assert page.run("document.querySelector('mark').textContent") == "[[then]]"
+        page.run("document.getElementById('open').click()")
+        page.run("document.querySelectorAll('#choices input')[7].click()")
+        page.picture(tmp_path / "page.png", whole=True)
+        (tmp_path / "clara.jsonl").write_text(page.run("answers()"), encoding="utf-8")
+        assert not page.errors and len(page.addresses) == 1
+        assert page.run("document.documentElement.scrollWidth") <= 390
+    answers = read_answers(tmp_path / "clara.jsonl", draw)
+    assert answers.ratings == {0: "good", 1: "no_subject", 2: "good", 3: "punct"}
+    assert answers.unusable == {"missing": 2}

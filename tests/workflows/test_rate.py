@@ -15,7 +15,6 @@ from corpora.ratings.draw import read_draw
 from corpora.store.atomic import read_json
 from corpora.store.copies import is_linked
 from corpora.store.damage import damages
-from tests.chromium import chromium
 from tests.completions_server import CompletionsServer
 from workflows.cli.app import app
 from workflows.results import stage_folder
@@ -125,22 +124,3 @@ def test_a_draw_is_for_one_dataset_and_is_not_changed(output: Path) -> None:
     ):
         done = runner.invoke(app, ["rate", str(bso), *words])
         assert done.exit_code == 2 and message in done.stderr.replace("\n", " ")
-
-
-@pytest.mark.nightly
-def test_people_rate_on_the_page_and_their_answers_are_read(output: Path, tmp_path: Path) -> None:
-    bso = output / "datasets/bso"
-    rate(bso, "-n", 6, "--to", "draw")
-    draw = read_draw(Path("draw"))
-    with chromium(tmp_path / "profile") as page:
-        page.open(Path("draw/page.html"))
-        for item in draw.items:
-            key = [*draw.rubric.choices(item.fields)].index(item.expected) + 1
-            for name in (str(key), "ArrowRight"):
-                event = f'new KeyboardEvent("keydown", {{key: "{name}", bubbles: true}})'
-                page.run(f"document.body.dispatchEvent({event})")
-        assert "rated: 6" in page.run("document.getElementById('count').textContent")
-        Path("clara.jsonl").write_text(page.run("answers()"), encoding="utf-8")
-        page.picture(tmp_path / "page.png")
-        assert not page.errors and len(page.addresses) == 1
-    assert "100.0" in rate(bso, "--to", "draw", "-a", "clara.jsonl")
