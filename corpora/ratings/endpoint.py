@@ -27,7 +27,8 @@ from corpora.store.atomic import beside, locked, write_text
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 ATTEMPTS, FIRST_WAIT, LONGEST_WAIT = 6, 1.0, 300.0
-"""Maximum attempts; seconds before the third, doubled before each further one; the longest wait."""
+"""Maximum attempts; the second is at once, the others wait 2, 4, 8, ... times `FIRST_WAIT` seconds,
+or as long as the endpoint asks, at most `LONGEST_WAIT`."""
 TIMEOUT = 120  # seconds
 AT_ONCE = 4
 """Requests that are sent at the same time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -289,9 +290,14 @@ def test_people_rate_on_the_page_and_their_answers_are_read(tmp_path: Path) -> N
         page.run("document.getElementById('open').click()")
         page.run("document.querySelectorAll('#choices input')[7].click()")
         page.picture(tmp_path / "page.png", whole=True)
-        (tmp_path / "clara.jsonl").write_text(page.run("answers()"), encoding="utf-8")
+        page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+        page.run("document.getElementById('rater').value = 'Clara B.'")
+        page.run("document.getElementById('download').click()")
+        deadline = time.monotonic() + 20
+        while not (file := tmp_path / "Clara-B.jsonl").is_file() and time.monotonic() < deadline:
+            time.sleep(0.05)
         assert not page.errors and len(page.addresses) == 1
         assert page.run("document.documentElement.scrollWidth") <= 390
-    answers = read_answers(tmp_path / "clara.jsonl", draw)
+    answers = read_answers(file, draw)
     assert answers.ratings == {0: "good", 1: "no_subject", 2: "good", 3: "punct"}
     assert answers.unusable == {"missing": 2}

@@ -334,7 +334,7 @@ class Passages:
         for table in tables("documents", "id", "text"):
             for name, text in zip(*table.to_pydict().values(), strict=True):
                 for key, row in spans.get(name, {}).items():
-                    self.lines[key] = [None, *passage(text, row)]
+                    self.lines[key] = [None, *_passage(text, row)]
 
 
 def contexts(lineage: Sequence[Made], keys: Sequence[Key]) -> list[str]:
@@ -342,20 +342,17 @@ def contexts(lineage: Sequence[Made], keys: Sequence[Key]) -> list[str]:
     passages = Passages(lineage)
     if all(passages.files.values()):
         passages.read(keys)
-    return [marked(passages.lines[key][1:]) if key in passages.lines else "" for key in keys]
+    texts, marker = [], ROLES.index("marker")
+    for key in keys:
+        _, *parts = passages.lines.get(key, [None])
+        roles = zip(parts[::2], parts[1::2], strict=True)
+        texts.append("".join(f"[[{text}]]" if role == marker else text for role, text in roles))
+    return texts
 
 
-def marked(parts: Line) -> str:
-    """Return the text of roles and texts in turn, with the marker in `[[ ]]`."""
-    marker = ROLES.index("marker")
-    texts = zip(parts[::2], parts[1::2], strict=True)
-    return "".join(f"[[{text}]]" if role == marker else text for role, text in texts)
-
-
-def passage(text: str, spans: Mapping[str, Sequence[Sequence[int]]]) -> Line:
-    """Return a pair as roles and texts in turn: what is at its `spans` (the columns `SPANS`), and
-    up to `AROUND` characters around it."""
-    marks = [(*s, ROLES.index(name.removesuffix("_spans"))) for name in SPANS for s in spans[name]]
+def _passage(text: str, spans: Mapping[str, Sequence[Sequence[int]]]) -> Line:
+    """Return a pair as a line: the texts at its `spans`, and up to `AROUND` characters around."""
+    marks = [(*s, ROLES.index(name.removesuffix("_spans"))) for name in spans for s in spans[name]]
     marks.sort()
     paragraph_break = text.rfind("\n\n", 0, marks[0][0])
     start = max(marks[0][0] - AROUND, 0 if paragraph_break < 0 else paragraph_break + 2)
