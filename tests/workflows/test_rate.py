@@ -113,6 +113,8 @@ def test_a_draw_is_for_one_dataset_and_is_not_changed(output: Path) -> None:
     bso = output / "datasets/bso"
     rate(bso, "-n", 5, "--to", "draw")
     file = rated(Path("draw"), "anna")
+    with pytest.raises(ConfigError, match="has a draw already"):
+        rate(bso, "--to", "draw")
     with pytest.raises(ConfigError, match="the dataset has changed, or is another one"):
         rate(output / "datasets/sp", "--to", "draw", "-a", file)
     with pytest.raises(InputError, match=r"manifest\.json: cannot be read"):

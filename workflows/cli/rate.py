@@ -77,6 +77,9 @@ def rate(
             "change: omit them, or draw into another folder with --to"
         )
     if not scoring:
+        if is_complete(folder):
+            hint = "score it with --answers, or draw into another folder with --to"
+            raise ConfigError("has a draw already", where=str(folder), hint=hint)
         draw = _drawn(dataset, configuration, config, items, split, rubric, anchors, seed)
         write_draw(draw, folder, model)
         if not endpoint:
