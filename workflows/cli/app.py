@@ -12,7 +12,7 @@ import typer
 
 from corpora.errors import DiscorporaError, amount
 from workflows import console
-from workflows.cli import demo, disk, doctor, look, pages, show, start
+from workflows.cli import demo, disk, doctor, look, pages, rate, show, start
 from workflows.cli.common import (
     Check,
     Command,
@@ -324,7 +324,7 @@ def audit(
 COMMANDS = (
     *(extract, validate, fetch, show.markers, show.plan, build, show.status, look.inspect),
     *(start.init, disk.verify, disk.prune, demo.demo, doctor.doctor),
-    *(publish, export, audit, pages.report, pages.browse),
+    *(publish, export, audit, rate.rate, pages.report, pages.browse),
 )
 for command in COMMANDS:
     app.command(cls=Command)(command)
