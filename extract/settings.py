@@ -25,7 +25,7 @@ class PairShape(TomlTable):
     """In the mode `standalone`: each side has its own subject (`own`), S2 gets a copy of a subject
     that it shares with the previous conjunct (`restored`), or may lack it (`shared`)."""
     min_confidence: float | None = Field(default=None, ge=0, le=1)
-    """Pairs of lower confidence are rejected; by default .84 in the mode `standalone`, 0 in
+    """Pairs of lower confidence are rejected; by default .8 in the mode `standalone`, 0 in
     `recall` and with stanza and spaCy, on whose errors it was not fitted."""
     text: Literal["written", "tokenised"] = "written"
     """The author's text, or tokens separated by spaces."""

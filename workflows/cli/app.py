@@ -123,7 +123,7 @@ def extract(
     ] = "own",
     min_confidence: Annotated[
         float | None,
-        typer.Option(help="Minimum confidence of a pair; by default .84, in the mode recall 0."),
+        typer.Option(help="Minimum confidence of a pair; by default .8, in the mode recall 0."),
     ] = None,
     text: Annotated[
         str, typer.Option(help="S1 and S2 as written, or tokenised: written or tokenised.")
