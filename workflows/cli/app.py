@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -113,7 +113,14 @@ def extract(
             autocompletion=kinds_of_sources,
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="OUT.jsonl or OUT.parquet.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            help="OUT.csv, OUT.jsonl or OUT.parquet; `-` prints JSON Lines, and counts on stderr.",
+        ),
+    ],
     parser: Parser = "embedded",
     markers: Markers = "all15",
     language: Language = "en",
@@ -146,7 +153,7 @@ def extract(
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing output.")] = False,
 ) -> None:
     """Extract sentence pairs joined by a discourse marker from one or more sources."""
-    from extract.commands import extract_to_file
+    from extract.commands import STDOUT, extract_to_file
     from extract.pairs import MEANINGS
 
     for target in (output, rejects):
@@ -172,21 +179,24 @@ def extract(
         workers=workers,
     )
     documents = amount(counts.documents, "document")
-    typer.echo(f"{amount(counts.pairs, 'pair')} from {documents} -> {output}")
-    _echo_counts(counts.markers)
     rejected = sum(counts.rejects.values())
-    typer.echo(f"{amount(rejected, 'candidate')} rejected")
-    _echo_counts(counts.rejects, MEANINGS)
+    lines = [f"{amount(counts.pairs, 'pair')} from {documents} -> {output}"]
+    lines += _count_lines(counts.markers)
+    lines += [f"{amount(rejected, 'candidate')} rejected"]
+    lines += _count_lines(counts.rejects, MEANINGS)
     if foreign := counts.rejects.get("language"):
-        typer.echo(f"in texts of another language than {language}: {amount(foreign, 'candidate')}")
+        lines += [f"in texts of another language than {language}: {amount(foreign, 'candidate')}"]
     if not counts.pairs and not rejected:
-        typer.echo(f"no sentence has one of the markers of --language {language}")
+        lines += [f"no sentence has one of the markers of --language {language}"]
+    typer.echo("\n".join(lines), err=STDOUT in (output, rejects))
 
 
-def _echo_counts(counts: Mapping[str, int], meanings: Mapping[str, str] | None = None) -> None:
-    """Print counts with their names, the largest first, each with the meaning of its name."""
+def _count_lines(
+    counts: Mapping[str, int], meanings: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Yield counts with their names, the largest first, each with the meaning of its name."""
     for name in sorted(counts, key=lambda name: -counts[name]):
-        typer.echo(f"  {name:<17}{counts[name]:>6,}  {(meanings or {}).get(name, '')}".rstrip())
+        yield f"  {name:<17}{counts[name]:>6,}  {(meanings or {}).get(name, '')}".rstrip()
 
 
 def validate(
