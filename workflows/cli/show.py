@@ -33,7 +33,7 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
     """
     from corpora.licences import UNKNOWN
     from workflows import engines
-    from workflows.tasks import Evaluate, Train
+    from workflows.tasks import Divide, Evaluate, Train
     from workflows.tasks.build import missing_inputs
 
     task = planned(build_file(config), output)
@@ -70,10 +70,13 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
             stages[-1]["reused_if_rows_are_equal"] = True
         if isinstance(stage, Train) and (changed := stage.changed_code()):
             stages[-1]["built_by_other_code"] = changed
+    divisions = (stage for stage in task.lineage if isinstance(stage, Divide))
+    warnings = [warning for stage in divisions for warning in stage.foreseen_warnings()]
     if as_json:
         inputs = [{"input": m.name, "problem": str(m), "get": m.get} for m in missing.values()]
         build = {"name": task.build.name, "file": task.build.path, "stages": stages}
-        print_json({**build, "skipped": task.build.skipped, "missing": inputs})
+        plan_facts = {"skipped": task.build.skipped, "missing": inputs, "warnings": warnings}
+        print_json({**build, **plan_facts})
     else:
         typer.echo(f"{task.build.name}: {task.build.path}\n")
         _print_plan(stages)
@@ -86,6 +89,8 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
                 f"\nno licence in the build file: {', '.join(unlicensed)} (its datasets cannot be "
                 "published, unless the documents name a licence)"
             )
+        for warning in warnings:
+            typer.echo(f"\nwarning: {warning}")
         typer.echo("\ninputs that are not on this machine:" if missing else "\nevery input is here")
         for entry in missing.values():
             typer.echo(f"  {entry.name}: {entry}")
