@@ -304,14 +304,14 @@ def test_a_foreign_dataset_is_read_by_its_kind(foreign, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"kind": "intrution"}, "did you mean 'intrusion'"),
-        ({"config": "two"}, "no configuration 'two'"),
+        (("", "intrution"), "did you mean 'intrusion'"),
+        (("@two", ""), "no configuration 'two'"),
     ],
 )
 def test_bad_names_are_errors(make, arguments, said):
     folder = make({"train": pairs("train", 2, ".")})
     with pytest.raises(ConfigError) as error:
-        opened(str(folder), **arguments)
+        opened(f"{folder}{arguments[0]}", arguments[1])
     assert said in str(error.value)
 
 

@@ -14,6 +14,7 @@ from corpora.errors import DiscorporaError, amount
 from workflows import console
 from workflows.cli import demo, disk, doctor, look, pages, show, start
 from workflows.cli.common import (
+    DATASET,
     Check,
     Command,
     Config,
@@ -314,9 +315,8 @@ def export(
 
 
 def audit(
-    dataset: Annotated[str, typer.Argument(help="A dataset's FOLDER, or OWNER/NAME on the Hub.")],
+    dataset: Annotated[str, typer.Argument(help=DATASET)],
     kind: Annotated[str, typer.Option(help="What its rows are, if it does not say so.")] = "",
-    config: Annotated[str, typer.Option(help="One configuration.")] = "",
     json_file: JsonFile = "",
 ) -> None:
     """Audit a dataset: scores of rules that read no meaning, its labels, its duplicates."""
@@ -326,7 +326,7 @@ def audit(
     from corpora.audit.opening import opened
 
     with TemporaryDirectory() as spill:
-        result = audited(opened(dataset, config, kind), Path(spill))
+        result = audited(opened(dataset, kind), Path(spill))
     if not give_json(to_json(result), json_file):
         typer.echo(rendered(result))
 

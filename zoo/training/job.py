@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from corpora.code import code_hash
 from corpora.errors import ConfigError, InputError
-from corpora.outside import read_record
+from corpora.outside import read_record, split_config
 from corpora.store.atomic import (
     MANIFEST,
     is_complete,
@@ -35,7 +35,7 @@ from corpora.store.manifest import Inside
 from zoo.declared import Mark, Recipe, StepRecipe
 from zoo.presets import PLUGINS, About, Preset, plugins_of
 from zoo.training.checkpoints import newest
-from zoo.training.data import facts_of, revision_of, split_spec
+from zoo.training.data import facts_of, revision_of
 
 log = logging.getLogger("zoo")
 
@@ -142,7 +142,7 @@ def identity_of(preset: Preset, recipe: Recipe) -> dict[str, Any]:
     data is part of it only if the user names one.
     """
     identity = {**recipe.identity(), "recipe": preset.name}
-    _, config = split_spec(recipe.dataset, recipe.dataset_config)
+    _, config = split_config(recipe.dataset, recipe.dataset_config)
     if config:
         identity["dataset_config"] = config
     if plugins := plugins_of(preset, recipe):
