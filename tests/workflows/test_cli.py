@@ -514,9 +514,15 @@ def test_build_builds_and_shows_what_it_built(
     for _ in range(2):
         assert run(monkeypatch, "build", "--config", "small.toml", "--output", "out") == 0
         shown = capfd.readouterr().out
-        assert "skipped" not in shown
+        assert "skipped" not in shown and "disk MiB" in shown
         assert "out/small/report/index.html" in shown
     assert (tmp_path / "out" / "small" / "datasets" / "sp" / "manifest.json").is_file()
+    assert run(monkeypatch, "status", "--config", "small.toml", "--output", "out", "--json") == 0
+    status = json.loads(capfd.readouterr().out)
+    sizes = {stage["stage"]: stage["size"] for stage in status["stages"]}
+    files = [path for path in (tmp_path / "out").rglob("*/dataset/sp/*/**/*") if path.is_file()]
+    assert sizes["dataset"] == sum(path.stat().st_size for path in files) > 0
+    assert sum(sizes.values()) < status["size"] < 2 * sum(sizes.values()), "links count once"
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

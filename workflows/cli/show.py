@@ -20,6 +20,7 @@ from workflows.cli.common import (
     planned,
     print_json,
 )
+from workflows.cli.disk import count_size
 
 if TYPE_CHECKING:
     from workflows.stage import StageTask
@@ -132,28 +133,39 @@ def status(
     config = build_file(config)
     task = planned(config, output)
     to_do, complete = {(stage.stage, stage.key) for stage in task.to_do()}, task.complete()
+    folders = {(stage.stage, stage.key): stage.folder for stage in task.stages()}
+    counted = set[tuple[int, int]]()
     rows = [
-        replace(row, needed=row.done or (row.stage, row.key) in to_do)
+        replace(
+            row,
+            needed=row.done or (row.stage, row.key) in to_do,
+            size=count_size([folders[row.stage, row.key]], counted) if row.done else None,
+        )
         for row in stage_rows(task.stages())
     ]
+    size = sum(row.size or 0 for row in rows) + count_size([task.place], counted)
     # A path relative to the current folder, if it is below it.
     current, place = Path.cwd(), task.place
     place = place.relative_to(current) if place.is_relative_to(current) else place
     if as_json:
         stages = [asdict(row) for row in rows]
         build = {"name": task.build.name, "file": task.build.path, "complete": complete}
-        print_json({**build, "folder": str(place), "stages": stages, "skipped": task.build.skipped})
+        build |= {"folder": str(place), "size": size}
+        print_json({**build, "stages": stages, "skipped": task.build.skipped})
         return
     lines = []
     for row in rows if every else collapsed(rows):
         unit = row.unit if row.done else "not built" if row.needed else "not needed"
         numbers = [shown(number, 1) for number in (row.rejects, row.seconds, row.memory)]
-        lines.append([row.stage, row.key, shown(row.rows, 1), unit, *numbers])
-    right = ("rows", "rejects", "seconds", "peak MiB")
+        mib = None if row.size is None else row.size / 2**20
+        lines.append([row.stage, row.key, shown(row.rows, 1), unit, *numbers, shown(mib, 1)])
+    right = ("rows", "rejects", "seconds", "peak MiB", "disk MiB")
     columns = ("stage", "over", "rows", "", *right[1:])
     print_table(columns, lines, title=f"build {task.build.name}", right=right)
     for title in task.build.skipped:
         typer.echo(f"skipped: no source for {title}")
+    if size:
+        typer.echo(f"{'size':<12}{size / 2**20:,.1f} MiB, with the results in {place}/")
     if not complete:
         typer.echo(f"not complete: run  discorpora build --config {config} --output {output}")
         return
