@@ -319,16 +319,18 @@ def audit(
     kind: Annotated[str, typer.Option(help="What its rows are, if it does not say so.")] = "",
     json_file: JsonFile = "",
 ) -> None:
-    """Audit a dataset: scores of rules that read no meaning, its labels, its duplicates."""
+    """Audit a dataset: rules that read no meaning, labels, duplicates; ends with a verdict."""
     from tempfile import TemporaryDirectory
 
     from corpora.audit import audited, rendered, to_json
     from corpora.audit.opening import opened
+    from corpora.audit.verdict import verdict
 
     with TemporaryDirectory() as spill:
         result = audited(opened(dataset, kind), Path(spill))
-    if not give_json(to_json(result), json_file):
-        typer.echo(rendered(result))
+    lines = verdict(result)
+    if not give_json({**to_json(result), "verdict": lines}, json_file):
+        typer.echo("\n".join([rendered(result), "", *lines]))
 
 
 COMMANDS = (
