@@ -44,14 +44,15 @@ def verdict(audits: Mapping[str, Audited]) -> list[str]:
 
 
 def _faults(audit: Audited) -> Iterator[str]:
-    """Yield the rules that do better than on released data, and duplicates between splits."""
+    """Yield the rules that do better than on released data, and duplicates."""
     for rule in audit.rules:
         if figures := exceeded(audit.kind, rule):
             others = ", ".join(f"{value} on {data}" for data, value in figures.items())
             yield f"{rule.rule} {_figure(rule)}, {others}: {ADVICE[rule.rule]}"
     for share in audit.duplicates:
         if share.value >= DUPLICATES:
-            yield f"{share.value} % of {share.split} {share.what}: remove them from one of the two"
+            rows = f"{share.value} % of the {share.split} rows are {share.what}"
+            yield f"{rows}: remove the copies"
 
 
 def _remark(audit: Audited) -> str:
