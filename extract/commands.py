@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
 import shutil
@@ -12,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import pyarrow as pa
 
@@ -47,7 +48,9 @@ from extract.patterns import resolve_markers
 from extract.shards import iter_pairs
 from extract.validate import Validation, plot, to_markdown, tree_source, validate
 
-FORMATS = (".jsonl", ".parquet")
+FORMATS = (".jsonl", ".csv", ".parquet")
+STDOUT = Path("-")
+"""Stands for standard output, where rows are written as JSON Lines."""
 log = logging.getLogger("discorpora")
 
 
@@ -69,17 +72,19 @@ def extract_to_file(
     max_bad_share: float = 0.0,
     **settings: Any,
 ) -> Extracted:
-    """Write the pairs of `sources` to `output` (.jsonl or .parquet), which appears when complete.
+    """Write the pairs of `sources` to `output` (.jsonl, .csv or .parquet).
 
-    `-` is a text on standard input, `jsonl:-` JSON Lines there, and so on. `settings` are those of
-    `Extractor`. Raises `ConfigError` for an output that cannot be written or that a source reads,
-    and for a file that two sources read; `InputError` as `corpora.readers.open_source` does, and
-    where more than `max_bad_share` of a source's records are bad.
+    The file appears when it is complete. The output `-` is standard output, as JSON Lines; lists
+    in a CSV file are JSON. The source `-` is a text on standard input, `jsonl:-` JSON Lines there,
+    and so on. `settings` are those of `Extractor`. Raises `ConfigError` for an output that cannot
+    be written or that a source reads, and for a file that two sources read; `InputError` as
+    `corpora.readers.open_source` does, and where more than `max_bad_share` of a source's records
+    are bad.
     """
-    if output.suffix not in FORMATS:
+    if output != STDOUT and output.suffix not in FORMATS:
         raise ConfigError(
             f"the output {str(output)!r} must end in one of {', '.join(FORMATS)}",
-            hint="choose the format by the file's ending",
+            hint="choose the format by the file's ending, or - for JSON Lines on standard output",
         )
     if rejects is not None and rejects.resolve() == output.resolve():
         raise ConfigError(
@@ -140,7 +145,8 @@ def extract_to_file(
         if output.suffix == ".parquet":
             write_parquet(output, rows(), PAIRS)
         else:
-            write = stack.enter_context(_json_lines(output))
+            writer = _csv_rows if output.suffix == ".csv" else _json_lines
+            write = stack.enter_context(writer(output))
             for batch in rows():
                 for row in batch.to_pylist():
                     write(row)
@@ -191,8 +197,32 @@ def _json_lines(path: Path) -> Iterator[Callable[[object], object]]:
     The file takes its name when it is complete.
     """
     to_json = json.JSONEncoder(ensure_ascii=False, default=asdict).encode
-    with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
+    with _text_file(path) as file:
         yield lambda record: file.write(f"{to_json(record)}\n")
+
+
+@contextmanager
+def _csv_rows(path: Path) -> Iterator[Callable[[Mapping[str, Any]], object]]:
+    """As `_json_lines`, for rows of pairs in a CSV file; lists and truth values are JSON."""
+
+    def cell(value: Any) -> Any:
+        return json.dumps(value) if isinstance(value, list | bool) else value
+
+    with _text_file(path) as file:
+        writer = csv.DictWriter(file, PAIRS.names, lineterminator="\n")
+        writer.writeheader()
+        yield lambda row: writer.writerow({key: cell(value) for key, value in row.items()})
+
+
+@contextmanager
+def _text_file(path: Path) -> Iterator[TextIO]:
+    """Open a file that takes its name when it is complete, or standard output, both in UTF-8."""
+    if path == STDOUT:
+        with open(sys.stdout.fileno(), "w", encoding="utf-8", newline="\n", closefd=False) as file:
+            yield file
+    else:
+        with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
 
 
 def validate_source(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,6 +14,7 @@ from corpora.errors import DiscorporaError, amount
 from workflows import console
 from workflows.cli import demo, disk, doctor, look, pages, rate, show, start
 from workflows.cli.common import (
+    DATASET,
     Check,
     Command,
     Config,
@@ -113,7 +114,14 @@ def extract(
             autocompletion=kinds_of_sources,
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="OUT.jsonl or OUT.parquet.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            help="OUT.csv, OUT.jsonl or OUT.parquet; `-` prints JSON Lines, and counts on stderr.",
+        ),
+    ],
     parser: Parser = "embedded",
     markers: Markers = "all15",
     language: Language = "en",
@@ -146,7 +154,7 @@ def extract(
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing output.")] = False,
 ) -> None:
     """Extract sentence pairs joined by a discourse marker from one or more sources."""
-    from extract.commands import extract_to_file
+    from extract.commands import STDOUT, extract_to_file
     from extract.pairs import MEANINGS
 
     for target in (output, rejects):
@@ -172,21 +180,24 @@ def extract(
         workers=workers,
     )
     documents = amount(counts.documents, "document")
-    typer.echo(f"{amount(counts.pairs, 'pair')} from {documents} -> {output}")
-    _echo_counts(counts.markers)
     rejected = sum(counts.rejects.values())
-    typer.echo(f"{amount(rejected, 'candidate')} rejected")
-    _echo_counts(counts.rejects, MEANINGS)
+    lines = [f"{amount(counts.pairs, 'pair')} from {documents} -> {output}"]
+    lines += _count_lines(counts.markers)
+    lines += [f"{amount(rejected, 'candidate')} rejected"]
+    lines += _count_lines(counts.rejects, MEANINGS)
     if foreign := counts.rejects.get("language"):
-        typer.echo(f"in texts of another language than {language}: {amount(foreign, 'candidate')}")
+        lines += [f"in texts of another language than {language}: {amount(foreign, 'candidate')}"]
     if not counts.pairs and not rejected:
-        typer.echo(f"no sentence has one of the markers of --language {language}")
+        lines += [f"no sentence has one of the markers of --language {language}"]
+    typer.echo("\n".join(lines), err=STDOUT in (output, rejects))
 
 
-def _echo_counts(counts: Mapping[str, int], meanings: Mapping[str, str] | None = None) -> None:
-    """Print counts with their names, the largest first, each with the meaning of its name."""
+def _count_lines(
+    counts: Mapping[str, int], meanings: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Yield counts with their names, the largest first, each with the meaning of its name."""
     for name in sorted(counts, key=lambda name: -counts[name]):
-        typer.echo(f"  {name:<17}{counts[name]:>6,}  {(meanings or {}).get(name, '')}".rstrip())
+        yield f"  {name:<17}{counts[name]:>6,}  {(meanings or {}).get(name, '')}".rstrip()
 
 
 def validate(
@@ -304,21 +315,22 @@ def export(
 
 
 def audit(
-    dataset: Annotated[str, typer.Argument(help="A dataset's FOLDER, or OWNER/NAME on the Hub.")],
+    dataset: Annotated[str, typer.Argument(help=DATASET)],
     kind: Annotated[str, typer.Option(help="What its rows are, if it does not say so.")] = "",
-    config: Annotated[str, typer.Option(help="One configuration.")] = "",
     json_file: JsonFile = "",
 ) -> None:
-    """Audit a dataset: scores of rules that read no meaning, its labels, its duplicates."""
+    """Audit a dataset: rules that read no meaning, labels, duplicates; ends with a verdict."""
     from tempfile import TemporaryDirectory
 
     from corpora.audit import audited, rendered, to_json
     from corpora.audit.opening import opened
+    from corpora.audit.verdict import verdict
 
     with TemporaryDirectory() as spill:
-        result = audited(opened(dataset, config, kind), Path(spill))
-    if not give_json(to_json(result), json_file):
-        typer.echo(rendered(result))
+        result = audited(opened(dataset, kind), Path(spill))
+    lines = verdict(result)
+    if not give_json({**to_json(result), "verdict": lines}, json_file):
+        typer.echo("\n".join([rendered(result), "", *lines]))
 
 
 COMMANDS = (

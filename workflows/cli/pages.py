@@ -12,6 +12,7 @@ import typer
 
 from corpora.errors import DiscorporaError, InputError
 from workflows.cli.common import (
+    DATASET,
     Config,
     Json,
     Open,
@@ -98,19 +99,20 @@ def _print_table(build: str, output: str, name: str, *, latex: bool, as_json: bo
 
 
 def browse(
-    dataset: Annotated[str, typer.Argument(help="A dataset's FOLDER, or OWNER/NAME on the Hub.")],
+    dataset: Annotated[str, typer.Argument(help=DATASET)],
     to: Annotated[
         Path | None, typer.Option(help="The page's folder; by default build/browse/NAME.")
     ] = None,
-    config: Annotated[str, typer.Option(help="One configuration.")] = "",
     kind: Annotated[str, typer.Option(help="What its rows are, if it does not say so.")] = "",
     open_page: Open = False,
 ) -> None:
     """Write a page to search and read the examples of a dataset."""
     from corpora.audit.opening import opened
+    from corpora.outside import split_config
     from workflows.report.page import dataset_at, write_browser
 
-    browsed = dataset_at(dataset, opened(dataset, config, kind))
+    place, _ = split_config(dataset)
+    browsed = dataset_at(place, opened(dataset, kind))
     to = to or Path("build", "browse", browsed.name.replace("/", "--"))
     _replace_page(to, lambda partial: write_browser(browsed, partial))
     _show(to / PAGE, open_page)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpora.errors import ConfigError, InputError, nearest, unreadable
+from corpora.outside import split_config
 from corpora.prose import Quotes
 from corpora.splits import SPLITS as SPLITS
 from corpora.store import manifest as manifests
@@ -242,7 +243,7 @@ def open_dataset(
     Raises `InputError` for a folder that is absent, has no manifest or lacks files, and
     `ConfigError` for a configuration that it does not have.
     """
-    spec, config = split_spec(spec, config)
+    spec, config = split_config(spec, config)
     folder, names = Path(spec), splits or {}
     if not folder.is_dir():
         return _open_on_hub(spec, config, names)
@@ -306,22 +307,13 @@ def no_split(split: str, splits: Iterable[str], where: str) -> ConfigError:
     )
 
 
-def split_spec(spec: str, config: str = "") -> tuple[str, str]:
-    """Split `FOLDER@CONFIG` or `HUB_ID@CONFIG` into its two parts, the second "" without `@`. If
-    `config` is set, it is returned in place of the configuration in `spec`."""
-    if not Path(spec).exists() and "@" in spec:
-        spec, _, suffix = spec.rpartition("@")
-        return spec, config or suffix
-    return spec, config
-
-
 def open_configs(spec: str) -> tuple[str, list[Dataset]]:
     """Open the configuration in `FOLDER@CONFIG`, or without `@CONFIG` all those of the folder.
 
     Returns the configuration's name, "" if `spec` has none, and the datasets. A Hub id without
     `@CONFIG` opens its default configuration only.
     """
-    folder, config = split_spec(spec)
+    folder, config = split_config(spec)
     if config or not Path(folder).is_dir():
         return config, [open_dataset(folder, config)]
     manifest = read_manifest(Path(folder, MANIFEST), UNBUILT)
@@ -330,7 +322,7 @@ def open_configs(spec: str) -> tuple[str, list[Dataset]]:
 
 def revision_of(spec: str) -> str:
     """Return the revision of a dataset folder (its stage hash) or Hub dataset (its commit)."""
-    spec, _ = split_spec(spec)
+    spec, _ = split_config(spec)
     if not Path(spec).is_dir():
         return _hub_revision(spec)
     manifest = read_manifest(Path(spec, MANIFEST), UNBUILT)
@@ -349,7 +341,7 @@ def facts_of(spec: str) -> dict[str, Any]:
     They are names, languages, licences, and a digest of the rows. The result is empty for a dataset
     of the Hub, and for a folder of an earlier version, which has no digest.
     """
-    spec, _ = split_spec(spec)
+    spec, _ = split_config(spec)
     manifest = read_manifest(Path(spec, MANIFEST), UNBUILT) if Path(spec).is_dir() else {}
     if not manifest.get("digest"):
         return {}
