@@ -128,6 +128,13 @@ def extract(
     text: Annotated[
         str, typer.Option(help="S1 and S2 as written, or tokenised: written or tokenised.")
     ] = "written",
+    previous: Annotated[
+        bool,
+        typer.Option(
+            " /--no-previous",
+            help="S1 is never the sentence before: for treebanks of shuffled sentences.",
+        ),
+    ] = True,
     gold_sentences: GoldSentences = False,
     gold_tokens: GoldTokens = False,
     check: Check = None,
@@ -165,6 +172,7 @@ def extract(
         subjects=subjects,
         min_confidence=min_confidence,
         text=text,
+        previous=previous,
         gold_sentences=gold_sentences,
         gold_tokens=gold_tokens,
         check=check,
