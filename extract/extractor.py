@@ -234,9 +234,9 @@ class Extractor:
     """Extracts pairs with one parser, marker set and mode.
 
     `mode`, `subjects`, `min_confidence`, `text`, `previous` and `language` are those of
-    `PairSettings`; `patterns` is a pattern file, or several. `gold_sentences` keeps the sentences of the
-    source if it has any (else rules split it), `gold_tokens` its tokens too. `check`: whether a
-    second parser checks the first (`extract.parsers.is_checked`). `reject_counts` counts
+    `PairSettings`; `patterns` is a pattern file, or several. `gold_sentences` keeps the sentences
+    of the source if it has any (else rules split it), `gold_tokens` its tokens too. `check`:
+    whether a second parser checks the first (`extract.parsers.is_checked`). `reject_counts` counts
     rejected candidates by reason; `on_reject` is called with each, in the order of the text.
     """
 

@@ -75,9 +75,8 @@ def test_a_chinese_correlative_is_one_connective() -> None:
 
 GSD = {
     # Adverbs that link clauses are `mark`; the clause before with the same subject is an `advcl`.
-    "他/P/nsubj/2 喝/V/advcl/6 茶/N/obj/2 ，/PUNCT/punct/2 也/SCONJ/mark/6 喝/V/root/0 酒/N/obj/6": (
-        ("也", "他 喝 茶。", "喝 酒。")
-    ),
+    "他/P/nsubj/2 喝/V/advcl/6 茶/N/obj/2 ，/PUNCT/punct/2 也/SCONJ/mark/6 喝/V/root/0 "
+    "酒/N/obj/6": ("也", "他 喝 茶。", "喝 酒。"),
     "船/N/nsubj/3 都/SCONJ/mark/3 旧/A/root/0 ，/PUNCT/punct/7 但/SCONJ/mark/7 "
     "港/N/nsubj/7 新/A/parataxis/3": ("但", "船 都 旧。", "港 新。"),
     # Subordinators are `case`, their clauses complements in front of their governor.
