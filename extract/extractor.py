@@ -260,8 +260,8 @@ class Extractor:
     ) -> None:
         files = [patterns] if isinstance(patterns, str | Path) else patterns
         name = parser if isinstance(parser, str) else parser.name
-        shape = {"mode": mode, "language": language, "text": text, "subjects": subjects}
-        shape |= {"previous": previous}
+        shape: dict[str, Any] = {"mode": mode, "language": language, "text": text}
+        shape |= {"subjects": subjects, "previous": previous}
         shape |= {"markers": markers if isinstance(markers, str) else ",".join(markers)}
         PairSettings.of({**shape, "min_confidence": min_confidence})  # raises for a wrong value
         # Raises for a language without a model.

@@ -282,6 +282,10 @@ def publish(
     repo: Annotated[str, typer.Argument(help="The repository: NAMESPACE/NAME.")],
     model: Annotated[bool, typer.Option("--model", help="The folder is a model.")] = False,
     private: Annotated[bool, typer.Option("--private", help="Make a new one private.")] = False,
+    dataset: Annotated[
+        str,
+        typer.Option(help="The repository of the dataset that the model's figures are of."),
+    ] = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only list files and decisions.")
     ] = False,
@@ -290,7 +294,9 @@ def publish(
     from corpora.publish import publish as publish_folder
 
     kind: Literal["dataset", "model"] = "model" if model else "dataset"
-    publication = publish_folder(folder, repo, kind=kind, private=private, dry_run=dry_run)
+    publication = publish_folder(
+        folder, repo, kind=kind, private=private, dataset=dataset, dry_run=dry_run
+    )
     typer.echo("\n".join(publication.lines()))
     if dry_run:
         publication.plan.require_licence()
