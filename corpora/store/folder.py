@@ -23,6 +23,7 @@ from corpora import audit, licences
 from corpora.code import versions
 from corpora.declared import Declared
 from corpora.errors import DiscorporaError, InputError
+from corpora.escape import yaml
 from corpora.intervals import FEW
 from corpora.splits import SPLITS, TOLERANCE, Shares, measure_fit
 from corpora.store import card as cards
@@ -256,6 +257,8 @@ class DatasetFolder:
                 log.warning("%s: further above chance than released: %s", name, rule)
         card = cards.render(manifest, self.card, self.builder, audit.rendered(audits))
         write_text(self.folder / "README.md", card)
+        if benchmark := cards.benchmark_of(manifest, self.card):
+            write_text(self.folder / cards.EVAL_FILE, yaml(benchmark) + "\n")
         write_json(self.folder / MANIFEST, manifest)
         return dict(read_json(self.folder / MANIFEST))
 

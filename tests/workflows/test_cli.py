@@ -55,6 +55,18 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     return int(stop.value.code or 0)
 
 
+def test_no_pair_of_shuffled_sentences_looks_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = f"conllu:{ROOT}/tests/data/extract/es.conllu", tmp_path / "o.jsonl"
+    options = ("--parser", "gold", "--language", "es", "--markers", "all", "-o", out, "--force")
+    positions = []
+    for flag in ([], ["--no-previous"]):
+        assert run(monkeypatch, "extract", source, *options, *flag) == 0
+        positions.append({row["position"] for row in read_jsonl(out)})
+    assert positions == [{"same_sentence", "previous_sentence"}, {"same_sentence"}]
+
+
 def read_jsonl(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 

@@ -136,6 +136,13 @@ def extract(
     text: Annotated[
         str, typer.Option(help="S1 and S2 as written, or tokenised: written or tokenised.")
     ] = "written",
+    previous: Annotated[
+        bool,
+        typer.Option(
+            " /--no-previous",
+            help="S1 is never the sentence before: for treebanks of shuffled sentences.",
+        ),
+    ] = True,
     gold_sentences: GoldSentences = False,
     gold_tokens: GoldTokens = False,
     check: Check = None,
@@ -173,6 +180,7 @@ def extract(
         subjects=subjects,
         min_confidence=min_confidence,
         text=text,
+        previous=previous,
         gold_sentences=gold_sentences,
         gold_tokens=gold_tokens,
         check=check,
@@ -285,6 +293,10 @@ def publish(
     repo: Annotated[str, typer.Argument(help="The repository: NAMESPACE/NAME.")],
     model: Annotated[bool, typer.Option("--model", help="The folder is a model.")] = False,
     private: Annotated[bool, typer.Option("--private", help="Make a new one private.")] = False,
+    dataset: Annotated[
+        str,
+        typer.Option(help="The repository of the dataset that the model's figures are of."),
+    ] = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only list files and decisions.")
     ] = False,
@@ -293,7 +305,9 @@ def publish(
     from corpora.publish import publish as publish_folder
 
     kind: Literal["dataset", "model"] = "model" if model else "dataset"
-    publication = publish_folder(folder, repo, kind=kind, private=private, dry_run=dry_run)
+    publication = publish_folder(
+        folder, repo, kind=kind, private=private, dataset=dataset, dry_run=dry_run
+    )
     typer.echo("\n".join(publication.lines()))
     if dry_run:
         publication.plan.require_licence()

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from corpora import licences
 from corpora.errors import ConfigError, InputError, nearest, unreadable
 from corpora.outside import split_config
 from corpora.prose import Quotes
@@ -295,7 +296,20 @@ def _open_on_hub(name: str, config: str, names: Mapping[str, str]) -> Dataset:
         loaded = datasets.load_dataset(name, config or None, revision=revision)
     except Exception as error:  # the library raises errors of many kinds
         raise InputError(f"cannot load it from the Hub: {error}", where=name) from error
-    return Dataset(name, config or "default", revision, tables_of(loaded, names), names=names)
+    manifest = {"licence": {"id": _licence_on_hub(name, revision)}}
+    tables = tables_of(loaded, names)
+    return Dataset(name, config or "default", revision, tables, manifest, names)
+
+
+def _licence_on_hub(name: str, revision: str) -> str:
+    """Return the licence in the card of a Hub dataset; "" if it has no card, or none is at hand."""
+    from huggingface_hub import RepoCard, hf_hub_download
+
+    try:
+        card = hf_hub_download(name, "README.md", repo_type="dataset", revision=revision)
+        return licences.of_card(RepoCard.load(card, ignore_metadata_errors=True).data)
+    except (OSError, ValueError):
+        return ""
 
 
 def no_split(split: str, splits: Iterable[str], where: str) -> ConfigError:
