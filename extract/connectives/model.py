@@ -1,0 +1,164 @@
+"""The models of connectives: sums of weights that hashed features look up in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extract.connectives.candidates import GAP, Finder, Lexicon, Places
+from extract.connectives.features import SINGLE, Keys, keys
+from extract.trees import Batch
+
+MODEL = Path(__file__).with_name("model.npz")
+BITS = 20
+SENSE_BITS = 17
+"""The tables have 2 to the power of `BITS` weights, and `SENSE_BITS` rows of weights."""
+Floats = NDArray[np.float32]
+
+
+def slots(features: Keys, bits: int) -> NDArray[np.intp]:
+    """Return the places of hashes in a table of 2 to the power of `bits` rows."""
+    return (features >> np.uint64(64 - bits)).astype(np.intp)
+
+
+TREES = ("gold", "parsed")
+"""Trees of a treebank, and those of a parser: each has its own weights of the detection."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """Weights of the detection [`TREES`, 2 ** `BITS`] and the senses [2 ** `SENSE_BITS`, senses].
+
+    They are whole numbers of steps. A candidate's log-odds of being a connective, or of having a
+    sense, are the bias and the weights of its features. `thresholds` are the least probabilities
+    of a connective [`TREES`].
+    """
+
+    detection: NDArray[np.int8]
+    detection_step: Floats
+    detection_bias: Floats
+    thresholds: Floats
+    senses: tuple[str, ...]
+    sense: NDArray[np.int8]
+    sense_step: float
+    sense_bias: Floats
+
+    @cached_property
+    def used(self) -> NDArray[np.bool_]:
+        """Which rows of `sense` have a weight."""
+        return np.asarray(self.sense.any(axis=1))
+
+    def detect(self, features: Keys, trees: str = "parsed") -> Floats:
+        """Return the log-odds [candidates] that candidates are connectives."""
+        kind = TREES.index(trees)
+        weights = self.detection[kind][slots(features, BITS)].sum(axis=1, dtype=np.int64)
+        score = self.detection_bias[kind] + self.detection_step[kind] * weights
+        return score.astype(np.float32)
+
+    def threshold(self, trees: str = "parsed") -> float:
+        """Return the least probability of a connective."""
+        return float(self.thresholds[TREES.index(trees)])
+
+    def judge(self, features: Keys) -> Floats:
+        """Return the log-odds [candidates, senses] of each sense."""
+        weights = np.zeros((len(features), len(self.senses)), dtype=np.int64)
+        places = slots(features[:, SINGLE], SENSE_BITS)
+        for row, place in enumerate(places):
+            weights[row] = self.sense[place[self.used[place]]].sum(axis=0, dtype=np.int64)
+        return (self.sense_bias + self.sense_step * weights).astype(np.float32)
+
+
+@cache
+def load_model(path: Path = MODEL) -> Model:
+    """Return the model in a file, the shipped one by default."""
+    with np.load(path, allow_pickle=False) as arrays:
+        return Model(
+            detection=arrays["detection"],
+            detection_step=arrays["detection_step"],
+            detection_bias=arrays["detection_bias"],
+            thresholds=arrays["thresholds"],
+            senses=tuple(arrays["senses"].tolist()),
+            sense=arrays["sense"],
+            sense_step=float(arrays["sense_step"]),
+            sense_bias=arrays["sense_bias"],
+        )
+
+
+@cache
+def english() -> Finder:
+    """Return the finder of the shipped lexicon."""
+    return Finder(Lexicon.english())
+
+
+def probability(score: Floats) -> Floats:
+    """Return the probability of log-odds."""
+    return (1 / (1 + np.exp(-score))).astype(np.float32)
+
+
+def sense_probabilities(score: Floats) -> Floats:
+    """Return probabilities of senses [rows, senses] that sum up to 1, from their log-odds."""
+    alone = probability(score)
+    return (alone / alone.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Candidates with their features in each parser's trees [candidates, features]."""
+
+    places: Places
+    features: tuple[Keys, ...]
+
+    @classmethod
+    def of(cls, batches: Sequence[Batch]) -> Candidates:
+        """Return the candidates of one batch, with the same tokens' trees of each parser."""
+        finder = english()
+        places = finder.find(batches[0])
+        return cls(places, tuple(keys(batch, places, finder.lexicon) for batch in batches))
+
+    def probabilities(self, model: Model, trees: str = "parsed") -> Floats:
+        """Return the probability [candidates] of being a connective: the parsers' mean log-odds.
+
+        A correlative of two adverbials ("on the one hand ... on the other hand") is as likely as
+        the likelier one.
+        """
+        scores = np.mean([model.detect(features, trees) for features in self.features], axis=0)
+        result: Floats = probability(scores)
+        lexicon, bounds = english().lexicon, self.places.bounds
+        kinds = dict(zip(lexicon.words, lexicon.classes, strict=True))
+        alone = {
+            (word, *self.places.bounds[row, 0].tolist()): result[row]
+            for row, word in enumerate(lexicon.words[entry] for entry in self.places.entry)
+        }
+        for row, entry in enumerate(self.places.entry):
+            parts = lexicon.words[entry].split(GAP)
+            if len(parts) > 1 and all(kinds.get(part) == "adverbial" for part in parts):
+                of_parts = zip(parts, bounds[row].tolist(), strict=False)
+                result[row] = max(alone.get((part, *ends), 0.0) for part, ends in of_parts)
+        return result
+
+    def judged(self, model: Model, rows: Sequence[int]) -> Floats:
+        """Return the probability of each sense [rows, senses] of some candidates."""
+        index = np.array(rows, dtype=np.intp)
+        scores = [model.judge(features[index]) for features in self.features]
+        return sense_probabilities(np.mean(scores, axis=0))
+
+    def chosen(self, probabilities: Floats, least: float) -> list[int]:
+        """Return the candidates that are likely enough, in the order of the text.
+
+        Of those that share a token the likeliest is chosen, or the longest if two are alike.
+        """
+        used: set[int] = set()
+        rows = []
+        for row in np.lexsort((-self.places.size, -probabilities)).tolist():
+            if probabilities[row] < least:
+                break
+            tokens = self.places.tokens(row)
+            if used.isdisjoint(tokens):
+                used.update(tokens)
+                rows.append(row)
+        return sorted(rows)
