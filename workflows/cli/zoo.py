@@ -127,7 +127,7 @@ def zoo(
         rows.append([entry.name, about.paper, about.objective, about.dataset, *facts])
     figure = "measured" if results else "measured here"
     columns = ("name", "paper", "objective", "dataset", "size", "CPU", "published", figure)
-    caption = "size: weights. CPU: a training on one core, as measured here (docs/results/zoo.md)."
+    caption = "size: weights; CPU: a training on one busy core; docs/results/zoo.md says more"
     print_table(columns, rows, caption=caption, whole=("name", "CPU"))
 
 
