@@ -183,10 +183,11 @@ class Candidates:
         """Add a note if documents of one group are in several splits."""
         [(groups, cut, most)] = self.engine.rows(_GROUPS_IN_SEVERAL_SPLITS)
         if cut:
+            splits = "all" if most == len(SPLITS) else "several"
             self.dataset.note(
                 "Documents of one book or file, such as the chapters of one novel, are in "
-                f"{'all' if most == len(SPLITS) else 'several'} splits ({cut:,} of {groups:,} books "
-                "or files): a score on `test` may not hold for other books."
+                f"{splits} splits ({cut:,} of {groups:,} books or files): a score on `test` may "
+                "not hold for other books."
             )
 
     def _limit_groups(self, part: str) -> None:

@@ -10,20 +10,9 @@ from typing import Any
 from workflows.papers import Filled, Line
 from workflows.report import charts
 from workflows.report.blocks import Block, Cell, Figure, Heading, Table, Text
+from workflows.report.latex import latex_of, tabular
 
 PAPER, OURS = "paper", "ours"
-SPECIAL = {
-    "\\": r"\textbackslash{}",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "†": r"$\dagger$",
-    "–": "--",
-    "…": r"\dots{}",
-    "λ": r"$\lambda$",
-}
-"""LaTeX for characters that mean something else in it, or that it lacks."""
 
 
 def title_of(filled: Filled) -> str:
@@ -69,7 +58,7 @@ def text(filled: Filled) -> str:
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         lines.append("  ".join(cells).rstrip())
-    notes = [f"- {note}" for note in filled.notes]
+    notes = [f"- {note}" for note in _notes(filled)]
     return "\n".join([title_of(filled), "", *lines, "", *notes]).rstrip() + "\n"
 
 
@@ -77,25 +66,18 @@ def latex(filled: Filled) -> str:
     """The table as a `tabular`; the title and the notes are comments."""
     columns = len(filled.table.columns)
     states = {line.state for line in filled.lines if line.state}
-    lines = [f"% {title_of(filled)}", rf"\begin{{tabular}}{{ll{'r' * columns}}}", r"\hline"]
-    for number, row in enumerate(grid(filled)):
+    rows = []
+    for row in grid(filled):
         cells = [latex_of(cell) for cell in row]
         if row[2] in states:
             cells = [*cells[:2], rf"\multicolumn{{{columns}}}{{l}}{{{cells[2]}}}"]
-        lines.append(" & ".join(cells) + r" \\")
-        if not number:
-            lines.append(r"\hline")
-    lines += [
-        r"\hline",
-        r"\end{tabular}",
-        *(f"% {' '.join(note.split())}" for note in filled.notes),
-    ]
-    return "\n".join(lines) + "\n"
+        rows.append(cells)
+    return tabular(f"ll{'r' * columns}", rows, [title_of(filled)], _notes(filled))
 
 
-def latex_of(value: str) -> str:
-    """A text in LaTeX."""
-    return "".join(SPECIAL.get(character, character) for character in value)
+def _notes(filled: Filled) -> list[str]:
+    """What the table shows, if its title does not tell, and the notes on its numbers."""
+    return [*filter(None, [filled.table.about]), *filled.notes]
 
 
 def as_json(filled: Filled) -> dict[str, Any]:
@@ -114,7 +96,7 @@ def as_json(filled: Filled) -> dict[str, Any]:
         row |= {"curves": line.curves} if line.curves else {}
         rows.append(row)
     about = {"table": table.name, "paper": table.citation, "title": table.title}
-    return {**about, "columns": table.columns, "rows": rows, "notes": list(filled.notes)}
+    return {**about, "columns": table.columns, "rows": rows, "notes": _notes(filled)}
 
 
 def blocks(filled: Sequence[Filled]) -> Iterator[Block]:
@@ -123,6 +105,8 @@ def blocks(filled: Sequence[Filled]) -> Iterator[Block]:
         header, *rows = grid(one)
         header = ["row", "numbers", *header[2:]]
         yield Heading(title_of(one))
+        if one.table.about:
+            yield Text(one.table.about)
         cells: list[list[Cell]] = [[*row] for row in rows]
         yield Table(f"{one.table.name}: the paper's numbers and ours", header, cells)
         yield from _figures(one)
