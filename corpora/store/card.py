@@ -27,6 +27,7 @@ class Card:
     """What a builder says about its dataset beyond the manifest.
 
     - `summary`: what the dataset is
+    - `use`: what it is good for, and what it is not for
     - `method`: how a row is made, with the paper's section
     - `fields`: the meaning of each column, by name
     - `configurations`: the content of each possible configuration, if there are several
@@ -42,6 +43,7 @@ class Card:
     method: str
     fields: Mapping[str, str]
     citation: str
+    use: str = ""
     limits: Sequence[str] = ()
     configurations: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)

@@ -58,7 +58,7 @@ class Report(StageTask):
     """The report of a whole build: a page that opens from disk, and the same in Markdown."""
 
     stage = "report"
-    version = 2
+    version = 3
     also_reads = ("division", "dataset", "validation", "evaluation")
     code = ("workflows.report.page",)
 
