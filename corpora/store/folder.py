@@ -318,7 +318,8 @@ class DatasetFolder:
                         self.note(f"`{split}` has no row with the {column} {', '.join(unused)}.")
 
     def _note_few_rows(self, configs: Mapping[str, Any]) -> None:
-        """Add a note for each configuration with fewer than `FEW_ROWS` rows of some label."""
+        """Add a note if configurations have fewer than `FEW_ROWS` rows of some label."""
+        parts = []
         for config, entry in configs.items():
             totals: dict[str, Counter[str]] = {}
             for body in entry["splits"].values():
@@ -328,11 +329,16 @@ class DatasetFolder:
                 few = {name: number for name, number in total.items() if 0 < number < FEW_ROWS}
                 if few:
                     least = min(few, key=few.__getitem__)
-                    self.note(
-                        f"Warning: `{config}` has fewer than {FEW_ROWS} rows of "
-                        f"{len(few)} of {len(total)} labels ({column}; the least, `{least}`, has "
-                        f"{few[least]}), all splits together: too few to train on or to compare."
+                    what = "labels" if column == "label" else f"values of `{column}`"
+                    parts.append(
+                        f"`{config}` for {len(few)} of {len(total)} {what} (the least, `{least}`, "
+                        f"has {few[least]})"
                     )
+        if parts:
+            self.note(
+                "Warning: too few rows to train on or to compare labels (fewer than "
+                f"{FEW_ROWS}, all splits together): {'; '.join(parts)}."
+            )
 
     def _rows_by_group(
         self, engine: Engine, configs: Mapping[str, Any]

@@ -128,8 +128,8 @@ def test_a_configuration_with_few_rows_of_a_label_has_a_warning(tmp_path):
         data.count_licence("MIT")
         warnings = [note for note in data.finish("all")["notes"] if note.startswith("Warning")]
     assert warnings == [
-        "Warning: `balanced` has fewer than 50 rows of 1 of 2 labels (label; the least, `and`, "
-        "has 7), all splits together: too few to train on or to compare."
+        "Warning: too few rows to train on or to compare labels (fewer than 50, all splits "
+        "together): `balanced` for 1 of 2 labels (the least, `and`, has 7)."
     ]
     text = (tmp_path / "d" / "README.md").read_text(encoding="utf-8")
     assert text.index(warnings[0]) < text.index("## Sources and licence")

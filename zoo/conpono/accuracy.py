@@ -108,7 +108,7 @@ def count_hits(
 def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
     """Plot accuracy over the distance k into an SVG file; a curve is a result of `accuracies`."""
     figure, axes = new_figure(
-        (6, 4), xlabel="distance k", ylabel="accuracy", title="Held-out accuracy", ylim=(0, 1)
+        (4.8, 3.4), xlabel="distance k", ylabel="accuracy", title="Held-out accuracy", ylim=(0, 1)
     )
     ticks: set[int] = set()
     for name, figures in curves.items():
@@ -124,5 +124,5 @@ def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
         label = name.replace("_", ", ")
         axes.errorbar(distances, values, bars, marker="o", capsize=3, label=label)
     axes.set_xticks(sorted(ticks), [f"{k:+d}" for k in sorted(ticks)])
-    axes.legend()
+    axes.legend(frameon=False)
     save_pictures(figure, path.with_suffix(""), kinds=("svg",))

@@ -243,5 +243,5 @@ def write_regression(line: Regression, stem: Path) -> None:
     axes.scatter(x[diagonal], y[diagonal], s=18, marker="s", label="right")
     ends = np.array([x.min(), x.max()])
     axes.plot(ends, line.intercept + line.slope * ends, color="black", linewidth=1)
-    axes.legend()
+    axes.legend(frameon=False)
     save_pictures(figure, stem)
