@@ -58,10 +58,12 @@ def texts(source: Document, spans: Sequence[Span]) -> str:
     return " ... ".join(source.text[start:end] for start, end in spans)
 
 
-def found(source: Document, text: str, kind: str, *tokens: int) -> tuple[str, str]:
+def found(
+    source: Document, text: str, kind: str, *tokens: int, scheme: str = "ud"
+) -> tuple[str, str]:
     """The texts of Arg1 and Arg2 of the connective at these tokens."""
     (parsed,) = get_parser("gold").parse([source])
-    ((sides,),) = arguments([source], [parsed], [[mark(parsed, text, kind, *tokens)]])
+    ((sides,),) = arguments([source], [parsed], [[mark(parsed, text, kind, *tokens)]], scheme)
     return texts(source, sides.arg1), texts(source, sides.arg2)
 
 
@@ -83,6 +85,27 @@ def test_arguments_by_class(
     sentences: list[str], text: str, kind: str, tokens: list[int], arg1: str, arg2: str
 ) -> None:
     assert found(document(*sentences), text, kind, *tokens) == (arg1, arg2)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "text", "kind", "token", "arg1", "arg2"),
+    [
+        (
+            "Anna/N/nsubj/2 sang/V!=VBD/ROOT/0 but/CCONJ/cc/2 Ben/N/nsubj/5 slept/V!=VBD/conj/2 "
+            "././punct/2",
+            *("but", "coordinator", 2, "Anna sang", "Ben slept"),
+        ),
+        (
+            "They/P/nsubj/2 walked/V!=VBD/ROOT/0 home/R/advmod/2 despite/ADP/prep/2 the/DET/det/6 "
+            "storm/N/pobj/4 ././punct/2",
+            *("despite", "preposition", 3, "They walked home", "the storm"),
+        ),
+    ],
+)
+def test_labels_of_clear(
+    sentence: str, text: str, kind: str, token: int, arg1: str, arg2: str
+) -> None:
+    assert found(document(sentence), text, kind, token, scheme="clear") == (arg1, arg2)
 
 
 def test_an_argument_around_the_connective_has_two_spans() -> None:
