@@ -41,10 +41,11 @@ from extract.arguments.candidates import (
 )
 from extract.arguments.spans import child_features, children_of_heads
 from extract.arguments.trees import NOWHERE, Marks, Trees
-from extract.calibrate import FOLDS, fold_parser
+from extract.calibrate import FOLDS
 from extract.clauses import S1
 from extract.connectives import LANGUAGE, Connective, connectives
-from extract.connectives.features import Lexicon
+from extract.connectives.fit import fold_parser
+from extract.connectives.model import english
 from extract.parse import Ints, ParsedDocument, Parser
 from extract.parsers import get_parser
 from extract.patterns import load_patterns
@@ -84,7 +85,7 @@ def gold_connectives(
 ) -> Iterator[list[tuple[Connective, Gold, dict[int, int]]]]:
     """Yield for each document its explicit relations with the connective as one of the parse, and
     the token of each word of the gold text."""
-    lexicon = Lexicon.english()
+    lexicon = english().lexicon
     kinds = {connective(w): k for w, k in zip(lexicon.words, lexicon.classes, strict=True)}
     material = gather((), [gold[document.id] for document in documents], documents, ())
     of_document: defaultdict[int, list[Gold]] = defaultdict(list)
@@ -272,11 +273,12 @@ def training_views(treebank: Path, folds: Path, gold: Mapping[str, Document]) ->
     views = [relations_in(documents, list(get_parser("gold").parse(documents)), gold)]
     for number in range(FOLDS):
         parser = fold_parser(folds, number)
-        parser.check = True
         documents = raw(documents_of(folds / f"held-{number}.conllu", gold))
         parses = list(parser.parse(documents))
         views.append(relations_in(documents, parses, gold))
-        views.append(relations_in(documents, [parse.second or parse for parse in parses], gold))
+        if parser.check:
+            parses = [parse.second or parse for parse in parses]
+            views.append(relations_in(documents, parses, gold))
         log.info("parsed the documents of fold %d", number)
     return views
 
@@ -295,7 +297,8 @@ def material(
         of_gold = gold_connectives(documents, parses, gold)
         items = [[item for item, *_ in found] for found in of_gold]
     else:
-        items = list(connectives(documents, parses))
+        trees = "gold" if parser.name == "gold" else "parsed"
+        items = list(connectives(documents, parses, trees=trees))
     found = arguments(documents, parses, items)
     columns = zip(result.texts, documents, parses, items, found, strict=True)
     for text, document, parse, marks, sides in columns:

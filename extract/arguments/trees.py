@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extract.connectives import Connective
-from extract.connectives.features import GAP
+from extract.connectives.candidates import GAP
 from extract.parse import BoolArray, Ints
 from extract.trees import Batch
 
@@ -89,6 +89,7 @@ class Trees:
             np.minimum.at(left, ancestor[below], tokens[below])
             np.maximum.at(right, ancestor[below], tokens[below])
             ancestor = np.where(ancestor >= 0, head[ancestor], NOWHERE)
+        right[n] = n - 1  # so that the place behind it exists
         self.left, self.right = left, right
         roots = np.flatnonzero(head < 0)[::-1]
         self.root = np.full(len(batch.row_doc) + 1, NOWHERE, dtype=np.int32)

@@ -118,6 +118,10 @@ def test_a_connective_without_a_sentence_before_has_no_first_argument() -> None:
     assert found(document(HOWEVER), "however", "adverbial", 0) == ("", "nobody clapped all night")
 
 
+def test_a_word_that_heads_nothing_and_is_nowhere_attached_has_no_arguments() -> None:
+    assert found(document("However/R/root/0"), "however", "adverbial", 0) == ("", "")
+
+
 def test_arg1_is_not_in_a_sentence_of_another_document() -> None:
     documents = [document(FULL, name="a"), document(HOWEVER, name="b")]
     parses = list(get_parser("gold").parse(documents))
