@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE  # with it every process compiles the project again
 
-.PHONY: run test nightly lint bench parser parser-quick second confidence connectives scorer predictor docs lock clean help
+.PHONY: run test nightly lint bench parser parser-quick second confidence connectives arguments scorer predictor docs lock clean help
 
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -96,6 +96,11 @@ connectives: export OPENBLAS_NUM_THREADS = 1
 connectives: $(STAMP) ## learn the explicit connectives again, after `make confidence`: its parsers (10 minutes)
 	$(BIN)/python -m extract.connectives.fit fit --treebank $(TREEBANK)/en_gum --gdtb $(DATA)/gdtb \
 	    --folds build/folds --output extract/connectives/model.npz
+
+arguments: export OMP_NUM_THREADS = 1
+arguments: $(STAMP) ## learn the arguments of connectives again, after `make confidence`: its parsers (5 minutes)
+	$(BIN)/python -m extract.arguments.fit fit --treebank $(TREEBANK)/en_gum --gdtb $(DATA)/gdtb \
+	    --folds build/folds --output extract/arguments/model.npz
 
 # Novels that the scorer is judged by, and never trained on.
 RESERVED ?= gatsby sherlock time-machine
