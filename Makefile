@@ -29,7 +29,7 @@ nightly: $(STAMP) ## the test suite with the crash, fuzz and scale campaigns
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[audit]'
 	$(BIN)/python -m pytest --nightly
 
-PROSE = README.md CONTRIBUTING.md SECURITY.md docs
+PROSE = README.md CONTRIBUTING.md RELEASING.md SECURITY.md docs
 lint: $(STAMP)   ## ruff (lint, format), mypy, hadolint; codespell and proselint on the prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -134,13 +134,12 @@ def _words(candidates: Candidates, side: int, rows: Ints) -> Ints:
 
 
 def united(
-    first: Candidates, second: Candidates, confidence: Sequence[Confidence], least: float = 0.0
+    first: Candidates, second: Candidates, confidence: Sequence[Confidence]
 ) -> tuple[Candidates, Confidence]:
     """Return for each marker the more confident candidate of two parsers, in the order of the text.
 
     `confidence` has the confidences of `first` and those of `second`. A candidate of `second` is
-    left out if its confidence is below `least`, or if one of its marker's words belongs to another
-    marker of `first`.
+    left out if one of its marker's words belongs to another marker of `first`.
     """
     marker_of = np.full(len(first.batch), NONE)  # by token, the candidate of `first`
     index, token = first.matches.marker_tokens()
@@ -148,7 +147,7 @@ def united(
     partner = partners(second.matches.first, first.matches.first)
     index, token = second.matches.marker_tokens()
     clashes = (marker_of[token] != NONE) & (marker_of[token] != partner[index])
-    fits = (np.bincount(index[clashes], minlength=len(second)) == 0) & (confidence[1] >= least)
+    fits = np.bincount(index[clashes], minlength=len(second)) == 0
     second, partner = second.take(fits), partner[fits]
     of_first, of_second = confidence[0], confidence[1][fits]
     rival = partners(first.matches.first, second.matches.first)

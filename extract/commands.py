@@ -1,7 +1,8 @@
-"""`discorpora extract` and `discorpora validate`: a source in, a file or a table out."""
+"""Run `discorpora extract` and `discorpora validate` on sources: write pairs, or score them."""
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
 import shutil
@@ -12,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import pyarrow as pa
 
@@ -47,12 +48,14 @@ from extract.patterns import resolve_markers
 from extract.shards import iter_pairs
 from extract.validate import Validation, plot, to_markdown, tree_source, validate
 
-FORMATS = (".jsonl", ".parquet")
+FORMATS = (".jsonl", ".csv", ".parquet")
+STDOUT = Path("-")
+"""Stands for standard output, where rows are written as JSON Lines."""
 log = logging.getLogger("discorpora")
 
 
 class Extracted(NamedTuple):
-    """Numbers of documents and pairs, and of rejected candidates by reason."""
+    """Numbers of documents and pairs, of pairs by marker, and of rejected candidates by reason."""
 
     documents: int
     pairs: int
@@ -69,17 +72,19 @@ def extract_to_file(
     max_bad_share: float = 0.0,
     **settings: Any,
 ) -> Extracted:
-    """Write the pairs of `sources` to `output` (.jsonl or .parquet), which appears when complete.
+    """Write the pairs of `sources` to `output` (.jsonl, .csv or .parquet).
 
-    `-` is a text on standard input, `jsonl:-` JSON Lines there, and so on. `settings` are those of
-    `Extractor`. Raises `ConfigError` for an output that cannot be written or that a source reads,
-    and for a file that two sources read; `InputError` as `corpora.readers.open_source` does, and
-    where more than `max_bad_share` of a source's records are bad.
+    The file appears when it is complete. The output `-` is standard output, as JSON Lines; lists
+    in a CSV file are JSON. The source `-` is a text on standard input, `jsonl:-` JSON Lines there,
+    and so on. `settings` are those of `Extractor`. Raises `ConfigError` for an output that cannot
+    be written or that a source reads, and for a file that two sources read; `InputError` as
+    `corpora.readers.open_source` does, and where more than `max_bad_share` of a source's records
+    are bad.
     """
-    if output.suffix not in FORMATS:
+    if output != STDOUT and output.suffix not in FORMATS:
         raise ConfigError(
             f"the output {str(output)!r} must end in one of {', '.join(FORMATS)}",
-            hint="choose the format by the file's ending",
+            hint="choose the format by the file's ending, or - for JSON Lines on standard output",
         )
     if rejects is not None and rejects.resolve() == output.resolve():
         raise ConfigError(
@@ -90,7 +95,7 @@ def extract_to_file(
             raise ConfigError(
                 f"the output {str(target)!r} is a folder, not a file", hint="name a file in it"
             )
-    seen, markers = 0, Counter[str]()
+    document_count, markers = 0, Counter[str]()
 
     def on_bad(record: BadRecord) -> None:
         """Warn of a bad record, or raise `InputError` if none is allowed."""
@@ -103,10 +108,10 @@ def extract_to_file(
         log.warning("left out: %s: %s", record.where, record.reason)
 
     def documents() -> Iterator[Document]:
-        nonlocal seen
+        nonlocal document_count
         for spec, (reader, source) in zip(specs, readers, strict=True):
             for document in read_documents(reader, source):
-                seen += 1
+                document_count += 1
                 yield document
             check_bad_share(spec, source, max_bad_share)
 
@@ -116,8 +121,9 @@ def extract_to_file(
             yield batch
 
     with ExitStack() as stack:
-        specs = [_stored(source, stack) if source.endswith("-") else source for source in sources]
-        readers = [open_reader(*named, on_bad=on_bad) for named in _named(specs, reader_options)]
+        specs = [_as_file(source, stack) if source.endswith("-") else source for source in sources]
+        with_names = _with_names(specs, reader_options)
+        readers = [open_reader(*spec_options, on_bad=on_bad) for spec_options in with_names]
         read_by: dict[Path, str] = {}
         for spec, source_name, (_, source) in zip(specs, sources, readers, strict=True):
             stands_for = source.target if spec == source_name else "standard input"
@@ -139,27 +145,29 @@ def extract_to_file(
         if output.suffix == ".parquet":
             write_parquet(output, rows(), PAIRS)
         else:
-            write = stack.enter_context(_json_lines(output))
+            writer = _csv_rows if output.suffix == ".csv" else _json_lines
+            write = stack.enter_context(writer(output))
             for batch in rows():
                 for row in batch.to_pylist():
                     write(row)
-    return Extracted(seen, sum(markers.values()), dict(markers), dict(extractor.reject_counts))
+    rejected = dict(extractor.reject_counts)
+    return Extracted(document_count, sum(markers.values()), dict(markers), rejected)
 
 
-def _named(
+def _with_names(
     specs: Sequence[str], options: Mapping[str, Any]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield each source with its options; files of the same name get their paths as names."""
+    """Yield each source with its options; sources of one file name get their paths as `name`."""
     names = [Path(spec.partition(":")[2] or spec).name for spec in specs]
     for spec, name in zip(specs, names, strict=True):
         clash = names.count(name) > 1 and "name" not in options
         yield spec, {**options, "name": spec} if clash else options
 
 
-def _stored(source: str, stack: ExitStack) -> str:
-    """The source itself, or for `-` and `KIND:-` a file with the text from standard input.
+def _as_file(source: str, stack: ExitStack) -> str:
+    """Return the source, or for `-` and `KIND:-` a file with the text from standard input.
 
-    Readers need a file, not a pipe; it exists until `stack` is closed.
+    Readers need a file, not a pipe. The file exists until `stack` is closed.
     """
     kind, target = split_spec("text:-" if source == "-" else source)
     if target != "-":
@@ -174,7 +182,7 @@ def _stored(source: str, stack: ExitStack) -> str:
 
 @contextmanager
 def _as_standard_input(path: Path) -> Iterator[None]:
-    """Let errors name standard input instead of the file that holds it."""
+    """Return a context in which errors name standard input instead of `path`, which holds it."""
     try:
         yield
     except DiscorporaError as error:
@@ -189,8 +197,32 @@ def _json_lines(path: Path) -> Iterator[Callable[[object], object]]:
     The file takes its name when it is complete.
     """
     to_json = json.JSONEncoder(ensure_ascii=False, default=asdict).encode
-    with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
+    with _text_file(path) as file:
         yield lambda record: file.write(f"{to_json(record)}\n")
+
+
+@contextmanager
+def _csv_rows(path: Path) -> Iterator[Callable[[Mapping[str, Any]], object]]:
+    """As `_json_lines`, for rows of pairs in a CSV file; lists and truth values are JSON."""
+
+    def cell(value: Any) -> Any:
+        return json.dumps(value) if isinstance(value, list | bool) else value
+
+    with _text_file(path) as file:
+        writer = csv.DictWriter(file, PAIRS.names, lineterminator="\n")
+        writer.writeheader()
+        yield lambda row: writer.writerow({key: cell(value) for key, value in row.items()})
+
+
+@contextmanager
+def _text_file(path: Path) -> Iterator[TextIO]:
+    """Open a file that takes its name when it is complete, or standard output, both in UTF-8."""
+    if path == STDOUT:
+        with open(sys.stdout.fileno(), "w", encoding="utf-8", newline="\n", closefd=False) as file:
+            yield file
+    else:
+        with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
 
 
 def validate_source(
@@ -277,6 +309,9 @@ def score(
     relations = read_gold(expand_home(target), ids=ids, skipped=skipped)
     facts = {**settings, "gold": Path(target).name, "trees": tree_source(parser, **layers)}
     seen = trained_documents() if parser == "embedded" else frozenset()
-    result = validate(pairs, relations, documents, markers, seen=seen, settings=facts)
+    filters = settings.get("filters", "")
+    result = validate(
+        pairs, relations, documents, markers, seen=seen, settings=facts, filters=filters
+    )
     result["settings"]["left_out"].update(skipped)
     return result

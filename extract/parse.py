@@ -15,7 +15,7 @@ STRINGS_LIMIT = 200_000
 """A parser starts a new table after this many strings, so memory does not grow with the corpus."""
 
 LETTERS_A_WORD = 10
-"""Characters that count as a word in a text with fewer spaces; English has 5 to 8 for a space."""
+"""Characters that count as a word in a text with fewer spaces; English has 5 to 8 a word."""
 
 NAMES = ("form", "upos", "xpos", "feats", "deprel")
 """The columns of `ParsedDocument` that are codes of `strings`."""
@@ -23,7 +23,7 @@ NAMES = ("form", "upos", "xpos", "feats", "deprel")
 Item = TypeVar("Item")
 IntArray = NDArray[np.int32]
 Ints = NDArray[np.signedinteger[Any]]
-"""Results of array functions: integers of any width."""
+"""Integers of any width: results of array functions."""
 BoolArray = NDArray[np.bool_]
 
 
@@ -40,13 +40,14 @@ class StringTable:
         return len(self.strings)
 
     def code(self, string: str) -> int:
-        """The integer of `string`, a new one if it was not seen before."""
+        """Return the integer of `string`, a new one for a new string."""
         number = self._codes.setdefault(string, len(self.strings))
         if number == len(self.strings):
             self.strings.append(string)
         return number
 
     def codes(self, strings: Iterable[str]) -> IntArray:
+        """Return the integers of `strings`, as `code` gives them."""
         names = list(strings)
         for string in dict.fromkeys(names):
             self.code(string)
@@ -98,7 +99,7 @@ class Parser(Protocol):
 
 
 def by_words(documents: Iterable[Document], words: int) -> Iterator[list[Document]]:
-    """Documents in groups of about `words` words; the groups depend only on the documents.
+    """Yield documents in groups of about `words` words; the groups depend only on the documents.
 
     Words are counted by spaces, or by length for scripts without spaces and for one word a line.
     """
@@ -110,7 +111,7 @@ def by_words(documents: Iterable[Document], words: int) -> Iterator[list[Documen
 
 
 def grouped(items: Iterable[Item], size: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
-    """Consecutive items in groups; a group is complete when its sizes sum up to `least`."""
+    """Yield consecutive items in groups; a group ends when its sizes sum up to `least` or more."""
     group: list[Item] = []
     total = 0
     for item in items:

@@ -1,4 +1,4 @@
-"""Which sentences must be parsed: those with a word that may be a marker, found by one regex."""
+"""Select the sentences to parse, with one regex: those with a word that may be a marker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corpora.document import Document
 from corpora.sentences.rules import INVISIBLE
 from extract.parse import IntArray
 from extract.patterns.table import PatternTable
-from extract.seen import seen
+from extract.seen import parser_text
 
 INITIAL_WORDS = 3
 """A marker counts as sentence-initial if it is within this many words of the start."""
@@ -22,10 +22,11 @@ INVISIBLY_PARTED = re.compile(rf"\w[{INVISIBLE}]+\w")
 
 
 class Prefilter:
-    """Finds the sentences that contain a marker, and the previous ones that may be its S1.
+    """Selects the sentences of a document that may contain a marker.
 
-    `previous`: also choose the previous sentence if a row of the marker looks back (needed to
-    decide whether it is a clause). `markers` and `previous` belong to the parse stage's hash.
+    With `previous`, it also selects the sentence before, if a row of the marker takes S1 from there
+    (the parse shows whether it is a clause). `markers` and `previous` belong to the parse stage's
+    hash.
     """
 
     def __init__(self, markers: Sequence[str], table: PatternTable, previous: bool = False) -> None:
@@ -33,13 +34,13 @@ class Prefilter:
         like = {m.name: m.like for m in table.multiwords}
         back = [row for row in table.patterns if row.s1 == "previous"]
         places = {m: {r.place for r in back if r.marker == (like.get(m) or m)} for m in markers}
-        """By marker, the places in the sentence that rows that look back require."""
+        """For each marker, the values of `place` of its rows with S1 in the previous sentence."""
         self._any = _regex(markers, table)
         self._at_start = _regex([m for m in markers if places[m]], table)
         self._anywhere = _regex([m for m in markers if places[m] - {"initial"}], table)
 
     def choose(self, document: Document) -> IntArray:
-        """The numbers of the sentences to parse, increasing.
+        """Return the numbers of the sentences to parse, in order.
 
         A text of one or two sentences is parsed whole: there is little to save.
         """
@@ -50,7 +51,7 @@ class Prefilter:
             return np.arange(len(layer), dtype=np.int32)
         starts = np.array(layer.start, dtype=np.int64)
         hits = [m.start() for m in self._any.finditer(document.text.replace("ſ", "s"))]
-        # "be-cause" with a soft hyphen: whether it is a marker, the parser's tokens will show.
+        # "be-cause" with a soft hyphen may be a marker: the parser's tokens decide.
         hits += [m.start() for m in INVISIBLY_PARTED.finditer(document.text)]
         sentences = np.unique(np.searchsorted(starts, hits, side="right") - 1)
         sentences = sentences[sentences >= 0]
@@ -61,21 +62,22 @@ class Prefilter:
         return sentences.astype(np.int32)
 
     def may_mark(self, sentence: str) -> bool:
-        """Whether a sentence, as `seen` gives it, may hold one of the markers."""
+        """Return whether a sentence (its `parser_text`) may contain one of the markers."""
         return self._any.search(sentence) is not None
 
     def _looks_back(self, sentence: str) -> bool:
-        sentence = seen(sentence)[0]
+        """Return whether a marker's S1 may be in the sentence before."""
+        sentence = parser_text(sentence)[0]
         opening = OPENING.match(sentence)
         at_start = opening and self._at_start.search(opening[0])
         return bool(at_start or self._anywhere.search(sentence))
 
 
 def _regex(markers: Sequence[str], table: PatternTable) -> re.Pattern[str]:
-    """The first adjacent words of any marker (`if` of `if ... then`), longest first.
+    """Return a regex for the words of any marker, or its first part (`if` of `if ... then`).
 
-    They begin and end at word borders if the language has them. Accents may be one character or
-    two (NFC, NFD): readers keep a text as it is. `_` is not a letter here: it marks emphasis
+    A match begins and ends at word borders if the language has them. Accents may be one character
+    or two (NFC, NFD): readers keep a text as it is. `_` is not a letter here: it marks emphasis
     (`_But_`), and tokenizers split it off.
     """
     words = [marker.split(" ... ")[0] for marker in markers]

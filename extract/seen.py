@@ -1,4 +1,4 @@
-"""A sentence as a reader of print sees it: its words, without what only numbers or labels them."""
+"""The text of a sentence as parsers get it: its words, without labels, note marks and the like."""
 
 from __future__ import annotations
 
@@ -22,51 +22,51 @@ LABEL = re.compile(
     r"|(?:(?:[A-Z][\w.'’-]*,?\s){1,6}(?:\d{1,2}\s)?)?\([A-Z]\w{1,9}(?:\s[A-Z]\w+)?\)" + _DASH +
     r"|[A-Z]{3,}(?:\s[A-Z]{2,})*(?:,\s[A-Z][a-z]{2,8}\.?\s\d{1,2})?" + _DASH
 )  # fmt: skip
-"""A label before a sentence, not one of its words."""
+"""A label before a sentence; it is not part of the sentence."""
 _FLAG = "[\U0001f1e6-\U0001f1ff]"
-_PRINTED = "[ﬀ-ﬆſ]"
-_LEFT_OUT = re.compile(
+_LIGATURE = "[ﬀ-ﬆſ]"
+_INVISIBLE_TO_PARSER = re.compile(
     rf"^(?:{LABEL.pattern})|[{INVISIBLE}\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|(?<={_FLAG}){_FLAG}"
     rf"|\u200d[\u2600-\u27bf\U0001f300-\U0001faff]|(?<=\S){BRACKETED}"
     rf"|(?:(?<=[^\W\d_]{{3}})|(?<=[^\w\s])){RAISED}"
-    rf"|(?<=[a-z]{{2}}[.!?]){NUMBERS}$|(?<=[a-z][.!?][\"”]){NUMBERS}$|{_PRINTED}"
+    rf"|(?<=[a-z]{{2}}[.!?]){NUMBERS}$|(?<=[a-z][.!?][\"”]){NUMBERS}$|{_LIGATURE}"
     r"|(?<=[a-z]{2})\.(?=\s[a-z])"
 )
-_SHORTENED = re.compile(
+_ABBREVIATED_MODIFIER = re.compile(
     r"\b(?:[Tt]he|[Aa]n?|[Tt]h(?:is|at|ese|ose)|[Ii]ts|[Nn]o|[Ee]ach|[Ee]very)"
     r" ([a-z]{2,5})\.\s([a-z]{2,})\b"
 )
 """A noun's modifier cut short: behind a determiner, before another word."""
 
 
-def seen(text: str) -> tuple[str, NDArray[np.int64]]:
-    """The text as a parser gets it, and the place of each of its characters and of its end.
+def parser_text(text: str) -> tuple[str, NDArray[np.int64]]:
+    """Return the text of a sentence as a parser gets it, and the place in `text` of each character.
 
-    Left out are labels before the sentence ("(a) It rained", "BERLIN — It rained"), marks of notes
-    without a space before them ("rained.[1]"), invisible characters, and what changes the sign
-    before it: variation selectors, skin tones, the second letter of a flag. Each belongs to the
-    character before it. A ligature becomes its letters, a long s an s. Also left out is the stop of
-    an abbreviation that parsers do not know, between a determiner and its noun ("a neg. result").
+    The last place is that of the end. Left out are labels before the sentence ("(a) It rained",
+    "BERLIN — It rained"), marks of notes without a space before them ("rained.[1]"), invisible
+    characters, and what changes the sign before it (variation selectors, skin tones, the second
+    letter of a flag). A ligature becomes its letters, a long s an s. The stop of an abbreviation
+    that parsers do not know is left out between a determiner and its noun ("a neg. result").
     """
-    if not _LEFT_OUT.search(text):
+    if not _INVISIBLE_TO_PARSER.search(text):
         return text, np.arange(len(text) + 1)
     widths = np.ones(len(text) + 1, dtype=np.int64)
 
-    def shown(match: re.Match[str]) -> str:
-        """Return what the parser gets for a match, and note its width in `widths`."""
-        if match[0] == "." and not _shortens(text, match.start()):
+    def replacement(match: re.Match[str]) -> str:
+        """Return what the parser gets instead of a match, and set its width in `widths`."""
+        if match[0] == "." and not _ends_abbreviation(text, match.start()):
             return "."
-        letters = unicodedata.normalize("NFKC", match[0]) if re.match(_PRINTED, match[0]) else ""
+        letters = unicodedata.normalize("NFKC", match[0]) if re.match(_LIGATURE, match[0]) else ""
         widths[match.start() : match.end()] = 0
         widths[match.start()] = len(letters)
         return letters
 
-    return _LEFT_OUT.sub(shown, text), np.repeat(np.arange(len(text) + 1), widths)
+    return _INVISIBLE_TO_PARSER.sub(replacement, text), np.repeat(np.arange(len(text) + 1), widths)
 
 
-def _shortens(text: str, at: int) -> bool:
-    """Whether the stop at `at` is that of an unknown abbreviation in front of a noun."""
-    short = _SHORTENED.search(text, max(0, at - 12))
+def _ends_abbreviation(text: str, at: int) -> bool:
+    """Return whether the stop at `at` is that of an unknown abbreviation in front of a noun."""
+    short = _ABBREVIATED_MODIFIER.search(text, max(0, at - 12))
     if short is None or short.end(1) != at:
         return False
     english = LANGUAGES["en"]

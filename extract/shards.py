@@ -1,4 +1,4 @@
-"""Parses and pairs as Parquet shards: the Arrow side of the stages."""
+"""Read and write parses and pairs as Parquet shards."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Tally = dict[str, int]
 
 
 class Facts(TomlTable):
-    """Facts about a shard in its file's metadata."""
+    """Facts about a shard, stored as JSON in the metadata of its Parquet file."""
 
     def metadata(self) -> dict[str, str]:
         return {"facts": json.dumps(self.model_dump(), sort_keys=True)}
@@ -62,6 +62,8 @@ class ParseCounts(TomlTable):
 
 
 class ParseFacts(Facts):
+    """Facts about a shard of parses: counts, the scheme of labels, and the markers."""
+
     counts: ParseCounts
     scheme: str
     markers: tuple[str, ...] | None = None
@@ -76,7 +78,7 @@ class Rejects(TomlTable):
 
 
 class PairCounts(Facts):
-    """Counts of pairs by marker and by position, and of rejected candidates."""
+    """Facts about a shard of pairs: counts by marker and by position, and rejected candidates."""
 
     documents: int = 0
     markers: Tally = Field(default_factory=dict)
@@ -107,7 +109,7 @@ def write_parses(path: Path, parses: Sequence[ParsedDocument], facts: ParseFacts
 
 
 def iter_parses(folder: Path | Sequence[Path]) -> Iterator[ParsedDocument]:
-    """The parses of the folders, in the order in which they were written.
+    """Yield the parses of the folders, in the order in which they were written.
 
     They share one string table, a new one after `STRINGS_LIMIT` strings: memory stays bounded.
     """
@@ -116,10 +118,10 @@ def iter_parses(folder: Path | Sequence[Path]) -> Iterator[ParsedDocument]:
         if len(strings) > STRINGS_LIMIT:
             strings = StringTable()
         for batch in parquet_batches(path):
-            yield from _read(batch, strings)
+            yield from _parsed_documents(batch, strings)
 
 
-def _read(batch: pa.RecordBatch, strings: StringTable) -> Iterator[ParsedDocument]:
+def _parsed_documents(batch: pa.RecordBatch, strings: StringTable) -> Iterator[ParsedDocument]:
     """Yield the parsed documents of an Arrow batch, with codes of `strings` for their strings."""
     columns: dict[str, list[Ints]] = {}
     for name in batch.schema.names[1:]:
@@ -130,19 +132,19 @@ def _read(batch: pa.RecordBatch, strings: StringTable) -> Iterator[ParsedDocumen
         else:
             values = column.values.to_numpy(zero_copy_only=False)
         columns[name] = [values[a:b] for a, b in pairwise(column.offsets.to_numpy())]
-    checked = batch.column("second_head").is_valid().to_pylist()
+    has_second = batch.column("second_head").is_valid().to_pylist()
     for row, doc in enumerate(batch.column("doc").to_pylist()):
         parts: dict[str, Any] = {name: column[row] for name, column in columns.items()}
         second = {name: parts.pop(f"second_{name}") for name in SECOND}
         offsets = np.append(0, np.cumsum(parts.pop("size"))).astype(np.int32)
         parse = ParsedDocument(doc=doc, strings=strings, offsets=offsets, **parts)
-        if checked[row]:
+        if has_second[row]:
             parse.second = replace(parse, **second)
         yield parse
 
 
 def iter_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
-    """The pairs of some folders, in the order in which they were written."""
+    """Yield the pairs of some folders, in the order in which they were written."""
     for path in shards_of(folders, "pairs"):
         for batch in parquet_batches(path):
             yield from pairs_of(batch)

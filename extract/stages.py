@@ -1,7 +1,7 @@
-"""The stages `parse` and `extract`: from documents to parse shards to pair shards.
+"""The stages `parse` and `extract`: from documents to shards of parses, then to shards of pairs.
 
-A shard is the unit of resuming: an existing shard is not made again. Its bounds depend only on the
-documents, its bytes on documents and settings, never on the number of workers.
+An existing shard is not made again, so an interrupted stage resumes there. Its bounds depend only
+on the documents, its bytes on documents and settings, never on the number of workers.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from extract.settings import WORDS_PER_SHARD, PairSettings, ParseSettings
 from extract.shards import PairCounts, ParseCounts, ParseFacts, Rejects, iter_parses, write_parses
 
 PARSE_VERSION = 8
-EXTRACT_VERSION = 20
+EXTRACT_VERSION = 21
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The shards of one of several workers: number `rank`, `rank + of`, `rank + 2 of`, ..."""
+    """The share of one worker among `of`: the shards number `rank`, `rank + of`, ..."""
 
     rank: int = 0
     of: int = 1
@@ -58,9 +58,10 @@ def parse(
     workers: int = 1,
     part: Part = WHOLE,
 ) -> ParseCounts:
-    """Parse documents (with a sentence layer) into `folder/parses-00000.parquet` and on.
+    """Parse documents (with a sentence layer) into `folder/parses-00000.parquet`, ...
 
-    With `part`, only its shards are made and counted; a later run without `part` finds them all.
+    With `part`, only its shards are made and counted; a later run without `part` counts them all.
+    Raises `InputError` if there are no documents.
     """
     settings = settings or ParseSettings()
     folder.mkdir(parents=True, exist_ok=True)
@@ -78,7 +79,7 @@ def parse(
         pass
     if not paths and part == WHOLE:
         raise InputError("there are no documents to parse")
-    return ParseCounts.of(_summed(ParseFacts.read(path).counts.model_dump() for path in paths))
+    return ParseCounts.of(_sum_counts(ParseFacts.read(path).counts.model_dump() for path in paths))
 
 
 def extract(
@@ -90,7 +91,7 @@ def extract(
     words_per_shard: int = WORDS_PER_SHARD,
     part: Part = WHOLE,
 ) -> PairCounts:
-    """Extract pairs into `folder/pairs-00000.parquet` and on, and `folder/rejects.json`.
+    """Extract pairs into `folder/pairs-00000.parquet`, ..., and write `folder/rejects.json`.
 
     `documents` have the sentence layer that the parses in the folder `parses` were made from, in
     the same order. With `part`, only its shards are made and counted, and `rejects.json` is not
@@ -129,7 +130,7 @@ def extract(
         raise InputError(
             f"there is a parse of document {parse.doc!r}, but no such document", hint=hint
         )
-    counts = PairCounts.of(_summed(shards))
+    counts = PairCounts.of(_sum_counts(shards))
     if part == WHOLE:
         write_json(folder / "rejects.json", counts.rejects.model_dump())
     return counts
@@ -137,7 +138,7 @@ def extract(
 
 @cache
 def _parser(settings: ParseSettings) -> Any:
-    """A process's parser, loaded once."""
+    """Return the parser with these settings, loaded once in each process."""
     check_language(settings.parser, settings.language)
     options: dict[str, Any] = {}
     if is_checked(settings.parser, settings.check):
@@ -191,13 +192,13 @@ def _extract_shard(columns: Iterable[PairColumns], path: Path) -> None:
     write_parquet(path, rows, PAIRS, counts.metadata())
 
 
-def _summed(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def _sum_counts(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Add up nested counts key by key; the keys of the result are sorted."""
     total: dict[str, Any] = {}
     for part in parts:
         for key, value in part.items():
             if isinstance(value, Mapping):
-                total[key] = _summed([total.get(key, {}), value])
+                total[key] = _sum_counts([total.get(key, {}), value])
             else:
                 total[key] = total.get(key, 0) + value
     return dict(sorted(total.items()))

@@ -252,6 +252,19 @@ def test_the_way_of_a_row_names_functions_of_its_files() -> None:
             assert re.search(rf"(def|class) {name}\b", code), (name, paths)
 
 
+def test_the_page_of_papers_lists_what_each_paper_leaves_unsaid() -> None:
+    from zoo.evaluate.published import papers
+
+    page = (ROOT / "docs/reference/papers.md").read_text(encoding="utf-8")
+    for paper in papers():
+        file = ROOT / f"workflows/configs/papers/{paper}.toml"
+        assert "docs/reference/papers.md" in file.read_text(encoding="utf-8")
+        name = {"dissent": "DisSent", "discoeval": "DiscoEval", "conpono": "CONPONO"}.get(paper)
+        section = page.partition(f"\n## {name or paper.capitalize()}\n")[2].partition("\n## ")[0]
+        listed = section.partition("\nUnsaid, and chosen:\n\n")[2].partition("\n\n")[0]
+        assert listed.count("\n- ") > 3, paper
+
+
 def test_the_page_of_papers_has_every_table() -> None:
     from zoo.evaluate.published import paper_tables, papers
 

@@ -189,7 +189,7 @@ def _check_names(build: BuildFile) -> None:
 
 
 def _check_tables(build: BuildFile) -> None:
-    """Check that the tables of papers name models, validations and evaluations of the build."""
+    """Check that the tables of papers name what the build has: models, datasets, evaluations."""
     names: set[str] = set()
     for number, shown in enumerate(build.tables):
         keys = ("tables", number)
@@ -203,13 +203,15 @@ def _check_tables(build: BuildFile) -> None:
         with build.at(*keys, "evaluations"):
             for on in shown.evaluations:
                 build.evaluation(on)
-        validations = any(part.suite == "validation" for part in paper_table(shown.table).parts)
+        suites = {part.suite for part in paper_table(shown.table).parts}
         for key, rows in (("rows", shown.rows), ("more", shown.more)):
             for item in (item for items in rows.values() for item in items):
                 name, at, on = item.partition("@")
                 with build.at(*keys, key):
-                    if validations:
+                    if "validation" in suites:
                         build.check(name)
+                    elif "dataset" in suites:
+                        build.dataset(name)
                     else:
                         build.model(name)
                     if at:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from corpora.outside import read_json
-from corpora.store.atomic import is_complete
+from corpora.store.atomic import MANIFEST, is_complete
 from workflows.report.stages import Made, error_file
 from workflows.tables import BuildFile, Shown
+from workflows.training import RESULTS
 from zoo.evaluate.compare import Entry, join_seeds, read_results
 from zoo.evaluate.published import PaperTable, Part, paper_table
 from zoo.evaluate.results import Result
@@ -22,8 +23,8 @@ from zoo.evaluate.table import Cells, percent
 from zoo.figures import matrices
 
 PUBLISHED_ONLY = "published only"
-TRAINING, VALIDATION = "training", "validation"
-"""A part's `suite`, where its numbers are of a model's training or of a validation of pairs."""
+TRAINING, VALIDATION, DATASET = "training", "validation", "dataset"
+"""A part's `suite`, where its numbers are of a model's training, of a validation or a dataset."""
 
 Points = list[tuple[float, float]]
 Absences = dict[tuple[str, str], dict[str, None]]
@@ -120,8 +121,10 @@ class _Filling:
         layers: dict[int, Cells] = {}
         for part in self.paper.parts:
             for _, content in self.results(part, name, items, {}):
+                numbers = content.get("metrics", {}).get("layers", {}).get("layers", ())
                 for column in part.columns:
-                    for layer, value in enumerate(_at(content, part, name, column) or ()):
+                    values = _at(content, part, name, column) or ()
+                    for layer, value in zip(numbers, values, strict=False):
                         cell = percent(value, scale=part.scale)
                         layers.setdefault(layer, {}).setdefault(column, cell)
         lines = [Line(f"{name}, layer {number}", {}, cells) for number, cells in layers.items()]
@@ -185,8 +188,8 @@ class _Filling:
     def stages(self, part: Part, item: str) -> list[list[tuple[str, str]]]:
         """The stages whose results an item names, in groups that differ in the seed alone."""
         name, _, on = item.partition("@")
-        if part.suite == VALIDATION:
-            return [[("validation", name)]]
+        if part.suite in (VALIDATION, DATASET):
+            return [[(part.suite, name)]]
         seeds, build = self.build.seeds(name), self.build
         if part.suite == TRAINING:
             return [[("model", seed) for seed in seeds]]
@@ -203,8 +206,9 @@ class _Filling:
     def read(self, stage: str, folder: Path) -> tuple[Entry, Mapping[str, Any]]:
         """The result in a stage's folder, and its JSON."""
         if folder not in self.known:
-            file = folder / ("validation.json" if stage == "validation" else "results.json")
+            file = folder / {VALIDATION: "validation.json", DATASET: MANIFEST}.get(stage, RESULTS)
             content = read_json(file)
+            content = label_counts(content) if stage == DATASET else content
             nothing = Entry(Result({}, {}, None, {}), file, {}, {})
             entry = read_results(file)[0] if stage == "evaluation" else nothing
             self.known[folder] = entry, content
@@ -214,15 +218,42 @@ class _Filling:
         """Why a stage has no result, and the kind and name of the stage that is to blame."""
         kind, key = stage
         on, _, name = key.rpartition("/")
-        for blamed in (("model", name), ("evaluation", on)):
+        models = [] if kind in (VALIDATION, DATASET) else [("model", name)]
+        for blamed in (stage, *models, ("evaluation", on)):
             if " ".join(blamed) in self.build.skipped:
                 return "skipped: no source for", *blamed
-        for blamed in (stage, ("model", name)):
+        for blamed in (stage, *models):
             folder = self.folders.get(blamed)
             if folder is not None and (file := error_file(folder)).is_file():
                 error = file.read_text(encoding="utf-8").splitlines()[0]
                 return f"error: {error}, in", *blamed
         return "not built yet:", kind, key
+
+
+def label_counts(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The rows of a dataset by configuration and label column, from its manifest.
+
+    Of each column `per_class` has the rows and the per cent of each label in all splits, `total`
+    those of all labels.
+    """
+    counted: dict[str, Any] = {}
+    for config, entry in manifest["configs"].items():
+        counted[config] = {}
+        splits = [split.get("labels", {}) for split in entry["splits"].values()]
+        for column in dict.fromkeys(column for split in splits for column in split):
+            names = entry["features"][column]["names"]
+            rows = {n: sum(split.get(column, {}).get(n, 0) for split in splits) for n in names}
+            total = sum(rows.values())
+            counted[config][column] = {
+                "per_class": {name: _share(number, total) for name, number in rows.items()},
+                "total": _share(total, total),
+            }
+    return counted
+
+
+def _share(rows: int, total: int) -> dict[str, float | None]:
+    """A number of rows, and their per cent of `total`; None of a total of 0."""
+    return {"rows": rows, "percent": 100 * rows / total if total else None}
 
 
 def _summary(reasons: Absences) -> str:
@@ -236,7 +267,7 @@ def _summary(reasons: Absences) -> str:
 
 def _fits(part: Part, entry: Entry) -> bool:
     """Whether a result is of the part's suite, protocol and configuration of data."""
-    if part.suite in (TRAINING, VALIDATION):
+    if part.suite in (TRAINING, VALIDATION, DATASET):
         return True
     result = entry.result
     config = result.dataset.get("config") if isinstance(result.dataset, Mapping) else None

@@ -28,7 +28,7 @@ from corpora.tasks.builder import Builder
 from corpora.toml import TomlFile
 from extract.parsers import get_parser
 from extract.patterns import is_shipped, resolve_markers
-from extract.settings import Check, Mode, PairShape
+from extract.settings import Check, Filters, Mode, PairShape
 from zoo.evaluate.published import paper_table
 
 NO_BUILDS = ("stages", "fingerprints")
@@ -249,6 +249,10 @@ class Validation(TomlTable):
     """Where the trees come from."""
     mode: Mode = "recall"
     """The extraction's mode."""
+    filters: Filters = ""
+    """`dissent`: leave out pairs of lengths that [DisSent's
+    dataset](datasets.md#dissent-dissent-sections-2-and-4) leaves out by default ([what counts
+    then](../explanation/validation.md#filters))."""
     get: str = ""
     """How to obtain the gold relations."""
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from corpora.errors import InputError
@@ -83,6 +84,24 @@ def replace_folder(folder: Path, replacement: Path) -> None:
     replacement.replace(folder)
     sync(folder.parent)
     _remove(old)
+
+
+@contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """Yield a linked copy of `folder` to change; it replaces `folder` at the end.
+
+    A file of the copy must be replaced, not written into, since both folders may share it. After
+    an exception `folder` is as it was.
+    """
+    mend(folder)
+    partial, _ = _hidden_paths(folder)
+    try:
+        link_folder(folder, partial)
+        yield partial
+    except BaseException:
+        _remove(partial)
+        raise
+    replace_folder(folder, partial)
 
 
 def remove_folder(folder: Path) -> None:

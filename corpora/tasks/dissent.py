@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 
 from corpora.errors import InputError
+from corpora.lengths import MAX_RATIO, MAX_WORDS, MIN_WORDS, unfit_lengths
 from corpora.rng import stable_id, stream
 from corpora.schemas import DISSENT, MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS, dissent
 from corpora.splits import SPLITS
@@ -58,12 +59,12 @@ class Dissent(Builder):
     require_clauses: bool = True
     """Both sides need a finite verb or copula and an overt subject, or must be imperatives (section
     2)."""
-    min_words: int = 5
+    min_words: int = MIN_WORDS
     """Minimum words of each side, split at white space. The paper's script counts tokens with
     punctuation, so a side of four words and a comma passes there."""
-    max_words: int = 50
+    max_words: int = MAX_WORDS
     """Maximum words of each side."""
-    max_ratio: float = 5.0
+    max_ratio: float = MAX_RATIO
     """Maximum ratio of the two lengths."""
     near_duplicates: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Maximum Jaccard similarity (below 1) of two pairs, estimated by MinHash (128 values, error
@@ -139,15 +140,12 @@ class Dissent(Builder):
     def _passing_filters(self, batch: pa.RecordBatch, rejects: Counter[str]) -> NDArray[np.bool_]:
         """Return a mask [rows] of pairs that pass the filters; count the others in `rejects`."""
         s1, s2 = _word_counts(batch["s1"]), _word_counts(batch["s2"])
-        shorter, longer = np.minimum(s1, s2), np.maximum(s1, s2)
         is_label = pc.is_in(batch["marker"], pa.array(self.markers, pa.string()))
         clauses = batch["has_clauses"].to_numpy(zero_copy_only=False)
         tests = {
             "marker_not_in_set": ~is_label.to_numpy(zero_copy_only=False),
             "no_clauses": ~clauses & self.require_clauses,
-            "too_short": shorter < self.min_words,
-            "too_long": longer > self.max_words,
-            "unlike_lengths": longer > self.max_ratio * shorter,
+            **unfit_lengths(s1, s2, self.min_words, self.max_words, self.max_ratio),
         }
         rejected = np.zeros(batch.num_rows, bool)
         for reason, failed in tests.items():

@@ -1,4 +1,4 @@
-"""Parsing with spaCy: the embedded pipeline or any installed one.
+"""Parse with spaCy: the embedded pipeline or any installed one.
 
 Each sentence of the document is parsed as one `Doc` with preset sentence starts, so that the parser
 cannot split or join sentences; token columns are read as arrays.
@@ -22,7 +22,7 @@ from corpora.progress import track
 from extract import embedded
 from extract.parse import NAMES, STRINGS_LIMIT, ParsedDocument, StringTable
 from extract.parsers.base import SentenceParser
-from extract.seen import seen
+from extract.seen import parser_text
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -43,14 +43,14 @@ class Job(NamedTuple):
     starts: Any
     ends: Any
     marked: bool
-    """Whether it may hold a marker: not if it is parsed only as the sentence before one."""
+    """Whether it may contain a marker; else it is parsed as the sentence before one."""
 
 
 @dataclass(kw_only=True)
 class SpacyParser(SentenceParser):
-    """`embedded` (no `pipeline`) or the installed pipeline `pipeline`.
+    """Parses with the spaCy pipeline called `pipeline`, or with the embedded one (None).
 
-    With `check`, the second embedded parser also parses the sentences that hold a marker.
+    With `check`, the second embedded parser also parses the sentences that may contain a marker.
     """
 
     pipeline: str | None = field(default=None, kw_only=False)
@@ -63,8 +63,8 @@ class SpacyParser(SentenceParser):
 
     @cached_property
     def nlp(self) -> Language:
-        """The loaded pipeline. It also knows the labels of the second one, if that checks it."""
-        nlp = _loaded(self.pipeline)
+        """The loaded pipeline; with `check`, its strings include the labels of the second one."""
+        nlp = _load_pipeline(self.pipeline)
         for name in self.second.vocab.strings if self.check else ():
             nlp.vocab.strings.add(name)
         return nlp
@@ -72,7 +72,7 @@ class SpacyParser(SentenceParser):
     @cached_property
     def second(self) -> Language:
         """The pipeline that checks the first; it reads a sentence from its last word."""
-        return _loaded_second()
+        return _load_second()
 
     @property
     def scheme(self) -> str:
@@ -92,39 +92,38 @@ class SpacyParser(SentenceParser):
         with self.nlp.memory_zone(), threadpool_limits(1, user_api="blas"):
             if len(self.strings) > STRINGS_LIMIT:
                 self.strings = StringTable()
-            jobs = [list(self._jobs(document)) for document in documents]
-            bare = (job.doc for of_document in jobs for job in of_document)
-            docs = track(
-                self.nlp.pipe(bare, batch_size=self.batch_size),
-                "parsing: sentences",
-                total=sum(map(len, jobs)),
-            )
+            jobs = [list(self._jobs(document)) for document in documents]  # of each document
+            unparsed = (job.doc for document_jobs in jobs for job in document_jobs)
+            parsed = self.nlp.pipe(unparsed, batch_size=self.batch_size)
+            docs = track(parsed, "parsing: sentences", total=sum(map(len, jobs)))
             trees: list[list[Hashes]] = [
                 [_array(doc) for doc in itertools.islice(docs, len(j))] for j in jobs
             ]
             parses = list(map(self._collect, documents, jobs, trees))
             if self.check:
-                for parse, document, of_document, second in zip(
-                    parses, documents, jobs, self._checked(jobs, trees), strict=True
-                ):
-                    parse.second = self._collect(document, of_document, second)
+                second_trees = self._second_trees(jobs, trees)
+                columns = zip(parses, documents, jobs, second_trees, strict=True)
+                for parse, document, document_jobs, second in columns:
+                    parse.second = self._collect(document, document_jobs, second)
             return parses
 
-    def _checked(self, jobs: list[list[Job]], trees: list[list[Hashes]]) -> Iterator[list[Hashes]]:
-        """Yield the second parser's trees of each document; without a marker the first's stay."""
+    def _second_trees(
+        self, jobs: list[list[Job]], trees: list[list[Hashes]]
+    ) -> Iterator[list[Hashes]]:
+        """Yield each document's trees by the second parser, or by the first without a marker."""
         with self.second.memory_zone():
-            marked = (job.doc for of_document in jobs for job in of_document if job.marked)
+            marked = (job.doc for document_jobs in jobs for job in document_jobs if job.marked)
             second = parse_reversed(self.second, marked, self.batch_size)
-            for of_document, of_first in zip(jobs, trees, strict=True):
-                both = zip(of_document, of_first, strict=True)
-                yield [next(second) if job.marked else first for job, first in both]
+            for document_jobs, first_trees in zip(jobs, trees, strict=True):
+                jobs_with_trees = zip(document_jobs, first_trees, strict=True)
+                yield [next(second) if job.marked else first for job, first in jobs_with_trees]
 
     def _jobs(self, document: Document) -> Iterator[Job]:
         """Yield the sentences to parse, each as one spaCy `Doc` of its tokens."""
         from spacy.tokens import Doc
 
         for sentence in self.sentences(document):
-            text, places = seen(document.text[sentence.start : sentence.end])
+            text, places = parser_text(document.text[sentence.start : sentence.end])
             if self.gold_tokens:
                 gold = self.gold(document, sentence)
                 starts, ends = np.array(gold.starts), np.array(gold.ends)
@@ -150,10 +149,10 @@ class SpacyParser(SentenceParser):
     def _collect(
         self, document: Document, jobs: Sequence[Job], trees: Sequence[Hashes]
     ) -> ParsedDocument:
-        """The columns of one document's sentences, end to end.
+        """Return the parse of one document from the trees of its sentences.
 
-        `trees` has for each sentence an array [tokens, `COLUMNS`], string hashes but for the
-        last column, the relative place of the head.
+        `trees` has for each sentence an array [tokens, `COLUMNS`]: hashes of strings, but in the
+        last column the place of the head relative to the token.
         """
         sizes = np.array(list(map(len, trees)), dtype=np.int32)
         array = np.concatenate([np.zeros((0, len(COLUMNS)), dtype=np.uint64), *trees])
@@ -165,20 +164,20 @@ class SpacyParser(SentenceParser):
             strings=self.strings,
             sentence=np.array([job.number for job in jobs], dtype=np.int32),
             offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32),
-            start=_joined(job.starts for job in jobs),
-            end=_joined(job.ends for job in jobs),
+            start=_concatenated(job.starts for job in jobs),
+            end=_concatenated(job.ends for job in jobs),
             head=head.astype(np.int32),
             **names,
         )
 
     def _intern(self, hashes: Hashes) -> NDArray[np.int32]:
-        """The codes of spaCy's string hashes."""
+        """Return the codes in `strings` of spaCy's string hashes."""
         unique, inverse = np.unique(hashes, return_inverse=True)
         codes = self.strings.codes(map(self.nlp.vocab.strings.__getitem__, unique.tolist()))
         return codes[inverse].reshape(hashes.shape)
 
 
-def _joined(parts: Iterable[Any]) -> NDArray[np.int32]:
+def _concatenated(parts: Iterable[Any]) -> NDArray[np.int32]:
     return np.concatenate([np.empty(0, dtype=np.int32), *parts]).astype(np.int32)
 
 
@@ -211,14 +210,14 @@ def _one_sentence(doc: Doc) -> Doc:
 
 
 @cache
-def _loaded_second() -> Language:
-    """The second embedded parser, loaded once in each process."""
+def _load_second() -> Language:
+    """Return the second embedded pipeline, loaded once in each process."""
     return embedded.load(embedded.SECOND)
 
 
 @cache
-def _loaded(pipeline: str | None) -> Language:
-    """A pipeline (None: the embedded one), loaded once in each process."""
+def _load_pipeline(pipeline: str | None) -> Language:
+    """Return a pipeline (None: the embedded one), loaded once in each process."""
     if pipeline is None:
         return embedded.load()
     import spacy

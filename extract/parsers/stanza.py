@@ -18,7 +18,7 @@ from corpora.document import Document
 from corpora.errors import ConfigError, require
 from extract.parse import NAMES, Ints, ParsedDocument, StringTable
 from extract.parsers.base import GoldTokens, Sentence, SentenceParser
-from extract.seen import seen
+from extract.seen import parser_text
 
 PROCESSORS = "tokenize,mwt,pos,lemma,depparse"
 Word = tuple[int, int, int, str, str, str, str, str]
@@ -71,7 +71,7 @@ class StanzaParser(SentenceParser):
             if len(gold.forms if gold else text.split()) > self.max_tokens:
                 self.skip(document, sentence)
             else:
-                yield sentence, gold or seen(text)[0].replace("\n", " ")
+                yield sentence, gold or parser_text(text)[0].replace("\n", " ")
 
     def _collect(
         self,
@@ -84,7 +84,7 @@ class StanzaParser(SentenceParser):
         offsets = [0]
         for (sentence, gold), result in zip(jobs, results, strict=True):
             tokens = gold if isinstance(gold, GoldTokens) else None
-            places = sentence.start + seen(document.text[sentence.start : sentence.end])[1]
+            places = sentence.start + parser_text(document.text[sentence.start : sentence.end])[1]
             words.extend(_words(result, len(words), places, tokens))
             offsets.append(len(words))
         columns = list(zip(*words, strict=True)) or [()] * (3 + len(NAMES))

@@ -40,7 +40,7 @@ Ints = NDArray[np.int64]
 PAPER, STRICT, NEAREST = "criterion_paper", "criterion_strict", "criterion_nearest"
 BELOW, AT_MOST = np.float32(0.7), np.float32(0.3)
 CELLS = 1 << 20
-"""Distances computed at once: bounds memory to two arrays of 4 MB, which fit a cache."""
+"""Maximum number of distances computed at once, in two arrays of 4 MB, which fit a cache."""
 SHORT = 64
 """rapidfuzz compares several strings of up to this many symbols with another one at once."""
 SIZE = 10_000
@@ -94,7 +94,7 @@ def joined(encoded: str, words: Words) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sequences:
-    """Pairs or gold pairs as strings, with document and marker codes."""
+    """Pairs or gold pairs as columns: both sides as strings, and codes of document and marker."""
 
     first: list[str]
     second: list[str]
@@ -111,9 +111,9 @@ class Sequences:
 
 @dataclass(slots=True)
 class Distances:
-    """For each pair and criterion the mean distance to its gold pair; nan if it has none.
+    """The distance of each pair to the gold pair it is aligned with, by criterion; nan without one.
 
-    `all_gold` is that to any gold pair, `control` that to gold pairs of other documents.
+    `all_gold` has distances to any gold pair, `control` to gold pairs of other documents only.
     """
 
     all_gold: dict[str, Floats]
@@ -121,33 +121,34 @@ class Distances:
 
 
 def measure(pairs: Sequences, gold: Sequences) -> Distances:
-    """Align every pair by both criteria, with and without the gold of its own document."""
-    paper = _aligned(pairs, gold, PAPER)
+    """Align every pair by two criteria, with all gold and without that of its own document."""
+    paper = _distances_to_gold(pairs, gold, PAPER)
     strict = np.full_like(paper, np.nan)
     # Marker by marker: the strict criterion aligns only pairs and gold of the same marker.
     for marker in np.unique(pairs.marker):
         rows, columns = (np.flatnonzero(side.marker == marker) for side in (pairs, gold))
-        strict[:, rows] = _aligned(pairs.take(rows), gold.take(columns), STRICT)
+        strict[:, rows] = _distances_to_gold(pairs.take(rows), gold.take(columns), STRICT)
     all_gold, control = ({PAPER: paper[view], STRICT: strict[view]} for view in (0, 1))
     return Distances(all_gold, control)
 
 
 def nearest_reading(pairs: Sequences, gold: Sequences) -> Floats:
-    """The mean distance [pairs] of each pair that `criterion_nearest` aligns; nan for the others.
+    """Return distances [pairs] by `criterion_nearest`, nan for a pair that is not aligned.
 
-    The sequences are of words.
+    The symbols of the sequences are words.
     """
     quality = np.full(len(pairs), np.nan, dtype=np.float32)
     for marker in np.unique(pairs.marker):
         rows, columns = (np.flatnonzero(side.marker == marker) for side in (pairs, gold))
-        quality[rows] = _aligned(pairs.take(rows), gold.take(columns), NEAREST)[0]
+        quality[rows] = _distances_to_gold(pairs.take(rows), gold.take(columns), NEAREST)[0]
     return quality
 
 
-def _aligned(pairs: Sequences, gold: Sequences, criterion: str) -> Floats:
-    """The mean distance [all gold or control, pairs] to the gold pair with the least key.
+def _distances_to_gold(pairs: Sequences, gold: Sequences, criterion: str) -> Floats:
+    """Return `(d1 + d2) / 2` of each pair and its gold pair: [all gold or control, pairs].
 
-    Of several with the least key, the nearest counts; nan for a pair that is not aligned.
+    The gold pair is the one with the least `min(d1, d2)` or `max(d1, d2)` by the criterion, of
+    several the nearest one. A pair that is not aligned has nan.
     """
     quality = np.full((2, len(pairs)), np.nan, dtype=np.float32)
     far = np.float32(np.inf)
@@ -156,13 +157,14 @@ def _aligned(pairs: Sequences, gold: Sequences, criterion: str) -> Floats:
         chunk = pairs.take(np.arange(start, min(start + step, len(pairs))))
         d1, d2 = distances(chunk.first, gold.first), distances(chunk.second, gold.second)
         key = np.minimum(d1, d2) if criterion == PAPER else np.maximum(d1, d2)
-        same = chunk.doc[:, None] == gold.doc
-        paired = np.where(same, key, far) if criterion == STRICT else key
-        for view, near in enumerate((paired, np.where(same, far, key))):
-            least = near.min(axis=1)
+        same_document = chunk.doc[:, None] == gold.doc
+        all_gold = np.where(same_document, key, far) if criterion == STRICT else key
+        control = np.where(same_document, far, key)
+        for view, keys in enumerate((all_gold, control)):
+            least = keys.min(axis=1)
             aligned = least <= AT_MOST if criterion == STRICT else least < BELOW
             for row in np.flatnonzero(aligned):
-                best = near[row] == least[row]
+                best = keys[row] == least[row]
                 quality[view, start + row] = ((d1[row, best] + d2[row, best]) / 2).min()
     return quality
 
@@ -170,11 +172,11 @@ def _aligned(pairs: Sequences, gold: Sequences, criterion: str) -> Floats:
 def summary(
     distances: dict[str, Floats], markers: Ints, names: Sequence[str]
 ) -> dict[str, Aligned]:
-    """One table for each criterion; `markers` are the pairs' codes into `names`."""
+    """Return the figures by criterion of pairs whose `markers` are indices into `names`."""
     return {
         criterion: {
-            "overall": _row(values),
-            "per_marker": {name: _row(values[markers == i]) for i, name in enumerate(names)},
+            "overall": _alignment(values),
+            "per_marker": {name: _alignment(values[markers == i]) for i, name in enumerate(names)},
             "histogram": _histogram(values),
         }
         for criterion, values in distances.items()
@@ -182,13 +184,13 @@ def summary(
 
 
 def _histogram(values: Floats) -> dict[str, int]:
-    """The number of distances in each tenth from 0 to 1; nan is in none."""
+    """Return the number of distances in each tenth from 0 to 1, without nan."""
     tenths = np.floor(values[~np.isnan(values)] * 10 + 1e-6).astype(int)
     return {f"{n / 10:.1f}": int((tenths == n).sum()) for n in range(11)}
 
 
-def _row(values: Floats) -> Alignment:
-    """Return the figures of pairs whose distances are `values`; nan stands for no alignment."""
+def _alignment(values: Floats) -> Alignment:
+    """Return the figures of pairs from their distances; nan stands for no alignment."""
     aligned = values[~np.isnan(values)].astype(np.float64)
     return {
         "extracted": len(values),
@@ -198,30 +200,30 @@ def _row(values: Floats) -> Alignment:
     }
 
 
-def distances(one: Sequence[str], other: Sequence[str]) -> Floats:
-    """Normalised Levenshtein distance [one, other] of each string to each other one.
+def distances(strings: Sequence[str], others: Sequence[str]) -> Floats:
+    """Normalised Levenshtein distance [strings, others] of each string to each other one.
 
     Short and long strings are compared separately: rapidfuzz compares several at once (ten times
     as fast) only if all strings of a row are short.
     """
-    short, long = _by_length(one)
+    short, long = _by_length(strings)
     if not len(long):
-        return _matrix(one, other)
-    short_other, long_other = _by_length(other)
-    of_short, of_long = ([one[i] for i in indices] for indices in (short, long))
-    result = np.empty((len(one), len(other)), dtype=np.float32)
-    result[short] = _matrix(of_short, other)
-    result[np.ix_(long, short_other)] = _matrix([other[i] for i in short_other], of_long).T
-    result[np.ix_(long, long_other)] = _matrix(of_long, [other[i] for i in long_other])
+        return _all_distances(strings, others)
+    short_other, long_other = _by_length(others)
+    of_short, of_long = ([strings[i] for i in indices] for indices in (short, long))
+    result = np.empty((len(strings), len(others)), dtype=np.float32)
+    result[short] = _all_distances(of_short, others)
+    result[np.ix_(long, short_other)] = _all_distances([others[i] for i in short_other], of_long).T
+    result[np.ix_(long, long_other)] = _all_distances(of_long, [others[i] for i in long_other])
     return result
 
 
-def _matrix(one: Sequence[str], other: Sequence[str]) -> Floats:
+def _all_distances(strings: Sequence[str], others: Sequence[str]) -> Floats:
     scorer = Levenshtein.normalized_distance
-    return process.cdist(one, other, scorer=scorer, dtype=np.float32)
+    return process.cdist(strings, others, scorer=scorer, dtype=np.float32)
 
 
 def _by_length(strings: Sequence[str]) -> tuple[list[int], list[int]]:
-    """The indices of the short strings, and of the others."""
+    """Return the indices of the short strings, and of the others."""
     short = [i for i, string in enumerate(strings) if len(string) <= SHORT]
     return short, [i for i, string in enumerate(strings) if len(string) > SHORT]

@@ -1,8 +1,8 @@
-"""The material to score: pairs and gold relations of the same documents, on the gold text's words.
+"""Gather pairs and gold relations of the same documents, as words of the gold text, for scoring.
 
-Spans of the source and of the gold are both read as sets of words of the *gold* text, so gold
-trees, a parser on gold tokens and a parser on raw text are scored in one unit, whatever
-their tokens are, and punctuation never counts.
+Spans of the source and of the gold both become sets of words of the *gold* text. So gold trees, a
+parser on gold tokens and a parser on raw text are scored in one unit, whatever their tokens are,
+and punctuation never counts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from corpora.align import align
 from corpora.document import Document, Relation, Span
 from corpora.errors import InputError, amount
+from corpora.lengths import unfit_lengths
 from corpora.vocabulary import NUMBER, UNKNOWN, WORD
 from extract.pairs import Pair
 
@@ -33,16 +34,19 @@ class GoldText:
         self.words = [match.group().lower() for match in matches]
         self.starts = [match.start() for match in matches]
 
+    def under(self, spans: Iterable[Span]) -> str:
+        """The text under `spans`, joined by spaces."""
+        return " ".join(self.text[start:end] for start, end in spans)
+
 
 class WordMap:
-    """From the spans of a text to the words of the gold text: a word belongs to the span that
-    holds its first character."""
+    """Maps spans of a text to words of the gold text: those whose first character is in a span."""
 
     def __init__(self, gold: GoldText, source: str | None = None) -> None:
-        """Raises `InputError` where `source` and the gold text hold different characters.
+        """Take spans of `source` (default: of the gold text itself).
 
-        A source may have other words if its vocabulary is limited
-        (`corpora.vocabulary.limit_vocabulary`).
+        Raises `InputError` where the two texts have different characters; but the source may have a
+        limited vocabulary (`corpora.vocabulary.limit_vocabulary`).
         """
         starts = gold.starts
         if source is None:
@@ -51,33 +55,33 @@ class WordMap:
             offsets, starts = np.arange(len(source) + 1), limited
         else:
             offsets = align(source, gold.text, where=f"document {gold.id!r}, source and gold")
-        # Words that start before each offset: a span's words are the range between two.
-        self._rank: list[int] = np.searchsorted(starts, offsets).tolist()
+        # The number of words that start before each offset: a span has the words between two.
+        self._words_before: list[int] = np.searchsorted(starts, offsets).tolist()
 
     def __call__(self, spans: Iterable[Span]) -> Words:
-        """The words under `spans`, each once, in order. Raises `IndexError` outside the text."""
-        rank = self._rank
-        ranges = [range(rank[start], rank[end]) for start, end in spans]
+        """Return the words in `spans`, in order. Raises `IndexError` outside the text."""
+        before = self._words_before
+        ranges = [range(before[start], before[end]) for start, end in spans]
         if len(ranges) == 1:
             return tuple(ranges[0])
         return tuple(sorted({word for words in ranges for word in words}))
 
 
 def _starts_in_limited(source: str, words: list[str]) -> list[int] | None:
-    """Where `words` begin in a source in a limited vocabulary; None if it is not, or of others."""
+    """Return where `words` begin in a source with a limited vocabulary; None for another source."""
     matches = list(WORD.finditer(source))
     if len(matches) != len(words) or not source.replace(NUMBER, "").islower():
         return None
     pairs = zip((match.group() for match in matches), words, strict=True)
-    differ = {one for one, other in pairs if one != other}
-    return [match.start() for match in matches] if differ <= {UNKNOWN, NUMBER} else None
+    replacements = {source_word for source_word, word in pairs if source_word != word}
+    return [match.start() for match in matches] if replacements <= {UNKNOWN, NUMBER} else None
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An extracted pair (S1, S2) or a gold relation (Arg1, Arg2).
+    """An extracted pair (S1, S2) or a gold relation (Arg1, Arg2), as words of the gold text.
 
-    `doc` is the index of its text, `connective` the words of the marker itself.
+    `doc` is the index of its document, `connective` the words of the marker itself.
     """
 
     doc: int
@@ -89,18 +93,20 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Gold(Item):
-    """`marker` is the connective as annotated; `names` are its words, lower case.
+    """A gold relation. `marker` is the connective as annotated; `names` are its words, lower case.
 
-    `connective` holds the words that name it: for a modified connective ("partly because"
-    annotated as `because`) these are fewer than the span covers.
+    `connective` has the words in its span that are `names`: of "partly because", annotated as
+    `because`, only the second.
     """
 
     names: tuple[str, ...] = ()
+    fits: bool = True
+    """Whether its arguments have lengths that the filters allow."""
 
 
 @dataclass(slots=True)
 class Material:
-    """All material of one validation. `left_out` counts left-out items by reason."""
+    """The gold texts, gold relations and pairs to score; `left_out` counts others by reason."""
 
     texts: list[GoldText] = field(default_factory=list)
     gold: list[Gold] = field(default_factory=list)
@@ -109,7 +115,7 @@ class Material:
 
 
 def connective(marker: str) -> str:
-    """The words of a marker as PDTB writes a connective: `if then` for `if ... then`."""
+    """Return a marker as PDTB writes the connective: `if then` for `if ... then`."""
     return marker.replace(" ... ", " ")
 
 
@@ -118,8 +124,12 @@ def gather(
     gold: Iterable[Document],
     sources: Iterable[Document],
     markers: Collection[str],
+    filters: str = "",
 ) -> Material:
     """Read the gold of the source's documents, and the pairs of `markers`, as words of the gold.
+
+    With the `filters` "dissent" pairs of unfit lengths (`corpora.lengths`) are left out, and
+    relations of unfit lengths marked; words are counted at white space.
 
     Each iterable is read once, `sources` first, then `gold`, then `pairs`. Raises `InputError`
     if no document is in both, if two texts differ (with the place), or if a pair's spans are
@@ -135,7 +145,7 @@ def gather(
         text = GoldText(len(material.texts), document.id, document.text)
         maps[document.id] = text.index, WordMap(text, texts[document.id])
         material.texts.append(text)
-        material.gold.extend(_relations(text, document.relations or [], left_out))
+        material.gold.extend(_relations(text, document.relations or [], left_out, filters))
     if not maps:
         ids = f", such as {', '.join(sorted(texts)[:3])}" if texts else ""
         raise InputError(
@@ -150,6 +160,8 @@ def gather(
             left_out["pairs_of_other_markers"] += 1
         elif pair.doc not in maps:
             left_out["pairs_without_gold"] += 1
+        elif filters and not _fit(pair.s1, pair.s2):
+            left_out["pairs_of_unfit_lengths"] += 1
         else:
             doc, to_words = maps[pair.doc]
             try:
@@ -168,9 +180,9 @@ def gather(
 
 
 def _relations(
-    text: GoldText, relations: Iterable[Relation], left_out: Counter[str]
+    text: GoldText, relations: Iterable[Relation], left_out: Counter[str], filters: str
 ) -> Iterator[Gold]:
-    """The explicit relations; one with two senses in two rows comes once."""
+    """Yield the explicit relations of a text; one with two senses in two rows comes once."""
     to_words = WordMap(text)
     seen = set()
     for relation in relations:
@@ -179,6 +191,7 @@ def _relations(
         names = tuple(relation.connective.lower().split())
         covered = to_words(relation.connective_spans)
         positions = _last_subsequence(names, [text.words[i] for i in covered])
+        sides = (text.under(spans) for spans in (relation.arg1_spans, relation.arg2_spans))
         item = Gold(
             doc=text.index,
             marker=" ".join(names),
@@ -186,16 +199,23 @@ def _relations(
             arg1=to_words(relation.arg1_spans),
             arg2=to_words(relation.arg2_spans),
             names=names,
+            fits=not filters or _fit(*sides),
         )
         if item in seen and item.connective:
             left_out["gold_rows_of_a_second_sense"] += 1
             continue
         seen.add(item)
+        left_out["gold_of_unfit_lengths"] += not item.fits
         yield item
 
 
+def _fit(one: str, other: str) -> bool:
+    """Whether two texts have lengths that the filters of DisSent allow, in words at white space."""
+    return not any(unfit_lengths(len(one.split()), len(other.split())).values())
+
+
 def _last_subsequence(sequence: tuple[str, ...], words: list[str]) -> list[int] | None:
-    """Positions in `words` of its last subsequence equal to `wanted`; None if there is none."""
+    """Return the positions of the last subsequence of `words` equal to `sequence`; None if none."""
     places: list[int] = []
     at = len(words)
     for word in reversed(sequence):

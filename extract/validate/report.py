@@ -1,4 +1,4 @@
-"""The figures of a validation: Markdown tables, and figures 2 and 3 of the DisSent paper."""
+"""Report a validation: Markdown tables, and plots like figures 2 and 3 of the DisSent paper."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 from corpora.errors import amount
 from corpora.escape import markdown
 from corpora.intervals import FEW
+from corpora.lengths import MAX_RATIO, MAX_WORDS, MIN_WORDS
+from corpora.pictures import MATPLOTLIB
 from extract.validate.distances import PAPER, STRICT, Aligned
 from extract.validate.scoring import Blocks, Validation
 from extract.validate.strict import Score
@@ -21,6 +23,14 @@ _PAPER_HEAD = (
     "| marker | extracted | error, min < .7 | its control | distance "
     "| error, max ≤ .3 | its control | distance | error, max < .7 in words, same marker |",
     "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+)
+_ALIGNMENT = (
+    "How near pairs come to gold pairs. `error` is the share of pairs that no gold pair is near "
+    "enough to, by the distances of both sides (Levenshtein's over the length of the longer text: "
+    "0 is equal, 1 has nothing in common): the smaller one below .7, as the paper words it, or "
+    "the larger one at most .3. `its control` is the same with gold of other documents, where it "
+    "should be 1: near 0, the criterion accepts anything, and its error tells nothing. `distance` "
+    "is the mean of the pairs that are near enough."
 )
 _PANELS = {PAPER: "paper's criterion: min < .7", STRICT: "strict criterion: max ≤ .3"}
 Heights = Mapping[str, float | None]
@@ -39,16 +49,13 @@ def _distances(view: Aligned) -> Heights:
 
 _FIGURES: tuple[tuple[str, Callable[[Aligned], Heights], str, str], ...] = (
     ("figure2_error_rate", _error_rates, "Extraction error rate", "share not aligned"),
-    ("figure3_distance", _distances, "Mean distance in characters", "aligned pairs"),
+    ("figure3_distance", _distances, "Aligned pairs by distance in characters", "aligned pairs"),
 )
-_VIEWS = (
-    ("gold of all documents", "#33658a"),
-    ("gold of other documents only (control)", "#d9a441"),
-)
+_VIEWS = ("gold of all documents", "gold of other documents only (control)")
 
 
 def to_markdown(result: Validation) -> str:
-    """The result of `validate` as Markdown: overall and per marker, all and unseen documents.
+    """Return the result of `validate` as Markdown: overall and by marker, all and unseen documents.
 
     An undefined figure (denominator 0) is shown as a dash.
     """
@@ -90,7 +97,8 @@ def _tables(blocks: Blocks) -> Iterator[str]:
             f"\nWhere no interval stands, fewer than {FEW} documents have pairs or gold relations: "
             "it would say nothing."
         )
-    yield from ("", "### Alignment as in the paper, with its control", "", *_PAPER_HEAD)
+    yield from ("", "### Alignment as in the paper, with its control", "", _ALIGNMENT, "")
+    yield from _PAPER_HEAD
     for name in rows:
         cells: list[object] = [name, rows[name]["extracted"]]
         for criterion in (PAPER, STRICT):
@@ -126,6 +134,9 @@ def _notes(settings: dict[str, Any], documents: str) -> Iterator[str]:
             f"\nGold relations whose connective has no span: {empty['gold']}, in no figure above; "
             f"arguments found for {empty['dice']} of them (Dice), {empty['exact']} exactly."
         )
+    if settings.get("filters"):
+        words = f"{MIN_WORDS} to {MAX_WORDS} words a side, a ratio of at most {MAX_RATIO:g}"
+        yield f"\nPairs, and relations of the strict scores, of fit lengths: {words}."
     if settings["left_out"]:
         counts = (f"{why.replace('_', ' ')}: {n}" for why, n in settings["left_out"].items())
         yield "\nLeft out: " + ", ".join(counts) + "."
@@ -148,10 +159,10 @@ def _with_interval(scores: Score) -> str:
 
 
 def plot(result: Validation, folder: Path) -> list[Path]:
-    """Write both figures, each with its control beside it, as SVG and PNG; returns their paths.
+    """Write both plots, each with its control beside it, as SVG and PNG; return their paths.
 
-    Over the unseen documents if there are any, else over all. The same result gives the
-    same bytes with one version of matplotlib. Raises `OSError` where it cannot write.
+    They show the unseen documents if there are any, else all. The same result gives the same bytes
+    with one version of matplotlib. Raises `OSError` if a file cannot be written.
     """
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -163,7 +174,7 @@ def plot(result: Validation, folder: Path) -> list[Path]:
     trees = result["settings"].get("trees")
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    with rc_context({"svg.hashsalt": "discorpora", "font.family": "DejaVu Sans"}):
+    with rc_context(MATPLOTLIB):
         for name, heights, title, unit in _FIGURES:
             figure = Figure(figsize=(10, 4.2), layout="constrained")
             # Without pyplot: no window system, and no state shared between plots.
@@ -172,13 +183,11 @@ def plot(result: Validation, folder: Path) -> list[Path]:
             for axis, (criterion, label) in zip(axes, _PANELS.items(), strict=True):
                 views = (blocks["paper"][criterion], blocks["control"][criterion])
                 _bars(axis, [heights(view) for view in views])
-                axis.set_title(label, fontsize=10)
+                axis.set_title(label)
             axes[0].set_ylabel(unit)
-            figure.suptitle(f"{title}, {over}" + (f", {trees}" if trees else ""), fontsize=11)
+            figure.suptitle(f"{title}, {over}" + (f", {trees}" if trees else ""), fontsize=10)
             handles, labels = axes[0].get_legend_handles_labels()
-            figure.legend(
-                handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=9
-            )
+            figure.legend(handles, labels, loc="outside lower center", ncols=2)
             for suffix, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
                 paths.append(folder / f"{name}.{suffix}")
                 figure.savefig(paths[-1], format=suffix, metadata=metadata, dpi=120)
@@ -186,13 +195,12 @@ def plot(result: Validation, folder: Path) -> list[Path]:
 
 
 def _bars(axis: Any, views: Sequence[Heights]) -> None:
-    """Draw a group of bars for each marker or distance, one of each of the `views`."""
+    """Draw a group of bars for each marker or distance: one bar for each of the `views`."""
     names, width = list(views[0]), 0.4
-    for number, (heights, (label, colour)) in enumerate(zip(views, _VIEWS, strict=True)):
+    for number, (heights, label) in enumerate(zip(views, _VIEWS, strict=True)):
         places = [place + (number - 0.5) * width for place in range(len(names))]
         # A marker without pairs gets no bar, rather than one of height 0.
         values = [float("nan") if heights[name] is None else heights[name] for name in names]
-        axis.bar(places, values, width, color=colour, label=label)
-    axis.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=8)
+        axis.bar(places, values, width, label=label)
+    axis.set_xticks(range(len(names)), names, rotation=60, ha="right")
     axis.set_ylim(bottom=0)
-    axis.spines[["top", "right"]].set_visible(False)

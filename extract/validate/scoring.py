@@ -1,4 +1,4 @@
-"""The scores of extracted pairs against gold relations.
+"""Score extracted pairs against gold relations.
 
 Three views, always together: strict scores of marker and arguments, the paper's alignment
 (DisSent, appendix A.2), and the same alignment with gold of other documents as its control.
@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from corpora.document import Document
-from corpora.errors import ConfigError, InputError, amount, nearest
+from corpora.errors import ConfigError, InputError, amount, check_choice, nearest
 from corpora.intervals import FEW
 from corpora.rng import stream
 from extract.pairs import Pair
@@ -33,6 +33,7 @@ from extract.validate.distances import (
 )
 from extract.validate.material import DESCRIPTION, Item, Material, connective, gather
 
+FILTERS = ("dissent",)
 STAGE = "validate.bootstrap"
 SEED, RESAMPLES = 0, 1000
 MANY = 5
@@ -40,14 +41,14 @@ MANY = 5
 
 
 class Alignments(TypedDict):
-    """By criterion: alignment with all gold and, as a control, with that of other documents."""
+    """Alignment by criterion: with all gold (`paper`), and with gold of other documents only."""
 
     paper: dict[str, Aligned]
     control: dict[str, Aligned]
 
 
 class Blocks(Alignments):
-    """All scores over some documents."""
+    """All scores of some documents."""
 
     strict: strict.ByMarker[strict.Figures]
     nearest: Aligned
@@ -71,6 +72,7 @@ def validate(
     seen: Collection[str] = (),
     settings: Mapping[str, Any] | None = None,
     multiword: str = "other",
+    filters: str = "",
 ) -> Validation:
     """Score pairs against gold relations; the result is the JSON of `discorpora validate`.
 
@@ -78,7 +80,9 @@ def validate(
     meet by id; only documents in both count. `seen` are the documents that the parser was
     trained on; `unseen` of the result holds the same blocks without them. `settings` are facts
     about the pairs (parser, `trees`) that are copied into the result. `multiword` is a
-    policy of `strict.count`; `settings.multiword` has the scores under the others.
+    policy of `strict.count`; `settings.multiword` has the scores under the others. With the
+    `filters` "dissent" pairs of unfit lengths are left out, as from the dataset (appendix A.1), and
+    strict scores are of relations of fit lengths; the paper's criteria use all gold pairs (A.2).
 
     An undefined figure (denominator 0) is None. `ci` is the 95 % bootstrap interval of F1
     over documents, None if fewer than `corpora.intervals.FEW` have a pair or a relation of the
@@ -88,7 +92,9 @@ def validate(
     if multiword not in strict.POLICIES:
         hint = f"{nearest(multiword, strict.POLICIES)}choices: {', '.join(strict.POLICIES)}"
         raise ConfigError(f"no policy {multiword!r}", where="multiword", hint=hint)
-    material = gather(pairs, gold, sources, markers)
+    if filters:
+        check_choice("filter", filters, FILTERS)
+    material = gather(pairs, gold, sources, markers, filters)
     unseen = [text.index for text in material.texts if text.id not in seen]
     scoring = Scoring(material, markers, multiword)
     extracted, relations = scoring.counts[multiword].sum(axis=(0, 1))[:2].tolist()
@@ -103,17 +109,18 @@ def validate(
             else "the gold of these documents has no explicit relation: check that it is complete",
         )
     everything = scoring.blocks(list(range(len(material.texts))))
+    filtered = {"filters": filters} if filters else {}
     all_unseen = len(unseen) == len(material.texts)
     return {
         **everything,
         "documents": {"seen": len(material.texts) - len(unseen), "unseen": len(unseen)},
         "unseen": everything if all_unseen else scoring.blocks(unseen),
-        "settings": dict(settings or {}) | scoring.settings(unseen),
+        "settings": dict(settings or {}) | filtered | scoring.settings(unseen),
     }
 
 
 def tree_source(parser: str, *, gold_tokens: bool = False, gold_sentences: bool = False) -> str:
-    """A description of the trees' source, which is part of every figure."""
+    """Return a description of the trees that pairs came from, such as "embedded on raw text"."""
     if parser == "gold":
         return "gold trees"
     layers = ["tokens"] * gold_tokens + ["sentences"] * gold_sentences
@@ -121,7 +128,7 @@ def tree_source(parser: str, *, gold_tokens: bool = False, gold_sentences: bool 
 
 
 class Scoring:
-    """The material of one validation, ready to be scored over any of its documents."""
+    """Computes the scores of one validation over any documents, by index in `material.texts`."""
 
     def __init__(self, material: Material, markers: Sequence[str], policy: str = "other") -> None:
         self.material, self.names, self.policy = material, tuple(markers), policy
@@ -132,7 +139,7 @@ class Scoring:
         codes = {marker: i for i, marker in enumerate(self.markers)}
 
         def sequences(items: Sequence[Item]) -> Sequences:
-            """Both sides of each item as strings of word codes; other markers are -1."""
+            """Return items with a character for each word; the marker of other items is -1."""
             return Sequences(
                 [joined(encoded[item.doc], item.arg1) for item in items],
                 [joined(encoded[item.doc], item.arg2) for item in items],
@@ -153,7 +160,7 @@ class Scoring:
         }
 
     def blocks(self, documents: list[int]) -> Blocks:
-        """`strict`, `paper` and `control` over pairs and gold of these documents alone."""
+        """Return all scores over pairs and gold of these documents alone."""
         weights = strict.draws(len(documents), RESAMPLES, stream(SEED, STAGE))
         return {
             "strict": strict.summary(self.counts[self.policy][documents], self.names, weights),
@@ -162,18 +169,18 @@ class Scoring:
         }
 
     def sides(self, documents: list[int], unit: str) -> list[Sequences]:
-        """The pairs and the gold pairs of these documents, in `unit`."""
+        """Return pairs and gold pairs of these documents, in `unit` (`words` or `characters`)."""
         return [
             side.take(np.flatnonzero(np.isin(side.doc, documents))) for side in self.units[unit]
         ]
 
     def nearest_reading(self, documents: list[int]) -> Aligned:
-        """`nearest` over these documents."""
+        """Return the figures of `criterion_nearest` over these documents."""
         pairs, gold = self.sides(documents, "words")
         return summary({NEAREST: nearest_reading(pairs, gold)}, pairs.marker, self.names)[NEAREST]
 
     def alignment(self, documents: list[int], unit: str) -> Alignments:
-        """`paper` and `control` over these documents, by distances in `unit`."""
+        """Return `paper` and `control` over these documents, by distances in `unit`."""
         pairs, gold = self.sides(documents, unit)
         distances = measure(pairs, gold)
         return {
@@ -182,10 +189,10 @@ class Scoring:
         }
 
     def settings(self, unseen: list[int]) -> dict[str, Any]:
-        """What a reader needs to interpret the figures, and what was left out."""
+        """Return what is needed to interpret the figures: units, criteria, policies, omissions."""
         columns = {marker: i for i, marker in enumerate(self.markers)}
-        every = list(range(len(self.material.texts)))
-        in_words = self.alignment(unseen or every, "words")
+        all_documents = list(range(len(self.material.texts)))
+        in_words = self.alignment(unseen or all_documents, "words")
         return {
             "markers": list(self.names),
             "unit": DESCRIPTION,
@@ -222,7 +229,7 @@ class Scoring:
 
 
 def _occurrence(counts: strict.Counts) -> dict[str, float | None]:
-    """The overall scores of the markers alone."""
+    """Return the overall scores of `occurrence` from the counts of `strict.count`."""
     extracted, gold, hits = (int(n) for n in counts.sum(axis=(0, 1))[:3])
     scores = strict.score(extracted, gold, hits)
     figures = {"p": scores["p"], "r": scores["r"], "f1": scores["f1"]}

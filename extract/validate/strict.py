@@ -1,7 +1,7 @@
 """Precision, recall and F1 of pairs against gold relations, with bootstrap intervals.
 
-*Occurrence*: the extracted marker is a gold explicit connective, word for word. *Exact*: and
-S1 is Arg1 and S2 is Arg2. *Dice*: and both overlap with a token Dice of at least 0.7.
+*Occurrence*: the extracted marker is a gold explicit connective, word for word. *Exact*: also, S1
+is Arg1 and S2 is Arg2. *Dice*: also, both overlap with a token Dice of at least 0.7.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Score(TypedDict):
 
 
 class Figures(TypedDict):
-    """The scores of one marker, or of all. `documents` have a pair or a relation of it."""
+    """The scores of one marker, or of all; `documents` counts those with a pair or a relation."""
 
     occurrence: Score
     exact: Score
@@ -52,7 +52,7 @@ class ByMarker(TypedDict, Generic[OfMarker]):
 
 
 class _Hit(NamedTuple):
-    """Indices of a pair and its relation, and how well their arguments agree."""
+    """The indices of a pair and a gold relation, and whether their arguments agree."""
 
     pair: int
     gold: int
@@ -61,30 +61,30 @@ class _Hit(NamedTuple):
 
 
 def count(material: Material, markers: Sequence[str], policy: str) -> Counts:
-    """Counts [documents, markers, COLUMNS] of pairs, gold relations and the three kinds of hit.
+    """Count pairs, gold relations and the three kinds of hit: [documents, markers, COLUMNS].
 
-    `policy` says what a longer gold connective is that holds a selected marker ("even though").
-    `other`: a different connective, so the bare marker inside it is wrong. `head`: a relation of
-    the bare marker. `ignore`: it does not count, nor does a pair inside it. A longer connective
-    that is selected is a marker like any other. A relation matches at most one pair and a pair at
-    most one relation, the best first.
+    `policy` is for gold connectives such as "even though", which contain a selected marker but are
+    not selected. `other`: they are different connectives, so a pair of the marker is wrong. `head`:
+    they are relations of the marker. `ignore`: neither they nor pairs inside them count. A relation
+    matches at most one pair and a pair at most one relation, the best first. A relation whose
+    lengths the filters do not allow does not count either, nor does a pair at it.
     """
     column = {marker: i for i, marker in enumerate(markers)}
-    pairs = material.pairs
-    if policy == "ignore":
-        inside = {
-            (relation.doc, word)
-            for relation in material.gold
-            if is_multiword(relation, column)
-            for word in relation.connective
-        }
-        pairs = [p for p in pairs if not p.connective or (p.doc, p.connective[0]) not in inside]
-    # The relations to find, and those that a marker at certain words may be.
-    gold: list[Gold] = []
-    owner: list[int] = []
+    ignored = {
+        (relation.doc, word)
+        for relation in material.gold
+        if not relation.fits or (policy == "ignore" and is_multiword(relation, column))
+        for word in relation.connective
+    }
+    pairs = [
+        p for p in material.pairs if not p.connective or (p.doc, p.connective[0]) not in ignored
+    ]
+    gold: list[Gold] = []  # the relations to find
+    owner: list[int] = []  # the marker's column of each
+    # The relations that a marker at some words of a document may match.
     at: defaultdict[tuple[int, str, Words], list[int]] = defaultdict(list)
     for relation in material.gold:
-        if not relation.connective:
+        if not relation.connective or not relation.fits:
             continue
         if relation.marker in column:
             at[relation.doc, relation.marker, relation.connective].append(len(gold))
@@ -106,7 +106,7 @@ def count(material: Material, markers: Sequence[str], policy: str) -> Counts:
     for pair in pairs:
         counts[pair.doc, column[pair.marker], 0] += 1
     for hit in _best(candidates, pairs, gold):
-        # Inside "if ... then" either word may be the hit: the pair says which marker it was.
+        # For "if ... then" either word may be the hit: the pair decides which marker it is.
         owner[hit.gold] = column[pairs[hit.pair].marker]
         counts[gold[hit.gold].doc, owner[hit.gold], 2:] += (1, hit.exact, hit.dice)
     for relation, marker in zip(gold, owner, strict=True):
@@ -115,17 +115,17 @@ def count(material: Material, markers: Sequence[str], policy: str) -> Counts:
 
 
 def is_multiword(relation: Gold, markers: dict[str, int]) -> bool:
-    """Whether an unselected connective has several words, one of them a selected marker."""
+    """Return whether a connective is not selected, but one of its words is a selected marker."""
     return relation.marker not in markers and any(name in markers for name in relation.names)
 
 
 def count_unmarked(material: Material, markers: Sequence[str]) -> dict[str, int]:
-    """Gold relations whose connective has no span, scored separately, by arguments only.
+    """Count gold relations whose connective has no span, and pairs with the same arguments.
 
     They cannot be occurrences, so they are in no other figure.
     """
     pairs = material.pairs
-    gold = [g for g in material.gold if not g.connective and g.marker in markers]
+    gold = [g for g in material.gold if not g.connective and g.fits and g.marker in markers]
     candidates = (
         (p, g)
         for p, pair in enumerate(pairs if gold else ())
@@ -149,7 +149,7 @@ def draws(documents: int, resamples: int, generator: np.random.Generator) -> NDA
 def summary(
     counts: Counts, markers: Sequence[str], weights: NDArray[np.float64]
 ) -> ByMarker[Figures]:
-    """The scores of each marker and of all together, with their intervals.
+    """Return the scores of each marker and of all together, with their intervals.
 
     `counts` are `[documents, markers, COLUMNS]`; `weights [resamples, documents]` say how often
     each document is in a resample.
@@ -171,7 +171,7 @@ def score(extracted: int, gold: int, hits: int, ci: list[float] | None = None) -
 
 
 def _agreement(pair: Item, gold: Gold) -> tuple[bool, bool]:
-    """Whether both arguments are equal, and whether both have a Dice of at least 0.7."""
+    """Return whether both arguments are equal, and whether both have a Dice of at least 0.7."""
     exact = bool(pair.arg1 and pair.arg2) and (pair.arg1, pair.arg2) == (gold.arg1, gold.arg2)
     return exact, _alike(pair.arg1, gold.arg1) and _alike(pair.arg2, gold.arg2)
 
@@ -185,7 +185,7 @@ def _alike(one: Words, other: Words) -> bool:
 def _best(
     candidates: Iterable[tuple[int, int]], pairs: Sequence[Item], gold: Sequence[Gold]
 ) -> list[_Hit]:
-    """One-to-one matches of pairs and relations, by index, the best agreement first."""
+    """Match pairs with relations one to one, the best agreement of all `candidates` first."""
     ranked = [_Hit(p, g, *_agreement(pairs[p], gold[g])) for p, g in candidates]
     # Ties are broken by the spans, so the pairs' order does not matter.
     ranked.sort(key=lambda c: (-c.exact, -c.dice, pairs[c.pair].arg1, pairs[c.pair].arg2, c))
@@ -201,7 +201,7 @@ def _best(
 
 
 def _row(counts: Counts, resampled: NDArray[np.float64]) -> Figures:
-    """The scores of `counts [documents, COLUMNS]`; no interval for too few documents."""
+    """Return scores, with intervals from `resampled` counts unless there are too few documents."""
     extracted, gold, *hits = counts.sum(axis=0).tolist()
     documents = int(np.count_nonzero(counts[:, :2].sum(axis=1)))
     sizes = resampled[:, :2].sum(axis=1)

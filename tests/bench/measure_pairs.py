@@ -1,7 +1,7 @@
 """Do better pairs make better models? DisSent trained on two sets of pairs of the same texts.
 
     discorpora extract SPEC -o old/NAME.jsonl ...      # by one version of the code and by another
-    python tests/bench/measure_pairs.py --old OLD --new NEW --gold pdtb:DIR --output OUT \
+    python -m tests.bench.measure_pairs --old OLD --new NEW --gold pdtb:DIR --output OUT \
         --backbone MINILM
 
 OLD and NEW are folders of JSONL files. Models are trained on both, on all pairs (`all`) and on the
@@ -35,6 +35,7 @@ from corpora.store.folder import Stage
 from corpora.store.rows import write_parquet
 from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Target
+from tests.bench.sample_pairs import fits
 from zoo.evaluate.classification import PairClassifier
 
 RESAMPLES = 1000
@@ -61,8 +62,7 @@ def read(folder: Path) -> list[Row]:
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.open(encoding="utf-8"):
             row = {"s2_added": "", "confidence": None, **json.loads(line)}
-            short, long = sorted(len(row[side].split()) for side in ("s1", "s2"))
-            if short >= 5 and long <= 50 and long <= 5 * short and row["marker"] in MARKERS_ALL:
+            if fits(row) and row["marker"] in MARKERS_ALL:
                 rows.setdefault((row["s1"], row["s2"], row["marker"]), row)
     return list(rows.values())
 

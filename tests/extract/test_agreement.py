@@ -82,8 +82,6 @@ def test_the_more_certain_pair_of_a_marker_is_taken() -> None:
         (other.s1[1], other.s2[1]),
     ]
     assert confidence.tolist() == pytest.approx([0.9, 0.8])
-    unsure, confidence = united(own, other, sure, least=0.85)
-    assert unsure.s1 == own.s1 and confidence.tolist() == pytest.approx([0.9, 0.3])
 
 
 def test_what_only_the_second_parser_finds_is_no_reject() -> None:

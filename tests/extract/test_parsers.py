@@ -19,7 +19,7 @@ from extract.parsers.gold import GoldParser
 from extract.parsers.stanza import StanzaParser
 from extract.patterns import load_patterns
 from extract.prefilter import Prefilter
-from extract.seen import seen
+from extract.seen import parser_text
 from tests.extract.trees import document
 
 DATA = Path(__file__).parents[1] / "data"
@@ -38,13 +38,13 @@ CONLL = """
 
 
 def test_an_unknown_abbreviation_before_its_noun_has_no_stop_for_the_parser() -> None:
-    assert seen("The neg. result of Dr. Lee fell.")[0] == "The neg result of Dr. Lee fell."
+    assert parser_text("The neg. result of Dr. Lee fell.")[0] == "The neg result of Dr. Lee fell."
     for known in (
         "It is the approx. size of it.",
         "We saw the pond. and left.",
         "An etc. follows.",
     ):
-        assert seen(known)[0] == known
+        assert parser_text(known)[0] == known
 
 
 def test_the_embedded_parser_keeps_sentences_and_offsets() -> None:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corpora.document import Document, Span
+from corpora.document import Document, Relation, Span
 from corpora.errors import ConfigError, InputError
+from corpora.pictures import PALETTE
 from corpora.readers import open_source
 from corpora.readers.pdtb import read_gold
 from corpora.rng import stream
@@ -139,6 +140,43 @@ def test_a_connective_in_two_places_goes_by_either_name(gold: list[Document]) ->
 def test_an_unknown_policy_is_refused_with_the_choices(gold: list[Document]) -> None:
     with pytest.raises(ConfigError, match="did you mean 'head'"):
         validate([], gold, gold, MARKERS, multiword="heads")
+
+
+BAY = (
+    "The old ferry was late again because thick fog had covered the bay. "
+    "We waited although it rained."
+)
+
+
+def bay_pair(marker: str, s1: str, s2: str) -> Pair:
+    document = Document("bay", BAY)
+    return replace(found(document, marker, s1, s2), s1=s1, s2=s2)
+
+
+def test_the_filters_leave_out_unfit_lengths() -> None:
+    ferry, fog = "The old ferry was late again", "thick fog had covered the bay"
+    sides = {"because": (ferry, fog), "although": ("We waited", "it rained")}
+    pairs = [bay_pair(marker, *texts) for marker, texts in sides.items()]
+    pairs.append(bay_pair("although", ferry, fog))  # it fits, and its relation does not
+    pairs.append(bay_pair("because", ferry, BAY[37:]))  # twelve words
+    relations = [
+        Relation("Explicit", p.marker, p.marker_spans, p.s1_spans, p.s2_spans) for p in pairs[:2]
+    ]
+    gold = [Document("bay", BAY, relations=relations)]
+    plain = validate(pairs, gold, gold, MARKERS)
+    assert plain["strict"]["overall"]["extracted"] == 4 and "filters" not in plain["settings"]
+    result = validate(pairs, gold, gold, MARKERS, filters="dissent")
+    overall = result["strict"]["overall"]
+    assert (overall["extracted"], overall["gold"]) == (2, 1)
+    assert scores(overall, "exact") == pytest.approx([1 / 2, 1, 2 / 3])
+    assert result["paper"]["criterion_paper"]["overall"]["extracted"] == 3
+    settings = result["settings"]
+    assert settings["filters"] == "dissent" and settings["paper"]["gold_pairs"] == 2
+    left_out = {"pairs_of_unfit_lengths": 1, "gold_of_unfit_lengths": 1}
+    assert left_out.items() <= settings["left_out"].items()
+    assert "of fit lengths: 5 to 50 words a side, a ratio of at most 5." in to_markdown(result)
+    with pytest.raises(ConfigError, match=r"no filter 'disent'\s+did you mean 'dissent'"):
+        validate(pairs, gold, gold, MARKERS, filters="disent")
 
 
 def test_a_connective_without_span_is_scored_apart(gold: list[Document]) -> None:
@@ -421,6 +459,8 @@ def test_the_table_shows_scores_controls_and_policies(result: Validation) -> Non
 
 def test_the_figures_are_written_twice_the_same(result: Validation, tmp_path: Path) -> None:
     first, second = plot(result, tmp_path / "a"), plot(result, tmp_path / "b")
+    drawing = first[0].read_text(encoding="utf-8")
+    assert all(colour in drawing for colour in PALETTE[:2])  # as in all figures
     assert [path.name for path in first] == [
         *("figure2_error_rate.svg", "figure2_error_rate.png"),
         *("figure3_distance.svg", "figure3_distance.png"),

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 from corpora.errors import ConfigError, DiscorporaError
+from corpora.schemas import MARKERS_ALL
 from tests.workflows.conftest import ROOT
 from tests.zoo.conftest import write_tiny_bert
 from tests.zoo.test_discoeval import write_trees
@@ -26,8 +28,9 @@ from workflows import training
 from workflows.cli.app import app
 from workflows.config import load_build
 from workflows.papers import Filled, Line, filled
-from workflows.report.blocks import Figure
-from workflows.report.papers import blocks, latex, latex_of, text
+from workflows.report.blocks import Figure, Table, Text
+from workflows.report.latex import latex_of
+from workflows.report.papers import as_json, blocks, latex, text
 from workflows.report.stages import Made
 from workflows.settings import options
 from workflows.tasks import BuildAll
@@ -111,6 +114,10 @@ def encode(texts):
 BUILD = (
     MODELS
     + """
+[[tables]]
+table = "dissent:2"
+rows = { "*" = ["dissent"] }
+
 [[tables]]
 table = "dissent:5"
 rows = { Ngram-bow = ["words"], BERT = ["markers"] }
@@ -317,6 +324,7 @@ def test_a_hash_depends_on_no_other_seed_or_value(tmp_path: Path) -> None:
         ("Ngram-bow =", "Ngrambow =", "no row 'Ngrambow'; did you mean 'Ngram-bow'"),
         ('BERT = ["markers"]', 'BERT = ["marker"]', "no model 'marker'; did you mean 'markers'"),
         ('BERT = ["markers"]', 'BERT = ["markers@task"]', "no evaluation 'task'"),
+        ('"*" = ["dissent"]', '"*" = ["disent"]', "no dataset 'disent'; did you mean 'dissent'"),
         ('"dissent:9"', '"dissent:5"', "two .*tables.* are 'dissent:5'"),
     ],
 )
@@ -376,10 +384,47 @@ def test_a_table_reads_numbers_that_no_suite_has_a_column_for(built: Path) -> No
 def test_a_heat_map_has_a_row_for_each_layer(built: Path) -> None:
     rows = rows_of("discoeval:figure-8")
     names = [*rows]
-    assert names == ["ELMo", *(f"BERT-Base, layer {number}" for number in range(len(names) - 1))]
+    assert names == ["ELMo", *(f"BERT-Base, layer {number}" for number in range(1, len(names)))]
     assert all(row["ours"].keys() == {"SP", "RST-DT"} for row in [*rows.values()][1:])
     best = table("discoeval:3")
     assert re.search(r"BERT-Base +paper +5.0 +8.9\n +ours +[\d.]+\n", best)
+
+
+def test_a_table_counts_the_pairs_of_a_dataset_by_marker(built: Path) -> None:
+    shards = (built / "out" / "tiny" / "datasets" / "dissent" / "all").rglob("*.parquet")
+    labels = (label for shard in shards for label in pq.read_table(shard)["label"].to_pylist())
+    markers = Counter(MARKERS_ALL[label] for label in labels)
+    rows = rows_of("dissent:2")
+    ours = {name: row["ours"]["Extracted Pairs"]["value"] for name, row in rows.items()}
+    assert ours.pop("Total") == markers.total() > 0
+    assert len(ours) == 15 and ours == {name: markers[name] for name in ours}
+    assert 0 in ours.values()  # a marker without a pair has a number, too
+    share = rows["but"]["ours"]["Percent (%)"]["value"]
+    assert share == pytest.approx(100 * markers["but"] / markers.total())
+    lines = [" ".join(line.split()) for line in table("dissent:2").splitlines()]
+    assert "but paper 1028995 21.86" in lines and "Total paper 4706292 100.0" in lines
+    assert f"ours {markers.total()} 100.0" in lines
+    assert rf" & ours & {markers['but']} & {share:.2f} \\" in table("dissent:2", "--latex")
+    text = BUILD.replace("seed = 5", "seed = 6")
+    (built / "again.toml").write_text(text, encoding="utf-8")
+    assert "not built yet: dataset dissent" in table("dissent:2", config="again.toml")
+    text = BUILD.replace('datasets = ["dissent", "sp"]', 'datasets = ["sp"]')
+    (built / "none.toml").write_text(text, encoding="utf-8")
+    assert "skipped: no source for dataset dissent" in table("dissent:2", config="none.toml")
+
+
+def test_a_confusion_matrix_is_printed_in_every_format(built: Path) -> None:
+    result = built / "out" / "tiny" / "evaluations" / "held-out" / "words" / "results.json"
+    matrix = json.loads(result.read_text())["metrics"]["confusion"]
+    (name, given), *_ = rows_of("dissent:figure-5")["BiLSTM"]["confusions"].items()
+    assert name == "BiLSTM" and given == matrix and any(map(sum, given["gold_by_predicted"]))
+    counts = zip(matrix["classes"], matrix["gold_by_predicted"], strict=True)
+    rows = [["gold", *matrix["classes"]], *([gold, *map(str, row)] for gold, row in counts)]
+    lines = [line.split() for line in table("dissent:figure-5").splitlines()]
+    start = lines.index(rows[0])
+    assert lines[start : start + len(rows)] == rows and ["BiLSTM", "paper", "68"] in lines
+    tabular = table("dissent:figure-5", "--latex").splitlines()
+    assert all(rf"{' & '.join(row)} \\" in tabular for row in rows)
 
 
 def test_a_row_without_a_number_says_why(built: Path) -> None:
@@ -426,12 +471,24 @@ def test_the_report_has_the_tables(built: Path) -> None:
     report = (built / "out" / "tiny" / "report" / "report.md").read_text(encoding="utf-8")
     _, _, section = report.partition("## Tables of papers")
     section, _, _ = section.partition("## Models and baselines")
-    assert section.count("### ") == 9 and "| Ngram-bow | paper | 28.1 |" in section
+    assert section.count("### ") == 10 and "| Ngram-bow | paper | 28.1 |" in section
     assert "rows are gold labels" in section
 
 
 NASTY = "R&D 100 % of a_b #1 $5 {x} ~ ^ \\ ±†–…λ"
 TABLES = paper_tables()
+
+
+def test_figure_3_and_table_7_are_explained_where_they_stand() -> None:
+    for name, words in (("dissent:figure-3", "nearest gold pair"), ("dissent:7", "MVU: whether a")):
+        paper = TABLES[name]
+        lines = [Line(row, paper.printed(row), {}, "no model") for row in paper.rows]
+        shown = [*blocks([Filled(paper, lines, ["a note"])])]
+        assert isinstance(shown[1], Text) and words in shown[1].text
+        assert isinstance(shown[2], Table)
+        for form in (text, latex):
+            printed = form(Filled(paper, lines, ["a note"]))
+            assert printed.index(words) < printed.index("a note")
 
 
 def test_latex_of_special_characters() -> None:
@@ -546,10 +603,20 @@ def discoeval(protocol: str, value: float) -> dict[str, Any]:
     }
 
 
+def test_the_filters_of_a_validation_are_part_of_its_hash(tmp_path: Path) -> None:
+    text = FIGURES.partition("[datasets.permuted]")[0].replace('datasets = ["permuted"]\n', "")
+    plain = hashes(tmp_path / "a.toml", text)["validation gold"]
+    filtered = hashes(tmp_path / "b.toml", f'{text}filters = "dissent"\n')["validation gold"]
+    assert plain != filtered
+    with pytest.raises(ConfigError, match=r"(?s)c\.toml:10: .*filters.*'disent'.*dissent"):
+        hashes(tmp_path / "c.toml", f'{text}filters = "disent"\n')
+
+
 def test_figures_and_protocols_are_filled_from_the_results(tmp_path: Path) -> None:
     (tmp_path / "build.toml").write_text(FIGURES, encoding="utf-8")
     validations = [{"step": 1, "accuracy": 0.5}, {"step": 2, "accuracy": 0.75}]
-    rates = {"because": {"error_rate": 0.25}, "so": {"error_rate": 0.5}}
+    shares = {"because": 0.25, "so": 0.5, "then": 0.0}
+    rates = {marker: {"error_rate": share} for marker, share in shares.items()}
     stages = [
         made(tmp_path, "evaluation", f"wsj/{name}", "results.json", accuracy(value))
         for name, value in {"full": 0.6, "full.2": 0.8, "full.queue_size-10": 0.5}.items()
@@ -575,6 +642,8 @@ def test_figures_and_protocols_are_filled_from_the_results(tmp_path: Path) -> No
     assert "75.0 at step 2" in text(progress)
     line = rate.lines[0]
     assert line.measured["so"].value == 0.5 and line.printed["so"] == 0.242
+    ours = as_json(rate)["rows"][0]["ours"]
+    assert {marker: cell["value"] for marker, cell in ours.items()} == shares  # 0 is measured, too
     by_name = {line.name: line for line in scores.lines}
     assert by_name["BERT-Base"].measured["SP"].value == 30
     assert by_name["BERT, in pairs"].measured["SP"].value == 40

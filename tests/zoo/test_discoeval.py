@@ -637,9 +637,10 @@ def test_the_command_line_writes_result_and_heat_map(
     found = json.loads(out.read_text(encoding="utf-8"))
     assert found["model"]["representation"] == "cls_mean" and found["protocol"]["seeds"] == 1
     layers = found["metrics"]["layers"]
-    assert layers["layers"] == [0, 1, 2] and len(layers["accuracy"]["SP"]) == 3
+    assert layers["layers"] == [1, 2] and len(layers["accuracy"]["SP"]) == 2
+    assert set(layers["best"].values()) <= {1, 2}
     csv = (tmp_path / "found.layers.csv").read_text(encoding="utf-8").splitlines()
-    assert csv[0] == "layer,SP,SSP" and len(csv) == 4
+    assert csv[0] == "layer,SP,SSP" and len(csv) == 3
     assert (tmp_path / "found.layers.png").stat().st_size > 1000
     assert "Accuracy of each layer" in (tmp_path / "found.layers.svg").read_text(encoding="utf-8")
     compared = compare([out])

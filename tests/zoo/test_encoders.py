@@ -15,7 +15,7 @@ from corpora.errors import ConfigError, InputError
 from zoo.evaluate import encoders
 from zoo.evaluate.discoeval import DiscoEval
 from zoo.evaluate.discoeval.protocol import representation_of
-from zoo.evaluate.encoders import load_encoder
+from zoo.evaluate.encoders import layers_to_judge, load_encoder
 
 TEXTS = ["anna waited", "bela sang and slept and sang again", "carl left .", "anna waited"]
 
@@ -97,6 +97,18 @@ def test_a_sentence_encoder_gives_its_own_vector(dissent_models: dict[str, Path]
     assert encoder.representation == "pooled" and found.shape == (2, 64)
     alone = encoder.encode(["Anna waited."])
     np.testing.assert_allclose(alone[0], found[0], atol=1e-6)
+
+
+def test_a_layer_of_cls_is_judged_only_where_it_knows_the_text(tiny_bert: Path) -> None:
+    encoder = load_encoder(str(tiny_bert))
+    one, other = encoder.vectors(["anna waited .", "bela sang ."], ["cls:0", "mean:0"]).values()
+    assert (one[0] == one[1]).all() and (other[0] != other[1]).any()
+    assert [*layers_to_judge(encoder, "mean")] == [0, 1, 2]
+    judged = [*layers_to_judge(encoder, "cls")]
+    assert judged == [1, 2]
+    names = [f"cls:{layer}" for layer in judged]
+    found = encoder.vectors(["anna waited .", "bela sang ."], names)
+    assert all((vectors[0] != vectors[1]).any() for vectors in found.values())
 
 
 def test_a_representation_that_is_not_there(tiny_bert: Path, tmp_path: Path) -> None:

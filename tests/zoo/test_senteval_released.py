@@ -149,8 +149,8 @@ def test_layers_are_judged_by_column(folder: Path, tiny_bert: Path, tmp_path: Pa
     encoder = load_encoder(str(tiny_bert))
     result = suite.evaluate(encoder, suite.read(str(folder)))
     layers = result.metrics["layers"]
-    assert layers["layers"] == [*range(encoder.layers + 1)] and [*layers["accuracy"]] == ["USS"]
-    assert layers["best"] == {"USS": int(np.argmax(layers["accuracy"]["USS"]))}
+    assert layers["layers"] == [*range(1, encoder.layers + 1)] and [*layers["accuracy"]] == ["USS"]
+    assert layers["best"] == {"USS": 1 + int(np.argmax(layers["accuracy"]["USS"]))}
     assert layers["mean_best"] == layers["best"]["USS"]
     suite.write_files(result, tmp_path / "out")
     assert (tmp_path / "out.layers.csv").read_text().startswith("layer,USS")

@@ -337,6 +337,19 @@ class Passages:
                     self.lines[key] = [None, *_passage(text, row)]
 
 
+def contexts(lineage: Sequence[Made], keys: Sequence[Key]) -> list[str]:
+    """Return the passage of each pair with the marker in `[[ ]]`; "" where it is unknown."""
+    passages = Passages(lineage)
+    if all(passages.files.values()):
+        passages.read(keys)
+    texts, marker = [], ROLES.index("marker")
+    for key in keys:
+        _, *parts = passages.lines.get(key, [None])
+        roles = zip(parts[::2], parts[1::2], strict=True)
+        texts.append("".join(f"[[{text}]]" if role == marker else text for role, text in roles))
+    return texts
+
+
 def _passage(text: str, spans: Mapping[str, Sequence[Sequence[int]]]) -> Line:
     """Return a pair as a line: the texts at its `spans`, and up to `AROUND` characters around."""
     marks = [(*s, ROLES.index(name.removesuffix("_spans"))) for name in spans for s in spans[name]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
@@ -10,20 +10,10 @@ from typing import Any
 from workflows.papers import Filled, Line
 from workflows.report import charts
 from workflows.report.blocks import Block, Cell, Figure, Heading, Table, Text
+from workflows.report.latex import latex_of, tabular
+from zoo.evaluate.table import Cell as Measured
 
 PAPER, OURS = "paper", "ours"
-SPECIAL = {
-    "\\": r"\textbackslash{}",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "†": r"$\dagger$",
-    "–": "--",
-    "…": r"\dots{}",
-    "λ": r"$\lambda$",
-}
-"""LaTeX for characters that mean something else in it, or that it lacks."""
 
 
 def title_of(filled: Filled) -> str:
@@ -57,45 +47,64 @@ def _best(points: Sequence[tuple[float, float]]) -> str:
 
 
 def text(filled: Filled) -> str:
-    """The table as plain text, its columns aligned, with its notes."""
-    rows = grid(filled)
+    """The table as plain text, its columns aligned, with its matrices and notes."""
     # The reason of a missing row may be longer than the column that it begins in.
-    states = {line.state for line in filled.lines}
-    widths = [max(len(c) for c in column if c not in states) for column in zip(*rows, strict=True)]
-    lines = []
+    parts = [[*_aligned(grid(filled), left=2, wide={line.state for line in filled.lines})]]
+    for caption, header, rows in _matrices(filled):
+        parts.append([caption, *_aligned([header, *_texts(rows)], left=1)])
+    notes = [f"- {note}" for note in _notes(filled)]
+    lines = [line for part in parts for line in ("", *part)]
+    return "\n".join([title_of(filled), *lines, "", *notes]).rstrip() + "\n"
+
+
+def _aligned(rows: Sequence[Sequence[str]], left: int, wide: Collection[str] = ()) -> Iterator[str]:
+    """The rows as lines; all columns but the first `left`, and the cells `wide`, are aligned right.
+
+    The cells `wide` may be wider than their column.
+    """
+    widths = [max(len(c) for c in column if c not in wide) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (
-            cell.ljust(width) if i < 2 or cell in states else cell.rjust(width)
+            cell.ljust(width) if i < left or cell in wide else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
-        lines.append("  ".join(cells).rstrip())
-    notes = [f"- {note}" for note in filled.notes]
-    return "\n".join([title_of(filled), "", *lines, "", *notes]).rstrip() + "\n"
+        yield "  ".join(cells).rstrip()
+
+
+def _matrices(filled: Filled) -> Iterator[tuple[str, list[str], list[list[Cell]]]]:
+    """Our confusion matrices of a figure: a caption, the header, a row for each gold label."""
+    for line in filled.lines:
+        for name, matrix in line.confusions.items():
+            counts = zip(matrix["classes"], matrix["gold_by_predicted"], strict=True)
+            caption = f"{name}: rows are gold labels, columns are predicted labels; examples"
+            yield caption, ["gold", *matrix["classes"]], [[gold, *row] for gold, row in counts]
+
+
+def _texts(rows: Iterable[Iterable[Cell]]) -> list[list[str]]:
+    return [[*map(str, row)] for row in rows]
 
 
 def latex(filled: Filled) -> str:
-    """The table as a `tabular`; the title and the notes are comments."""
-    columns = len(filled.table.columns)
+    """The table as a `tabular`, then its matrices; titles and notes are comments."""
     states = {line.state for line in filled.lines if line.state}
-    lines = [f"% {title_of(filled)}", rf"\begin{{tabular}}{{ll{'r' * columns}}}", r"\hline"]
-    for number, row in enumerate(grid(filled)):
+    columns = len(filled.table.columns)
+    rows = []
+    for row in grid(filled):
         cells = [latex_of(cell) for cell in row]
         if row[2] in states:
             cells = [*cells[:2], rf"\multicolumn{{{columns}}}{{l}}{{{cells[2]}}}"]
-        lines.append(" & ".join(cells) + r" \\")
-        if not number:
-            lines.append(r"\hline")
-    lines += [
-        r"\hline",
-        r"\end{tabular}",
-        *(f"% {' '.join(note.split())}" for note in filled.notes),
-    ]
-    return "\n".join(lines) + "\n"
+        rows.append(cells)
+    parts = [tabular(f"ll{'r' * columns}", rows, [title_of(filled)])]
+    for caption, header, matrix in _matrices(filled):
+        counts = [[latex_of(cell) for cell in row] for row in (header, *_texts(matrix))]
+        parts.append(tabular(f"l{'r' * (len(header) - 1)}", counts, [caption]))
+    notes = (f"% {' '.join(note.split())}\n" for note in _notes(filled))
+    return "\n".join(parts) + "".join(notes)
 
 
-def latex_of(value: str) -> str:
-    """A text in LaTeX."""
-    return "".join(SPECIAL.get(character, character) for character in value)
+def _notes(filled: Filled) -> list[str]:
+    """What the table shows, if its title does not tell, and the notes on its numbers."""
+    return [*filter(None, [filled.table.about]), *filled.notes]
 
 
 def as_json(filled: Filled) -> dict[str, Any]:
@@ -103,18 +112,21 @@ def as_json(filled: Filled) -> dict[str, Any]:
     table = filled.table
     rows = []
     for line in filled.lines:
-        measured = {
-            column: {
-                key: value for key, value in asdict(cell).items() if value not in (None, 0, ())
-            }
-            for column, cell in line.measured.items()
-        }
+        measured = {column: _as_dict(cell) for column, cell in line.measured.items()}
         row: dict[str, Any] = {"name": line.name, PAPER: line.printed, OURS: measured}
         row |= {"state": line.state} if line.state else {}
         row |= {"curves": line.curves} if line.curves else {}
+        row |= {"confusions": line.confusions} if line.confusions else {}
         rows.append(row)
     about = {"table": table.name, "paper": table.citation, "title": table.title}
-    return {**about, "columns": table.columns, "rows": rows, "notes": list(filled.notes)}
+    return {**about, "columns": table.columns, "rows": rows, "notes": _notes(filled)}
+
+
+def _as_dict(cell: Measured) -> dict[str, Any]:
+    """A cell as plain values, without those that it does not have; a measured 0 is a value."""
+    values = {key: value for key, value in asdict(cell).items() if value is not None}
+    absent = {"ties": 0, "parts": ()}
+    return {key: value for key, value in values.items() if value != absent.get(key)}
 
 
 def blocks(filled: Sequence[Filled]) -> Iterator[Block]:
@@ -123,6 +135,8 @@ def blocks(filled: Sequence[Filled]) -> Iterator[Block]:
         header, *rows = grid(one)
         header = ["row", "numbers", *header[2:]]
         yield Heading(title_of(one))
+        if one.table.about:
+            yield Text(one.table.about)
         cells: list[list[Cell]] = [[*row] for row in rows]
         yield Table(f"{one.table.name}: the paper's numbers and ours", header, cells)
         yield from _figures(one)
@@ -134,13 +148,8 @@ def _figures(filled: Filled) -> Iterator[Block]:
     unit, title = table.parts[0].unit, f"{table.title} ({table.called})"
     file = f"paper-{table.name.replace(':', '-')}"
     if kind == "confusion":
-        for line in filled.lines:
-            for name, matrix in line.confusions.items():
-                pairs = zip(matrix["classes"], matrix["gold_by_predicted"], strict=True)
-                caption = f"{name}: rows are gold labels, columns are predicted labels; examples"
-                yield Table(
-                    caption, ("gold", *matrix["classes"]), [(c, *r) for c, r in pairs], heat=True
-                )
+        for caption, labels, matrix in _matrices(filled):
+            yield Table(caption, labels, matrix, heat=True)
     elif kind == "heat":
         measured = {line.name: line.measured for line in filled.lines if line.measured}
         rows = {n: {c: cell.value for c, cell in cells.items()} for n, cells in measured.items()}

@@ -419,6 +419,15 @@ SentenceEncoder = BackboneEncoder | Vectors
 """An encoder of texts to vectors `[texts, dim]`; the texts are all single, or all pairs."""
 
 
+def layers_to_judge(encoder: SentenceEncoder, vectors: str) -> range:
+    """The layers of an encoder to judge one by one, by the `mean` of the tokens or by `cls`.
+
+    By the mean, 0, the embeddings, is one of them. Before the first layer [CLS] is the same vector
+    in every text, so by [CLS] they begin at 1.
+    """
+    return range(1 if vectors == "cls" else 0, encoder.layers + 1)
+
+
 def _not_empty(text: str) -> str:
     return text if text.strip() else EMPTY
 

@@ -21,7 +21,7 @@ from corpora.errors import ConfigError, InputError, check_choice, require
 from corpora.store.atomic import sha256
 from zoo.declared import ENCODES, Suite
 from zoo.evaluate import senteval_released
-from zoo.evaluate.encoders import SHARD, as_encoder
+from zoo.evaluate.encoders import SHARD, as_encoder, layers_to_judge
 from zoo.evaluate.results import Result, finished
 from zoo.evaluate.table import Rows, percent, plain
 
@@ -65,7 +65,7 @@ class SentEval(Suite):
     tasks that mteb has, with mteb's protocol.
     """
 
-    name = "senteval"
+    name, version = "senteval", 2
     paper = "Chen, Chu and Gimpel 2019, table 2"
     needs = frozenset({ENCODES})
 
@@ -74,7 +74,7 @@ class SentEval(Suite):
     tasks: tuple[str, ...] = ()
     """Names such as `MR,SICK-R`, of a folder; all if empty."""
     layers: bool = False
-    """Also judge every layer by itself (figure 8), of a folder."""
+    """Also judge every layer by itself, [CLS] from layer 1 on (figure 8), of a folder."""
     layer_vectors: Literal["cls", "mean"] = "cls"
     """The vectors of a layer: its [CLS] token's, or the mean of its tokens."""
 
@@ -151,8 +151,8 @@ class SentEval(Suite):
 
         name = encoder.named(self.representation)
         tasks = figures_of(name)
-        names = [f"{self.layer_vectors}:{layer}" for layer in range(encoder.layers + 1)]
-        layers = per_layer([figures_of(each) for each in names]) if self.layers else {}
+        numbers = layers_to_judge(encoder, self.layer_vectors) if self.layers else ()
+        layers = per_layer({each: figures_of(f"{self.layer_vectors}:{each}") for each in numbers})
         result = Result(
             model={**encoder.describe(), "representation": name},
             dataset={"name": "SentEval", "revision": revision_of(folder)},
@@ -262,23 +262,24 @@ def values_of(tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     return {name: task["value"] for name, task in tasks.items()}
 
 
-def per_layer(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The figures of each complete column by layer; `layers[i]` has the tasks' figures of layer i.
+def per_layer(layers: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """The figures of each complete column by layer, from the tasks' figures of each layer.
 
     Layer 0 is the embeddings. `accuracy[column]` has a figure for each layer (a correlation in USS
     and SSS), `best[column]` is the layer with the highest one, and `mean_best` the mean of these
     layers (DiscoEval, table 3). The result is empty if no column is complete.
     """
-    rows = [columns_of(values_of(tasks), released=True) for tasks in layers]
+    rows = [columns_of(values_of(tasks), released=True) for tasks in layers.values()]
     accuracy = {
         column: [row[column]["value"] for row in rows]
         for column in COLUMNS
-        if rows[0][column]["complete"]
+        if all(row[column]["complete"] for row in rows)
     }
-    best = {column: int(np.argmax(values)) for column, values in accuracy.items()}
-    if not best:
+    if not rows or not accuracy:
         return {}
-    about = {"layers": [*range(len(rows))], "accuracy": accuracy, "best": best}
+    numbers = [*layers]
+    best = {column: numbers[int(np.argmax(values))] for column, values in accuracy.items()}
+    about = {"layers": numbers, "accuracy": accuracy, "best": best}
     return {**about, "mean_best": float(np.mean([*best.values()]))}
 
 

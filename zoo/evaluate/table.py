@@ -263,7 +263,7 @@ def _csv_rows(table: ScoreTable) -> Iterator[list[Any]]:
         for column, cell in row.cells.items():
             sd, bounds = "" if cell.sd is None else cell.sd, cell.ci or ("", "")
             keys = [table.suite, row.name, row.kind, row.source, column]
-            yield [*keys, cell.value, *bounds, sd, cell.n or ""]
+            yield [*keys, cell.value, *bounds, sd, "" if cell.n is None else cell.n]
     for name, columns in table.differences.items():
         for column, difference in columns.items():
             keys = [table.suite, f"{name} - {table.baseline}", "difference", "", column]

@@ -21,7 +21,14 @@ from corpora.progress import track
 from zoo.declared import ENCODES, Form, Positive, Suite
 from zoo.evaluate.discoeval.data import DiscoEvalData, TaskData, find, read
 from zoo.evaluate.discoeval.tasks import TASKS, WITHOUT_CONTEXT, Protocol
-from zoo.evaluate.encoders import AUTO, SentenceEncoder, Text, as_encoder, encoder_of
+from zoo.evaluate.encoders import (
+    AUTO,
+    SentenceEncoder,
+    Text,
+    as_encoder,
+    encoder_of,
+    layers_to_judge,
+)
 from zoo.evaluate.opening import open_model
 from zoo.evaluate.results import Result, finished, save
 from zoo.evaluate.scores import Outcomes, mean_figure
@@ -52,7 +59,7 @@ class DiscoEval(Suite):
     trains.
     """
 
-    name = "discoeval"
+    name, version = "discoeval", 2
     paper = "Chen, Chu and Gimpel 2019"
     needs = frozenset({ENCODES})
     reads = tuple(Form(names) for names in dict.fromkeys(t.columns for t in TASKS.values()))
@@ -77,7 +84,7 @@ class DiscoEval(Suite):
     second_opinion: bool = True
     """Also train scikit-learn's logistic regression, where the classifier is linear."""
     layers: bool = False
-    """Also judge every layer by itself, and draw the heat map (figure 8)."""
+    """Also judge every layer by itself, [CLS] from layer 1 on, and draw the heat map (figure 8)."""
     layer_vectors: Literal["cls", "mean"] = "cls"
     """The vectors of a layer: its [CLS] token's, or the mean of its tokens."""
     lower: bool = True
@@ -490,10 +497,12 @@ def per_layer(
 ) -> dict[str, Any]:
     """The accuracy of each task on the vectors of each layer; layer 0 is the embeddings.
 
-    `accuracy[task]` has a figure for each layer, the mean over the task's domains; `best[task]` is
-    the layer with the highest one, and `mean_best` the mean of these layers (table 3).
+    `layers` are the numbers of the layers. `accuracy[task]` has a figure for each of them, the mean
+    over the task's domains; `best[task]` is the layer with the highest one, and `mean_best` the
+    mean of these layers (table 3).
     """
-    names = [f"{options.layer_vectors}:{layer}" for layer in range(encoder.layers + 1)]
+    layers = layers_to_judge(encoder, options.layer_vectors)
+    names = [f"{options.layer_vectors}:{layer}" for layer in layers]
     quick = options.model_copy(update={"second_opinion": False})
     by_task: dict[str, list[list[float]]] = {}  # for each domain the accuracies by layer
     for data in tasks:
@@ -505,10 +514,10 @@ def per_layer(
             by_layer.append(score(data, features, quick, split, seed)["value"])
         by_task.setdefault(data.task.name, []).append(by_layer)
     accuracy = {task: np.mean(domains, axis=0).tolist() for task, domains in by_task.items()}
-    best = {task: int(np.argmax(by_layer)) for task, by_layer in accuracy.items()}
+    best = {task: layers[int(np.argmax(by_layer))] for task, by_layer in accuracy.items()}
     return {
         "vectors": options.layer_vectors,
-        "layers": list(range(encoder.layers + 1)),
+        "layers": list(layers),
         "accuracy": accuracy,
         "best": best,
         "mean_best": float(np.mean(list(best.values()))),
