@@ -20,6 +20,7 @@ from extract.parse import ParsedDocument
 from extract.parsers import get_parser
 from extract.patterns import load_patterns
 from extract.trees import Batch, CompiledPatterns
+from extract.validate.material import Material
 from tests.extract.trees import document
 
 RAIN = (
@@ -182,23 +183,21 @@ def test_the_model_is_small() -> None:
 
 
 @pytest.fixture(scope="module")
-def dev(discorpora_data: Path) -> tuple[list[Document], dict[str, Document]]:
+def dev(discorpora_data: Path) -> Material:
+    """GUM's dev documents in gold trees: gold relations, and the arguments of their connectives."""
     gold = {one.id: one for one in read_gold(discorpora_data / "gdtb")}
-    return documents_of(discorpora_data / "treebank" / "en_gum" / "dev", gold), gold
+    documents = documents_of(discorpora_data / "treebank" / "en_gum" / "dev", gold)
+    return material(documents, get_parser("gold"), gold, known=True)
 
 
-def test_dice_of_gold_connectives(dev: tuple[list[Document], dict[str, Document]]) -> None:
-    documents, gold = dev
-    figures = scores(material(documents, get_parser("gold"), gold, known=True))
+def test_dice_of_gold_connectives(dev: Material) -> None:
+    figures = scores(dev)
     assert figures["all"]["occurrence"]["f1"] == 1
     assert figures["all"]["dice"]["f1"] >= 0.77
     assert sum(figures[kind]["gold"] for kind in KINDS) == figures["all"]["gold"] == 482
 
 
-def test_arguments_and_connective_share_nothing(
-    dev: tuple[list[Document], dict[str, Document]],
-) -> None:
-    documents, gold = dev
-    for item in material(documents, get_parser("gold"), gold, known=True).pairs:
+def test_arguments_and_connective_share_nothing(dev: Material) -> None:
+    for item in dev.pairs:
         words = [*item.connective, *item.arg1, *item.arg2]
         assert len(words) == len(set(words)), item
