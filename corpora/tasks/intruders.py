@@ -6,6 +6,7 @@ in their original places. Over all pairs, intruders are kept in balance with wha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
@@ -107,6 +108,8 @@ class Pool:
         self.words = self.surface[:, 0]
         self.form = np.array(codes_by_occurrence(map(punctuation_form, self.sentences)))
         self.style = np.array(list(map(style_bits, self.sentences)))
+        pairs = {*zip(books.tolist(), documents.tolist(), strict=True)}
+        self.chapters = Counter(book for book, _ in pairs)
         self.names: Any = None
         if settings.names == "known":
             self.names = name_counts(self.sentences)  # [sentences, names]
@@ -159,7 +162,8 @@ class Pool:
         fits = cosines[0].max(axis=0) <= self.settings.max_similarity
         foreign = foreign_marks(int(np.bitwise_or.reduce(self.style[host_sentences])))
         fits &= self.style[guests] & foreign == 0
-        if self.names is not None:
+        # An article is no book: nearly each of its sentences has names of its own.
+        if self.names is not None and self.chapters[int(self.books[host])] > 1:
             unknown = np.ones(self.names.shape[1], np.float32)
             unknown[self.book_names[self.books[host]].indices] = 0
             fits &= self.names[guests] @ unknown == 0

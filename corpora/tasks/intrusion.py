@@ -61,8 +61,8 @@ class Intrusion(Builder):
     same_book: bool = False
     """The intruder comes from the same book (the same group)."""
     names: Literal["known", "any"] = "known"
-    """`known`: people and places that the intruder names are named elsewhere in its new book, since
-    another book's names give it away; `any`: no check, as in INSteD."""
+    """`known`: people and places that the intruder names are named elsewhere in its new book (a
+    group of several documents), since another book's names give it away; `any`: no check."""
     max_text_similarity: float = 0.8
     """A text with a higher similarity is a copy, and cannot be the donor."""
     max_similarity: Annotated[float, Field(gt=0, lt=1)] = 0.6
