@@ -48,6 +48,14 @@ ADDRESS = re.compile(
 with its rarest sign, which is seven times as fast.)"""
 SMALL_WORDS = {"a", "an", "and", "at", "by", "de", "du", "for", "in", "la", "of", "on", "the", "to"}
 """Words that are not capitalised in a title."""
+LINE_OF_VERSE = re.compile(
+    r"(?<=[\w,;:’'][ —])(?:A|An|And|Are|As|At|But|By|For|From|If|In|Into|Is|It|Like|My|No|Nor|Not"
+    r"|Of|On|Or|That|The|Then|There|They|Though|Till|To|Upon|Was|We|Were|What|When|Where|Which"
+    r"|While|Who|Whose|With|Yet)(?= [^\W\d_A-Z])"
+)
+"""A function word with a capital inside a sentence. Not `He` or `You`, which may be a god's."""
+WORDS_OF_A_LINE = 14
+"""Maximum words of a line of verse, on average."""
 ANNOUNCES = re.compile(r"(?::|—|–|--)$")
 """The end of a sentence that the next one completes: `He replied:`, `and she said—`."""
 
@@ -82,24 +90,25 @@ def ends_in_punctuation(sentence: str) -> bool:
 def prose(document: Document, quotes: Quotes = "keep") -> list[str | None]:
     """Return the text of each sentence: "" if it is not prose, None if it is joined to the next.
 
-    Not prose are text outside the sections, captions, entries of lists and directories, titles,
-    sentences with an unpaired bracket, and those without final punctuation; turns of a conversation
-    need no punctuation. Marks of notes (`[8]`) are removed. With `balance`, each sentence has the
-    quotation marks that `balance_quotes` gives it in its paragraph. A sentence that announces the
-    next one (`He replied:`) is joined to it, since it reveals the order of both.
+    Not prose are text outside the sections, captions, entries of lists and directories, verse,
+    titles, sentences with an unpaired bracket, and those without final punctuation; turns of a
+    conversation need no punctuation. Marks of notes (`[8]`) are removed. With `balance`, each
+    sentence has the quotation marks that `balance_quotes` gives it in its paragraph. A sentence
+    that announces the next one (`He replied:`) is joined to it, since it reveals the order of both.
     """
     texts, sections = document.sentence_texts(), document.sections
     assert document.sentences is not None
     results: list[str | None] = []
     announcement, section = "", None
     for paragraph in passages_of(document, texts, "paragraph"):
-        is_list_entry = any(kind.match(paragraph[0]) for kind in (CAPTION, LIST_ENTRY))
+        is_no_prose = any(kind.match(paragraph[0]) for kind in (CAPTION, LIST_ENTRY))
+        is_no_prose |= is_verse(" ".join(paragraph))
         with_quotes = balance_quotes(paragraph) if quotes == "balance" else paragraph
         for text, sentence in zip(paragraph, with_quotes, strict=True):
             start, section_before = document.sentences.start[len(results)], section
             section = sections.at(start) if sections else 0
             is_prose = (
-                ends_in_punctuation(text) and not is_list_entry and not is_fragment_or_title(text)
+                ends_in_punctuation(text) and not is_no_prose and not is_fragment_or_title(text)
             )
             is_rejected = section is None or not (document.turns or is_prose)
             if "[" in sentence or "(" in sentence:  # faster than a search
@@ -134,6 +143,19 @@ def is_fragment_or_title(sentence: str) -> bool:
     title = sentence.split()
     has_small = any(word[0].islower() and word not in SMALL_WORDS for word in title)
     return len(title) > 2 and not has_small and any(word[0].isupper() for word in title)
+
+
+def is_verse(paragraph: str) -> bool:
+    """Return whether a paragraph is verse whose lines were joined.
+
+    English verse begins each line with a capital, also in the middle of a sentence, where prose
+    writes a function word with a small letter. In a title the word before has a capital too.
+    """
+    lines = sum(
+        paragraph[: line.start() - 1].split(" ")[-1].split("—")[-1][:1].islower()
+        for line in LINE_OF_VERSE.finditer(paragraph)
+    )
+    return lines > 1 and count_words([paragraph]) <= WORDS_OF_A_LINE * (lines + 1)
 
 
 def lead(document: Document, texts: Sequence[str | None]) -> list[str]:

@@ -6,6 +6,7 @@ in their original places. Over all pairs, intruders are kept in balance with wha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
@@ -19,6 +20,7 @@ from sklearn.preprocessing import normalize
 
 from corpora.prose import foreign_marks, style_bits
 from corpora.readers.source import SeenIds
+from corpora.tasks.names import name_counts
 from corpora.tasks.permutations import codes_by_occurrence
 from corpora.tasks.similar import FEATURES, MAX_FREQUENCY, hashed_counts
 
@@ -64,6 +66,8 @@ class Pool:
 
     - `texts`: the sentences of each text.
     - `documents` [texts]: the document of each text; no intruder comes from the same document.
+    - `books` [texts]: the number of the book of each text, whose people and places an intruder may
+      name.
     - `used`: the sentences that have been intruders already.
     - `balance` [2 * MEASURES]: by how much the intruders of the split have exceeded the sentences
       that they replace: for each measure the sum of the signs and that of the differences, in
@@ -75,13 +79,14 @@ class Pool:
         self,
         texts: Sequence[Sequence[str]],
         documents: NDArray[np.uint64],
+        books: Numbers,
         settings: Intrusion,
         random: np.random.Generator,
         used: SeenIds,
         balance: Matrix,
     ) -> None:
         self.sentences = [sentence for text in texts for sentence in text]
-        self.documents, self.settings = documents, settings
+        self.documents, self.books, self.settings = documents, books, settings
         self.random, self.used, self.balance = random, used, balance
         sizes = np.array([len(text) for text in texts])
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -103,6 +108,13 @@ class Pool:
         self.words = self.surface[:, 0]
         self.form = np.array(codes_by_occurrence(map(punctuation_form, self.sentences)))
         self.style = np.array(list(map(style_bits, self.sentences)))
+        pairs = {*zip(books.tolist(), documents.tolist(), strict=True)}
+        self.chapters = Counter(book for book, _ in pairs)
+        self.names: Any = None
+        if settings.names == "known":
+            self.names = name_counts(self.sentences)  # [sentences, names]
+            of_book = (ones, (self.books[self.text], np.arange(len(ones))))
+            self.book_names = sparse.csr_matrix(of_book) @ self.names
         # Not the first or last sentence of a text, and none without a word, such as `* * *`.
         self.usable = (self.words >= settings.min_words) & (np.diff(counts.indptr) > 0)
         self.usable[[*self.starts[:-1], *(self.starts[1:] - 1)]] = False
@@ -150,6 +162,11 @@ class Pool:
         fits = cosines[0].max(axis=0) <= self.settings.max_similarity
         foreign = foreign_marks(int(np.bitwise_or.reduce(self.style[host_sentences])))
         fits &= self.style[guests] & foreign == 0
+        # An article is no book: nearly each of its sentences has names of its own.
+        if self.names is not None and self.chapters[int(self.books[host])] > 1:
+            unknown = np.ones(self.names.shape[1], np.float32)
+            unknown[self.book_names[self.books[host]].indices] = 0
+            fits &= self.names[guests] @ unknown == 0
         means = mean_weights(len(host_sentences)) @ cosines
         replaceable = host_sentences[self.may_change[host_sentences]]
         for sentence in self.random.permutation(replaceable).tolist():

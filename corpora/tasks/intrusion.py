@@ -30,7 +30,7 @@ ROWS_PER_GROUP = 2_048
 class Intrusion(Builder):
     """Texts, and the same with one sentence replaced by one of a similar text."""
 
-    name, version = "intrusion", 10
+    name, version = "intrusion", 11
     paper = "Shen et al. 2021; Jwalapuram, Joty and Lin 2022, section 2.3"
     card = card_beside(__file__, "intrusion")
     gives = {"detection": INTRUSION_DETECTION, "pairwise": INTRUSION_PAIRWISE}
@@ -60,6 +60,9 @@ class Intrusion(Builder):
     """The number of most similar texts from which the intruder may come."""
     same_book: bool = False
     """The intruder comes from the same book (the same group)."""
+    names: Literal["known", "any"] = "known"
+    """`known`: people and places that the intruder names are named elsewhere in its new book (a
+    group of several documents), since another book's names give it away; `any`: no check."""
     max_text_similarity: float = 0.8
     """A text with a higher similarity is a copy, and cannot be the donor."""
     max_similarity: Annotated[float, Field(gt=0, lt=1)] = 0.6
@@ -140,7 +143,8 @@ class Intrusion(Builder):
         ids, licences = texts["id"].to_pylist(), texts["licence"].to_pylist()
         sentences = texts["sentences"].to_pylist()
         random = stream(candidates.target.seed, candidates.target.stage.name, ids[0])
-        pool = Pool(sentences, texts["doc_key"].to_numpy(), self, random, used_sentences, balance)
+        documents, books = texts["doc_key"].to_numpy(), texts["named_in"].to_numpy()
+        pool = Pool(sentences, documents, books, self, random, used_sentences, balance)
         pairs = []
         for intruder in pool.intruders():
             host, donor = intruder.host, intruder.donor
@@ -189,7 +193,8 @@ def pool_bounds(books: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 _TEXTS = """
 select
     doc || '#' || number as id, doc_key, licence, sentences,
-    dense_rank() over (order by case when $same_book then chosen."group" end) as book
+    dense_rank() over (order by case when $same_book then chosen."group" end) as book,
+    dense_rank() over (order by chosen."group") as named_in
 from chosen join documents using (part, doc)
 order by
     case split when 'train' then 0 when 'validation' then 1 else 2 end,

@@ -34,7 +34,7 @@ ROWS_PER_GROUP = {"pairwise": 16_384, "contrastive": 8_192, "ranked": 1_024}
 class Permuted(Prescribed):
     """Documents and permutations of their sentences, stored as orders."""
 
-    name, version = "permuted", 7
+    name, version = "permuted", 8
     paper = "Jwalapuram, Joty and Lin 2022, section 2.1"
     card = card_beside(__file__, "permuted")
     gives = {

@@ -18,6 +18,23 @@ from corpora.prose import (
 from corpora.readers import open_source
 from corpora.sentences import split_document
 
+VERSE = (
+    "The tide came up across the sand, And took the little boat away; It never came to any land, "
+    "Nor was it seen another day."
+)
+PROSE = (
+    "He read “The Tide And The Boat” to us, then A Song Of The Sea. And when he closed the book, "
+    "the old man said: The boat is gone. In the end I believed in Him, and He knew it."
+)
+
+
+def test_verse_is_no_prose() -> None:
+    """Two lines of a couplet, one sentence each: only together they tell."""
+    couplet = ("We left the harbour and the town Before the sun was high.", *VERSE.split("; "))
+    document = of(PROSE, VERSE, " ".join(couplet))
+    texts = prose(document)
+    assert [text for text in texts if text] == document.sentence_texts()[: len(PROSE.split(". "))]
+
 
 def of(*paragraphs: str, **layers: object) -> Document:
     return split_document(Document("d", "\n\n".join(paragraphs), **layers))

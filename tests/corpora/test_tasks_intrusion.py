@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from corpora.store.atomic import staged
 from corpora.tasks import intruders, intrusion
 from corpora.tasks.builder import Target
 from corpora.tasks.intrusion import Intrusion
+from corpora.tasks.names import name_counts
 from corpora.tasks.similar import Categories, Neighbours, Profiles
 
 THINGS = [
@@ -24,6 +26,9 @@ THINGS = [
     ("oven", "bread", "flour", "baker", "crust", "dough", "yeast"),
     ("clock", "tower", "bell", "spring", "wheel", "hands", "hour"),
 ]
+
+
+EASY = {"max_similarity": 0.9, "validation": 0, "test": 0}
 
 
 def text_about(number: int) -> Document:
@@ -129,7 +134,7 @@ def test_intruders_are_as_often_closer_than_what_they_replace_as_not(built):
         texts.append(split_document(Document(f"d{i}", words, licence="CC-BY-4.0")))
     closer = {}
     for choose in ("matched", "random"):
-        bounds = {"max_text_similarity": 1, "max_similarity": 0.99}
+        bounds = {"max_text_similarity": 1, "max_similarity": 0.99, "names": "any"}
         rows = rows_of(built(choose, texts, choose=choose, **bounds)[0])["train"]
         assert len(rows) > 180
         closer[choose] = np.mean([r["similarity"] > r["replaced_similarity"] for r in rows])
@@ -173,7 +178,7 @@ def novel(name: str, chapters: int) -> list[Document]:
 
 def test_two_books_give_a_pair_for_nearly_each_text_with_no_setting(built):
     books = novel("Anselm", 20) + novel("Barbara", 20)
-    folder, _ = built(documents=books, max_similarity=0.6)
+    folder, _ = built(documents=books, max_similarity=0.6, names="any")  # all name the hero
     pairs = {split: len(rows) for split, rows in rows_of(folder).items()}
     whole = sum(pairs.values())
     assert whole >= 0.9 * 40 * 5  # chapters of five texts
@@ -183,6 +188,35 @@ def test_two_books_give_a_pair_for_nearly_each_text_with_no_setting(built):
     own, _ = built("own", books, same_book=True)
     donors = [(r["doc"][0], r["donor"][0]) for rows in rows_of(own).values() for r in rows]
     assert len(donors) > 0.8 * whole and all(host == donor for host, donor in donors)
+
+
+@pytest.mark.usefixtures("small_audits")
+def test_an_intruder_names_nobody_of_another_book(built):
+    """Of four books, two share a place; without the check, others' people come into a book."""
+    people = {"Anselm": "Ostrava", "Barbara": "Ostrava", "Clovis": "Palermo", "Doreen": "Trieste"}
+    books = []
+    for person, place in people.items():
+        for document in novel(person, 2):
+            lines = document.text.replace(f" by {person}.", f" by {person} of {place}.")
+            books.append(split_document(replace(document, text=lines, sentences=None)))
+    known = {book: {book, place} for book, place in people.items()}
+    for names in ("known", "any"):
+        rows = rows_of(built(names, books, names=names, choose="random", **EASY)[0])
+        foreign = 0
+        for row in (row for rows_of_split in rows.values() for row in rows_of_split):
+            host = row["doc"].split("/")[0]
+            said = set(re.findall(r"\w+", row["neg"][row["position"]]))
+            foreign += bool(said & {*people, *people.values()} - known[host])
+        assert (foreign == 0) == (names == "known")
+
+
+def test_a_word_is_a_name_by_its_capitals():
+    sentences = [
+        *("Elizabeth smiled at Jane.", "The House was cold.", "A house stood there."),
+        *("“Well,” said Jane, “Undoubtedly it is.”", "She met Elizabeth in Kent — Nobody saw."),
+    ]
+    counts = name_counts(sentences).toarray()
+    assert counts.tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 0], [0, 1, 0], [1, 0, 1]]
 
 
 def test_a_pool_is_of_one_book_and_no_larger_than_memory_allows(monkeypatch):

@@ -130,7 +130,7 @@ class Consecutive(Sized):
 class Sp(Consecutive):
     """Sentence position: five sentences, one of them moved to the front."""
 
-    name, version = "sp", 8
+    name, version = "sp", 9
     paper = "Chen, Chu and Gimpel 2019, section 3.2"
     gives = {"default": SP}
     LENGTH = 5
@@ -169,7 +169,7 @@ def balanced_labels(size: int, classes: int, random: np.random.Generator) -> NDA
 class Bso(Consecutive):
     """Binary sentence ordering: two consecutive sentences, as written and swapped."""
 
-    name, version = "bso", 8
+    name, version = "bso", 9
     paper = "Chen, Chu and Gimpel 2019, section 3.3"
     gives = {"default": BSO}
     LENGTH = 2
