@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corpora.document import Document, Span
 from extract.arguments.boosting import Boosted
@@ -40,6 +39,8 @@ from extract.parse import Ints, ParsedDocument, grouped
 from extract.patterns import load_patterns
 from extract.trees import Batch, CompiledPatterns
 
+LEAST = -4.0
+"""A candidate with lower log-odds is never chosen."""
 MODEL = Path(__file__).with_name("model.npz")
 STEPS = ("second", "first", "child")
 """The models: they choose the head of Arg2, that of Arg1, and the children that stay with these."""
@@ -109,7 +110,9 @@ def arguments(
 
     The three iterables have the same documents in the same order; the tokens of the connectives
     index the columns of the parses, whose labels are those of `scheme`. Arg1 may be in any of the
-    `SENTENCES_BACK` sentences before, if they were parsed.
+    `SENTENCES_BACK` sentences before, if they were parsed. Where a second parser checks the first
+    (`ParsedDocument.second`), the arguments of each connective are those of the parser in whose
+    trees they are more probable.
     """
     table = load_patterns(LANGUAGE, scheme)
     items = zip(documents, parses, connectives, strict=True)
@@ -125,57 +128,97 @@ def arguments(
                 for of_document, start in zip(lists, shift, strict=False)
                 for item in of_document
             ]
-            batch = Batch(of_group, trees, patterns)
-            found = iter(_arguments(batch, marks, tokens))
+            batches = [Batch(of_group, trees, patterns)]
+            if any(parse.second for parse in trees):
+                second = [parse.second or parse for parse in trees]
+                batches.append(Batch(of_group, second, patterns))
+            found = iter(_arguments(batches, marks, tokens))
             for count in size:
                 yield list(itertools.islice(found, count))
 
 
-def arguments_of(batch: Batch, connectives: Sequence[Connective]) -> list[Arguments]:
-    """Return the arguments of connectives whose tokens index the batch, in their order."""
-    return _arguments(batch, connectives, [item.tokens for item in connectives])
+def arguments_of(
+    batch: Batch, connectives: Sequence[Connective], second: Batch | None = None
+) -> list[Arguments]:
+    """Return the arguments of connectives whose tokens index the batch, in their order.
+
+    `second` has a second parser's trees of the same tokens.
+    """
+    batches = [batch] if second is None else [batch, second]
+    return _arguments(batches, connectives, [item.tokens for item in connectives])
 
 
 def _arguments(
-    batch: Batch, connectives: Sequence[Connective], tokens: Sequence[tuple[int, ...]]
+    batches: Sequence[Batch],
+    connectives: Sequence[Connective],
+    tokens: Sequence[tuple[int, ...]],
 ) -> list[Arguments]:
-    """Return the arguments of connectives with these tokens of the batch."""
+    """Return the arguments of connectives with these tokens of the batches."""
     if not connectives:
         return []
-    trees = Trees(batch)
-    marks = Marks.of(batch, connectives, tokens)
-    first, second, dropped = heads_of(trees, marks, load_model())
+    views = []
+    for batch in batches:
+        trees = Trees(batch)
+        marks = Marks.of(batch, connectives, tokens)
+        views.append((trees, marks, heads_of(trees, marks, load_model())))
+    surest = np.argmax([heads.probability for *_, heads in views], axis=0)
     sides: dict[tuple[int, int], list[Span]] = {}
-    for sentences in sentences_of(trees, marks, first, second):
-        match, side, begin, end = sentences.runs(sentences.codes(first, second, dropped))
-        spans = zip(batch.start[begin].tolist(), batch.end[end].tolist(), strict=True)
-        for key, span in zip(zip(match.tolist(), side.tolist(), strict=True), spans, strict=True):
-            sides.setdefault(key, []).append(span)
+    for number, (trees, marks, heads) in enumerate(views):
+        first, second = (
+            np.where(surest == number, h, NOWHERE) for h in (heads.first, heads.second)
+        )
+        for sentences in sentences_of(trees, marks, first, second):
+            codes = sentences.codes(first, second, heads.dropped)
+            match, side, begin, end = sentences.runs(codes)
+            columns = (match, side, trees.batch.start[begin], trees.batch.end[end])
+            for mark, code, *span in zip(*(c.tolist() for c in columns), strict=True):
+                sides.setdefault((mark, code), []).append((span[0], span[1]))
     return [
-        Arguments(tuple(sides.get((number, S1), ())), tuple(sides.get((number, S2), ())))
-        for number in range(len(marks))
+        Arguments(tuple(sides.get((mark, S1), ())), tuple(sides.get((mark, S2), ())))
+        for mark in range(len(connectives))
     ]
 
 
-def heads_of(trees: Trees, marks: Marks, model: Model) -> tuple[Ints, Ints, tuple[Ints, Ints]]:
-    """Return the heads of Arg1 and of Arg2 [m], and the children of these that are left out: the
-    numbers of their connectives, and the tokens."""
+@dataclass(slots=True)
+class Heads:
+    """The heads of Arg1 and of Arg2 [m], `NOWHERE` without one, and how probable both are.
+
+    `dropped` has the children of these that are left out: the numbers of their connectives, and the
+    tokens.
+    """
+
+    first: Ints
+    second: Ints
+    dropped: tuple[Ints, Ints]
+    probability: Floats
+
+
+def heads_of(trees: Trees, marks: Marks, model: Model) -> Heads:
+    """Return the heads of the arguments of connectives."""
     of_marks = mark_features(trees, marks, model.habits)
     candidates = second_heads(trees, marks)
     columns = second_features(trees, marks, of_marks, candidates)
-    second = _best(candidates, model.boosted["second"].scores(columns), len(marks))
+    second, sure = _best(candidates, model.boosted["second"].scores(columns), len(marks))
     candidates = first_heads(trees, marks, second)
     columns = first_features(trees, marks, of_marks, second, candidates)
-    first = _best(candidates, model.boosted["first"].scores(columns), len(marks))
+    first, surer = _best(candidates, model.boosted["first"].scores(columns), len(marks))
     children = children_of_heads(trees, marks, first, second)
     columns = child_features(trees, marks, of_marks, (first, second), children)
     lost = model.boosted["child"].scores(columns) < 0
-    return first, second, (children[0][lost], children[1][lost])
+    return Heads(first, second, (children[0][lost], children[1][lost]), sure * surer)
 
 
-def _best(candidates: Candidates, score: NDArray[np.floating], count: int) -> Ints:
-    """Return the best candidate's head for each of `count` connectives, `NOWHERE` without one."""
-    best = np.full(count, NOWHERE)
+def _best(candidates: Candidates, score: Floats, count: int) -> tuple[Ints, Floats]:
+    """Return the best candidate's head for each of `count` connectives, and its probability.
+
+    The probability is the softmax of the scores. Without a candidate that reaches `LEAST` it is 0,
+    and the head `NOWHERE`.
+    """
+    likely = score > LEAST
+    candidates, score = candidates.take(likely), score[likely]
+    head, odds = np.full(count, NOWHERE), np.zeros(count, dtype=np.float32)
     order = np.lexsort((score, candidates.mark))
-    best[candidates.mark[order]] = candidates.head[order]
-    return best
+    head[candidates.mark[order]] = candidates.head[order]
+    odds[candidates.mark[order]] = np.exp(score[order])
+    total = np.bincount(candidates.mark, np.exp(score), minlength=count)
+    return head, (odds / np.maximum(total, 1e-30)).astype(np.float32)

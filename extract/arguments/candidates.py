@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -16,16 +16,15 @@ from extract.arguments.trees import (
     NOWHERE,
     OPENERS,
     RELATIONS,
+    SENTENCES_BACK,
     Marks,
     Trees,
     one_hot,
 )
-from extract.parse import Ints
+from extract.parse import BoolArray, Ints
 
 STEPS = 6
 """Heads above a token that are candidates."""
-SENTENCES_BACK = 4
-"""How many sentences before that of the connective Arg1 may be."""
 PLACES2 = ("path", "second path", "child", "second child")
 PLACES1 = ("above", "conjunct", "below", "beside", "sentence")
 CLAUSE_CODES = np.array([name in CLAUSES for name in RELATIONS] + [False])
@@ -43,6 +42,9 @@ class Candidates:
 
     def __len__(self) -> int:
         return len(self.mark)
+
+    def take(self, keep: BoolArray) -> Candidates:
+        return Candidates(*(getattr(self, field.name)[keep] for field in fields(self)))
 
 
 def _joined(parts: list[tuple[Ints, Ints, int, int | Ints]]) -> Candidates:
@@ -94,16 +96,10 @@ def first_heads(trees: Trees, marks: Marks, second: Ints) -> Candidates:
         index, child = trees.children_of(head)
         keep = CLAUSE_CODES[trees.relation[child]] & ~trees.inside(second[index], child)
         parts.append((index[keep], child[keep], place, 0))
-    row = trees.row[marks.first]
-    document = trees.batch.row_doc
     for back in range(1, SENTENCES_BACK + 1):
-        before = np.maximum(row - back, 0)
-        same = (row >= back) & (document[before] == document[row])
-        root = np.where(same, trees.root[before], NOWHERE)
-        parts.append((every, root, 4, back))
+        parts.append((every, trees.root_before(marks.first, back), 4, back))
     candidates = _joined(parts)
-    keep = candidates.head != second[candidates.mark]
-    return Candidates(*(getattr(candidates, n)[keep] for n in Candidates.__slots__))
+    return candidates.take(candidates.head != second[candidates.mark])
 
 
 def shape(trees: Trees, token: Ints, name: str) -> dict[str, NDArray[Any]]:
@@ -208,7 +204,7 @@ def first_features(
     columns["verbs from second"] = between(trees.verbs, head, other)
     columns["second inside"] = trees.inside(other, head)
     columns["inside second"] = trees.inside(head, other)
-    columns["sentences"] = trees.row[first] - trees.row[head]
+    columns["sentences"] = trees.sentence[first] - trees.sentence[head]
     batch = trees.batch
     columns["answers"] = batch.row_answers[batch.row[first]]
     columns["linked"] = batch.row_linked[batch.row[first]]

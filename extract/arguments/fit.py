@@ -5,8 +5,8 @@
 
 `GUM` has the folders `train` and `dev` of CoNLL-U files, `GDTB` is a folder of relations, `FOLDS`
 that of `extract.calibrate folds`. The training rows are the relations of GDTB's training documents,
-each in the gold tree and, from raw text, in that of the parser which did not see the document. The
-head of a gold argument is the token above most of its words.
+each in the gold tree and, from raw text, in those of the two parsers that did not see the document.
+The head of a gold argument is the token above most of its words.
 """
 
 from __future__ import annotations
@@ -41,14 +41,12 @@ from extract.arguments.candidates import (
 )
 from extract.arguments.spans import child_features, children_of_heads
 from extract.arguments.trees import NOWHERE, Marks, Trees
-from extract.calibrate import FOLDS, PIPELINE
+from extract.calibrate import FOLDS, fold_parser
 from extract.clauses import S1
 from extract.connectives import LANGUAGE, Connective, connectives
 from extract.connectives.features import Lexicon
-from extract.embedded import load
 from extract.parse import Ints, ParsedDocument, Parser
 from extract.parsers import get_parser
-from extract.parsers.spacy import SpacyParser
 from extract.patterns import load_patterns
 from extract.trees import Batch, CompiledPatterns
 from extract.validate import strict
@@ -109,11 +107,10 @@ def gold_connectives(
 
 
 def relations_in(
-    documents: Sequence[Document], parser: Parser, gold: Mapping[str, Document]
+    documents: Sequence[Document], parses: Sequence[ParsedDocument], gold: Mapping[str, Document]
 ) -> Relations:
-    """Return the gold relations of documents as parsed by `parser`."""
-    parses = list(parser.parse(documents))
-    patterns = CompiledPatterns(load_patterns(LANGUAGE, parser.scheme), ["and"], parses[0].strings)
+    """Return the gold relations of parsed documents (Universal Dependencies, one string table)."""
+    patterns = CompiledPatterns(load_patterns(LANGUAGE), ["and"], parses[0].strings)
     trees = Trees(Batch(documents, parses, patterns))
     shift = np.cumsum([0, *(len(parse.head) for parse in parses)]).tolist()
     items: list[Connective] = []
@@ -271,12 +268,15 @@ def raw(documents: Iterable[Document]) -> list[Document]:
 
 def training_views(treebank: Path, folds: Path, gold: Mapping[str, Document]) -> list[Relations]:
     """Return the relations of the training documents in gold trees, and in those of raw text."""
-    views = [relations_in(documents_of(treebank / "train", gold), get_parser("gold"), gold)]
+    documents = documents_of(treebank / "train", gold)
+    views = [relations_in(documents, list(get_parser("gold").parse(documents)), gold)]
     for number in range(FOLDS):
-        parser = SpacyParser()
-        parser.nlp = load(folds / f"parser-{number}" / PIPELINE)
-        held_out = raw(documents_of(folds / f"held-{number}.conllu", gold))
-        views.append(relations_in(held_out, parser, gold))
+        parser = fold_parser(folds, number)
+        parser.check = True
+        documents = raw(documents_of(folds / f"held-{number}.conllu", gold))
+        parses = list(parser.parse(documents))
+        views.append(relations_in(documents, parses, gold))
+        views.append(relations_in(documents, [parse.second or parse for parse in parses], gold))
         log.info("parsed the documents of fold %d", number)
     return views
 

@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extract.connectives import Connective
+from extract.connectives.features import GAP
 from extract.parse import BoolArray, Ints
 from extract.trees import Batch
 
 Floats = NDArray[np.float32]
 NOWHERE = -1
 """Stands for a missing token."""
+SENTENCES_BACK = 4
+"""How many sentences before that of the connective Arg1 may be."""
 MAX_DEPTH = 30
 """Steps up from a token that its subtree's edges take into account."""
 KINDS = ("subordinator", "coordinator", "adverbial", "preposition", "gerundial", "correlative")
@@ -92,6 +95,10 @@ class Trees:
         self.root = np.full(len(batch.row_doc) + 1, NOWHERE, dtype=np.int32)
         self.root[batch.row[roots]] = roots
         self.row = np.append(batch.row, NOWHERE)
+        gap = SENTENCES_BACK + 1  # so that no sentence of a document precedes the next document's
+        size = int(batch.row_sentence.max(initial=0)) + gap
+        self.row_place = batch.row_doc.astype(np.int64) * size + batch.row_sentence
+        self.sentence = np.append(batch.row_sentence[batch.row], NOWHERE)
         conjunct = batch.previous_conjunct()
         self.conjunct = np.append(conjunct, NOWHERE)
         # Children by head: those of head h are `children[first_child[h] : first_child[h + 1]]`.
@@ -108,6 +115,14 @@ class Trees:
         index = np.repeat(np.arange(len(heads)), count)
         place = np.arange(len(index)) - np.repeat(np.cumsum(count) - count, count)
         return index, self.children[np.repeat(first, count) + place]
+
+    def root_before(self, tokens: Ints, back: int) -> Ints:
+        """Return the root of the sentence `back` sentences before that of each token, `NOWHERE` if
+        there is none in the document or it was not parsed."""
+        place = self.row_place[self.row[tokens]] - back
+        row = np.searchsorted(self.row_place, place)
+        exists = self.row_place[row] == place  # a later row exists: that of the token
+        return np.where(exists, self.root[row], NOWHERE)
 
     def inside(self, tokens: Ints, heads: Ints) -> BoolArray:
         """Return whether each token is in the subtree of each head."""
@@ -162,7 +177,7 @@ class Marks:
         size = [len(tokens) for tokens in places]
         member = np.array([token for tokens in places for token in tokens], dtype=np.int32)
         owner = np.repeat(np.arange(len(size)), size)
-        text = [item.text for item in connectives]
+        text = [item.text.replace(GAP, " ") for item in connectives]
         return cls(text, member, owner, *columns)
 
 
