@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE  # with it every process compiles the project again
 
-.PHONY: run test nightly lint bench parser parser-quick second confidence scorer predictor docs lock clean help
+.PHONY: run test nightly lint bench parser parser-quick second confidence connectives arguments scorer predictor docs lock clean help
 
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -29,7 +29,7 @@ nightly: $(STAMP) ## the test suite with the crash, fuzz and scale campaigns
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[audit]'
 	$(BIN)/python -m pytest --nightly
 
-PROSE = README.md CONTRIBUTING.md SECURITY.md docs
+PROSE = README.md CONTRIBUTING.md RELEASING.md SECURITY.md docs
 lint: $(STAMP)   ## ruff (lint, format), mypy, hadolint; codespell and proselint on the prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -90,6 +90,17 @@ confidence: $(STAMP) ## learn the confidence of pairs again: four parsers, four 
 	    || exit 1; done
 	$(BIN)/python -m extract.calibrate fit build/folds --ratings docs/results/pairs/ratings.jsonl \
 	    --novels $(addprefix jsonl:,$(wildcard $(NOVELS)/*.jsonl)) --output extract/confidence.json
+
+connectives: export OMP_NUM_THREADS = 1
+connectives: export OPENBLAS_NUM_THREADS = 1
+connectives: $(STAMP) ## learn the explicit connectives again, after `make confidence`: its parsers (10 minutes)
+	$(BIN)/python -m extract.connectives.fit fit --treebank $(TREEBANK)/en_gum --gdtb $(DATA)/gdtb \
+	    --folds build/folds --output extract/connectives/model.npz
+
+arguments: export OMP_NUM_THREADS = 1
+arguments: $(STAMP) ## learn the arguments of connectives again, after `make confidence`: its parsers (5 minutes)
+	$(BIN)/python -m extract.arguments.fit fit --treebank $(TREEBANK)/en_gum --gdtb $(DATA)/gdtb \
+	    --folds build/folds --output extract/arguments/model.npz
 
 # Novels that the scorer is judged by, and never trained on.
 RESERVED ?= gatsby sherlock time-machine

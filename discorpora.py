@@ -207,9 +207,9 @@ def load(dataset: str | Path, config: str = "") -> DatasetDict:
     from datasets import load_dataset
 
     from corpora.errors import InputError, unreadable
-    from zoo.training.data import split_spec
+    from corpora.outside import split_config
 
-    place, config = split_spec(str(dataset), config)
+    place, config = split_config(str(dataset), config)
     hint = "give a dataset's folder or OWNER/NAME on the Hub"
     if Path(place, "config.json").is_file():  # `datasets` would read its JSON files as rows
         hint += "; a model loads with zoo.register() and AutoModel.from_pretrained"

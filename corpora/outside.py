@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from corpora.declared import config_error
-from corpora.errors import InputError
+from corpora.errors import ConfigError, InputError
 
 M = TypeVar("M")
 
@@ -25,6 +25,21 @@ SIZE, DEPTH, DIGITS = 32 << 20, 100, 40
 _LONG = re.compile(rf"\d{{{DIGITS + 1}}}")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 """Half a surrogate pair, unless the other half is beside it."""
+
+
+def split_config(spec: str, config: str = "") -> tuple[str, str]:
+    """Split `FOLDER@CONFIG` or `HUB_ID@CONFIG` into its two parts; without `@` the second is
+    `config`. Raises `ConfigError` if both name a configuration, and not the same one."""
+    place, at, suffix = spec.rpartition("@")
+    if not at or Path(spec).exists():
+        return spec, config
+    if config and suffix and config != suffix:
+        raise ConfigError(
+            f"two configurations are named: {suffix!r} and {config!r}",
+            where=spec,
+            hint=f"leave out @{suffix}, or name the one that is set besides it: {place}@{config}",
+        )
+    return place, suffix or config
 
 
 def parse_json(text: str | bytes, *, where: str = "", hint: str = "") -> Any:

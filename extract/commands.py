@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
 import shutil
@@ -12,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import pyarrow as pa
 
@@ -47,15 +48,16 @@ from extract.discourse import DiscourseParser
 from extract.embedded import trained_documents
 from extract.extractor import Extractor
 from extract.formats import FORMATS as RELATION_FORMATS
-from extract.formats import JsonLinesWriter
-from extract.formats import opened as open_writer
+from extract.formats import JsonLinesWriter, Writer, new_writer
 from extract.pairs import Pair
 from extract.patterns import resolve_markers
 from extract.shards import iter_pairs
 from extract.validate import Validation, plot, to_markdown, tree_source, validate
 from extract.validate.relations import Relations, read_relations, validate_relations
 
-FORMATS = (".jsonl", ".parquet")
+FORMATS = (".jsonl", ".csv", ".parquet")
+STDOUT = Path("-")
+"""Stands for standard output, where rows are written as JSON Lines."""
 log = logging.getLogger("discorpora")
 
 
@@ -77,17 +79,19 @@ def extract_to_file(
     max_bad_share: float = 0.0,
     **settings: Any,
 ) -> Extracted:
-    """Write the pairs of `sources` to `output` (.jsonl or .parquet), which appears when complete.
+    """Write the pairs of `sources` to `output` (.jsonl, .csv or .parquet).
 
-    `-` is a text on standard input, `jsonl:-` JSON Lines there, and so on. `settings` are those of
-    `Extractor`. Raises `ConfigError` for an output that cannot be written or that a source reads,
-    and for a file that two sources read; `InputError` as `corpora.readers.open_source` does, and
-    where more than `max_bad_share` of a source's records are bad.
+    The file appears when it is complete. The output `-` is standard output, as JSON Lines; lists
+    in a CSV file are JSON. The source `-` is a text on standard input, `jsonl:-` JSON Lines there,
+    and so on. `settings` are those of `Extractor`. Raises `ConfigError` for an output that cannot
+    be written or that a source reads, and for a file that two sources read; `InputError` as
+    `corpora.readers.open_source` does, and where more than `max_bad_share` of a source's records
+    are bad.
     """
-    if output.suffix not in FORMATS:
+    if output != STDOUT and output.suffix not in FORMATS:
         raise ConfigError(
             f"the output {str(output)!r} must end in one of {', '.join(FORMATS)}",
-            hint="choose the format by the file's ending",
+            hint="choose the format by the file's ending, or - for JSON Lines on standard output",
         )
     if rejects is not None and rejects.resolve() == output.resolve():
         raise ConfigError(
@@ -116,7 +120,8 @@ def extract_to_file(
         if output.suffix == ".parquet":
             write_parquet(output, rows(), PAIRS)
         else:
-            write = stack.enter_context(_json_lines(output))
+            write_rows = _csv_rows if output.suffix == ".csv" else _json_lines
+            write = stack.enter_context(write_rows(output))
             for batch in rows():
                 for row in batch.to_pylist():
                     write(row)
@@ -154,27 +159,25 @@ def parse_to_file(
     `extract_to_file` does, and `InputError` for a document that the format cannot hold.
     """
     check_choice("format", format, RELATION_FORMATS)
-    to_stdout = str(output) == "-"
-    if format == "jsonl" and not to_stdout and output.suffix != ".jsonl":
+    if format == "jsonl" and output != STDOUT and output.suffix != ".jsonl":
         raise ConfigError(
             f"the output {str(output)!r} must end in .jsonl",
             hint="for a folder choose --format pdtb or --format disrpt",
         )
-    if format != "jsonl" and to_stdout:
+    if format != "jsonl" and output == STDOUT:
         raise ConfigError(f"{format} is a folder, not a stream", hint="name a new folder")
     parser = DiscourseParser(**settings)
     connectives = Counter[str]()
+    targets = () if output == STDOUT else (output,)
     with (
-        _documents(
-            sources, () if to_stdout else (output,), reader_options, max_bad_share
-        ) as opened,
+        _documents(sources, targets, reader_options, max_bad_share) as opened,
         ExitStack() as stack,
     ):
-        writer = (
-            JsonLinesWriter(sys.stdout)
-            if to_stdout
-            else stack.enter_context(open_writer(output, format))
-        )
+        writer: Writer
+        if format == "jsonl":
+            writer = JsonLinesWriter(stack.enter_context(_text_file(output)))
+        else:
+            writer = stack.enter_context(new_writer(output, format))
         for parsed in parser.parse(track(opened, f"parsing {', '.join(sources)}")):
             writer.write(parsed)
             connectives.update(relation.connective.text for relation in parsed.relations)
@@ -291,8 +294,32 @@ def _json_lines(path: Path) -> Iterator[Callable[[object], object]]:
     The file takes its name when it is complete.
     """
     to_json = json.JSONEncoder(ensure_ascii=False, default=asdict).encode
-    with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
+    with _text_file(path) as file:
         yield lambda record: file.write(f"{to_json(record)}\n")
+
+
+@contextmanager
+def _csv_rows(path: Path) -> Iterator[Callable[[Mapping[str, Any]], object]]:
+    """As `_json_lines`, for rows of pairs in a CSV file; lists and truth values are JSON."""
+
+    def cell(value: Any) -> Any:
+        return json.dumps(value) if isinstance(value, list | bool) else value
+
+    with _text_file(path) as file:
+        writer = csv.DictWriter(file, PAIRS.names, lineterminator="\n")
+        writer.writeheader()
+        yield lambda row: writer.writerow({key: cell(value) for key, value in row.items()})
+
+
+@contextmanager
+def _text_file(path: Path) -> Iterator[TextIO]:
+    """Open a file that takes its name when it is complete, or standard output, both in UTF-8."""
+    if path == STDOUT:
+        with open(sys.stdout.fileno(), "w", encoding="utf-8", newline="\n", closefd=False) as file:
+            yield file
+    else:
+        with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
 
 
 def validate_source(

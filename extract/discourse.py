@@ -115,7 +115,8 @@ class DiscourseParser:
         """Yield the connectives of each document; none for one in another language."""
         first, second = itertools.tee(parses)
         least = self.min_probability
-        found = connectives(documents, first, self.parser.scheme, min_probability=least)
+        scheme, trees = self.parser.scheme, "gold" if self.parser.name == "gold" else "parsed"
+        found = connectives(documents, first, scheme, min_probability=least, trees=trees)
         for parse, of_document in zip(second, found, strict=True):
             foreign = _is_foreign(parse)
             self.counts["language"] += foreign

@@ -180,7 +180,7 @@ def candidates_of(batch: Batch, settings: PairSettings) -> Candidates:
     foreign = _foreign_documents(batch)[batch.row_doc[batch.row[matches.first]]]
     connective_only = ~patterns.wanted[matches.sequence]
     matches = reject_failed(foreign | connective_only, np.where(foreign, "language", "multiword"))
-    match_rows(batch, matches, whole_clauses=settings.mode != "recall")
+    match_rows(batch, matches, whole_clauses=settings.mode != "recall", previous=settings.previous)
     unmatched = matches.first[matches.row < 0]
     matches = reject_failed(matches.row < 0, np.array(REASONS)[matches.stage])
     judge = None
@@ -232,10 +232,10 @@ def _foreign_documents(batch: Batch) -> BoolArray:
 class Extractor:
     """Extracts pairs with one parser, marker set and mode.
 
-    `mode`, `subjects`, `min_confidence`, `text` and `language` are those of `PairSettings`;
-    `patterns` is a pattern file, or several. `gold_sentences` keeps the sentences of the
-    source if it has any (else rules split it), `gold_tokens` its tokens too. `check`: whether a
-    second parser checks the first (`extract.parsers.is_checked`). `reject_counts` counts
+    `mode`, `subjects`, `min_confidence`, `text`, `previous` and `language` are those of
+    `PairSettings`; `patterns` is a pattern file, or several. `gold_sentences` keeps the sentences
+    of the source if it has any (else rules split it), `gold_tokens` its tokens too. `check`:
+    whether a second parser checks the first (`extract.parsers.is_checked`). `reject_counts` counts
     rejected candidates by reason; `on_reject` is called with each, in the order of the text.
     """
 
@@ -254,11 +254,13 @@ class Extractor:
         workers: int = 1,
         on_reject: Callable[[Reject], object] | None = None,
         patterns: str | Path | Iterable[str | Path] = (),
+        previous: bool = True,
         **parser_settings: Any,
     ) -> None:
         files = [patterns] if isinstance(patterns, str | Path) else patterns
         name = parser if isinstance(parser, str) else parser.name
-        shape = {"mode": mode, "language": language, "text": text, "subjects": subjects}
+        shape: dict[str, Any] = {"mode": mode, "language": language, "text": text}
+        shape |= {"subjects": subjects, "previous": previous}
         shape |= {"markers": markers if isinstance(markers, str) else ",".join(markers)}
         PairSettings.of({**shape, "min_confidence": min_confidence})  # raises for a wrong value
         # Raises for a language without a model.

@@ -16,7 +16,7 @@ from typing import IO, Any, Protocol
 from corpora.document import Document, Span
 from corpora.errors import InputError
 from corpora.readers.pdtb import SIZE_LIMIT
-from corpora.store.atomic import new_folder, replacing
+from corpora.store.atomic import new_folder
 from extract.discourse import ExplicitRelation, ParsedText
 from extract.parse import ParsedDocument
 
@@ -437,15 +437,7 @@ FORMATS = ("jsonl", "pdtb", "disrpt")
 
 
 @contextmanager
-def opened(output: Path, format: str) -> Iterator[Writer]:
-    """Return a context with the writer of a format (`FORMATS`); the output appears at its end.
-
-    `jsonl` writes a file, the others a new folder.
-    """
-    with ExitStack() as stack:
-        if format == "jsonl":
-            partial = stack.enter_context(replacing(output))
-            yield JsonLinesWriter(stack.enter_context(partial.open("w", encoding="utf-8")))
-            return
-        folder = stack.enter_context(new_folder(output))
-        yield PdtbWriter(folder) if format == "pdtb" else DisrptWriter(folder, stack)
+def new_writer(folder: Path, format: str) -> Iterator[Writer]:
+    """Return a context with a writer of `pdtb` or `disrpt`; the new folder appears at its end."""
+    with new_folder(folder) as partial, ExitStack() as stack:
+        yield PdtbWriter(partial) if format == "pdtb" else DisrptWriter(partial, stack)

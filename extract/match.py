@@ -152,13 +152,16 @@ def _head_token(batch: Batch, first: Ints, length: Ints) -> Ints:
     return token
 
 
-def match_rows(batch: Batch, matches: Matches, whole_clauses: bool = False) -> None:
+def match_rows(
+    batch: Batch, matches: Matches, whole_clauses: bool = False, *, previous: bool = True
+) -> None:
     """Set `row`, `s2`, `s1` and `stage` of `matches`, by the first row of the table that matches.
 
     With `whole_clauses`, S1 of a subordinate clause is the nearest clause above that is finite or
-    has a subject, whatever the row says: clauses in between could not stand alone.
+    has a subject, whatever the row says: clauses in between could not stand alone. Without
+    `previous`, no sentence continues the one before it.
     """
-    heads = _HeadFinder(batch, whole_clauses)
+    heads = _HeadFinder(batch, whole_clauses, previous)
     for number, row in enumerate(batch.patterns.table.patterns):
         which = np.flatnonzero(
             batch.patterns.users[row.marker][matches.sequence] & (matches.row < 0)
@@ -198,8 +201,9 @@ class _HeadFinder:
     The methods take columns of some matches; `which` has the numbers of these among all matches.
     """
 
-    def __init__(self, batch: Batch, whole_clauses: bool) -> None:
+    def __init__(self, batch: Batch, whole_clauses: bool, previous: bool) -> None:
         self.batch, self.whole_clauses = batch, whole_clauses
+        self.row_linked = batch.row_linked & previous
         self.pro_drop = batch.patterns.table.pro_drop
         that = batch.labelled("subordinator") & batch.listed("complementizer")
         self.complement = batch.with_child(that & (batch.head > batch.tokens))
@@ -295,11 +299,14 @@ class _HeadFinder:
         """Return the head of each S1, -1 if there is none, `PREVIOUS` for the previous sentence."""
         batch, head = self.batch, self.batch.head
         if row.s1 == "previous":
-            return np.where(batch.row_linked[batch.row[s2]], PREVIOUS, -1).astype(np.int32)
+            return np.where(self.row_linked[batch.row[s2]], PREVIOUS, -1).astype(np.int32)
         if row.s1 == "sibling":
             reported = batch.labelled("reported_clause")
             before = batch.child_beside(s2, head[s2], reported, after=False)
             return np.where(reported[s2], before, -1)
+        if row.s1 == "chained":
+            chained = batch.labelled_as(row.s1_deprels)
+            return batch.child_beside(token, s2, chained, after=False)
         if row.s1 == "child":
             first = batch.leftmost(batch.labelled_as(row.s1_deprels))[s2]
             return np.where(first < len(batch), first, -1).astype(np.int32)

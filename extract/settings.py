@@ -25,10 +25,13 @@ class PairShape(TomlTable):
     """In the mode `standalone`: each side has its own subject (`own`), S2 gets a copy of a subject
     that it shares with the previous conjunct (`restored`), or may lack it (`shared`)."""
     min_confidence: float | None = Field(default=None, ge=0, le=1)
-    """Pairs of lower confidence are rejected; by default .84 in the mode `standalone`, 0 in
+    """Pairs of lower confidence are rejected; by default .8 in the mode `standalone`, 0 in
     `recall` and with stanza and spaCy, on whose errors it was not fitted."""
     text: Literal["written", "tokenised"] = "written"
     """The author's text, or tokens separated by spaces."""
+    previous: bool = True
+    """Whether S1 may be the sentence before the marker's; false for a treebank whose sentences are
+    not in the order of a text, such as UD's GSD treebanks."""
     patterns: tuple[str, ...] = ()
     """Pattern files that add markers to the table or replace their rows; `dissent2019`: the shipped
     file of DisSent's patterns."""
@@ -43,7 +46,7 @@ class PairSettings(PairShape):
     @property
     def looks_back(self) -> bool:
         """Whether the parse of the sentence before a marker's is used."""
-        return self.mode != "recall" or self.text == "tokenised"
+        return self.previous and (self.mode != "recall" or self.text == "tokenised")
 
 
 class ParseSettings(TomlTable):

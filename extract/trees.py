@@ -394,7 +394,7 @@ class Batch:
         An `imperative` is a bare form that commands: no subject, no "to", and no auxiliary but a
         bare one ("do not"). It heads a main clause or a quotation, or is coordinated with another
         one. After "you can run", a bare form without a conjunction shares the auxiliary ("then
-        rest"). A token without children is `alone`.
+        rest"). A token without children is `alone`, one with an `adposition` of its own `framed`.
         """
         subject, copula, auxiliary = (self.having(n) for n in ("subject", "copula", "auxiliary"))
         subordinate, is_auxiliary = self.having("subordinator"), self.labelled("auxiliary")
@@ -422,6 +422,7 @@ class Batch:
             "statement": statement,
             "imperative": self._shared(independent, every, bare, ~commands),
             "alone": ~self.with_child(every),
+            "framed": self.with_child(self.tagged("adposition")),
         }
 
     def _shared(

@@ -29,7 +29,7 @@ INDENTED = re.compile(r"(?:^(?: {4}|\t)\S.*\n?)+", re.MULTILINE)
 INLINE = re.compile(r"`((?:discorpora|luigi|python -m) [^`\n]+)`")
 SHELL = {
     *("accelerate", "cat", "cp", "docker", "git", "head", "hf", "mkdir", "pip", "printf", "sed"),
-    *("sort", "source", "tail"),
+    *("sort", "source", "tail", "uv", "uvx"),
 }
 """Programs that are not ours."""
 ASSIGNMENT = re.compile(r"\w+=\S*$")

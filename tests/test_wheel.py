@@ -150,3 +150,36 @@ def test_the_core_is_small_and_works_in_an_empty_environment(wheel: Path, tmp_pa
         command = [python.with_name("discorpora"), *line.split()]
         subprocess.run(command, check=True, cwd=tmp_path, env=environment)
     assert (tmp_path / "build" / "mine" / "report" / "index.html").is_file()
+
+
+@pytest.mark.nightly
+def test_uv_installs_and_runs_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    """`uv tool install` and `uvx`, with uv from the package index."""
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "uv"], check=True)
+    programs = tmp_path / "uv" / "bin"
+    subprocess.run([programs / "python", *PIP, "install", "uv"], check=True)
+    (tmp_path / "book.txt").write_text("We stayed inside because it rained.", encoding="utf-8")
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {
+        "UV_PYTHON": sys.executable,
+        "UV_CACHE_DIR": str(tmp_path / "cache"),
+        "UV_TOOL_DIR": str(tmp_path / "tools"),
+        "UV_TOOL_BIN_DIR": str(tmp_path / "bin"),
+    }
+    words = ["discorpora", "extract", "text:book.txt", "-o"]
+    for command in (
+        [programs / "uvx", "--from", wheel, *words, "pairs.csv"],
+        [programs / "uv", "tool", "install", wheel],
+        [tmp_path / "bin" / words[0], *words[1:], "again.csv"],
+    ):
+        subprocess.run(command, check=True, cwd=tmp_path, env=environment)
+    header, row = (tmp_path / "pairs.csv").read_text(encoding="utf-8").splitlines()
+    assert header.startswith("doc,") and "We stayed inside.,It rained." in row
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "pairs.csv").read_bytes()
+
+
+@pytest.mark.nightly
+def test_the_index_would_take_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "twine"], check=True)
+    programs = tmp_path / "twine" / "bin"
+    subprocess.run([programs / "python", *PIP, "install", "twine"], check=True)
+    subprocess.run([programs / "twine", "check", "--strict", wheel], check=True)

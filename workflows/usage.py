@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
 import resource
+import subprocess
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).parent.parent
 STATUS = Path("/proc/self/status")
 CLEAR_REFS = Path("/proc/self/clear_refs")
 RESET_PEAK = "5"
@@ -61,4 +66,21 @@ class Meter:
             "platform": platform.platform(),
             "python": platform.python_version(),
             "cores": os.cpu_count(),
+            "commit": commit(),
         }
+
+
+@cache
+def commit() -> str:
+    """Return the git commit of the code that runs, with `-dirty` if files differ from it; "" if it
+    is not known, as with a package from an index."""
+    if (ROOT / ".git").exists():
+        command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
+        with suppress(OSError, subprocess.SubprocessError):
+            return subprocess.check_output(
+                [*command, "--abbrev=12"], stderr=subprocess.DEVNULL, text=True, timeout=20
+            ).strip()
+    with suppress(metadata.PackageNotFoundError):  # installed from a repository's address: PEP 610
+        origin = metadata.distribution("discorpora").read_text("direct_url.json") or "{}"
+        return str(json.loads(origin).get("vcs_info", {}).get("commit_id", ""))[:12]
+    return ""

@@ -27,7 +27,7 @@ from corpora.errors import COMMAND_LINE, ConfigError, InputError, nearest
 from corpora.outside import read_json, read_record
 from corpora.store.atomic import MANIFEST
 from corpora.toml import TomlFile
-from zoo.declared import OBJECTIVES, RECIPES, RankingRecipe, Recipe
+from zoo.declared import OBJECTIVES, RECIPES, RankingRecipe, Recipe, StepRecipe
 
 log = logging.getLogger("zoo")
 
@@ -156,20 +156,55 @@ def over(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
     return values
 
 
+class Measurement(TomlTable):
+    """A training of a shipped preset by this project: an entry of `zoo/measured.toml`."""
+
+    recipe: str
+    parameters: int = 0
+    """The number of the model's weights; 0: unknown."""
+    seconds: int = 0
+    """Seconds of the training on the CPU that the file names; 0: unknown."""
+    figure: str
+    """The figure and what it was measured on."""
+
+
+class _Measurements(TomlTable):
+    """The content of `zoo/measured.toml`."""
+
+    measured: tuple[Measurement, ...]
+
+
+MEASURED = ROOM / "measured.toml"
+
+
+def measurements() -> dict[str, Measurement]:
+    """Return the trainings by this project, by the name of the preset."""
+    toml = TomlFile.read(MEASURED)
+    entries = _Measurements.of(toml.table, toml.where).measured
+    return {entry.recipe: entry for entry in entries}
+
+
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A preset with what it says about itself, and the figures of models trained here, if any."""
+    """A preset with what it says about itself, and what was measured.
+
+    `size`: the number of weights. `time`: how long a training took on a CPU. `measured`: the figure
+    that this project measured, or those of the user's models.
+    """
 
     name: str
     about: About
+    size: str = ""
+    time: str = ""
     measured: str = ""
 
 
 def catalogue(results: Path | None = None) -> list[CatalogueEntry]:
     """Return an entry for each preset of this package, sorted by name.
 
-    If `results` is a folder, `measured` joins the headlines of all `results.json` in it that name
-    the preset. Raises `InputError` for a missing folder and for results that are not JSON.
+    Its figures are those of `zoo/measured.toml`; or, if `results` is a folder, the headlines of all
+    `results.json` in it that name the preset. Raises `InputError` for a missing folder and for
+    results that are not JSON.
     """
     if results is not None and not results.is_dir():
         raise InputError(
@@ -186,10 +221,35 @@ def catalogue(results: Path | None = None) -> list[CatalogueEntry]:
         result = read_json(file)
         if isinstance(result, dict) and isinstance(result.get("recipe"), str):
             measured.setdefault(result["recipe"], []).append(str(result.get("headline", "")))
-    return [
-        CatalogueEntry(name, read_preset(path).about, "; ".join(measured.get(name, ())))
-        for name, path in shipped().items()
-    ]
+    entries, trained_here = [], measurements()
+    for name, path in shipped().items():
+        preset, here = read_preset(path), trained_here.get(name)
+        figure = here.figure if here else ""
+        if results is not None:
+            figure = "; ".join(measured.get(name, ()))
+        size = _millions(here.parameters) if here and here.parameters else _size(preset)
+        time = _duration(here.seconds) if here and here.seconds else ""
+        entries.append(CatalogueEntry(name, preset.about, size, time, figure))
+    return entries
+
+
+def _size(preset: Preset) -> str:
+    """Return the weights of a preset's layers without embeddings; "" if there is no formula."""
+    with suppress(ConfigError):
+        recipe = preset.recipe({"dataset": "-", "output": "-"})
+        if isinstance(recipe, StepRecipe):
+            return f"{_millions(recipe.work().weights)} + embeddings"
+    return ""
+
+
+def _millions(weights: int) -> str:
+    """Return a number of weights in millions, such as `22.7M`."""
+    return f"{weights / 1e6:.1f}M"
+
+
+def _duration(seconds: int) -> str:
+    """Return seconds as a text: `45 s`, or `25 min` from two minutes on."""
+    return f"{seconds} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 # A model may need recipes and objectives of plug-ins. Code that comes with a model does not run

@@ -35,7 +35,7 @@ from corpora.languages import UNSPACED
 from corpora.store.card import from_template
 from corpora.store.engine import Engine
 
-__all__ = ["AUDIT_FILE", "Audited", "audited", "built", "rendered", "to_json"]
+__all__ = ["AUDIT_FILE", "Audited", "audited", "built", "exceeded", "rendered", "to_json"]
 
 AUDIT_FILE = "audit.json"
 TRAIN = TEST = 4_000
@@ -166,13 +166,20 @@ def _uneven_lengths(kind: str, rows: Sequence[AuditedRow]) -> str:
     return f"its texts have {lengths[0]} to {lengths[-1]} sentences, where {kind} needs one number"
 
 
-def _warning(kind: str, rule: RuleScore) -> str:
-    """Return a warning if a rule's interval lies above its accuracy on all released data, else "".
-    Released data have even classes, so chance is the same."""
+def exceeded(kind: str, rule: RuleScore) -> Mapping[str, float]:
+    """Return the accuracy of a rule on released data, by name of the data, if the rule's interval
+    lies above all of them; else nothing. Released data have even classes: chance is the same."""
     released_values = released().get(kind, {}).get(rule.rule, {})
     if not released_values or rule.low <= max(released_values.values()):
+        return {}
+    return released_values
+
+
+def _warning(kind: str, rule: RuleScore) -> str:
+    """Return a warning if a rule does better than on all released data, else ""."""
+    figures = ", ".join(f"{value} on {data}" for data, value in exceeded(kind, rule).items())
+    if not figures:
         return ""
-    figures = ", ".join(f"{value} on {data}" for data, value in released_values.items())
     return f"{rule.rule} reaches {rule.value} ({rule.low} to {rule.high}); it reaches {figures}"
 
 

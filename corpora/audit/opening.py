@@ -18,7 +18,7 @@ from corpora.errors import (
     expand_home,
     unreadable,
 )
-from corpora.outside import HUB_ID
+from corpora.outside import HUB_ID, split_config
 from corpora.readers.discoeval import TASKS, read_discoeval
 from corpora.store.atomic import MANIFEST
 from corpora.store.manifest import read_manifest
@@ -27,17 +27,18 @@ WHAT_TO_GIVE = "give a dataset folder (build/sample/datasets/sp), or OWNER/NAME 
 RELEASED = {"train.txt": "train", "valid.txt": "validation", "test.txt": "test"}
 
 
-def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configuration]:
+def opened(spec: str, kind: str = "") -> dict[str, Configuration]:
     """Open the configurations of a dataset: a folder, or `OWNER/NAME` on the Hub.
 
-    With `config`, only that one is opened. A dataset that discorpora built or published declares
-    the kind of each configuration; of another dataset only the default one is opened, and `kind`
-    gives its kind.
+    With `@CONFIG` at the end of `spec`, only that one is opened. A dataset that discorpora built or
+    published declares the kind of each configuration; of another dataset only the default one is
+    opened, and `kind` gives its kind.
 
     Raises `InputError` for a dataset that cannot be read or lacks the columns of the kind, and
     `ConfigError` for an unknown kind or configuration.
     """
     kind = kind and check_choice("kind", kind, KINDS)
+    spec, config = split_config(spec)
     folder = expand_home(spec)
     if not folder.exists() and not HUB_ID.fullmatch(spec):
         raise InputError("no such folder", where=spec, hint=WHAT_TO_GIVE)

@@ -55,6 +55,7 @@ def publish(
     *,
     kind: Kind = "dataset",
     private: bool = False,
+    dataset: str = "",
     dry_run: bool = False,
     token: str | None = None,
     hub: Hub | None = None,
@@ -62,6 +63,7 @@ def publish(
     """Publish `folder` as `repo_id` (`NAMESPACE/NAME`); safe to repeat.
 
     A dry run lists files, bytes and the licence decision, and needs neither network nor token.
+    `dataset` is the repository of the dataset that a model's figures are of (`plan_publication`).
     `hub` is a connection to share between folders, made from `token` if not given; `token` is by
     default that of `hf auth login` or `HF_TOKEN`. With `private`, a new repository is private, and
     an existing public one is an error.
@@ -70,7 +72,7 @@ def publish(
     licence that forbids it, no token, a namespace without write permission, a card on the Hub that
     cannot be merged, or no connection to the Hub.
     """
-    plan = plan_publication(Path(folder), repo_id, kind=kind, private=private)
+    plan = plan_publication(Path(folder), repo_id, kind=kind, private=private, dataset=dataset)
     plan.require_no_token()
     if dry_run:
         plan.verify()

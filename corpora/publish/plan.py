@@ -12,8 +12,10 @@ ours replaces nothing. The licence keys belong together: our `license` removes t
 
 from __future__ import annotations
 
+import hashlib
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -24,6 +26,7 @@ from corpora.escape import line
 from corpora.licences import Combined
 from corpora.outside import HUB_ID, read_record
 from corpora.store.atomic import MANIFEST, sha256
+from corpora.store.card import EVAL_FILE
 from corpora.store.damage import checksums, damages
 from corpora.store.manifest import Manifest, Results
 
@@ -31,11 +34,15 @@ if TYPE_CHECKING:
     from huggingface_hub import RepoCard
 
 Kind = Literal["dataset", "model"]
+Content = bytes | Path
 
 CARD = "README.md"
 RESULTS = "results.json"
-OURS = (CARD, MANIFEST, AUDIT_FILE)
-"""Published with every folder (the audit if there is one); not named in the manifest."""
+OPTIONAL = (AUDIT_FILE, EVAL_FILE)
+OURS = (CARD, MANIFEST, *OPTIONAL)
+"""Published with every folder (the optional ones if they are there); not named in the manifest."""
+EVAL_RESULTS = ".eval_results/discorpora.yaml"
+"""A model's figures in the Hub's own form, beside the card's model-index."""
 TEXTS = (".md", ".json", ".txt", ".toml", ".yaml")
 LONGEST_TEXT = 16 << 20
 TOKEN_LIKE = re.compile(r"\bhf_[A-Za-z0-9]{30,}")
@@ -73,7 +80,8 @@ class Publication:
     """The plan to publish a folder, as a dry run lists it.
 
     `files` are in the order of their paths; `left_out` are the files of the folder that the
-    manifest does not name, which are not published.
+    manifest does not name, which are not published. `made` are the bytes of files that are not in
+    the folder, by path.
     """
 
     folder: Path
@@ -84,6 +92,7 @@ class Publication:
     left_out: tuple[str, ...]
     licence: Combined
     manifest: Manifest
+    made: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def bytes(self) -> int:
@@ -93,6 +102,10 @@ class Publication:
     def data_files(self) -> tuple[PublishedFile, ...]:
         """All files except the card, the manifest and the audit."""
         return tuple(file for file in self.files if file.path not in OURS)
+
+    def content(self, path: str) -> Content:
+        """Return the bytes of a file that was made for the repository, else its path."""
+        return self.made.get(path, self.folder / path)
 
     def lines(self) -> list[str]:
         """Return the lines of a dry run: each file, the sum, and the licence decision."""
@@ -129,7 +142,7 @@ class Publication:
         """
         for file in self.files:
             path = self.folder / file.path
-            if path.suffix not in TEXTS or file.bytes > LONGEST_TEXT:
+            if path.suffix not in TEXTS or file.bytes > LONGEST_TEXT or file.path in self.made:
                 continue
             text = path.read_text(encoding="utf-8", errors="replace")
             if TOKEN_LIKE.search(text) or (token and token in text):
@@ -144,7 +157,8 @@ class Publication:
         if checksums(self.folder / MANIFEST) is not None:
             return  # `damages` has read all files
         for file in self.data_files:
-            if sha256(path := self.folder / file.path) != file.sha256:
+            path = self.folder / file.path
+            if file.path not in self.made and sha256(path) != file.sha256:
                 problem = "its sha256 differs from the one in the manifest"
                 raise InputError(problem, where=str(path), hint=MAKE)
 
@@ -168,16 +182,27 @@ class Publication:
 
 
 def plan_publication(
-    folder: Path, repo_id: str, *, kind: Kind = "dataset", private: bool = False
+    folder: Path,
+    repo_id: str,
+    *,
+    kind: Kind = "dataset",
+    private: bool = False,
+    dataset: str = "",
 ) -> Publication:
     """Return the plan to publish `folder` as `repo_id` (`NAMESPACE/NAME`).
+
+    `dataset` is the repository of the dataset that a model's card has figures on; by default that
+    of the card, if the dataset is one of the Hub. With it `EVAL_RESULTS` is published too.
 
     A licence that forbids it is not an error here: see `Publication.licence`. Raises `InputError`
     if the folder is unfinished, lacks a file or is of another kind, `ConfigError` for a wrong id.
     """
-    if not (repo_id.isascii() and HUB_ID.fullmatch(repo_id)):
-        hint = "give NAMESPACE/NAME, where NAMESPACE is your user name or organisation"
-        raise ConfigError(f"{repo_id!r} is not a repository id", hint=hint)
+    for id in (repo_id, dataset) if dataset else (repo_id,):
+        if not (id.isascii() and HUB_ID.fullmatch(id)):
+            hint = "give NAMESPACE/NAME, where NAMESPACE is your user name or organisation"
+            raise ConfigError(f"{id!r} is not a repository id", hint=hint)
+    if dataset and kind == "dataset":
+        raise ConfigError(f"{dataset!r}: only a model has figures on a dataset", where=str(folder))
     if not (folder / MANIFEST).is_file():
         unfinished = f"has no {MANIFEST}, so it is not finished"
         problem = unfinished if folder.is_dir() else "is not a folder"
@@ -189,7 +214,7 @@ def plan_publication(
         problem = f"is not the manifest of a {kind}"
         raise InputError(problem, where=str(folder / MANIFEST), hint=hint)
     files = []
-    ours = [path for path in OURS if path != AUDIT_FILE or (folder / path).is_file()]
+    ours = [path for path in OURS if path not in OPTIONAL or (folder / path).is_file()]
     for name, sum in sorted({**data_checksums(manifest), **dict.fromkeys(ours, "")}.items()):
         path = folder / name
         if not path.resolve().is_relative_to(folder.resolve()):
@@ -198,10 +223,53 @@ def plan_publication(
             problem = "is missing: the folder is incomplete"
             raise InputError(problem, where=str(path), hint=MAKE)
         files.append(PublishedFile(name, path.stat().st_size, sum))
+    made = {}
+    if kind == "model" and (results := eval_results(folder / CARD, dataset)):
+        made[EVAL_RESULTS] = results
+        digest = hashlib.sha256(results).hexdigest()
+        files = [file for file in files if file.path != EVAL_RESULTS]
+        files.insert(0, PublishedFile(EVAL_RESULTS, len(results), digest))
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     left_out = tuple(sorted(names - {file.path for file in files}))
     licence = _combined_licence(folder, manifest, kind)
-    return Publication(folder, repo_id, kind, private, tuple(files), left_out, licence, manifest)
+    return Publication(
+        folder, repo_id, kind, private, tuple(files), left_out, licence, manifest, made
+    )
+
+
+def eval_results(card: Path, dataset: str = "") -> bytes:
+    """Return the file `EVAL_RESULTS` of a model: its figures on the test splits of a dataset.
+
+    The figures are those of the card's model-index, the first of each configuration: that is the
+    task's id, as in the `eval.yaml` of the dataset. `dataset` is the dataset's repository, by
+    default the card's name of it. Returns nothing for a name that is no repository, or if there
+    are no such figures. The revision is given only if it is a commit of that repository.
+    """
+    import yaml
+    from huggingface_hub import EvalResultEntry, ModelCardData, eval_result_entries_to_yaml
+
+    metadata = read_card(card.read_text("utf-8"), where=str(card)).data.to_dict()
+    try:
+        results = ModelCardData(**metadata).eval_results or ()
+    except (ValueError, TypeError, KeyError) as error:
+        problem = f"its model-index is not in the Hub's form: {error}"
+        raise InputError(problem, where=str(card), hint=MAKE) from error
+    entries: dict[str, EvalResultEntry] = {}
+    for result in results:
+        from_hub = HUB_ID.fullmatch(result.dataset_type)
+        id = dataset or (result.dataset_type if from_hub else "")
+        task = result.dataset_config or "default"
+        if not id or result.dataset_split != "test" or task in entries:
+            continue
+        revision = str(result.dataset_revision or "")
+        commit = revision if from_hub and re.fullmatch(r"[0-9a-f]{40}", revision) else None
+        entries[task] = EvalResultEntry(
+            id, task, result.metric_value, commit, notes=result.metric_name
+        )
+    if not entries:
+        return b""
+    lines: str = yaml.safe_dump(eval_result_entries_to_yaml([*entries.values()]), sort_keys=False)
+    return lines.encode()
 
 
 def _combined_licence(folder: Path, manifest: Manifest, kind: Kind) -> Combined:

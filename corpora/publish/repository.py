@@ -79,7 +79,9 @@ class Remote:
                 return False
             if remote.lfs is not None:
                 return remote.lfs.sha256 == file.sha256
-            return remote.blob_id == git_hash((plan.folder / file.path).read_bytes())
+            content = plan.content(file.path)
+            data = content if isinstance(content, bytes) else content.read_bytes()
+            return remote.blob_id == git_hash(data)
 
         files = plan.data_files
         return [file.path for file in files if not is_equal(self.files.get(file.path), file)]
@@ -173,7 +175,7 @@ class Push:
         plan, new_paths = self.plan, [path for path in paths if path not in self.uploads]
         for start in range(0, len(new_paths), FILES_AN_UPLOAD):
             batch_paths = new_paths[start : start + FILES_AN_UPLOAD]
-            batch = {name: CommitOperationAdd(name, plan.folder / name) for name in batch_paths}
+            batch = {name: CommitOperationAdd(name, plan.content(name)) for name in batch_paths}
             options: dict[str, Any] = {"repo_type": plan.kind, "free_memory": False}
             upload = self.hub.api.preupload_lfs_files
             upload_batch = partial(upload, plan.repo_id, batch.values(), **options)

@@ -96,20 +96,23 @@ def divide(
     table = replace(table, weights=np.where(in_no_split, 0, table.weights))
     split, broken = stratify(table, shares, seed, fixed, settled)
     split[in_no_split] = NOWHERE
-    exceptions = [f"those of {', '.join(broken)}"] if broken else []
-    exceptions += ["those that the table divides"] if table.cuts(fixed) else []
+    causes = ["whole groups do not fit the shares"] if broken else []
+    causes += ["the table divides them"] if table.cuts(fixed) else []
     _, first_rows = np.unique(table.documents, return_index=True)
     kept_count = int((earlier_division.codes(table.documents[first_rows]) >= 0).sum())
     parts = ", ".join(f"{s} {part:g}" for s, part in zip(SPLITS, shares.parts, strict=True))
     reason = (
-        f"one division for all datasets of the build ({parts}), in which no group is in two splits"
+        f"one division for all datasets of the build ({parts}), in which documents of one group, "
+        f"such as the chapters of one novel, are in several splits: {' and '.join(causes)}"
+        if causes
+        else f"one division for all datasets of the build ({parts}), in which no group is in two "
+        "splits"
     )
-    reason += f", except {' and '.join(exceptions)}" if exceptions else ""
     reason += f"; {kept_count:,} documents are where a table has them" if kept else ""
     reason += f"; {prescribed_words}" if prescribed_words else ""
     counts = np.bincount(split[first_rows], minlength=len(SPLITS))[: len(SPLITS)].tolist()
     summary = DivisionSummary(
-        "document" if exceptions else "group",
+        "document" if causes else "group",
         reason,
         dict(zip(SPLITS, counts, strict=True)),
         kept_count if kept else None,

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 EXAMPLES = 2
+EVAL_FILE = "eval.yaml"
+"""Makes a dataset repository a benchmark on the Hub."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class Card:
     """What a builder says about its dataset beyond the manifest.
 
     - `summary`: what the dataset is
+    - `use`: what it is good for, and what it is not for
     - `method`: how a row is made, with the paper's section
     - `fields`: the meaning of each column, by name
     - `configurations`: the content of each possible configuration, if there are several
@@ -32,6 +35,7 @@ class Card:
     - `limits`: known limits
     - `citation`: BibTeX
     - `languages`: the languages if no document names its own
+    - `benchmark`: whether the dataset is to judge models on, not to train them
     """
 
     title: str
@@ -39,12 +43,14 @@ class Card:
     method: str
     fields: Mapping[str, str]
     citation: str
+    use: str = ""
     limits: Sequence[str] = ()
     configurations: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
     tags: Sequence[str] = ()
     task_categories: Sequence[str] = ("text-classification",)
     languages: Sequence[str] = ("en",)
+    benchmark: bool = False
 
 
 def render(
@@ -74,6 +80,25 @@ def render(
         | {"seed": "The seed of every random stream."},
     }
     return from_template("dataset.md", {**manifest, **values})
+
+
+def benchmark_of(manifest: Mapping[str, Any], card: Card) -> dict[str, Any] | None:
+    """Return the contents of `eval.yaml` in the Hub's form: each configuration with test rows is a
+    task, whose id is its name. None for a dataset that is no benchmark, or without test rows.
+    """
+    tasks = [
+        {"id": name, "config": name, "split": "test"}
+        for name, config in manifest["configs"].items()
+        if config["splits"].get("test", {}).get("rows")
+    ]
+    if not card.benchmark or not tasks:
+        return None
+    return {
+        "name": line(manifest["stage"].get("title", "")) or card.title,
+        "description": card.summary,
+        "evaluation_framework": "discorpora",
+        "tasks": tasks,
+    }
 
 
 def from_template(name: str, values: Mapping[str, Any]) -> str:

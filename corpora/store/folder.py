@@ -23,6 +23,7 @@ from corpora import audit, licences
 from corpora.code import versions
 from corpora.declared import Declared
 from corpora.errors import DiscorporaError, InputError
+from corpora.escape import yaml
 from corpora.intervals import FEW
 from corpora.splits import SPLITS, TOLERANCE, Shares, measure_fit
 from corpora.store import card as cards
@@ -42,6 +43,8 @@ CREDITS = pa.schema(
 )
 SHOWN = 50
 """Maximum documents with authors that a card lists; it lists the books of the splits if fewer."""
+FEW_ROWS = 50
+"""Fewer rows of a label than this, in all splits together, are worth a warning."""
 DOCUMENT_COLUMNS = ("doc", "donor", "document", "id")
 """Columns that name a row's document, or a part of it, `DOCUMENT#NUMBER`."""
 
@@ -217,6 +220,7 @@ class DatasetFolder:
         if default is not None:
             configs[default if default in configs else next(iter(configs))]["default"] = True
         self._note_labels(configs)
+        self._note_few_rows(configs)
         with Engine(self.folder) as engine:
             overlap = {}
             for config, entry in configs.items():
@@ -256,6 +260,8 @@ class DatasetFolder:
                 log.warning("%s: further above chance than released: %s", name, rule)
         card = cards.render(manifest, self.card, self.builder, audit.rendered(audits))
         write_text(self.folder / "README.md", card)
+        if benchmark := cards.benchmark_of(manifest, self.card):
+            write_text(self.folder / cards.EVAL_FILE, yaml(benchmark) + "\n")
         write_json(self.folder / MANIFEST, manifest)
         return dict(read_json(self.folder / MANIFEST))
 
@@ -310,6 +316,29 @@ class DatasetFolder:
                     unused = [f"`{name}`" for name, number in numbers.items() if not number]
                     if body["rows"] and unused:
                         self.note(f"`{split}` has no row with the {column} {', '.join(unused)}.")
+
+    def _note_few_rows(self, configs: Mapping[str, Any]) -> None:
+        """Add a note if configurations have fewer than `FEW_ROWS` rows of some label."""
+        parts = []
+        for config, entry in configs.items():
+            totals: dict[str, Counter[str]] = {}
+            for body in entry["splits"].values():
+                for column, numbers in body["labels"].items():
+                    totals.setdefault(column, Counter()).update(numbers)
+            for column, total in totals.items():
+                few = {name: number for name, number in total.items() if 0 < number < FEW_ROWS}
+                if few:
+                    least = min(few, key=few.__getitem__)
+                    what = "labels" if column == "label" else f"values of `{column}`"
+                    parts.append(
+                        f"`{config}` for {len(few)} of {len(total)} {what} (the least, `{least}`, "
+                        f"has {few[least]})"
+                    )
+        if parts:
+            self.note(
+                "Warning: too few rows to train on or to compare labels (fewer than "
+                f"{FEW_ROWS}, all splits together): {'; '.join(parts)}."
+            )
 
     def _rows_by_group(
         self, engine: Engine, configs: Mapping[str, Any]

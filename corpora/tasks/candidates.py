@@ -164,6 +164,7 @@ class Candidates:
             sizes = {split: int(sums.get(split, 0)) for split in SPLITS}
             assignment = {"by": division.by, "reason": division.reason, "weights": sizes}
             self.assignments[name] = assignment
+        self._note_groups_in_several_splits()
         self.engine.run(
             "create table kept as select part, doc, number, priority, split "
             "from single join split using (part, doc) where split is not null; "
@@ -177,6 +178,17 @@ class Candidates:
         if self.builder.share_fields():
             self.dataset.shares = self.builder.shares()
         self.dataset.details["split"] = self.assignments.get("", self.assignments)
+
+    def _note_groups_in_several_splits(self) -> None:
+        """Add a note if documents of one group are in several splits."""
+        [(groups, cut, most)] = self.engine.rows(_GROUPS_IN_SEVERAL_SPLITS)
+        if cut:
+            splits = "all" if most == len(SPLITS) else "several"
+            self.dataset.note(
+                "Documents of one book or file, such as the chapters of one novel, are in "
+                f"{splits} splits ({cut:,} of {groups:,} books or files): a score on `test` may "
+                "not hold for other books."
+            )
 
     def _limit_groups(self, part: str) -> None:
         """Drop training candidates of each group that has more than the allowed share of them. A
@@ -310,6 +322,13 @@ join (select part, doc, count(*) as number from single group by part, doc) as we
     using (part, doc)
 """,
 }
+
+_GROUPS_IN_SEVERAL_SPLITS = """
+select count(*), count(*) filter (splits > 1), max(splits) from (
+    select "group", count(distinct split) as splits
+    from weighed join split using (part, doc) group by "group"
+)
+"""
 
 _CREATE_TRAINING = """
 create or replace table training as

@@ -34,9 +34,11 @@ def texts_beside(module: str) -> dict[str, Any]:
 
 
 def _in_one_line(value: Any) -> Any:
-    """Return a text, or a table or list of texts, with the lines of each text joined to one."""
+    """Return a value of a TOML table with the lines of each text in it joined to one."""
     if isinstance(value, dict):
         return {key: _in_one_line(each) for key, each in value.items()}
+    if isinstance(value, bool):
+        return value
     return list(map(_in_one_line, value)) if isinstance(value, list) else " ".join(value.split())
 
 

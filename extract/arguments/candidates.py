@@ -25,8 +25,11 @@ from extract.parse import BoolArray, Ints
 
 STEPS = 6
 """Heads above a token that are candidates."""
+SHARED = 3
+"""Heads above Arg2 whose conjunct before is a candidate: Arg2 may be inside the second conjunct."""
 PLACES2 = ("path", "second path", "child", "second child")
 PLACES1 = ("above", "conjunct", "below", "beside", "sentence")
+"""How candidates for Arg2 and for Arg1 are found."""
 CLAUSE_CODES = np.array([name in CLAUSES for name in RELATIONS] + [False])
 
 
@@ -63,8 +66,12 @@ def _joined(parts: list[tuple[Ints, Ints, int, int | Ints]]) -> Candidates:
 
 
 def second_heads(trees: Trees, marks: Marks) -> Candidates:
-    """Return the candidates for the head of Arg2: what the connective is attached to, and what is
-    above; and clauses attached to the connective."""
+    """Return the candidates for the head of Arg2.
+
+    A connective depends on the clause that it introduces, or on a phrase in it ("[also] cats
+    sleep"): so they are what either part of the connective is attached to, and what is above. Where
+    a parser makes an object or a clause depend on the connective, it is a candidate too.
+    """
     every = np.arange(len(marks))
     parts: list[tuple[Ints, Ints, int, int | Ints]] = []
     for place, anchor in enumerate((marks.anchor, marks.second_anchor)):
@@ -80,7 +87,13 @@ def second_heads(trees: Trees, marks: Marks) -> Candidates:
 
 
 def first_heads(trees: Trees, marks: Marks, second: Ints) -> Candidates:
-    """Return the candidates for the head of Arg1, where `second` [m] are the heads of Arg2."""
+    """Return the candidates for the head of Arg1, where `second` [m] are the heads of Arg2.
+
+    A subordinate clause depends on Arg1, or on a phrase of it: the heads above. A coordinate one
+    has its conjunct before it, and so has the clause that it is in. Below and beside are clauses
+    without such a link ("If he sings, [then] we go"; parataxis). A connective that begins or
+    modifies a whole sentence has the main clause of a sentence before.
+    """
     every = np.arange(len(marks))
     parts: list[tuple[Ints, Ints, int, int | Ints]] = [
         (every, np.where(second == NOWHERE, NOWHERE, trees.conjunct[second]), 1, 0)
@@ -89,7 +102,7 @@ def first_heads(trees: Trees, marks: Marks, second: Ints) -> Candidates:
     for step in range(STEPS):
         above = trees.head[token]
         parts.append((every, above, 0, step))
-        if step < 3:
+        if step < SHARED:
             parts.append((every, trees.conjunct[above], 1, step + 1))
         token = above
     for place, head in enumerate((second, trees.head[second]), 2):

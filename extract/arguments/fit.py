@@ -27,6 +27,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from corpora.document import Document, Spans
 from corpora.readers import open_source
 from corpora.readers.pdtb import read_gold
+from corpora.rng import stream
 from corpora.sentences import split
 from corpora.store.atomic import write_json
 from extract.arguments import Model, arguments
@@ -40,11 +41,12 @@ from extract.arguments.candidates import (
     second_heads,
 )
 from extract.arguments.spans import child_features, children_of_heads
-from extract.arguments.trees import NOWHERE, Marks, Trees
-from extract.calibrate import FOLDS, fold_parser
+from extract.arguments.trees import KINDS, NOWHERE, Marks, Trees
+from extract.calibrate import FOLDS
 from extract.clauses import S1
 from extract.connectives import LANGUAGE, Connective, connectives
-from extract.connectives.features import Lexicon
+from extract.connectives.fit import fold_parser
+from extract.connectives.model import english
 from extract.parse import Ints, ParsedDocument, Parser
 from extract.parsers import get_parser
 from extract.patterns import load_patterns
@@ -62,6 +64,9 @@ BOOSTING = {
     "l2_regularization": 5.0,
     "max_bins": 64,
 }
+OTHER = "adverbial"
+"""The class of a gold connective that the lexicon lacks."""
+STAGE, SEED, RESAMPLES = "arguments.bootstrap", 0, 1000
 PRIOR = 5
 """Relations of the average habits that count beside those of a connective."""
 Columns = dict[str, NDArray[Any]]
@@ -84,8 +89,7 @@ def gold_connectives(
 ) -> Iterator[list[tuple[Connective, Gold, dict[int, int]]]]:
     """Yield for each document its explicit relations with the connective as one of the parse, and
     the token of each word of the gold text."""
-    lexicon = Lexicon.english()
-    kinds = {connective(w): k for w, k in zip(lexicon.words, lexicon.classes, strict=True)}
+    kinds = _kinds()
     material = gather((), [gold[document.id] for document in documents], documents, ())
     of_document: defaultdict[int, list[Gold]] = defaultdict(list)
     for relation in material.gold:
@@ -100,7 +104,7 @@ def gold_connectives(
         for relation in of_document[text.index]:
             tokens = tuple(sorted({token_of[w] for w in relation.connective if w in token_of}))
             if tokens:
-                kind = kinds.get(relation.marker, "adverbial")
+                kind = kinds.get(relation.marker, OTHER)
                 item = Connective(document.id, 0, tokens, (), relation.marker, kind, 1.0, "", 1.0)
                 found.append((item, relation, token_of))
         yield found
@@ -272,11 +276,12 @@ def training_views(treebank: Path, folds: Path, gold: Mapping[str, Document]) ->
     views = [relations_in(documents, list(get_parser("gold").parse(documents)), gold)]
     for number in range(FOLDS):
         parser = fold_parser(folds, number)
-        parser.check = True
         documents = raw(documents_of(folds / f"held-{number}.conllu", gold))
         parses = list(parser.parse(documents))
         views.append(relations_in(documents, parses, gold))
-        views.append(relations_in(documents, [parse.second or parse for parse in parses], gold))
+        if parser.check:
+            parses = [parse.second or parse for parse in parses]
+            views.append(relations_in(documents, parses, gold))
         log.info("parsed the documents of fold %d", number)
     return views
 
@@ -295,7 +300,8 @@ def material(
         of_gold = gold_connectives(documents, parses, gold)
         items = [[item for item, *_ in found] for found in of_gold]
     else:
-        items = list(connectives(documents, parses))
+        trees = "gold" if parser.name == "gold" else "parsed"
+        items = list(connectives(documents, parses, trees=trees))
     found = arguments(documents, parses, items)
     columns = zip(result.texts, documents, parses, items, found, strict=True)
     for text, document, parse, marks, sides in columns:
@@ -308,15 +314,23 @@ def material(
 
 
 def scores(material: Material) -> dict[str, Any]:
-    """Return occurrence, exact and Dice of all explicit relations, as `discorpora validate`."""
+    """Return occurrence, exact and Dice of all explicit relations, and by class of connective.
+
+    They are those of `discorpora validate` with every connective as a marker.
+    """
     markers = sorted({item.marker for item in (*material.gold, *material.pairs)})
-    counts = strict.count(material, markers, "other").sum(axis=(0, 1)).tolist()
-    extracted, relations, *hits = counts
-    figures = {}
-    for name, number in zip(strict.METRICS, hits, strict=True):
-        figure = strict.score(extracted, relations, number)
-        figures[name] = {key: round(figure[key] or 0.0, 4) for key in ("p", "r", "f1")}
-    return {**figures, "extracted": extracted, "gold": relations}
+    kinds = _kinds()
+    of_kind = np.array([[kinds.get(marker, OTHER) == kind for marker in markers] for kind in KINDS])
+    counts = np.einsum("dmc,km->dkc", strict.count(material, markers, "other"), of_kind.astype(int))
+    weights = strict.draws(len(counts), RESAMPLES, stream(SEED, STAGE))
+    result = strict.summary(counts, KINDS, weights)
+    return {"all": result["overall"], **result["per_marker"]}
+
+
+def _kinds() -> dict[str, str]:
+    """Return the class of each connective of the lexicon, as PDTB writes it ("if then")."""
+    lexicon = english().lexicon
+    return {connective(w): k for w, k in zip(lexicon.words, lexicon.classes, strict=True)}
 
 
 def fit(options: argparse.Namespace) -> None:
@@ -335,7 +349,7 @@ def score(options: argparse.Namespace) -> None:
         for known in (True, False):
             name = f"{trees} trees, {'gold' if known else 'predicted'} connectives"
             report[name] = scores(material(texts, parser, gold, known))
-            log.info("%s: %s", name, report[name])
+            log.info("%s: %s", name, report[name]["all"])
     write_json(options.output, report)
 
 

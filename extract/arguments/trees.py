@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extract.connectives import Connective
-from extract.connectives.features import GAP
+from extract.connectives.candidates import GAP
 from extract.parse import BoolArray, Ints
 from extract.trees import Batch
 
@@ -59,10 +59,11 @@ class Trees:
 
     def __init__(self, batch: Batch) -> None:
         self.batch, n = batch, len(batch)
-        self.head = np.append(batch.head, NOWHERE)
         self.relation = np.full(n + 1, len(RELATIONS), dtype=np.int8)
         for number, labels in enumerate(RELATIONS.values()):
             self.relation[:-1][batch.labelled_as(labels)] = number
+        head = self._heads_as_in_ud()
+        self.head = np.append(head, NOWHERE)
         self.flags = {name: np.append(batch.tagged(name), False) for name in FLAGS}
         openers = {
             "infinitival": batch.tagged("infinitival"),
@@ -80,18 +81,17 @@ class Trees:
         self.verbs = np.append(0, np.cumsum(self.flags["finite"] & self.flags["clause"])[:-1])
         tokens = np.arange(n)
         left, right = np.arange(n + 1), np.arange(n + 1)
-        self.depth = np.zeros(n + 1, dtype=np.int32)
-        ancestor = batch.head.copy()
+        ancestor = head
         for _ in range(MAX_DEPTH):
             below = np.flatnonzero(ancestor >= 0)
             if not len(below):
                 break
             np.minimum.at(left, ancestor[below], tokens[below])
             np.maximum.at(right, ancestor[below], tokens[below])
-            self.depth[below] += 1
-            ancestor[below] = batch.head[ancestor[below]]
+            ancestor = np.where(ancestor >= 0, head[ancestor], NOWHERE)
+        right[n] = n - 1  # so that the place behind it exists
         self.left, self.right = left, right
-        roots = np.flatnonzero(batch.head < 0)[::-1]
+        roots = np.flatnonzero(head < 0)[::-1]
         self.root = np.full(len(batch.row_doc) + 1, NOWHERE, dtype=np.int32)
         self.root[batch.row[roots]] = roots
         self.row = np.append(batch.row, NOWHERE)
@@ -102,10 +102,33 @@ class Trees:
         conjunct = batch.previous_conjunct()
         self.conjunct = np.append(conjunct, NOWHERE)
         # Children by head: those of head h are `children[first_child[h] : first_child[h + 1]]`.
-        dependents = np.flatnonzero((batch.head >= 0) & ~self.punct[:-1])
-        order = np.argsort(batch.head[dependents], kind="stable")
+        dependents = np.flatnonzero((head >= 0) & ~self.punct[:-1])
+        order = np.argsort(head[dependents], kind="stable")
         self.children = dependents[order].astype(np.int32)
-        self.first_child = np.searchsorted(batch.head[self.children], np.arange(n + 2))
+        self.first_child = np.searchsorted(head[self.children], np.arange(n + 2))
+
+    def _heads_as_in_ud(self) -> Ints:
+        """Return the heads with conjunctions and prepositions attached as in Universal
+        Dependencies, and change the relations of prepositions.
+
+        The scheme CLEAR attaches a conjunction to the conjunct before it, and an object or clause
+        to its preposition. Here the conjunction depends on the conjunct after it, and the
+        preposition on its object, so that all of Arg2 is below one head in both schemes.
+        """
+        batch, names = self.batch, list(RELATIONS)
+        head = batch.head.copy()
+        conjunctions = np.flatnonzero(batch.labelled_as(("cc",)) & (head < batch.tokens))
+        is_conjunct = batch.labelled("conjunct")
+        after = batch.child_beside(conjunctions, head[conjunctions], is_conjunct, after=True)
+        head[conjunctions[after >= 0]] = after[after >= 0]
+        objects = np.flatnonzero(batch.labelled_as(("pobj", "pcomp")) & (head >= 0))
+        objects = objects[~np.isin(objects, head[objects])]  # "from [under the bed]"
+        prepositions, first = np.unique(head[objects], return_index=True)
+        objects = objects[first]
+        self.relation[objects[batch.labelled_as(("pobj",))[objects]]] = names.index("oblique")
+        self.relation[prepositions] = names.index("case")
+        head[objects], head[prepositions] = head[prepositions], objects
+        return head
 
     def children_of(self, heads: Ints) -> tuple[Ints, Ints]:
         """Return the indices into `heads`, and the children of these, without punctuation."""

@@ -10,21 +10,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corpora.document import Document, Span
 from corpora.errors import ConfigError
-from extract.connectives.features import Columns, Finder, Lexicon, Places, features
-from extract.connectives.model import keys, slots
+from extract.connectives.candidates import Places
+from extract.connectives.model import TREES, Candidates, english, load_model
 from extract.parse import ParsedDocument, grouped
 from extract.patterns import load_patterns
 from extract.trees import Batch, CompiledPatterns
 
-MODEL = Path(__file__).with_name("model.npz")
 LANGUAGE = "en"
 BATCH_TOKENS = 120_000
 
@@ -50,109 +46,79 @@ class Connective:
     sense_probability: float
 
 
-@dataclass(frozen=True)
-class Model:
-    """The fitted weights."""
-
-    detection: NDArray[np.float32]
-    bias: float
-    threshold: float
-    senses: tuple[str, ...]
-    common: NDArray[np.float32]
-    """How often each connective has each sense [lexicon, senses]."""
-
-
-@cache
-def load_model(path: Path = MODEL) -> Model:
-    """Return the shipped model."""
-    with np.load(path, allow_pickle=False) as arrays:
-        return Model(
-            arrays["detection"].astype(np.float32),
-            float(arrays["bias"]),
-            float(arrays["threshold"]),
-            tuple(arrays["senses"].tolist()),
-            arrays["common"].astype(np.float32),
-        )
-
-
 def connectives(
     documents: Iterable[Document],
     parses: Iterable[ParsedDocument],
     scheme: str = "ud",
     language: str = LANGUAGE,
     min_probability: float | None = None,
+    trees: str = "parsed",
 ) -> Iterator[list[Connective]]:
     """Yield the connectives of each document, in the order of the text.
 
     `documents` have the sentence layer that `parses` were made from, in the same order; `scheme` is
-    that of the labels. `min_probability` replaces the threshold of the model. Raises `ConfigError`
-    for a language other than English.
+    that of the labels. `trees` is `gold` for those of a treebank, else `parsed`. `min_probability`
+    replaces the threshold of the model. With the trees of a second parser
+    (`ParsedDocument.second`) both decide. Raises `ConfigError` for a language other
+    than English.
     """
-    if language != LANGUAGE:
-        raise ConfigError(
-            f"no model of connectives for the language {language!r}; choose from {LANGUAGE}"
-        )
+    if trees not in TREES:
+        raise ConfigError(f"unknown trees {trees!r}; choose from {', '.join(TREES)}")
+    _check_language(language)
     table = load_patterns(language, scheme)
     parsed = zip(documents, parses, strict=True)
     for strings, same in itertools.groupby(parsed, key=lambda item: item[1].strings):
         patterns = CompiledPatterns(table, ["and"], strings)
         for group in grouped(same, lambda item: len(item[1].head), BATCH_TOKENS):
-            of_group, trees = zip(*group, strict=True)
-            batch = Batch(of_group, trees, patterns)
+            of_group, parses_of_group = zip(*group, strict=True)
+            for document in of_group:
+                _check_language(document.language, document.id)
+            batch = Batch(of_group, parses_of_group, patterns)
             second = None
-            if any(parse.second for parse in trees):
-                second = Batch(of_group, [p.second or p for p in trees], patterns)
+            if any(parse.second for parse in parses_of_group):
+                second = Batch(of_group, [p.second or p for p in parses_of_group], patterns)
             lists: list[list[Connective]] = [[] for _ in of_group]
-            shift = np.cumsum([0, *(len(parse.head) for parse in trees)])
-            for item in connectives_of(batch, second, min_probability):
+            shift = np.cumsum([0, *(len(parse.head) for parse in parses_of_group)])
+            for item in connectives_of(batch, second, min_probability, trees):
                 number = int(batch.row_doc[batch.row[item.tokens[0]]])
                 tokens = tuple(int(token - shift[number]) for token in item.tokens)
                 lists[number].append(replace(item, tokens=tokens))
             yield from lists
 
 
+def _check_language(language: str, document: str = "") -> None:
+    """Raise `ConfigError` for a language other than English; a document may name none."""
+    if language not in ("", LANGUAGE):
+        where = f" of the document {document!r}" if document else ""
+        raise ConfigError(
+            f"no model of connectives for the language {language!r}{where}",
+            hint=f"the connectives of {LANGUAGE} alone are known",
+        )
+
+
 def connectives_of(
-    batch: Batch, second: Batch | None = None, min_probability: float | None = None
+    batch: Batch,
+    second: Batch | None = None,
+    min_probability: float | None = None,
+    trees: str = "parsed",
 ) -> list[Connective]:
     """Return the connectives of a batch in the order of the text; `tokens` index the batch.
 
-    `second` has a second parser's trees of the same tokens.
+    `second` has a second parser's trees of the same tokens; `trees` as in `connectives`.
     """
-    model, lexicon = load_model(), Lexicon.english()
-    places = Finder(lexicon).find(batch)
-    if not len(places):
+    model = load_model()
+    candidates = Candidates.of([batch] if second is None else [batch, second])
+    if not len(candidates.places):
         return []
-    table = keys(features(Columns(batch), places, lexicon), places, lexicon)
-    score = model.bias + model.detection[slots(table)].sum(axis=1)
-    probability = 1 / (1 + np.exp(-score))
-    least = model.threshold if min_probability is None else min_probability
-    shares = model.common[places.entry]
-    sense = shares.argmax(axis=1)
+    probabilities = candidates.probabilities(model, trees)
+    least = model.threshold(trees) if min_probability is None else min_probability
+    rows = candidates.chosen(probabilities, least)
+    senses = candidates.judged(model, rows)
+    best = zip(senses.argmax(axis=1).tolist(), senses.max(axis=1).tolist(), strict=True)
     return [
-        _connective(
-            batch,
-            places,
-            row,
-            float(probability[row]),
-            model.senses[sense[row]],
-            float(shares[row, sense[row]]),
-        )
-        for row in chosen(places, probability, least)
+        _connective(batch, candidates.places, row, float(probabilities[row]), model.senses[n], p)
+        for row, (n, p) in zip(rows, best, strict=True)
     ]
-
-
-def chosen(places: Places, probability: NDArray[np.floating], least: float) -> list[int]:
-    """Return the candidates to keep, in the order of the text: if some overlap, the likeliest."""
-    used: set[int] = set()
-    kept = []
-    for row in np.argsort(-probability, kind="stable").tolist():
-        if probability[row] < least:
-            break
-        tokens = places.tokens(row)
-        if used.isdisjoint(tokens):
-            used.update(tokens)
-            kept.append(row)
-    return sorted(kept)
 
 
 def _connective(
@@ -165,7 +131,7 @@ def _connective(
         if previous is not None and token == previous + 1:
             start = spans.pop()[0]
         spans.append((start, int(batch.end[token])))
-    lexicon, entry = Lexicon.english(), places.entry[row]
+    lexicon, entry = english().lexicon, places.entry[row]
     return Connective(
         batch.document(tokens[0]).id,
         int(batch.row_sentence[batch.row[tokens[0]]]),

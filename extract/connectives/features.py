@@ -1,425 +1,310 @@
-"""Candidates for explicit connectives, and features of the trees around them."""
+"""Features of the trees around candidates for connectives, as hashes of categories."""
 
 from __future__ import annotations
 
-import tomllib
-from collections import defaultdict
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from extract.parse import Ints
-from extract.patterns.table import fold
+from extract.connectives.candidates import NOWHERE, Lexicon, Places
+from extract.parse import BoolArray, Ints
 from extract.trees import Batch, Lookup
 
-LEXICON = Path(__file__).with_name("lexicon.toml")
-GAP = " ... "
-Hashes = NDArray[np.uint32]
-Floats = NDArray[np.float32]
-NOWHERE = -1
-"""Stands for a missing token."""
+Keys = NDArray[np.uint64]
 MAX_DEPTH = 20
-PARTS = 3
-"""Parts of a connective, at most."""
-NEAREST = 2
-Words = tuple[int, ...]
+MISSING = 40
+"""Stands for the distance to a missing token."""
+SHAPE = ("finite", "subject", "clause", "statement", "copula", "aux", "to", "mark", "verb")
+"""Properties of a head that are one category together."""
+CLAUSE = ("finite", "subject", "statement", "to", "mark", "imperative", "wh")
+"""Properties of a clause's head that are one category together."""
+PAIRS = (
+    ("c_deprel", "h_deprel"),
+    ("c_deprel", "h_shape"),
+    ("h_deprel", "k_clause"),
+    ("prev1_xpos", "next1_xpos"),
+    ("f_shape", "h_shape"),
+    ("f_xpos", "h_xpos"),
+    ("words_before", "next1_xpos"),
+    ("c_deprel", "next1_xpos"),
+    ("c_deprel", "prev1_xpos"),
+    ("h_xpos", "h_deprel"),
+    ("prev1_form", "next1_xpos"),
+    ("c_deprel", "words_before"),
+    ("h_shape", "subject_side"),
+    ("next1_xpos", "next2_xpos"),
+    ("h_distance", "h_xpos"),
+    ("g_form", "h_deprel"),
+    ("c_xpos", "c_deprel"),
+    ("h_shape", "words_before"),
+    ("h_right", "h_shape"),
+    ("f_shape", "f_size"),
+    ("h_shape", "h_size"),
+    ("h_left", "words_before"),
+    ("prev1_xpos", "h_shape"),
+    ("f_distance", "h_size"),
+    ("left_verb_xpos", "right_verb_xpos"),
+    ("next1_xpos", "right_verb_xpos"),
+    ("prev1_xpos", "right_verb_xpos"),
+    ("right_verb", "next1_xpos"),
+    ("w_xpos", "next1_xpos"),
+    ("next1_form", "next2_xpos"),
+)
+"""Categories that are features together, beside each alone."""
+SINGLE = slice(-3 * len(PAIRS))
+"""The features without pairs, from which the senses are judged."""
 
 
-@dataclass(frozen=True)
-class Lexicon:
-    """The connectives by their words: `words[i]` belongs to the class `classes[i]`."""
-
-    words: tuple[str, ...]
-    classes: tuple[str, ...]
-
-    @classmethod
-    @cache
-    def english(cls) -> Lexicon:
-        """Return the shipped lexicon."""
-        table = tomllib.loads(LEXICON.read_text(encoding="utf-8"))
-        pairs = [(word, name) for name, words in table.items() for word in words]
-        return cls(*zip(*pairs, strict=True))
+def mixed(*parts: NDArray[Any] | int) -> Keys:
+    """Return one hash of several."""
+    value: Keys = np.array(1469598103934665603, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for part in parts:
+            value = (value ^ np.asarray(part).astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+            value = value ^ (value >> np.uint64(29))
+    return value
 
 
-@dataclass(slots=True)
-class Places:
-    """Where words of the lexicon stand in a batch, as columns [candidates].
-
-    Each is the entry `entry` of the lexicon. `bounds` [candidates, `PARTS`, 2] has the first and
-    last token of each of its parts (-1: no such part). `anchor` is the token of the first part
-    whose head is outside of it.
-    """
-
-    entry: Ints
-    bounds: Ints
-    anchor: Ints
-
-    def __len__(self) -> int:
-        return len(self.entry)
-
-    @property
-    def first(self) -> Ints:
-        """The first token of the first part."""
-        return self.bounds[:, 0, 0]
-
-    @property
-    def last(self) -> Ints:
-        """The last token of the first part."""
-        return self.bounds[:, 0, 1]
-
-    @property
-    def second(self) -> Ints:
-        """The first token of the second part, `NOWHERE` without one."""
-        return self.bounds[:, 1, 0]
-
-    def tokens(self, row: int) -> tuple[int, ...]:
-        """Return the tokens of a candidate."""
-        parts = self.bounds[row].tolist()
-        return tuple(t for a, b in parts if a != NOWHERE for t in range(a, b + 1))
-
-
-class Finder:
-    """Finds the words of a lexicon in batches."""
-
-    def __init__(self, lexicon: Lexicon) -> None:
-        self.lexicon = lexicon
-        self.numbers: dict[str, int] = {}
-        self.by_first: defaultdict[int, list[tuple[Words, ...]]] = defaultdict(list)
-        """The parts of each entry, by the number of its first word."""
-        self.entries: dict[tuple[Words, ...], int] = {}
-        for entry, words in enumerate(lexicon.words):
-            parts = tuple(tuple(map(self._number, p.split())) for p in words.split(GAP))
-            self.by_first[parts[0][0]].append(parts)
-            self.entries[parts] = entry
-            # "not only tall but he is also strong" has the form without the second gap.
-            if len(parts) == 2 and len(parts[1]) == 2 and words.endswith("but also"):
-                apart = (parts[0], parts[1][:1], parts[1][1:])
-                self.by_first[parts[0][0]].append(apart)
-                self.entries[apart] = entry
-        self.gerundial = {i for i, name in enumerate(lexicon.classes) if name == "gerundial"}
-
-    def _number(self, word: str) -> int:
-        return self.numbers.setdefault(word, len(self.numbers) + 1)
-
-    def lookup(self, batch: Batch) -> Lookup:
-        """Return the look-up of the words' numbers among the strings of a batch."""
-        cache = batch.patterns.cache
-        if "connective words" not in cache:
-            value = lambda form: self.numbers.get(fold(form), 0)  # noqa: E731
-            cache["connective words"] = Lookup(batch.patterns.strings, value, np.int16)
-        return cache["connective words"]
-
-    def find(self, batch: Batch) -> Places:
-        """Return all places of the lexicon's words in a batch, in the order of the text.
-
-        Of a part behind a gap the nearest two places in the sentence count.
-        """
-        number = self.lookup(batch)[batch.form]
-        words = number.tolist()
-        verbal = (batch.column("xpos") == batch.patterns.strings.code("VBG")).tolist()
-        opens = np.zeros(len(self.numbers) + 1, dtype=bool)
-        opens[list(self.by_first)] = True
-        begins = np.flatnonzero(opens[number])
-        rows: list[tuple[int, int, tuple[tuple[int, int], ...]]] = []
-        for token, end in zip(
-            begins.tolist(), batch.offsets[batch.row[begins] + 1].tolist(), strict=True
-        ):
-            for parts in self.by_first[words[token]]:
-                stop = token + len(parts[0])
-                if len(parts[0]) > 1 and tuple(words[token : min(stop, end)]) != parts[0]:
-                    continue
-                entry = self.entries[parts]
-                if entry in self.gerundial and not any(verbal[stop : min(stop + 2, end)]):
-                    continue
-                chains: list[tuple[tuple[int, int], ...]] = [((token, stop - 1),)]
-                for part in parts[1:]:
-                    chains = [
-                        (*chain, (place, place + len(part) - 1))
-                        for chain in chains
-                        for place in self._later(words, part, chain[-1][1] + 2, end)
-                    ]
-                rows += [(token, entry, chain) for chain in chains]
-        rows.sort()
-        bounds = np.full((len(rows), PARTS, 2), NOWHERE, dtype=np.int32)
-        for row, (_, _, chain) in enumerate(rows):
-            bounds[row, : len(chain)] = chain
-        anchor = bounds[:, 0, 0].copy()
-        for row in np.flatnonzero(bounds[:, 0, 1] > anchor).tolist():
-            first, last = bounds[row, 0].tolist()
-            heads = batch.head[first : last + 1]
-            outside = np.flatnonzero((heads < first) | (heads > last))
-            anchor[row] += outside[0] if len(outside) else 0
-        return Places(np.array([entry for _, entry, _ in rows], dtype=np.int32), bounds, anchor)
-
-    @staticmethod
-    def _later(words: list[int], part: Words, start: int, end: int) -> list[int]:
-        """Return the first places of a part's words between two tokens, at most `NEAREST`."""
-        size, places = len(part), list[int]()
-        for token in range(start, end - size + 1):
-            if words[token] == part[0] and tuple(words[token : token + size]) == part:
-                places.append(token)
-                if len(places) == NEAREST:
-                    break
-        return places
-
-
-def string_hashes(batch: Batch) -> Lookup:
-    """Return the look-up of stable hashes of strings (folded to lower case if they are words)."""
-    cache = batch.patterns.cache
-    if "string hashes" not in cache:
-        value = lambda form: crc32(form.lower().encode())  # noqa: E731
-        cache["string hashes"] = Lookup(batch.patterns.strings, value, np.uint32)
-    return cache["string hashes"]
+def bucket(number: NDArray[Any]) -> Ints:
+    """Return 0, 1, 2, 3, 4, 5-7, 8-15, ... as consecutive numbers; negative ones apart."""
+    size = np.abs(number.astype(np.int64))
+    value = np.where(size < 5, size, 3 + np.log2(np.maximum(size, 1)).astype(np.int64))
+    return np.where(number < 0, 32 + value, value)
 
 
 class Columns:
-    """Hashes and numbers of every token of a batch; index `NOWHERE` is that of no token."""
+    """What is known of every token of a batch; the index `NOWHERE` stands for no token."""
 
     def __init__(self, batch: Batch) -> None:
         self.batch, n = batch, len(batch)
-        lookup = string_hashes(batch)
-        self.hashes = {
-            name: np.append(lookup[batch.column(name)], np.uint32(0))
-            for name in ("form", "upos", "xpos", "deprel")
-        }
-        names = ("finite", "subject", "clause", "statement", "object", "copula", "imperative")
-        self.flags = {name: np.append(batch.tagged(name), False) for name in names}
-        strings = batch.patterns.strings
-        xpos, upos, form = batch.column("xpos"), batch.column("upos"), batch.form
-        of = lambda column, *values: np.isin(column, strings.codes(values))  # noqa: E731
-        auxiliary = batch.labelled("auxiliary")
-        negation = batch.patterns.forms["denying"][form]
-        kinds = {
-            "aux": auxiliary,
-            "modal": of(xpos, "MD"),
-            "to": of(xpos, "TO"),
-            "neg": negation,
-            "mark": batch.labelled("subordinator"),
-            "cc": of(upos, "CCONJ"),
-            "wh": of(xpos, "WDT", "WP", "WP$", "WRB"),
-            "that": of(form, "that", "That"),
-            "case": batch.labelled("case"),
-            "conj": batch.labelled("conjunct"),
-        }
-        self.flags |= {
-            name: np.append(batch.with_child(flag), False) for name, flag in kinds.items()
-        }
-        self.flags["verb"] = np.append(batch.tagged("verb"), False)
-        self.flags["past"] = np.append(of(xpos, "VBD"), False)
-        self.flags["gerund"] = np.append(of(xpos, "VBG"), False)
+        full = self._lookup("hash", lambda form: crc32(form.lower().encode()))
+        suffix = self._lookup("suffix", lambda form: crc32(form.lower()[-3:].encode()))
+        columns = ("form", "upos", "xpos", "deprel")
+        self.hashes = {name: np.append(full[batch.column(name)], 0) for name in columns}
+        self.hashes["suffix"] = np.append(suffix[batch.form], 0)
+        self.flags = {name: np.append(flag, False) for name, flag in self._flags().items()}
         self.head = np.append(batch.head, NOWHERE)
-        self.punct = np.append(batch.labelled("punctuation"), False)
-        self.comma = np.append(batch.listed("comma"), False)
-        self.break_ = np.append(batch.listed("clause_break"), False)
-        self.begin = batch.offsets[batch.row]
-        self.end = batch.offsets[batch.row + 1]
-        # The nearest auxiliary child to the left, and the subject.
-        aux = np.full(n + 1, NOWHERE, dtype=np.int32)
-        children = np.flatnonzero(auxiliary & (batch.head >= 0))
-        aux[batch.head[children]] = children
-        self.aux = aux
-        subject = batch.leftmost_child("subject")
-        self.subject = np.append(np.where(subject < n, subject, NOWHERE), NOWHERE)
-        # Edges of subtrees.
-        left, right = np.arange(n + 1, dtype=np.int32), np.arange(n + 1, dtype=np.int32)
-        ancestor, token = batch.head.copy(), np.arange(n)
-        depth = np.zeros(n + 1, dtype=np.int32)
+        self.conjunct = np.append(batch.previous_conjunct(), NOWHERE)
+        self.begin, self.end = batch.offsets[batch.row], batch.offsets[batch.row + 1]
+        # The last auxiliary and the first subject of each clause.
+        self.aux = np.full(n + 1, NOWHERE, dtype=np.int32)
+        children = np.flatnonzero(batch.labelled("auxiliary") & (batch.head >= 0))
+        self.aux[batch.head[children]] = children
+        subject = np.append(batch.leftmost_child("subject"), n)
+        self.subject = np.where(subject < n, subject, NOWHERE)
+        self.left, self.right = self._edges()
+        # The labels of the children on each side, as a set.
+        bit = np.uint64(1) << (full[batch.column("deprel")].astype(np.uint64) % np.uint64(61))
+        bit[batch.labelled("punctuation")] = 0
+        right = (batch.head >= 0) & (batch.head < batch.tokens)
+        for name, side in (("left_kids", batch.head > batch.tokens), ("right_kids", right)):
+            kids = np.zeros(n + 1, dtype=np.uint64)
+            np.bitwise_or.at(kids, batch.head[side], bit[side])
+            self.hashes[name] = mixed(kids)
+
+    def _lookup(self, name: str, value: Callable[[str], int]) -> Lookup:
+        """Return the look-up of a value of strings, kept with the batch's table of strings."""
+        kept = self.batch.patterns.cache
+        return kept.setdefault(
+            f"connectives {name}", Lookup(self.batch.patterns.strings, value, np.int64)
+        )
+
+    def _flags(self) -> dict[str, BoolArray]:
+        """Return properties of tokens by name; `aux`, `to`, `mark` and `wh` are of children."""
+        batch = self.batch
+        derived = ("finite", "subject", "clause", "statement", "copula", "imperative", "verb")
+        child = {
+            "aux": batch.labelled("auxiliary"),
+            "to": batch.tagged("infinitival"),
+            "mark": batch.labelled("subordinator"),
+            "wh": batch.tagged("interrogative"),
+        }
+        return {
+            **{name: batch.tagged(name) for name in derived},
+            **{name: batch.with_child(flag) for name, flag in child.items()},
+            "punct": batch.labelled("punctuation"),
+            "comma": batch.listed("comma"),
+        }
+
+    def _edges(self) -> tuple[Ints, Ints]:
+        """Return the first and the last token of each token's subtree."""
+        size = len(self.batch) + 1
+        left, right = np.arange(size, dtype=np.int32), np.arange(size, dtype=np.int32)
+        ancestor, token = self.batch.head, self.batch.tokens
         for _ in range(MAX_DEPTH):
-            going = ancestor >= 0
-            ancestor, token = ancestor[going], token[going]
-            if not len(token):
-                break
-            depth[token] += 1
+            token, ancestor = token[ancestor >= 0], ancestor[ancestor >= 0]
             np.minimum.at(left, ancestor, token)
             np.maximum.at(right, ancestor, token)
-            ancestor = batch.head[ancestor]
-        self.left, self.right, self.depth = left, right, depth
-        self.not_clause = ~self.flags["clause"][:-1]
+            ancestor = self.batch.head[ancestor]
+        return left, right
 
-    def bits(self, token: Ints, names: tuple[str, ...]) -> NDArray[np.uint32]:
+    def bits(self, token: Ints, names: tuple[str, ...]) -> Ints:
         """Return flags of tokens as one number each."""
-        value = np.zeros(len(token), dtype=np.uint32)
+        value = (token == NOWHERE).astype(np.int64) << len(names)
         for place, name in enumerate(names):
-            value += self.flags[name][token].astype(np.uint32) << np.uint32(place)
-        return value + (token == NOWHERE).astype(np.uint32) * np.uint32(1 << len(names))
+            value += self.flags[name][token].astype(np.int64) << place
+        return value
 
     def clause(self, token: Ints) -> Ints:
         """Return the head of the clause of each token: itself or an ancestor."""
-        there = np.flatnonzero(token != NOWHERE)
-        result = np.full(len(token), NOWHERE, dtype=np.int32)
-        result[there] = self.batch.ascend(token[there], self.not_clause)
-        return result
+        some = token != NOWHERE
+        heads = np.full(len(token), NOWHERE, dtype=np.int32)
+        heads[some] = self.batch.ascend(token[some], ~self.flags["clause"][:-1])
+        return heads
+
+    def same_word(self, token: Ints, step: int) -> Ints:
+        """Return how far away the same word is in the sentence, as a bucket (0: nowhere).
+
+        `step` is 1 for the next such word, -1 for the one before.
+        """
+        form, row = self.hashes["form"][:-1], self.batch.row
+        order = np.lexsort((form, row))
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        other = order[np.clip(place[token] + step, 0, len(order) - 1)]
+        alike = (row[other] == row[token]) & (form[other] == form[token]) & (other != token)
+        return np.where(alike, bucket(np.abs(other - token)) + 1, 0)
 
 
-SHAPE = ("finite", "subject", "clause", "statement", "copula", "aux", "to", "mark", "verb")
-CLAUSE = ("finite", "subject", "statement", "to", "mark", "imperative", "wh")
+def categories(columns: Columns, places: Places, words: Keys) -> dict[str, NDArray[Any]]:
+    """Return what the trees say about candidates as categories by name [candidates].
 
-
-def bucket(number: Ints) -> NDArray[np.uint32]:
-    """Return 0, 1, 2, 3, 4, 5-7, 8-15, ... as consecutive numbers; negative ones are mirrored."""
-    size = np.abs(number)
-    value = np.where(size < 5, size, 3 + np.log2(np.maximum(size, 1)).astype(np.int32))
-    return np.where(number < 0, 32 + value, value).astype(np.uint32)
-
-
-@dataclass(slots=True)
-class Features:
-    """Categories (hashes) and numbers of candidates by name [candidates]."""
-
-    categories: dict[str, NDArray[np.uint32]]
-    numbers: dict[str, NDArray[np.float32]]
-
-
-def features(columns: Columns, places: Places, lexicon: Lexicon) -> Features:
-    """Return what the trees say about each candidate."""
+    The letters: `c` is the candidate's anchor, `h` its head, `g` and `gg` the next ones above, `f`
+    the conjunct before `h` (or `g`), `k` the head of the clause of `h`, `above` that of the clause
+    above, `own` that of the candidate, `w` the word before. `words` [candidates] names candidates.
+    """
     batch, head, hashes = columns.batch, columns.head, columns.hashes
-    first, last, c = places.first, places.last, places.anchor
+    flags, first, last, c = columns.flags, places.first, places.last, places.anchor
     begin, end = columns.begin[first], columns.end[first]
-    h = head[c]
-    g = head[h]
-    gg = head[g]
-    k = columns.clause(h)
-    above = columns.clause(head[k])
-    own = columns.clause(c)
-    conjunct = np.append(batch.previous_conjunct(), NOWHERE)
-    f = conjunct[h]
-    f = np.where(f == NOWHERE, g, f)
 
     def near(token: Ints, step: int) -> Ints:
         moved = token + step
-        return np.where((moved >= begin) & (moved < end), moved, NOWHERE)
+        return np.where((token >= 0) & (moved >= begin) & (moved < end), moved, NOWHERE)
 
-    prev1, prev2, next1, next2, next3 = (
-        near(first, -1),
-        near(first, -2),
-        near(last, 1),
-        near(last, 2),
-        near(last, 3),
-    )
-    tokens = np.arange(len(batch) + 1)
-    word_before = np.maximum.accumulate(np.where(columns.punct, -1, tokens))  # at or before
-    w = word_before[prev1]
-    w = np.where((prev1 != NOWHERE) & (w >= begin), w, NOWHERE)
-    second = places.second
-    cats: dict[str, NDArray[Any]] = {}
-    for name, token in {"c": c, "h": h, "g": g, "f": f}.items():
-        for column in ("upos", "xpos", "deprel"):
-            cats[f"{name}_{column}"] = hashes[column][token]
-    for name, token in {"k": k, "above": above, "gg": gg, "own": own}.items():
-        for column in ("xpos", "deprel"):
-            cats[f"{name}_{column}"] = hashes[column][token]
-    for name, token in {
-        "h": h,
-        "g": g,
-        "prev1": prev1,
-        "next1": next1,
-        "prev2": prev2,
-        "next2": next2,
-        "w": w,
-        "k": k,
-        "above": above,
-        "f": f,
-    }.items():
-        cats[f"{name}_form"] = hashes["form"][token]
-    for name, token in {
-        "prev1": prev1,
-        "next1": next1,
-        "prev2": prev2,
-        "next2": next2,
-        "next3": next3,
-        "w": w,
-    }.items():
-        cats[f"{name}_xpos"] = hashes["xpos"][token]
-        cats[f"{name}_deprel"] = hashes["deprel"][token]
-    for name, token in {"h": h, "g": g, "f": f}.items():
-        cats[f"{name}_shape"] = columns.bits(token, SHAPE)
-    for name, token in {"k": k, "above": above}.items():
-        cats[f"{name}_clause"] = columns.bits(token, CLAUSE)
-    cats["second_deprel"] = hashes["deprel"][second]
-    cats["second_xpos"] = hashes["xpos"][second]
-    words = np.concatenate([[0], np.cumsum(~columns.punct[:-1])])
-    commas = np.concatenate([[0], np.cumsum(columns.comma[:-1])])
-    clauses = np.concatenate(
-        [[0], np.cumsum(columns.flags["clause"][:-1] & columns.flags["verb"][:-1])]
-    )
-    finite = np.concatenate([[0], np.cumsum(columns.flags["finite"][:-1])])
+    def of(edge: Ints, token: Ints) -> Ints:
+        return np.where(token == NOWHERE, NOWHERE, edge[token])
 
-    def between(total: Ints, a: Ints, b: Ints) -> Ints:
-        return total[b] - total[a]
-
-    there = lambda token, value: np.where(token == NOWHERE, 40, value)  # noqa: E731
-    after = last + 1
-    number: dict[str, NDArray[Any]] = {
-        "words_before": between(words, begin, first),
-        "words_after": between(words, after, end),
-        "clauses_before": between(clauses, begin, first),
-        "clauses_after": between(clauses, after, end),
-        "finite_before": between(finite, begin, first),
-        "finite_after": between(finite, after, end),
-        "commas_before": between(commas, begin, first),
-        "commas_after": between(commas, after, end),
-        "h_distance": there(h, h - c),
-        "g_distance": there(g, g - h),
-        "f_distance": there(f, c - f),
-        "h_left": there(h, first - columns.left[h]),
-        "h_right": there(h, columns.right[h] - last),
-        "h_size": there(h, columns.right[h] - columns.left[h]),
-        "f_size": there(f, columns.right[f] - columns.left[f]),
-        "k_left": there(k, first - columns.left[k]),
-        "k_right": there(k, columns.right[k] - last),
-        "k_distance": there(k, k - c),
-        "above_distance": there(above, above - k),
-        "c_depth": columns.depth[c],
-        "c_size": columns.right[c] - columns.left[c],
-        "length": last - first + 1,
-        "gap": np.where(second == NOWHERE, 0, second - last),
-        "same_fh": hashes["xpos"][f] == hashes["xpos"][h],
-        "subject_side": there(columns.subject[k], np.sign(columns.subject[k] - c)),
+    h = head[c]
+    g = head[h]
+    k = columns.clause(h)
+    above = columns.clause(head[k])
+    f = np.where(columns.conjunct[h] == NOWHERE, g, columns.conjunct[h])
+    word = np.maximum.accumulate(np.where(columns.flags["punct"], NOWHERE, np.arange(len(head))))
+    w = word[near(first, -1)]
+    verb = flags["verb"][:-1]
+    nearest = np.maximum.accumulate(np.append(np.where(verb, batch.tokens, NOWHERE), NOWHERE))
+    left_verb = np.where(near(first, -1) == NOWHERE, NOWHERE, nearest[near(first, -1)])
+    far = len(batch)
+    coming = np.minimum.accumulate(np.append(np.where(verb, batch.tokens, far), far)[::-1])[::-1]
+    right_verb = np.where(near(last, 1) == NOWHERE, far, coming[near(last, 1)])
+    token = {
+        "left_verb": np.where(left_verb >= begin, left_verb, NOWHERE),
+        "right_verb": np.where(right_verb < end, right_verb, NOWHERE),
+        **{"c": c, "h": h, "g": g, "gg": head[g], "f": f, "k": k, "above": above},
+        "own": columns.clause(c),
+        "w": np.where((near(first, -1) != NOWHERE) & (w >= begin), w, NOWHERE),
+        **{f"prev{step}": near(first, -step) for step in (1, 2)},
+        **{f"next{step}": near(last, step) for step in (1, 2, 3)},
+        "second": places.second,
+        "edge": of(columns.left, h),
+        "behind": near(of(columns.right, h), 1),
+        "before": near(of(columns.left, h), -1),
+        "final": end - 1,
     }
-    row = batch.row[first]
-    number["first_sentence"] = batch.row_sentence[row] == 0
-    number["linked"] = batch.row_linked[row]
-    number["ends_document_part"] = columns.break_[np.maximum(end - 1, 0)]
-    # How much longer the longest candidate with this word is.
-    size = np.where(places.bounds[:, :, 0] >= 0, np.diff(places.bounds)[:, :, 0] + 1, 0).sum(axis=1)
-    longest = np.zeros(len(batch) + 1, dtype=np.int32)
-    for begins, ends in places.bounds.transpose(1, 2, 0):
-        for step in range(int((ends - begins).max(initial=-1)) + 1):
-            inside = (begins >= 0) & (begins + step <= ends)
-            np.maximum.at(longest, (begins + step)[inside], size[inside])
-    number["covered"] = longest[c] - size
-    for name, token in {"h": h, "f": f, "k": k, "above": above}.items():
-        for flag in columns.flags:
-            number[f"{name}_{flag}"] = columns.flags[flag][token]
-    for name in (
-        "words_before",
-        "words_after",
-        "clauses_before",
-        "clauses_after",
-        "h_distance",
-        "f_distance",
-        "h_left",
-        "k_left",
-        "h_right",
-        "commas_before",
-        "covered",
-        "length",
-        "subject_side",
-        "finite_before",
-        "finite_after",
-        "g_distance",
-        "k_distance",
-        "above_distance",
-        "h_size",
-        "f_size",
-        "gap",
-    ):
-        cats[f"{name}"] = bucket(np.asarray(number[name], dtype=np.int32))
-    categories = {name: np.asarray(value).astype(np.uint32) for name, value in cats.items()}
-    numbers = {name: np.asarray(value).astype(np.float32) for name, value in number.items()}
-    return Features(categories, numbers)
+    groups = {
+        "form": "h g prev1 next1 prev2 next2 w k above f edge behind before final",
+        "upos": "c h g f",
+        "xpos": "c h g f k above gg own prev1 next1 prev2 next2 next3 w second edge behind "
+        "left_verb right_verb",
+        "deprel": "c h g f k above gg own prev1 next1 prev2 next2 next3 w second",
+        **dict.fromkeys(("left_kids", "right_kids", "suffix"), "h f g k above"),
+    }
+    result: dict[str, NDArray[Any]] = {
+        f"{name}_{column}": hashes[column][token[name]]
+        for column, names in groups.items()
+        for name in names.split()
+    }
+    for name in ("h", "g", "f", "k", "above"):
+        result[f"{name}_aux"] = hashes["form"][of(columns.aux, token[name])]
+        result[f"{name}_subject"] = hashes["xpos"][of(columns.subject, token[name])]
+    result |= {f"{name}_shape": columns.bits(token[name], SHAPE) for name in ("h", "g", "f")}
+    result |= {f"{name}_clause": columns.bits(token[name], CLAUSE) for name in ("k", "above")}
+    result["path"] = mixed(hashes["deprel"][c], hashes["deprel"][h], hashes["deprel"][g])
+    result |= {
+        "again_before": columns.same_word(first, -1),
+        "again_after": columns.same_word(first, 1),
+    }
+    # The candidates around, in the same sentence.
+    rows, names = np.pad(batch.row[first], 1, constant_values=-1), np.pad(words, 1)
+    result["candidate_before"] = np.where(rows[:-2] == rows[1:-1], names[:-2], np.uint64(0))
+    result["candidate_after"] = np.where(rows[2:] == rows[1:-1], names[2:], np.uint64(0))
+
+    def apart(target: Ints, distance: Ints) -> Ints:
+        return np.where(target == NOWHERE, MISSING, distance)
+
+    counted = {
+        "words": ~flags["punct"],
+        "commas": flags["comma"],
+        "clauses": flags["clause"] & flags["verb"],
+        "finite": flags["finite"],
+    }
+    total = {name: np.concatenate([[0], np.cumsum(flag)]) for name, flag in counted.items()}
+    numbers: dict[str, NDArray[Any]] = {
+        **{f"{name}_before": sums[first] - sums[begin] for name, sums in total.items()},
+        **{f"{name}_after": sums[end] - sums[last + 1] for name, sums in total.items()},
+        "finite_sentence": total["finite"][end] - total["finite"][begin],
+        "h_distance": apart(h, h - c),
+        "g_distance": apart(g, g - h),
+        "f_distance": apart(f, c - f),
+        "k_distance": apart(k, k - c),
+        "above_distance": apart(above, above - k),
+        "h_left": apart(h, first - columns.left[h]),
+        "h_right": apart(h, columns.right[h] - last),
+        "h_size": apart(h, columns.right[h] - columns.left[h]),
+        "f_size": apart(f, columns.right[f] - columns.left[f]),
+        "k_left": apart(k, first - columns.left[k]),
+        "subject_side": apart(columns.subject[k], np.sign(columns.subject[k] - c)),
+        "left_verb": apart(token["left_verb"], first - token["left_verb"]),
+        "right_verb": apart(token["right_verb"], token["right_verb"] - last),
+        "length": last - first + 1,
+        "gap": np.where(places.second == NOWHERE, 0, places.second - last),
+        "covered": _longest(places, len(batch))[c] - places.size,
+    }
+    return result | {name: bucket(number) for name, number in numbers.items()}
+
+
+def _longest(places: Places, tokens: int) -> Ints:
+    """Return for each token the number of tokens of the longest candidate that has it."""
+    longest = np.zeros(tokens + 1, dtype=np.int64)
+    for begin, end in places.bounds.transpose(1, 2, 0):
+        for step in range(int((end - begin).max(initial=-1)) + 1):
+            inside = (begin >= 0) & (begin + step <= end)
+            np.maximum.at(longest, (begin + step)[inside], places.size[inside])
+    return longest
+
+
+def keys(batch: Batch, places: Places, lexicon: Lexicon) -> Keys:
+    """Return the features of candidates as hashes [candidates, features].
+
+    Each category has three columns: alone, with the class of the connective, with the connective.
+    The pairs of categories are the last ones (`SINGLE`: all columns but theirs).
+    """
+    words, kinds = (
+        np.array([crc32(name.encode()) for name in names], dtype=np.uint64)[places.entry]
+        for names in (lexicon.words, lexicon.classes)
+    )
+    columns = categories(Columns(batch), places, words)
+    columns["word"] = np.zeros(len(places), dtype=np.uint64)
+    columns |= {f"{a}+{b}": mixed(columns[a], columns[b]) for a, b in PAIRS}
+    rows = []
+    for name, column in columns.items():
+        seed = crc32(name.encode())
+        rows += [
+            mixed(seed, column),
+            mixed(seed + 1, column, kinds),
+            mixed(seed + 2, column, words),
+        ]
+    return np.stack(rows, axis=1)

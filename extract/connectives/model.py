@@ -1,73 +1,164 @@
-"""The linear models of connectives: log-odds as sums of weights that hashed features look up."""
+"""The models of connectives: sums of weights that hashed features look up in a table."""
 
 from __future__ import annotations
 
-from zlib import crc32
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from extract.connectives.features import Features, Lexicon, Places
+from extract.connectives.candidates import GAP, Finder, Lexicon, Places
+from extract.connectives.features import SINGLE, Keys, keys
+from extract.trees import Batch
 
-Keys = NDArray[np.uint64]
-BITS = 19
-"""A table has 2 to the power of `BITS` weights."""
-PAIRS = (
-    ("c_deprel", "h_deprel"),
-    ("c_deprel", "h_shape"),
-    ("h_deprel", "k_clause"),
-    ("prev1_xpos", "next1_xpos"),
-    ("f_shape", "h_shape"),
-    ("f_xpos", "h_xpos"),
-    ("words_before", "next1_xpos"),
-    ("c_deprel", "next1_xpos"),
-    ("c_deprel", "prev1_xpos"),
-    ("h_xpos", "h_deprel"),
-    ("prev1_form", "next1_xpos"),
-    ("c_deprel", "words_before"),
-    ("h_shape", "subject_side"),
-    ("next1_xpos", "next2_xpos"),
-    ("h_distance", "h_xpos"),
-    ("g_form", "h_deprel"),
-    ("c_xpos", "c_deprel"),
-    ("h_shape", "words_before"),
-    ("h_right", "h_shape"),
-    ("f_shape", "f_size"),
-    ("h_shape", "h_size"),
-    ("h_left", "words_before"),
-    ("prev1_xpos", "h_shape"),
-    ("f_distance", "h_size"),
-)
-"""Categories that are features together, beside each alone."""
+MODEL = Path(__file__).with_name("model.npz")
+BITS = 20
+SENSE_BITS = 17
+"""The tables have 2 to the power of `BITS` weights, and `SENSE_BITS` rows of weights."""
+Floats = NDArray[np.float32]
 
 
-def mixed(*parts: Keys | int) -> Keys:
-    """Return one hash of several."""
-    value: Keys = np.array(1469598103934665603, dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        for part in parts:
-            value = (value ^ np.asarray(part, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-            value = value ^ (value >> np.uint64(29))
-    return value
+def slots(features: Keys, bits: int) -> NDArray[np.intp]:
+    """Return the places of hashes in a table of 2 to the power of `bits` rows."""
+    return (features >> np.uint64(64 - bits)).astype(np.intp)
 
 
-def keys(features: Features, places: Places, lexicon: Lexicon) -> Keys:
-    """Return the features of candidates as hashes [candidates, features].
+TREES = ("gold", "parsed")
+"""Trees of a treebank, and those of a parser: each has its own weights of the detection."""
 
-    Each category stands alone, with the class of the connective, and with the connective.
+
+@dataclass(frozen=True)
+class Model:
+    """Weights of the detection [`TREES`, 2 ** `BITS`] and the senses [2 ** `SENSE_BITS`, senses].
+
+    They are whole numbers of steps. A candidate's log-odds of being a connective, or of having a
+    sense, are the bias and the weights of its features. `thresholds` are the least probabilities
+    of a connective [`TREES`].
     """
-    words = np.array([crc32(word.encode()) for word in lexicon.words], dtype=np.uint64)
-    kinds = np.array([crc32(kind.encode()) for kind in lexicon.classes], dtype=np.uint64)
-    word, kind = words[places.entry], kinds[places.entry]
-    columns = {name: value.astype(np.uint64) for name, value in features.categories.items()}
-    columns |= {f"{a}+{b}": mixed(columns[a], columns[b]) for a, b in PAIRS}
-    rows = [mixed(word)]
-    for name, column in columns.items():
-        seed = crc32(name.encode())
-        rows += [mixed(seed, column), mixed(seed + 1, column, kind), mixed(seed + 2, column, word)]
-    return np.stack(rows, axis=1)
+
+    detection: NDArray[np.int8]
+    detection_step: Floats
+    detection_bias: Floats
+    thresholds: Floats
+    senses: tuple[str, ...]
+    sense: NDArray[np.int8]
+    sense_step: float
+    sense_bias: Floats
+
+    @cached_property
+    def used(self) -> NDArray[np.bool_]:
+        """Which rows of `sense` have a weight."""
+        return np.asarray(self.sense.any(axis=1))
+
+    def detect(self, features: Keys, trees: str = "parsed") -> Floats:
+        """Return the log-odds [candidates] that candidates are connectives."""
+        kind = TREES.index(trees)
+        weights = self.detection[kind][slots(features, BITS)].sum(axis=1, dtype=np.int64)
+        score = self.detection_bias[kind] + self.detection_step[kind] * weights
+        return score.astype(np.float32)
+
+    def threshold(self, trees: str = "parsed") -> float:
+        """Return the least probability of a connective."""
+        return float(self.thresholds[TREES.index(trees)])
+
+    def judge(self, features: Keys) -> Floats:
+        """Return the log-odds [candidates, senses] of each sense."""
+        weights = np.zeros((len(features), len(self.senses)), dtype=np.int64)
+        places = slots(features[:, SINGLE], SENSE_BITS)
+        for row, place in enumerate(places):
+            weights[row] = self.sense[place[self.used[place]]].sum(axis=0, dtype=np.int64)
+        return (self.sense_bias + self.sense_step * weights).astype(np.float32)
 
 
-def slots(table: Keys) -> NDArray[np.intp]:
-    """Return the places of hashes in a table of weights."""
-    return (table & np.uint64((1 << BITS) - 1)).astype(np.intp)
+@cache
+def load_model(path: Path = MODEL) -> Model:
+    """Return the model in a file, the shipped one by default."""
+    with np.load(path, allow_pickle=False) as arrays:
+        return Model(
+            detection=arrays["detection"],
+            detection_step=arrays["detection_step"],
+            detection_bias=arrays["detection_bias"],
+            thresholds=arrays["thresholds"],
+            senses=tuple(arrays["senses"].tolist()),
+            sense=arrays["sense"],
+            sense_step=float(arrays["sense_step"]),
+            sense_bias=arrays["sense_bias"],
+        )
+
+
+@cache
+def english() -> Finder:
+    """Return the finder of the shipped lexicon."""
+    return Finder(Lexicon.english())
+
+
+def probability(score: Floats) -> Floats:
+    """Return the probability of log-odds."""
+    return (1 / (1 + np.exp(-score))).astype(np.float32)
+
+
+def sense_probabilities(score: Floats) -> Floats:
+    """Return probabilities of senses [rows, senses] that sum up to 1, from their log-odds."""
+    alone = probability(score)
+    return (alone / alone.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Candidates with their features in each parser's trees [candidates, features]."""
+
+    places: Places
+    features: tuple[Keys, ...]
+
+    @classmethod
+    def of(cls, batches: Sequence[Batch]) -> Candidates:
+        """Return the candidates of one batch, with the same tokens' trees of each parser."""
+        finder = english()
+        places = finder.find(batches[0])
+        return cls(places, tuple(keys(batch, places, finder.lexicon) for batch in batches))
+
+    def probabilities(self, model: Model, trees: str = "parsed") -> Floats:
+        """Return the probability [candidates] of being a connective: the parsers' mean log-odds.
+
+        A correlative of two adverbials ("on the one hand ... on the other hand") is as likely as
+        the likelier one.
+        """
+        scores = np.mean([model.detect(features, trees) for features in self.features], axis=0)
+        result: Floats = probability(scores)
+        lexicon, bounds = english().lexicon, self.places.bounds
+        kinds = dict(zip(lexicon.words, lexicon.classes, strict=True))
+        alone = {
+            (word, *self.places.bounds[row, 0].tolist()): result[row]
+            for row, word in enumerate(lexicon.words[entry] for entry in self.places.entry)
+        }
+        for row, entry in enumerate(self.places.entry):
+            parts = lexicon.words[entry].split(GAP)
+            if len(parts) > 1 and all(kinds.get(part) == "adverbial" for part in parts):
+                of_parts = zip(parts, bounds[row].tolist(), strict=False)
+                result[row] = max(alone.get((part, *ends), 0.0) for part, ends in of_parts)
+        return result
+
+    def judged(self, model: Model, rows: Sequence[int]) -> Floats:
+        """Return the probability of each sense [rows, senses] of some candidates."""
+        index = np.array(rows, dtype=np.intp)
+        scores = [model.judge(features[index]) for features in self.features]
+        return sense_probabilities(np.mean(scores, axis=0))
+
+    def chosen(self, probabilities: Floats, least: float) -> list[int]:
+        """Return the candidates that are likely enough, in the order of the text.
+
+        Of those that share a token the likeliest is chosen, or the longest if two are alike.
+        """
+        used: set[int] = set()
+        rows = []
+        for row in np.lexsort((-self.places.size, -probabilities)).tolist():
+            if probabilities[row] < least:
+                break
+            tokens = self.places.tokens(row)
+            if used.isdisjoint(tokens):
+                used.update(tokens)
+                rows.append(row)
+        return sorted(rows)

@@ -18,7 +18,7 @@ Scheme = Literal["ud", "clear"]
 SCHEMES: tuple[str, ...] = get_args(Scheme)
 DERIVED = (
     *("subject", "copula", "finite", "complement", "object", "clause", "statement"),
-    *("imperative", "alone"),
+    *("imperative", "alone", "framed"),
 )
 """Properties that follow from a token's children, beside those that `[properties]` names."""
 SPAN_KEYS = ("s1_drop", "s2_drop", "s1_mute", "s2_mute")
@@ -84,6 +84,7 @@ class Pattern(TomlTable):
         "marker_head",
         "sibling",
         "child",
+        "chained",
         "previous",
     ] = "parent"
     """How S1's head is found from S2's."""

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pytest
 
 from corpora import schemas
-from corpora.audit import Audited, audited, released, rendered
+from corpora.audit import RULES, Audited, audited, released, rendered
 from corpora.audit.features import clean, open_quotes, shape_of
 from corpora.audit.opening import opened
+from corpora.audit.verdict import ADVICE, verdict
 from corpora.errors import ConfigError, InputError
 from corpora.store.atomic import staged
 from corpora.store.card import Card
@@ -83,6 +84,12 @@ def test_a_shortcut_is_found_warned_of_and_shown(make, tmp_path, caplog):
     assert "**Further above chance than on released data:**" in card
     again = read(folder, tmp_path)
     assert asdict(again) == told
+    title, *findings, ending = verdict({"default": again})
+    assert "look at before you train" in title and "audit it again" in ending
+    surface = rules["surface"]
+    said = f"- default: surface {surface['value']} [{surface['low']}, {surface['high']}], 54.7 on "
+    (line,) = (line for line in findings if line.startswith(said))
+    assert "DiscoEval, Wikipedia" in line and "make them alike" in line
 
 
 def test_without_a_shortcut_rules_stay_at_chance_and_nothing_is_warned_of(make, tmp_path, caplog):
@@ -90,6 +97,8 @@ def test_without_a_shortcut_rules_stay_at_chance_and_nothing_is_warned_of(make, 
     found = read(folder, tmp_path)
     assert all(rule.low <= 50 <= rule.high for rule in found.rules)
     assert not found.above and "further above" not in caplog.text
+    (line,) = verdict({"default": found})
+    assert line.startswith("Verdict: no finding")
 
 
 def test_too_few_rows_are_said(make):
@@ -193,6 +202,8 @@ def test_uneven_labels_are_judged_balanced_too(make, tmp_path):
     assert value(found, "surface", "balanced") > 95
     chances = {(rule.rule, rule.measure): rule.chance for rule in found.rules}
     assert chances["surface", "accuracy"] == 75.0 and chances["surface", "balanced"] == 50.0
+    _, line = verdict({"default": found})
+    assert "(balanced), chance 50.0; no released data" in line and "letter case" in line
 
 
 def test_a_schema_with_a_kind_that_does_not_fit_is_refused(make):
@@ -304,14 +315,14 @@ def test_a_foreign_dataset_is_read_by_its_kind(foreign, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"kind": "intrution"}, "did you mean 'intrusion'"),
-        ({"config": "two"}, "no configuration 'two'"),
+        (("", "intrution"), "did you mean 'intrusion'"),
+        (("@two", ""), "no configuration 'two'"),
     ],
 )
 def test_bad_names_are_errors(make, arguments, said):
     folder = make({"train": pairs("train", 2, ".")})
     with pytest.raises(ConfigError) as error:
-        opened(str(folder), **arguments)
+        opened(f"{folder}{arguments[0]}", arguments[1])
     assert said in str(error.value)
 
 
@@ -366,6 +377,10 @@ def test_insted_gives_the_figures_of_the_table(discorpora_data, tmp_path, monkey
     found = read(tmp_path / "insted", tmp_path, "intrusion")
     for rule in found.rules:
         assert rule.low <= released()["intrusion"][rule.rule]["INSteD, Wikipedia"] <= rule.high
+
+
+def test_every_rule_has_advice():
+    assert ADVICE.keys() == RULES.keys()
 
 
 def test_every_kind_of_our_schemas_is_declared():

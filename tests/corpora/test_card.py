@@ -27,6 +27,7 @@ CARD = Card(
     method="Paper, section 9.",
     fields={"text": "what | was said", "label": "the marker"},
     citation="@misc{test, title = {A $test}}",
+    use="Testing cards.",
     limits=("It is small.",),
     tags=("testing",),
     reasons={"too_long": "over 60 | words"},
@@ -111,9 +112,48 @@ def test_a_split_of_few_books_is_named(tmp_path):
             data.writer("all", split, schema, texts=("text",)).extend(rows)
             data.count_licences(pa.array([SOURCE["licence"]] * books))
         manifest = data.finish("all")
-    assert manifest["groups"] == {} and [n for n in manifest["notes"] if "few" in n] == [
+    assert manifest["groups"] == {} and [n for n in manifest["notes"] if "has few books" in n] == [
         "`test` has few books or files (2): a score on its rows may not hold for other texts."
     ]
+
+
+def test_a_configuration_with_few_rows_of_a_label_has_a_warning(tmp_path):
+    stage = Stage("dissent", 4, "12e4", {}, {}, [SOURCE])
+    with staged(tmp_path / "d") as partial, DatasetFolder(partial, "d", stage, CARD) as data:
+        for config, most in (("all", 60), ("balanced", 7)):
+            for split, count in (("train", most - 2), ("test", 2)):
+                rows = [{"text": f"{split} {i}", "label": 0} for i in range(count)]
+                data.writer(config, split, SCHEMA).extend(rows)
+        data.writer("all", "train", SCHEMA).extend([{"text": "x", "label": 1}] * 50)
+        data.count_licence("MIT")
+        warnings = [note for note in data.finish("all")["notes"] if note.startswith("Warning")]
+    assert warnings == [
+        "Warning: too few rows to train on or to compare labels (fewer than 50, all splits "
+        "together): `balanced` for 1 of 2 labels (the least, `and`, has 7)."
+    ]
+    text = (tmp_path / "d" / "README.md").read_text(encoding="utf-8")
+    assert text.index(warnings[0]) < text.index("## Sources and licence")
+
+
+def test_a_card_says_that_chapters_of_one_novel_are_in_several_splits(build, make_document):
+    def notes(name, *groups):
+        documents = [make_document(f"{g}/{i}", 8, group=g) for g in groups for i in range(9)]
+        settings = {"train": 60, "validation": 20, "test": 20}
+        _, manifest = build("bso", documents, name, **settings)
+        return [note for note in manifest["notes"] if "chapters" in note]
+
+    assert notes("one", "emma", "dune") == [
+        "Documents of one book or file, such as the chapters of one novel, are in all splits "
+        "(2 of 2 books or files): a score on `test` may not hold for other books."
+    ]
+    assert notes("many", *(f"b{i}" for i in range(30))) == []
+
+
+def test_cards_say_what_blind_readers_found():
+    limits = {name: " ".join(BUILDERS.find(name).card.limits) for name in BUILDERS}
+    assert "of 20 pairs, readers who did not know the labels could not decide five" in limits["bso"]
+    assert "of twelve rows, readers who did not know the labels" in limits["sp"]
+    assert "`similarity` is small" in limits["intrusion"]
 
 
 def test_a_card_says_which_book_is_in_which_split_who_publishes_and_what_was_rejected(tmp_path):
@@ -155,6 +195,8 @@ def test_the_text_answers_the_questions_of_a_user(card):
         "parser `embedded-1`",
         "The corpus is too small for more.",
         "It is small.",
+        "## Intended use\n\nTesting cards.",
+        "language of their time and repeat its stereotypes",
         "A $test",
         r"what \| was said",
     ):
@@ -185,7 +227,7 @@ def test_a_licence_that_the_hub_has_no_name_for_is_named(tmp_path):
 def test_a_card_says_what_each_column_and_each_setting_means(name):
     builder = BUILDERS.find(name)
     columns = {column for schema in builder.gives.values() for column in schema.names}
-    assert set(builder.card.fields) == columns
+    assert set(builder.card.fields) == columns and builder.card.use
     assert all(field.description for field in builder.model_fields.values())
     several = {*builder.gives} if len(builder.gives) > 1 else set()
     assert {*builder.card.configurations} == several

@@ -109,7 +109,9 @@ def test_few_large_groups_are_divided_by_document_and_the_others_stay_whole(tmp_
     found, counts = divided(tmp_path / "one", (["novels"], books), (["sp"], SIZES))
     assert near(found, books) and groups_cut(found, books)
     assert near(found, SIZES) and not groups_cut(found, SIZES)
-    assert counts["by"] == "document" and counts["reason"].endswith("except those of novels")
+    assert counts["by"] == "document" and "chapters of one novel" in counts["reason"]
+    assert counts["reason"].endswith("whole groups do not fit the shares")
+    assert "novels" not in counts["reason"]  # it is on the cards of all datasets
 
 
 def test_documents_of_a_table_stay_and_new_ones_fill_up_the_shares(tmp_path):
@@ -133,9 +135,7 @@ def test_the_rest_of_a_group_follows_those_of_its_documents_that_have_a_split(tm
     # Of a group in two splits each document is by itself.
     assert (found["d3"], found["d4"]) == ("train", "test")
     assert groups_cut(found, SIZES) == ["book1"]
-    assert (
-        counts["by"] == "document" and "except those that the table divides; 3" in counts["reason"]
-    )
+    assert counts["by"] == "document" and "splits: the table divides them; 3" in counts["reason"]
 
 
 def test_a_dataset_with_settled_documents_keeps_its_groups_whole(tmp_path):
@@ -157,7 +157,7 @@ def test_prescribed_documents_are_where_they_are_said_to_be_and_new_ones_are_dea
     assert division.splits_of(list(said)) == [split or None for split in said.values()]
     assert {*division.splits_of([name for name, *_ in SIZES[75:]])} <= {*SPLITS}
     assert sum(divided_.documents.values()) == 120 - 15
-    assert divided_.reason.endswith("splits, except those of sp; as in the book")
+    assert divided_.reason.endswith("do not fit the shares; as in the book")
     assert "d70" not in read_table(tmp_path / FILE) and len(read_table(tmp_path / FILE)) == 105
 
 

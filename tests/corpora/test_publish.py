@@ -11,12 +11,14 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from huggingface_hub import RepoCard
+import yaml
+from huggingface_hub import EvalResult, ModelCardData, RepoCard
 
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.publish import PublishResult, plan_publication, publish
@@ -83,14 +85,16 @@ def send(server: HubServer, folder: Path) -> Publish:
     return send
 
 
-def make(place: Path, word: str = "row", rows: int = 24, licence: str = "CC-BY-4.0") -> Path:
+def make(
+    place: Path, word: str = "row", rows: int = 24, licence: str = "CC-BY-4.0", card: Card = CARD
+) -> Path:
     """A dataset folder: configuration `one` in shards of eight rows, `two` in a single one."""
     source = {"spec": "text:notes", "revision": "r1", "licence": licence}
     stage = Stage("sample-stage", 1, f"hash-of-{word}", {"size": rows}, {}, [source])
     lines = [{"text": f"{word} number {i}", "label": i % 2} for i in range(rows)]
     with (
         staged(place) as partial,
-        DatasetFolder(partial, "sample", stage, CARD, rows_per_shard=8, rows_per_group=8) as data,
+        DatasetFolder(partial, "sample", stage, card, rows_per_shard=8, rows_per_group=8) as data,
     ):
         data.writer("one", "train", SCHEMA, texts=("text",)).extend(lines)
         data.writer("one", "test", SCHEMA, texts=("text",)).extend(lines[:4])
@@ -237,6 +241,52 @@ def test_a_model_is_published_the_same_way(server: HubServer, send: Publish, mod
     assert RepoCard(card).data.license == "cc0-1.0"
     assert 'folder = "lab/scorer"' in card
     assert send(model, "lab/scorer", kind="model").status == "unchanged"
+
+
+def test_a_model_brings_its_figures_in_the_form_of_the_hub(
+    server: HubServer, send: Publish, model: Path
+) -> None:
+    """The first figure of each configuration's test split: a task of the dataset's `eval.yaml`."""
+
+    def figure(split: str, kind: str, value: float, config: str = "one") -> EvalResult:
+        return EvalResult(
+            *("text-classification", "sample", "sample", kind, value),
+            dataset_config=config,
+            dataset_split=split,
+            dataset_revision="0123abcd",
+            metric_name=f"{split} {kind}",
+        )
+
+    figures = [
+        *(figure("validation", "accuracy", 0.5), figure("test", "accuracy", 0.7)),
+        *(figure("test", "f1", 0.6), figure("test", "accuracy", 0.8, "two")),
+    ]
+    metadata = ModelCardData(license="cc0-1.0", model_name="M", eval_results=figures)
+    (model / "README.md").write_text(f"---\n{metadata}\n---\n\n# M\n")
+    assert send(model, "lab/none", kind="model").plan.made == {}
+    result = send(model, "lab/scorer", kind="model", dataset=ID)
+    there = remote(server, "lab/scorer", "model")[".eval_results/discorpora.yaml"]
+    assert ".eval_results/discorpora.yaml" in result.written
+    assert yaml.safe_load(there) == [
+        {"dataset": {"id": ID, "task_id": task}, "value": value, "notes": "test accuracy"}
+        for task, value in (("one", 0.7), ("two", 0.8))
+    ]
+    assert send(model, "lab/scorer", kind="model", dataset=ID).status == "unchanged"
+    assert send(model, "lab/scorer", kind="model", dataset="ana/moved").status == "published"
+    with pytest.raises(ConfigError, match="only a model has figures"):
+        send(dataset=ID)
+
+
+def test_a_benchmark_says_so(server: HubServer, send: Publish, tmp_path: Path) -> None:
+    """Only configurations with test rows are tasks."""
+    benchmark = make(tmp_path / "benchmark", card=replace(CARD, benchmark=True))
+    send(benchmark)
+    assert yaml.safe_load(remote(server)["eval.yaml"]) == {
+        "name": "Sentences",
+        "description": "What it is.",
+        "evaluation_framework": "discorpora",
+        "tasks": [{"id": "one", "config": "one", "split": "test"}],
+    }
 
 
 def test_an_upload_broken_off_changes_nothing_and_goes_on_from_there(

@@ -70,7 +70,7 @@ def test_shards_that_are_there_are_kept_and_removed_at_the_end(tmp_path, stage, 
         monkeypatch.setattr("corpora.tasks.builder.Builder.candidate_batches", None)
         builder.build(files, target)
     assert {path.name for path in (tmp_path / "data").iterdir()} == {
-        *("README.md", "audit.json", "manifest.json", "default"),
+        *("README.md", "audit.json", "eval.yaml", "manifest.json", "default"),
     }
 
 

@@ -14,12 +14,13 @@ from corpora.document import Document, Span
 from corpora.readers.pdtb import read_gold
 from extract.arguments import MODEL, arguments, load_model
 from extract.arguments.fit import documents_of, material, scores
-from extract.arguments.trees import NOWHERE, Trees
+from extract.arguments.trees import KINDS, NOWHERE, Trees
 from extract.connectives import Connective
 from extract.parse import ParsedDocument
 from extract.parsers import get_parser
 from extract.patterns import load_patterns
 from extract.trees import Batch, CompiledPatterns
+from extract.validate.material import Material
 from tests.extract.trees import document
 
 RAIN = (
@@ -58,10 +59,12 @@ def texts(source: Document, spans: Sequence[Span]) -> str:
     return " ... ".join(source.text[start:end] for start, end in spans)
 
 
-def found(source: Document, text: str, kind: str, *tokens: int) -> tuple[str, str]:
+def found(
+    source: Document, text: str, kind: str, *tokens: int, scheme: str = "ud"
+) -> tuple[str, str]:
     """The texts of Arg1 and Arg2 of the connective at these tokens."""
     (parsed,) = get_parser("gold").parse([source])
-    ((sides,),) = arguments([source], [parsed], [[mark(parsed, text, kind, *tokens)]])
+    ((sides,),) = arguments([source], [parsed], [[mark(parsed, text, kind, *tokens)]], scheme)
     return texts(source, sides.arg1), texts(source, sides.arg2)
 
 
@@ -85,6 +88,27 @@ def test_arguments_by_class(
     assert found(document(*sentences), text, kind, *tokens) == (arg1, arg2)
 
 
+@pytest.mark.parametrize(
+    ("sentence", "text", "kind", "token", "arg1", "arg2"),
+    [
+        (
+            "Anna/N/nsubj/2 sang/V!=VBD/ROOT/0 but/CCONJ/cc/2 Ben/N/nsubj/5 slept/V!=VBD/conj/2 "
+            "././punct/2",
+            *("but", "coordinator", 2, "Anna sang", "Ben slept"),
+        ),
+        (
+            "They/P/nsubj/2 walked/V!=VBD/ROOT/0 home/R/advmod/2 despite/ADP/prep/2 the/DET/det/6 "
+            "storm/N/pobj/4 ././punct/2",
+            *("despite", "preposition", 3, "They walked home", "the storm"),
+        ),
+    ],
+)
+def test_labels_of_clear(
+    sentence: str, text: str, kind: str, token: int, arg1: str, arg2: str
+) -> None:
+    assert found(document(sentence), text, kind, token, scheme="clear") == (arg1, arg2)
+
+
 def test_an_argument_around_the_connective_has_two_spans() -> None:
     clause = "Nobody/P/nsubj/4 ,/,/punct/3 however/R/advmod/4 clapped/V!=VBD/root/0 ././punct/4"
     sides = found(document(FULL, clause), "however", "adverbial", 7)
@@ -93,6 +117,10 @@ def test_an_argument_around_the_connective_has_two_spans() -> None:
 
 def test_a_connective_without_a_sentence_before_has_no_first_argument() -> None:
     assert found(document(HOWEVER), "however", "adverbial", 0) == ("", "nobody clapped all night")
+
+
+def test_a_word_that_heads_nothing_and_is_nowhere_attached_has_no_arguments() -> None:
+    assert found(document("However/R/root/0"), "however", "adverbial", 0) == ("", "")
 
 
 def test_arg1_is_not_in_a_sentence_of_another_document() -> None:
@@ -155,22 +183,21 @@ def test_the_model_is_small() -> None:
 
 
 @pytest.fixture(scope="module")
-def dev(discorpora_data: Path) -> tuple[list[Document], dict[str, Document]]:
+def dev(discorpora_data: Path) -> Material:
+    """GUM's dev documents in gold trees: gold relations, and the arguments of their connectives."""
     gold = {one.id: one for one in read_gold(discorpora_data / "gdtb")}
-    return documents_of(discorpora_data / "treebank" / "en_gum" / "dev", gold), gold
+    documents = documents_of(discorpora_data / "treebank" / "en_gum" / "dev", gold)
+    return material(documents, get_parser("gold"), gold, known=True)
 
 
-def test_dice_of_gold_connectives(dev: tuple[list[Document], dict[str, Document]]) -> None:
-    documents, gold = dev
-    figures = scores(material(documents, get_parser("gold"), gold, known=True))
-    assert figures["occurrence"]["f1"] == 1
-    assert figures["dice"]["f1"] >= 0.77
+def test_dice_of_gold_connectives(dev: Material) -> None:
+    figures = scores(dev)
+    assert figures["all"]["occurrence"]["f1"] == 1
+    assert figures["all"]["dice"]["f1"] >= 0.77
+    assert sum(figures[kind]["gold"] for kind in KINDS) == figures["all"]["gold"] == 482
 
 
-def test_arguments_and_connective_share_nothing(
-    dev: tuple[list[Document], dict[str, Document]],
-) -> None:
-    documents, gold = dev
-    for item in material(documents, get_parser("gold"), gold, known=True).pairs:
+def test_arguments_and_connective_share_nothing(dev: Material) -> None:
+    for item in dev.pairs:
         words = [*item.connective, *item.arg1, *item.arg2]
         assert len(words) == len(set(words)), item

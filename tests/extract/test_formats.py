@@ -1,4 +1,4 @@
-"""Explicit relations as JSON Lines, PDTB-3 and DISRPT: read back, they are the same."""
+"""Explicit relations in PDTB-3 and DISRPT: read back, they are the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corpora.readers.disrpt import read_disrpt
 from corpora.readers.pdtb import read_gold
 from extract.connectives import Connective, load_model
 from extract.discourse import ExplicitRelation, ParsedText
-from extract.formats import CORPUS, LABELS, RELS, file_name, opened
+from extract.formats import CORPUS, LABELS, RELS, file_name, new_writer
 from extract.parse import NAMES, ParsedDocument, StringTable
 
 TEXT = (
@@ -102,8 +102,8 @@ def parsed() -> ParsedText:
 
 
 def written(parsed: ParsedText, folder: Path, format: str) -> tuple[Path, dict[str, int]]:
-    output = folder / ("out.jsonl" if format == "jsonl" else "out")
-    with opened(output, format) as writer:
+    output = folder / "out"
+    with new_writer(output, format) as writer:
         writer.write(parsed)
     return output, dict(writer.left_out)
 

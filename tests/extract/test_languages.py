@@ -60,6 +60,7 @@ def test_chinese() -> None:
     assert pairs("zh") == [
         ("因为", "我们没有出门。", "下雨。"),
         ("但是", "他很累。", "他没有休息。"),
+        ("虽然", "他游泳。", "天很冷。"),
         ("所以", "虽然天很冷，但是他游泳。", "他病了。"),
     ]
 
@@ -70,6 +71,54 @@ def test_a_chinese_correlative_is_one_connective() -> None:
     text = documents[0].text
     assert [text[a:b] for a, b in pair.marker_spans] == ["虽然", "但是"]
     assert (pair.s1, pair.s2) == ("他游泳。", "天很冷。")
+
+
+GSD = {
+    # Adverbs that link clauses are `mark`; the clause before with the same subject is an `advcl`.
+    "他/P/nsubj/2 喝/V/advcl/6 茶/N/obj/2 ，/PUNCT/punct/2 也/SCONJ/mark/6 喝/V/root/0 "
+    "酒/N/obj/6": ("也", "他 喝 茶。", "喝 酒。"),
+    "船/N/nsubj/3 都/SCONJ/mark/3 旧/A/root/0 ，/PUNCT/punct/7 但/SCONJ/mark/7 "
+    "港/N/nsubj/7 新/A/parataxis/3": ("但", "船 都 旧。", "港 新。"),
+    # Subordinators are `case`, their clauses complements in front of their governor.
+    "我/P/nsubj/6 如果/ADP/case/3 病/V/xcomp/6 ，/PUNCT/punct/3 就/SCONJ/mark/6 睡/V/root/0": (
+        ("如果", "我就 睡。", "病。")
+    ),
+    "虽/ADP/case/3 天/N/nsubj/3 冷/A/xcomp/7 ，/PUNCT/punct/3 但/SCONJ/mark/7 她/P/nsubj/7 "
+    "游泳/V/root/0": ("虽然", "她 游泳。", "天 冷。"),
+    "这/P/nsubj/2 是/V/root/0 因为/ADP/case/5 他/P/nsubj/5 病/V/ccomp/2": None,
+    # "When he came he also laughed": no clause before, only a frame of this one.
+    "他/P/nsubj/5 来/V/advcl/5 时/ADP/mark/2 也/SCONJ/mark/5 笑/V/root/0": None,
+}
+
+
+@pytest.mark.parametrize("sentence", GSD)
+def test_the_labels_of_the_chinese_treebanks(sentence: str) -> None:
+    extractor = Extractor("gold", "all", "standalone", "zh", subjects="shared")
+    pairs = [(p.marker, p.s1, p.s2) for p in extractor.pairs([document(sentence)])]
+    expected = GSD[sentence]
+    assert pairs == ([expected] if expected else [])
+
+
+def test_of_several_clauses_before_the_nearest_is_s1() -> None:
+    sentence = (
+        "他/P/nsubj/6 起床/V/advcl/6 ，/PUNCT/punct/2 吃饭/V/advcl/6 然后/SCONJ/mark/6 走/V/root/0"
+    )
+    (pair,) = Extractor("gold", "然后", "recall", "zh").pairs([document(sentence)])
+    assert (pair.s1, pair.s2) == ("吃饭。", "他走。")
+
+
+def test_shuffled_sentences_do_not_look_back() -> None:
+    """The markers inside a sentence stay."""
+    sentences = (
+        "Llovía/V!/root/0 porque/SCONJ/mark/4 era/X!/cop/4 invierno/N/advcl/1 ././punct/1",
+        "Entonces/R/advmod/2 cantaron/V!/root/0 ././punct/2",
+    )
+    found = {}
+    for previous in (True, False):
+        extractor = Extractor("gold", "all", "standalone", "es", previous=previous)
+        found[previous] = [p.marker for p in extractor.pairs([document(*sentences)])]
+        assert extractor.reject_counts["s1_head"] == (not previous)
+    assert found == {True: ["porque", "entonces"], False: ["porque"]}
 
 
 class ClearGold(GoldParser):

@@ -14,6 +14,7 @@ import pytest
 
 from corpora.document import Document, Relation, Span
 from corpora.errors import ConfigError, InputError
+from corpora.pictures import PALETTE
 from corpora.readers import open_source
 from corpora.readers.pdtb import read_gold
 from corpora.rng import stream
@@ -458,6 +459,8 @@ def test_the_table_shows_scores_controls_and_policies(result: Validation) -> Non
 
 def test_the_figures_are_written_twice_the_same(result: Validation, tmp_path: Path) -> None:
     first, second = plot(result, tmp_path / "a"), plot(result, tmp_path / "b")
+    drawing = first[0].read_text(encoding="utf-8")
+    assert all(colour in drawing for colour in PALETTE[:2])  # as in all figures
     assert [path.name for path in first] == [
         *("figure2_error_rate.svg", "figure2_error_rate.png"),
         *("figure3_distance.svg", "figure3_distance.png"),

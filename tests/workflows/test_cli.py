@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import logging
@@ -54,6 +55,18 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     return int(stop.value.code or 0)
 
 
+def test_no_pair_of_shuffled_sentences_looks_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = f"conllu:{ROOT}/tests/data/extract/es.conllu", tmp_path / "o.jsonl"
+    options = ("--parser", "gold", "--language", "es", "--markers", "all", "-o", out, "--force")
+    positions = []
+    for flag in ([], ["--no-previous"]):
+        assert run(monkeypatch, "extract", source, *options, *flag) == 0
+        positions.append({row["position"] for row in read_jsonl(out)})
+    assert positions == [{"same_sentence", "previous_sentence"}, {"same_sentence"}]
+
+
 def read_jsonl(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
@@ -93,6 +106,31 @@ def test_parquet_holds_the_same_as_jsonl(
         assert run(monkeypatch, "extract", text_file, "-o", tmp_path / name) == 0
     rows = pq.read_table(tmp_path / "pairs.parquet").to_pylist()
     assert json.loads(json.dumps(rows)) == read_jsonl(tmp_path / "pairs.jsonl")
+
+
+def test_csv_and_standard_output_hold_the_same_as_jsonl(
+    text_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    text = text_file.read_text("utf-8") + '"We wait, Zo\u00eb," he said, because it rained.\n'
+    text_file.write_text(text, encoding="utf-8")
+    for name in ("pairs.jsonl", "pairs.csv"):
+        assert run(monkeypatch, "extract", text_file, "-o", tmp_path / name) == 0
+    shown = capfd.readouterr().out
+    assert run(monkeypatch, "extract", text_file, "-o", "-") == 0
+    printed, counts = capfd.readouterr()
+    assert printed == (tmp_path / "pairs.jsonl").read_text("utf-8")
+    assert "pairs from 1 document -> -" in counts and "because" in shown
+    with (tmp_path / "pairs.csv").open(encoding="utf-8", newline="") as file:
+        rows = [*csv.DictReader(file)]
+    pairs = read_jsonl(tmp_path / "pairs.jsonl")
+    assert len(rows) == len(pairs) > 3 and "Zo\u00eb" in rows[-1]["s1"]
+    for row, pair in zip(rows, pairs, strict=True):
+        for key, value in pair.items():
+            expected = value if isinstance(value, str) else json.dumps(value)
+            assert row[key] == ("" if value is None else expected), key
 
 
 def test_rejects_are_written_with_their_reasons(
@@ -253,7 +291,7 @@ def test_no_marker_in_any_sentence_is_said(
     [
         (("extract", "text:nowhere", "-o", "o.jsonl"), ("nowhere",)),
         (("extract", "txet:a", "-o", "o.jsonl"), ("txet", "text")),
-        (("extract", "a.txt", "-o", "o.csv"), ("o.csv", ".jsonl")),
+        (("extract", "a.txt", "-o", "o.tsv"), ("o.tsv", ".jsonl", ".csv")),
         (("extract", "a.txt", "-o", "o.jsonl", "--parser", "embeded"), ("embeded", "embedded")),
         (("extract", "a.txt", "-o", "o.jsonl", "--markers", "wheras"), ("wheras",)),
         (("extract", "a.txt", "-o", "o.jsonl", "--mode", "recal"), ("recal", "recall")),
@@ -488,9 +526,15 @@ def test_build_builds_and_shows_what_it_built(
     for _ in range(2):
         assert run(monkeypatch, "build", "--config", "small.toml", "--output", "out") == 0
         shown = capfd.readouterr().out
-        assert "skipped" not in shown
+        assert "skipped" not in shown and "disk MiB" in shown
         assert "out/small/report/index.html" in shown
     assert (tmp_path / "out" / "small" / "datasets" / "sp" / "manifest.json").is_file()
+    assert run(monkeypatch, "status", "--config", "small.toml", "--output", "out", "--json") == 0
+    status = json.loads(capfd.readouterr().out)
+    sizes = {stage["stage"]: stage["size"] for stage in status["stages"]}
+    files = [path for path in (tmp_path / "out").rglob("*/dataset/sp/*/**/*") if path.is_file()]
+    assert sizes["dataset"] == sum(path.stat().st_size for path in files) > 0
+    assert sum(sizes.values()) < status["size"] < 2 * sum(sizes.values()), "links count once"
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

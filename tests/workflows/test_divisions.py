@@ -15,6 +15,7 @@ from corpora.readers import open_source
 from corpora.splits import SPLITS
 from tests.workflows.conftest import TINY
 from tests.workflows.test_config import CHAIN, graph
+from workflows.cli.show import plan
 from workflows.settings import options
 from workflows.tables import SAMPLE
 from workflows.tasks import Dataset, Divide, Evaluate
@@ -332,8 +333,11 @@ def test_what_a_model_starts_from_counts_as_training(
         assert {d for d, _ in task.training_datasets()} <= {*task.requires()}
 
 
-def test_a_build_says_that_groups_are_divided(
-    write_config: Callable[[str], Path], run_luigi: Callable, tmp_path: Path
+def test_a_build_and_its_plan_say_that_groups_are_divided(
+    write_config: Callable[[str], Path],
+    run_luigi: Callable,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Ten chapters of one book cannot be kept together."""
     chapter = " ".join(f"The mill turned {i} times. We counted them again." for i in range(40))
@@ -341,9 +345,16 @@ def test_a_build_says_that_groups_are_divided(
     (tmp_path / "book.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     source = f'spec = "jsonl:{tmp_path / "book.jsonl"}"\noptions = {{ group = "book" }}\n'
     text = f'name = "tiny"\n[[sources]]\nname = "b"\n{source}datasets = ["sp"]\n[datasets.sp]\n'
-    done = run_luigi(write_config(text), task="Divide")
+    done = run_luigi(config := write_config(text), task="Divide")
     assert "such as chapters of a book, are in several splits" in done.stderr
-    assert "few documents to divide: 1 in validation, 1 in test" in done.stderr
+    few = "few documents to divide: 1 in validation, 1 in test"
+    assert few in done.stderr
+    for output in (tmp_path / "out", tmp_path / "fresh"):  # after the division, and before it
+        plan(str(config), str(output))
+        first, second, rest = capsys.readouterr().out.partition("warning: ")[2].split("\n\n")
+        assert first.startswith(few) and second.startswith("warning: documents of one group")
+        assert rest == "every input is here\n"
+    assert not (tmp_path / "fresh").exists()
 
 
 def test_other_numbers_of_articles_than_the_papers_are_told(tmp_path, divided):

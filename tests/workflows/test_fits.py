@@ -10,6 +10,7 @@ import pytest
 import typer
 
 from corpora.errors import DiscorporaError
+from extract.confidence import DEFAULT_THRESHOLD
 from workflows.cli.show import plan as show_plan
 from workflows.config import load_build
 from workflows.settings import options
@@ -302,7 +303,7 @@ def test_what_does_not_fit_is_refused_when_it_is_planned(
 @pytest.mark.parametrize(
     ("written", "least"),
     [
-        ("", 0.7),
+        ("", DEFAULT_THRESHOLD),
         ('mode = "recall"', 0.0),
         ("min_confidence = 0.7", 0.7),
         ("min_confidence = 0", 0),

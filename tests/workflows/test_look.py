@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from corpora.errors import ConfigError
+from corpora.outside import split_config
 from corpora.splits import division
 from corpora.store.atomic import staged
 from corpora.store.card import Card
@@ -82,22 +84,45 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def named(place: Path, options: tuple[str, ...]) -> list[str]:
+    """The words of a command: `PLACE@CONFIG` if the first option begins with `@`, then options."""
+    at = options[0] if options and options[0].startswith("@") else ""
+    return [f"{place}{at}", *options[bool(at) :]]
+
+
 def test_rows_of_the_part_that_is_asked_for(
     dataset: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     shown = {
         (): "books5 train 0",
-        ("--table", "all"): "all train 0",
+        ("@all",): "all train 0",
         ("--split", "test"): "books5 test 0",
-        ("--config", "books5", "--split", "test"): "books5 test 0",
+        ("@books5", "--split", "test"): "books5 test 0",
         ("--marker", "because"): "books5 train 1",
     }
     for options, first in shown.items():
-        assert run(monkeypatch, "inspect", dataset, *options, "-n", 2, "--json") == 0
+        assert run(monkeypatch, "inspect", *named(dataset, options), "-n", 2, "--json") == 0
         label = "because" if "--marker" in options else "but"
         assert read_lines(capfd)[0] == {"s1": first, "label": label}
-    assert run(monkeypatch, "inspect", f"{dataset}@all", "-n", 1, "--json") == 0
-    assert read_lines(capfd) == [{"s1": "all train 0", "label": "but"}]
+
+
+def test_every_command_names_a_configuration_behind_an_at_sign(
+    dataset: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for command in ("inspect", "audit", "browse"):
+        assert run(monkeypatch, command, f"{dataset}@book5") == 1
+        message = capfd.readouterr().err
+        assert "no configuration 'book5'" in message and "did you mean 'books5'" in message
+    assert run(monkeypatch, "browse", f"{dataset}@all", "--to", tmp_path / "page") == 0
+    assert run(monkeypatch, "audit", f"{dataset}@all") == 0
+    shown = capfd.readouterr().out
+    assert "`all`: " in shown and "`books5`: " not in shown
+    assert split_config(f"{dataset}@all", "all") == (str(dataset), "all")
+    with pytest.raises(ConfigError, match="two configurations are named: 'all' and 'books5'"):
+        split_config(f"{dataset}@all", "books5")
 
 
 def test_a_dataset_is_readable(
@@ -147,8 +172,8 @@ def test_a_stage_is_shown_in_short(
     [
         (("--split", "t"), ("no split 't'", "test, train")),
         (("--split", "trian"), ("did you mean 'train'",)),
-        (("--config", "book5"), ("did you mean 'books5'", "all, books5")),
-        (("--config", "all", "--split", "test"), ("no split 'test'", "it has: train")),
+        (("@book5",), ("did you mean 'books5'", "all, books5")),
+        (("@all", "--split", "test"), ("no split 'test'", "it has: train")),
         (("--marker", "becuase"), ("did you mean 'because'",)),
     ],
 )
@@ -159,14 +184,14 @@ def test_inspect_refuses_a_part_that_is_not_there(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    assert run(monkeypatch, "inspect", dataset, *options) != 0
+    assert run(monkeypatch, "inspect", *named(dataset, options)) != 0
     printed = capfd.readouterr()
     assert not printed.out
     for word in words:
         assert word in printed.err
     file = next(dataset.rglob("*.parquet"))
-    assert run(monkeypatch, "inspect", file, *options) != 0
-    assert "only a dataset's folder takes" in capfd.readouterr().err or "--marker" in options
+    assert run(monkeypatch, "inspect", *named(file, options)) != 0
+    assert "only a dataset's folder has" in capfd.readouterr().err or "--marker" in options
 
 
 def test_inspect_names_the_splits_of_a_division(

@@ -28,8 +28,9 @@ from workflows import training
 from workflows.cli.app import app
 from workflows.config import load_build
 from workflows.papers import Filled, Line, filled
-from workflows.report.blocks import Figure
-from workflows.report.papers import as_json, blocks, latex, latex_of, text
+from workflows.report.blocks import Figure, Table, Text
+from workflows.report.latex import latex_of
+from workflows.report.papers import as_json, blocks, latex, text
 from workflows.report.stages import Made
 from workflows.settings import options
 from workflows.tasks import BuildAll
@@ -476,6 +477,18 @@ def test_the_report_has_the_tables(built: Path) -> None:
 
 NASTY = "R&D 100 % of a_b #1 $5 {x} ~ ^ \\ ±†–…λ"
 TABLES = paper_tables()
+
+
+def test_figure_3_and_table_7_are_explained_where_they_stand() -> None:
+    for name, words in (("dissent:figure-3", "nearest gold pair"), ("dissent:7", "MVU: whether a")):
+        paper = TABLES[name]
+        lines = [Line(row, paper.printed(row), {}, "no model") for row in paper.rows]
+        shown = [*blocks([Filled(paper, lines, ["a note"])])]
+        assert isinstance(shown[1], Text) and words in shown[1].text
+        assert isinstance(shown[2], Table)
+        for form in (text, latex):
+            printed = form(Filled(paper, lines, ["a note"]))
+            assert printed.index(words) < printed.index("a note")
 
 
 def test_latex_of_special_characters() -> None:

@@ -27,12 +27,12 @@ def test_a_text_in_every_format_and_its_scores(
     kiln: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     outputs = {"jsonl": tmp_path / "o.jsonl", "pdtb": tmp_path / "p", "disrpt": tmp_path / "d"}
     for format, output in outputs.items():
         assert run(monkeypatch, "parse", kiln, "-o", output, "--format", format) == 0
-        assert "2 explicit relations from 1 document" in capsys.readouterr().out
+        assert "2 explicit relations from 1 document" in capfd.readouterr().out
     because, however = read_jsonl(outputs["jsonl"])
     assert (because["connective"], because["sense"]) == ("because", "Contingency.Cause")
     assert (because["arg1"], because["arg2"]) == ("The glaze cracked", "the kiln cooled")
@@ -44,17 +44,17 @@ def test_a_text_in_every_format_and_its_scores(
         assert run(monkeypatch, *arguments, "--json", tmp_path / "s.json") == 0
         figures = json.loads((tmp_path / "s.json").read_text())["figures"]
         assert {figure["f1"] for figure in figures.values()} == {1.0}, relations
-    capsys.readouterr()
+    capfd.readouterr()
     assert run(monkeypatch, "parse", kiln, "-o", "-") == 0
-    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()][-1] == however
+    assert [json.loads(line) for line in capfd.readouterr().out.splitlines()][-1] == however
 
 
 def test_a_text_in_another_language_has_no_relations(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "ofen.txt").write_text(GERMAN)
     assert run(monkeypatch, "parse", tmp_path / "ofen.txt", "-o", tmp_path / "o.jsonl") == 0
-    said = capsys.readouterr().out
+    said = capfd.readouterr().out
     assert "0 explicit relations" in said and "in another language than en: 1 document" in said
 
 
@@ -76,10 +76,10 @@ def test_what_cannot_be_parsed_is_one_error_and_writes_nothing(
     reason: str,
     kiln: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     (kiln.parent / "empty.txt").touch()
     monkeypatch.chdir(kiln.parent)
     assert run(monkeypatch, "parse", *arguments) == 1
-    assert reason in capsys.readouterr().err
+    assert reason in capfd.readouterr().err
     assert sorted(path.name for path in kiln.parent.iterdir()) == ["empty.txt", "kiln.txt"]

@@ -18,9 +18,19 @@ from typer.testing import CliRunner
 
 from corpora.schemas import MARKERS_ALL
 from tests.workflows.conftest import MODELS
+from workflows import usage
 from workflows.cli.app import app
 from workflows.report import data
-from workflows.report.blocks import Block, Heading, Table, Text, markdown
+from workflows.report.blocks import (
+    Block,
+    Fold,
+    Heading,
+    Table,
+    Text,
+    markdown,
+    table_latex,
+    with_content,
+)
 from workflows.report.data import left_out
 from workflows.report.markup import escaped, link, script_json, tag
 from workflows.report.page import write_report
@@ -211,7 +221,13 @@ def test_a_report_holds_every_section_and_names_only_its_own_files(built: Path) 
     page = Checked()
     page.feed((built / "report" / "index.html").read_text(encoding="utf-8"))
     assert page.open == []
-    sections = ["Sources and attribution", "Pairs", "Validation against gold", "Datasets"]
+    sections = [
+        "About this report",
+        "Sources and attribution",
+        "Pairs",
+        "Validation against gold",
+        "Datasets",
+    ]
     assert page.headings == [*sections, "Examples", "Time and memory", "Versions"]
     assert len(page.ids) == len(set(page.ids))
     for address in page.addresses:
@@ -225,6 +241,85 @@ def test_a_report_holds_every_section_and_names_only_its_own_files(built: Path) 
     gold = json.loads((built / "validation" / "sample" / "validation.json").read_text("utf-8"))
     assert f"| {gold['strict']['overall']['occurrence']['f1']:.3f} [" in text
     assert text.count("Extraction error rate (figure 2 of DisSent)") == 2
+
+
+def test_figure_3_counts_aligned_pairs_by_distance_and_is_explained(built: Path) -> None:
+    gold = json.loads((built / "validation" / "sample" / "validation.json").read_text("utf-8"))
+    scores = gold["unseen"] if gold["documents"]["unseen"] else gold
+    views = [scores[view]["criterion_strict"]["histogram"] for view in ("paper", "control")]
+    counts = "; ".join(f"{low}: {n:,}, {views[1][low]:,}" for low, n in views[0].items())
+    figure = built / "report" / "figures" / "sample-figure3_distance-criterion_strict.svg"
+    assert sum(views[0].values()) > 0
+    assert f"number of aligned pairs. {counts}." in figure.read_text(encoding="utf-8")
+    report = (built / "report" / "report.md").read_text(encoding="utf-8")
+    assert report.index("3 counts the other, aligned pairs") < report.index("(figure 3 of DisSent)")
+
+
+def test_an_introduction_says_which_models_are_toys_and_which_code_made_them(
+    built: Path, tmp_path: Path
+) -> None:
+    def model(name: str, **results: Any) -> Made:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "results.json").write_text(json.dumps(results), encoding="utf-8")
+        (tmp_path / name / "manifest.json").write_text("{}", encoding="utf-8")
+        return Made("model", name, tmp_path / name)
+
+    tiny = model("tiny", recipe="dissent/bilstm_tiny", trained_on=50_000)
+    few = model("few", recipe="dissent/bilstm", dataset={"rows": {"train": 999}})
+    large = model("large", recipe="dissent/bilstm", trained_on=50_000)
+    vectors = model("vectors", recipe="vectors")
+    assert "**All 2 models are toys. A toy" in written([*data._about([tiny, few])])
+    text = written([*data._about([tiny, few, large, vectors])])
+    assert "**2 of the 4 models are toys: tiny, few. A toy" in text
+    assert "1 of the 4 models were not trained here" in text
+    assert "No model is a toy: they were trained on 50,000 examples" in written(
+        [*data._about([large])]
+    )
+    report = (built / "report" / "report.md").read_text(encoding="utf-8")
+    assert "models are" not in report
+    if usage.commit():
+        assert f"commit `{usage.commit()}`." in report
+
+
+def test_empty_tables_are_left_out_with_their_headings() -> None:
+    empty = Table("nothing", ("name", "n"), [("a", None), ("b", "")])
+    table = Table("one column", ("name",), [("a",)])
+    blocks = [Heading("over nothing"), Heading("over less", 4), empty, Heading("over one"), table]
+    blocks += [Fold("empty", [Table("no rows", ("n",), [])]), Heading("last", 4)]
+    assert with_content(blocks) == [Heading("over one"), table]
+    fold = Fold("full", [Text("a note")])
+    assert with_content([Heading("over a fold"), fold, empty]) == [Heading("over a fold"), fold]
+
+
+def test_any_table_of_the_report_is_printed_as_latex(built: Path) -> None:
+    report = (built / "report" / "report.md").read_text(encoding="utf-8")
+    numbers = re.findall(r"^Table (\d+)\. (.*):$", report, re.M)
+    assert [int(number) for number, _ in numbers] == [*range(1, len(numbers) + 1)]
+    page = (built / "report" / "index.html").read_text(encoding="utf-8")
+    assert page.count("<caption>") == len(numbers) == page.count("<b>Table ")
+
+    def run(*words: str) -> Any:
+        return CliRunner().invoke(app, ["report", str(built), "--table", *words])
+
+    number = next(number for number, caption in numbers if caption == "Pairs by marker")
+    lines = run(number, "--latex").output.splitlines()
+    assert lines[:4] == [
+        "% Pairs by marker",
+        r"\begin{tabular}{lr}",
+        r"\hline",
+        r"marker & pairs \\",
+    ]
+    assert lines[-1] == r"\end{tabular}" and re.fullmatch(r"and & \d+ \\\\", lines[5])
+    asked = json.loads(run(number, "--json").output)
+    assert asked["caption"] == "Pairs by marker" and asked["rows"][0][0] == "and"
+    assert run(number).output.startswith(
+        f"Table {number}. Pairs by marker:\n\n| marker | pairs |\n"
+    )
+    error = run(str(len(numbers) + 1)).exception
+    assert f"it has the tables 1 to {len(numbers)}" in str(error)
+    hostile = table_latex(Table("a", ("x_y", "`code` 5 %"), [("R&D <1>", "word " * 20)]))
+    assert r"\begin{tabular}{lp{6cm}}" in hostile and r"x\_y & code 5 \%" in hostile
+    assert r"R\&D \textless{}1\textgreater{}" in hostile
 
 
 def test_the_examples_are_the_rows_of_the_datasets(built: Path) -> None:

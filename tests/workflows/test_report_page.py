@@ -72,6 +72,16 @@ def test_a_report_asks_for_nothing_and_has_no_serious_finding(
     assert page.errors == []
 
 
+def test_a_table_wider_than_a_phone_says_that_it_scrolls(built: Path, page: Page) -> None:
+    said = "getComputedStyle(document.querySelector('#sources caption span'), '::after').content"
+    shown(page, built / "report" / "index.html", 390)
+    page.until(f"{said}.includes('Scroll sideways')")
+    wide = "[...document.querySelectorAll('#pairs .table')].filter((t) => t.scrollWidth > 390)"
+    assert page.run(f"{wide}.every((t) => t.classList.contains('scrolls'))")
+    narrow = "document.querySelector('#pairs .narrow').classList.contains('scrolls')"
+    assert page.run(narrow) is False
+
+
 def test_tables_are_sorted_and_the_theme_is_switched(built: Path, page: Page) -> None:
     shown(page, built / "report" / "index.html")
     rows = "document.querySelectorAll('#pairs table')[0].tBodies[0].rows"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -47,3 +48,23 @@ def test_where_the_peak_cannot_be_reset_it_is_still_told(
     for name in ("CLEAR_REFS", "STATUS"):
         monkeypatch.setattr(usage, name, tmp_path / "none" / name)
     assert peak("here") > HELD
+
+
+def test_the_commit_of_the_code_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def git(*words: str) -> str:
+        person = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+        return subprocess.check_output(["git", "-C", str(tmp_path), *person, *words], text=True)
+
+    monkeypatch.setattr(usage, "ROOT", tmp_path)
+    commit = usage.commit.__wrapped__
+    assert commit() == ""  # neither a repository nor installed from one
+    git("init", "-q")
+    (tmp_path / "code.py").write_text("x = 1\n", encoding="utf-8")
+    git("add", "code.py")
+    git("commit", "-qm", "one")
+    git("tag", "v1")
+    head = git("rev-parse", "--short=12", "HEAD").strip()
+    assert commit() == head
+    (tmp_path / "code.py").write_text("x = 2\n", encoding="utf-8")
+    assert commit() == f"{head}-dirty"
+    assert set(usage.Meter().read()) >= {"seconds", "commit"}

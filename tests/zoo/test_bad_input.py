@@ -32,7 +32,11 @@ TINY = "dissent/bilstm_tiny"
 
 
 def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_good_checkpoint(
-    train_cli: Run, pairs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    train_cli: Run,
+    pairs_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     forward, calls = BiLstmForMarkers.forward, []
 
@@ -51,6 +55,7 @@ def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_good_checkpoint
     assert "checkpoint-6" in message and "learning_rate or lower max_grad_norm" in message
     kept = tmp_path / "model.partial" / "checkpoints" / "checkpoint-6"
     assert (kept / "model.safetensors").is_file()
+    assert f"its checkpoints stay in {tmp_path / 'model.partial'}; the same" in caplog.text
 
 
 def test_weights_that_are_not_finite_are_not_kept(
@@ -197,6 +202,7 @@ def test_splits_with_other_labels(train_cli: Run, pairs_folder: Path, tmp_path: 
     code, message = train_cli(TINY, "--dataset", tmp_path / "data", "--output", tmp_path / "m")
     assert code != 0
     assert "only in the train: so" in message and "only in the test: while" in message
+    assert not list(tmp_path.glob("m*"))
 
 
 def test_an_empty_class(train_cli: Run, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from corpora.declared import settings_help
 from corpora.errors import ConfigError, InputError
 from zoo.declared import OBJECTIVES, RECIPES, BackboneRecipe, Mark, Recipe
 from zoo.options import parse_flags
-from zoo.presets import Preset, catalogue, read_preset, shipped
+from zoo.presets import Preset, catalogue, measurements, read_preset, shipped
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = {"dataset": "data", "output": "out"}
@@ -50,6 +50,17 @@ def test_the_catalogue_needs_no_torch() -> None:
         "sys.exit(any(name in sys.modules for name in ('torch', 'transformers', 'datasets')))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_the_catalogue_shows_size_time_and_figure_of_trainings_here() -> None:
+    entries = {entry.name: entry for entry in catalogue()}
+    assert measurements().keys() <= entries.keys()
+    tiny = entries["dissent/bilstm_tiny"]
+    assert tiny.size.endswith("M") and tiny.time.endswith("s") and "accuracy" in tiny.measured
+    scorer = entries["coherence/minilm"]
+    assert scorer.time == "110 min" and "87.6" in scorer.measured
+    paper = entries["conpono/full"]  # too large to run here
+    assert (paper.size, paper.time, paper.measured) == ("84.9M + embeddings", "", "")
 
 
 def test_the_catalogue_shows_what_was_measured(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,6 +14,7 @@ from corpora.errors import DiscorporaError, amount
 from workflows import console
 from workflows.cli import demo, disk, doctor, look, pages, rate, show, start
 from workflows.cli.common import (
+    DATASET,
     Check,
     Command,
     Config,
@@ -113,7 +114,14 @@ def extract(
             autocompletion=kinds_of_sources,
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="OUT.jsonl or OUT.parquet.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            help="OUT.csv, OUT.jsonl or OUT.parquet; `-` prints JSON Lines, and counts on stderr.",
+        ),
+    ],
     parser: Parser = "embedded",
     markers: Markers = "all15",
     language: Language = "en",
@@ -123,11 +131,18 @@ def extract(
     ] = "own",
     min_confidence: Annotated[
         float | None,
-        typer.Option(help="Minimum confidence of a pair; by default .84, in the mode recall 0."),
+        typer.Option(help="Minimum confidence of a pair; by default .8, in the mode recall 0."),
     ] = None,
     text: Annotated[
         str, typer.Option(help="S1 and S2 as written, or tokenised: written or tokenised.")
     ] = "written",
+    previous: Annotated[
+        bool,
+        typer.Option(
+            " /--no-previous",
+            help="S1 is never the sentence before: for treebanks of shuffled sentences.",
+        ),
+    ] = True,
     gold_sentences: GoldSentences = False,
     gold_tokens: GoldTokens = False,
     check: Check = None,
@@ -146,7 +161,7 @@ def extract(
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing output.")] = False,
 ) -> None:
     """Extract sentence pairs joined by a discourse marker from one or more sources."""
-    from extract.commands import extract_to_file
+    from extract.commands import STDOUT, extract_to_file
     from extract.pairs import MEANINGS
 
     for target in (output, rejects):
@@ -165,6 +180,7 @@ def extract(
         subjects=subjects,
         min_confidence=min_confidence,
         text=text,
+        previous=previous,
         gold_sentences=gold_sentences,
         gold_tokens=gold_tokens,
         check=check,
@@ -172,15 +188,16 @@ def extract(
         workers=workers,
     )
     documents = amount(counts.documents, "document")
-    typer.echo(f"{amount(counts.pairs, 'pair')} from {documents} -> {output}")
-    _echo_counts(counts.markers)
     rejected = sum(counts.rejects.values())
-    typer.echo(f"{amount(rejected, 'candidate')} rejected")
-    _echo_counts(counts.rejects, MEANINGS)
+    lines = [f"{amount(counts.pairs, 'pair')} from {documents} -> {output}"]
+    lines += _count_lines(counts.markers)
+    lines += [f"{amount(rejected, 'candidate')} rejected"]
+    lines += _count_lines(counts.rejects, MEANINGS)
     if foreign := counts.rejects.get("language"):
-        typer.echo(f"in texts of another language than {language}: {amount(foreign, 'candidate')}")
+        lines += [f"in texts of another language than {language}: {amount(foreign, 'candidate')}"]
     if not counts.pairs and not rejected:
-        typer.echo(f"no sentence has one of the markers of --language {language}")
+        lines += [f"no sentence has one of the markers of --language {language}"]
+    typer.echo("\n".join(lines), err=STDOUT in (output, rejects))
 
 
 def parse(
@@ -194,7 +211,11 @@ def parse(
     ],
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", help="OUT.jsonl, `-`, or a new folder (other formats)."),
+        typer.Option(
+            "-o",
+            "--output",
+            help="OUT.jsonl or a new folder; `-` prints JSON Lines, and counts on stderr.",
+        ),
     ],
     format: Annotated[
         str,
@@ -222,11 +243,9 @@ def parse(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Find all explicit connectives of English texts, with their senses and arguments."""
-    from extract.commands import parse_to_file
+    from extract.commands import STDOUT, parse_to_file
 
-    to_stdout = str(output) == "-"
-    if not to_stdout:
-        refuse_existing(output, force=force)
+    refuse_existing(output, force=force)
     counts = parse_to_file(
         sources,
         output,
@@ -241,23 +260,23 @@ def parse(
         gold_tokens=gold_tokens,
         check=check,
     )
-    if to_stdout:
-        return
     documents = amount(counts.documents, "document")
-    typer.echo(f"{amount(counts.relations, 'explicit relation')} from {documents} -> {output}")
-    _echo_counts(counts.connectives)
-    for reason, number in counts.left_out.items():
-        typer.echo(f"{reason}: {number:,}")
+    lines = [f"{amount(counts.relations, 'explicit relation')} from {documents} -> {output}"]
+    lines += _count_lines(counts.connectives)
+    lines += [f"{reason}: {number:,}" for reason, number in counts.left_out.items()]
     if foreign := counts.skipped.get("language"):
-        typer.echo(f"in another language than {language}: {amount(foreign, 'document')}")
+        lines += [f"in another language than {language}: {amount(foreign, 'document')}"]
     if long := counts.skipped.get("sentence_too_long"):
-        typer.echo(f"too long to parse: {amount(long, 'sentence')}")
+        lines += [f"too long to parse: {amount(long, 'sentence')}"]
+    typer.echo("\n".join(lines), err=output == STDOUT)
 
 
-def _echo_counts(counts: Mapping[str, int], meanings: Mapping[str, str] | None = None) -> None:
-    """Print counts with their names, the largest first, each with the meaning of its name."""
+def _count_lines(
+    counts: Mapping[str, int], meanings: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Yield counts with their names, the largest first, each with the meaning of its name."""
     for name in sorted(counts, key=lambda name: -counts[name]):
-        typer.echo(f"  {name:<17}{counts[name]:>6,}  {(meanings or {}).get(name, '')}".rstrip())
+        yield f"  {name:<17}{counts[name]:>6,}  {(meanings or {}).get(name, '')}".rstrip()
 
 
 def validate(
@@ -371,6 +390,10 @@ def publish(
     repo: Annotated[str, typer.Argument(help="The repository: NAMESPACE/NAME.")],
     model: Annotated[bool, typer.Option("--model", help="The folder is a model.")] = False,
     private: Annotated[bool, typer.Option("--private", help="Make a new one private.")] = False,
+    dataset: Annotated[
+        str,
+        typer.Option(help="The repository of the dataset that the model's figures are of."),
+    ] = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only list files and decisions.")
     ] = False,
@@ -379,7 +402,9 @@ def publish(
     from corpora.publish import publish as publish_folder
 
     kind: Literal["dataset", "model"] = "model" if model else "dataset"
-    publication = publish_folder(folder, repo, kind=kind, private=private, dry_run=dry_run)
+    publication = publish_folder(
+        folder, repo, kind=kind, private=private, dataset=dataset, dry_run=dry_run
+    )
     typer.echo("\n".join(publication.lines()))
     if dry_run:
         publication.plan.require_licence()
@@ -401,21 +426,22 @@ def export(
 
 
 def audit(
-    dataset: Annotated[str, typer.Argument(help="A dataset's FOLDER, or OWNER/NAME on the Hub.")],
+    dataset: Annotated[str, typer.Argument(help=DATASET)],
     kind: Annotated[str, typer.Option(help="What its rows are, if it does not say so.")] = "",
-    config: Annotated[str, typer.Option(help="One configuration.")] = "",
     json_file: JsonFile = "",
 ) -> None:
-    """Audit a dataset: scores of rules that read no meaning, its labels, its duplicates."""
+    """Audit a dataset: rules that read no meaning, labels, duplicates; ends with a verdict."""
     from tempfile import TemporaryDirectory
 
     from corpora.audit import audited, rendered, to_json
     from corpora.audit.opening import opened
+    from corpora.audit.verdict import verdict
 
     with TemporaryDirectory() as spill:
-        result = audited(opened(dataset, config, kind), Path(spill))
-    if not give_json(to_json(result), json_file):
-        typer.echo(rendered(result))
+        result = audited(opened(dataset, kind), Path(spill))
+    lines = verdict(result)
+    if not give_json({**to_json(result), "verdict": lines}, json_file):
+        typer.echo("\n".join([rendered(result), "", *lines]))
 
 
 COMMANDS = (

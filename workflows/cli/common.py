@@ -86,6 +86,8 @@ Patterns = Annotated[
         help="A pattern file that adds or replaces markers, or `dissent2019`; repeatable.",
     ),
 ]
+DATASET = "A dataset's FOLDER, or OWNER/NAME on the Hub; @CONFIG at its end names a configuration."
+"""The help on an argument that names a dataset."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 JsonFile = Annotated[
     str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -54,10 +55,10 @@ def prune(
         needed, unneeded = _stored_stages(root, _needed_folders(configs, output))
         counted = set[tuple[int, int]]()
         for stage in needed:
-            _count_size(stage, counted)
+            count_size((*stage.paths, *stage.results), counted)
         total = 0
         for stage in unneeded:
-            total += (size := _count_size(stage, counted))
+            total += (size := count_size((*stage.paths, *stage.results), counted))
             results = [str(path.relative_to(root)) for path in stage.results]
             further = f"  (and {', '.join(results)})" if results else ""
             typer.echo(f"{_mib(size)}  {stage.folder.relative_to(root)}{further}")
@@ -152,10 +153,13 @@ def _remove(stage: StoredStage, root: Path) -> bool:
     return True
 
 
-def _count_size(stage: StoredStage, counted: set[tuple[int, int]]) -> int:
-    """Return the bytes of those files of a stage that are not in `counted`, and add them there."""
+def count_size(paths: Iterable[Path], counted: set[tuple[int, int]]) -> int:
+    """Return the bytes of the files at and below `paths` that are not in `counted`; add them there.
+
+    A file that several folders share, as a stage and its result do, so counts once.
+    """
     size = 0
-    for path in (*stage.paths, *stage.results):
+    for path in paths:
         for file in (path, *path.rglob("*")):
             stat = file.lstat() if file.is_file() else None
             if stat and (key := (stat.st_dev, stat.st_ino)) not in counted:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from corpora.errors import BadRecord, ConfigError, InputError, amount, nearest
-from corpora.outside import HUB_ID, record_of
+from corpora.outside import HUB_ID, record_of, split_config
 from corpora.store.atomic import MANIFEST, read_json
 from corpora.store.manifest import Feature, Manifest, read_results
 from corpora.terminal import plain, print_table, wide_console
@@ -43,15 +43,14 @@ def inspect(
     path: Annotated[
         str,
         typer.Argument(
-            metavar="DATASET", help="A dataset, stage or model FOLDER, a FILE, or OWNER/NAME."
+            metavar="DATASET",
+            help="A dataset, stage or model FOLDER, a FILE, or OWNER/NAME on the Hub; @CONFIG at "
+            "its end names a dataset's configuration.",
         ),
     ],
     rows: Annotated[
         int, typer.Option("-n", "--rows", min=0, max=MOST_ROWS, help="Rows to show.")
     ] = 5,
-    config: Annotated[
-        str, typer.Option("--config", "--table", help="A dataset's configuration.")
-    ] = "",
     split: Annotated[str, typer.Option(help="A dataset's split.")] = "",
     marker: Annotated[
         str, typer.Option("--marker", "--label", help="Only rows of this marker or label.")
@@ -59,17 +58,15 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON Lines.")] = False,
 ) -> None:
     """Show rows of a dataset with their label names; or facts of a stage, a model or a file."""
-    place, at, named_config = path.rpartition("@")
-    if at and not Path(path).exists():
-        path, config = place, config or named_config
+    path, config = split_config(path)
     folder = Path(path).expanduser()
     manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).is_file() else {}
     dataset = record_of(Manifest, manifest, str(folder / MANIFEST))
     results = folder / "results.json"
     is_stage = not dataset.configs and bool(manifest or results.is_file())
     if is_stage or folder.is_file():
-        for option, value in (("config", config), ("split", split)):
-            _check_choice(path, option, value, ())
+        for part, value in (("configuration", config), ("split", split)):
+            _check_choice(path, part, value, ())
         if is_stage and not as_json:
             figures = read_results(results) if results.is_file() else {}
             _show_facts(manifest | figures, folder)
@@ -79,7 +76,7 @@ def inspect(
         _check_no_results_folder(folder)
         from corpora.audit.opening import opened
 
-        configurations = opened(path, config)
+        configurations = opened(f"{path}@{config}" if config else path)
         default = (name for name, entry in dataset.configs.items() if entry.default)
         config = config or next(default, next(iter(configurations)))
         chosen = configurations[config]
@@ -104,14 +101,14 @@ def inspect(
             _show_rows(table)
 
 
-def _check_choice(path: str, option: str, value: str, choices: Collection[str]) -> None:
-    """Raise `ConfigError` for a value of an option that is not in `choices` (a dataset's names)."""
+def _check_choice(path: str, part: str, value: str, choices: Collection[str]) -> None:
+    """Raise `ConfigError` for the name of a part that is not in `choices` (a dataset's names)."""
     if value and value not in choices:
         has = f"it has: {', '.join(sorted(choices))}"
         raise ConfigError(
-            f"no {option} {value!r}; {nearest(value, choices)}".rstrip("; "),
+            f"no {part} {value!r}; {nearest(value, choices)}".rstrip("; "),
             where=path,
-            hint=has if choices else f"only a dataset's folder takes --{option}",
+            hint=has if choices else "only a dataset's folder has configurations and splits",
         )
 
 

@@ -12,6 +12,7 @@ import typer
 
 from corpora.errors import DiscorporaError, InputError
 from workflows.cli.common import (
+    DATASET,
     Config,
     Json,
     Open,
@@ -38,7 +39,10 @@ def report(
         Path | None, typer.Option(help="Write a report on the stages built so far to this folder.")
     ] = None,
     table: Annotated[
-        str, typer.Option(help="Print this table of a paper, such as dissent:5, in place of it.")
+        str,
+        typer.Option(
+            help="Print a table: its number in the report, or a paper's, such as dissent:5."
+        ),
     ] = "",
     latex: Annotated[bool, typer.Option("--latex", help="Print the table as LaTeX.")] = False,
     as_json: Json = False,
@@ -50,11 +54,14 @@ def report(
     from workflows.report.stages import made_in, ordered
 
     build = build_file(config, build)
-    if table:
+    if table and not table.isdecimal():
         _print_table(build, output, table, latex=latex, as_json=as_json)
         return
-    if latex or as_json:
-        raise UsageError("--latex and --json print a table of a paper: name it with --table")
+    if (latex or as_json) and not table:
+        raise UsageError(
+            "--latex and --json print a table: name it with --table, by its number in the report "
+            "or as a table of a paper"
+        )
     folder, skipped, tables = Path(build), [], []
     stages = made_in(folder) if folder.is_dir() else []
     has_report = (folder / "report" / PAGE).is_file()
@@ -72,7 +79,25 @@ def report(
         _replace_page(
             to, lambda partial: write_report(name, stages, skipped, partial, tables)["examples"]
         )
+    if table:
+        _print_numbered(to or folder / "report", int(table), latex=latex, as_json=as_json)
+        return
     _show((to or folder / "report") / PAGE, open_page)
+
+
+def _print_numbered(report: Path, number: int, *, latex: bool, as_json: bool) -> None:
+    """Print a table of a report by its number there."""
+    from workflows.report.blocks import table_latex, table_markdown
+    from workflows.report.page import read_table
+
+    table = read_table(report, number)
+    if as_json:
+        keys = ("caption", "header", "rows")
+        print_json({"number": number, **{key: getattr(table, key) for key in keys}})
+    elif latex:
+        typer.echo(table_latex(table), nl=False)
+    else:
+        typer.echo(f"Table {number}. {table.caption}:\n\n{table_markdown(table)}")
 
 
 def _print_table(build: str, output: str, name: str, *, latex: bool, as_json: bool) -> None:
@@ -98,19 +123,20 @@ def _print_table(build: str, output: str, name: str, *, latex: bool, as_json: bo
 
 
 def browse(
-    dataset: Annotated[str, typer.Argument(help="A dataset's FOLDER, or OWNER/NAME on the Hub.")],
+    dataset: Annotated[str, typer.Argument(help=DATASET)],
     to: Annotated[
         Path | None, typer.Option(help="The page's folder; by default build/browse/NAME.")
     ] = None,
-    config: Annotated[str, typer.Option(help="One configuration.")] = "",
     kind: Annotated[str, typer.Option(help="What its rows are, if it does not say so.")] = "",
     open_page: Open = False,
 ) -> None:
     """Write a page to search and read the examples of a dataset."""
     from corpora.audit.opening import opened
+    from corpora.outside import split_config
     from workflows.report.page import dataset_at, write_browser
 
-    browsed = dataset_at(dataset, opened(dataset, config, kind))
+    place, _ = split_config(dataset)
+    browsed = dataset_at(place, opened(dataset, kind))
     to = to or Path("build", "browse", browsed.name.replace("/", "--"))
     _replace_page(to, lambda partial: write_browser(browsed, partial))
     _show(to / PAGE, open_page)

@@ -48,7 +48,6 @@ def rate(
         Path | None, typer.Option(help="JSONL of rated items to mix in; at most 20 are taken.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The seed of the draw.")] = None,
-    config: Annotated[str, typer.Option(help="One configuration.")] = "",
     kind: Annotated[str, typer.Option(help="What its rows are, if it does not say so.")] = "",
     to: Annotated[
         Path | None, typer.Option(help="The draw's folder; by default build/rate/NAME.")
@@ -56,14 +55,13 @@ def rate(
     json_file: JsonFile = "",
 ) -> None:
     """Draw rows to be rated blind by people or a model; score answers with --answers."""
+    from corpora.outside import split_config
     from corpora.ratings.answers import read_answers, score
     from corpora.ratings.draw import read_draw, rows_digest, write_draw
     from corpora.ratings.endpoint import Endpoint, send
     from corpora.store.atomic import is_complete
 
-    place, at, named_config = dataset.rpartition("@")
-    if at and not Path(dataset).exists():
-        dataset, config = place, config or named_config
+    dataset, config = split_config(dataset)
     if endpoint and not model:
         raise UsageError("--endpoint needs --model NAME")
     target = Endpoint(endpoint, model, key_variable) if endpoint else None
@@ -107,7 +105,7 @@ def _one_configuration(dataset: str, config: str, kind: str) -> tuple[str, Confi
     from corpora.errors import InputError
     from corpora.ratings.rubrics import form_of
 
-    configurations = opened(dataset, config, kind)
+    configurations = opened(f"{dataset}@{config}" if config else dataset, kind)
     for name, configuration in configurations.items():
         try:
             form_of(configuration, f"{dataset}@{name}")

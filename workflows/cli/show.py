@@ -20,6 +20,7 @@ from workflows.cli.common import (
     planned,
     print_json,
 )
+from workflows.cli.disk import count_size
 
 if TYPE_CHECKING:
     from workflows.stage import StageTask
@@ -33,7 +34,7 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
     """
     from corpora.licences import UNKNOWN
     from workflows import engines
-    from workflows.tasks import Evaluate, Train
+    from workflows.tasks import Divide, Evaluate, Train
     from workflows.tasks.build import missing_inputs
 
     task = planned(build_file(config), output)
@@ -70,10 +71,13 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
             stages[-1]["reused_if_rows_are_equal"] = True
         if isinstance(stage, Train) and (changed := stage.changed_code()):
             stages[-1]["built_by_other_code"] = changed
+    divisions = (stage for stage in task.lineage if isinstance(stage, Divide))
+    warnings = [warning for stage in divisions for warning in stage.foreseen_warnings()]
     if as_json:
         inputs = [{"input": m.name, "problem": str(m), "get": m.get} for m in missing.values()]
         build = {"name": task.build.name, "file": task.build.path, "stages": stages}
-        print_json({**build, "skipped": task.build.skipped, "missing": inputs})
+        plan_facts = {"skipped": task.build.skipped, "missing": inputs, "warnings": warnings}
+        print_json({**build, **plan_facts})
     else:
         typer.echo(f"{task.build.name}: {task.build.path}\n")
         _print_plan(stages)
@@ -86,6 +90,8 @@ def plan(config: Config = "", output: Output = "build", as_json: Json = False) -
                 f"\nno licence in the build file: {', '.join(unlicensed)} (its datasets cannot be "
                 "published, unless the documents name a licence)"
             )
+        for warning in warnings:
+            typer.echo(f"\nwarning: {warning}")
         typer.echo("\ninputs that are not on this machine:" if missing else "\nevery input is here")
         for entry in missing.values():
             typer.echo(f"  {entry.name}: {entry}")
@@ -127,28 +133,39 @@ def status(
     config = build_file(config)
     task = planned(config, output)
     to_do, complete = {(stage.stage, stage.key) for stage in task.to_do()}, task.complete()
+    folders = {(stage.stage, stage.key): stage.folder for stage in task.stages()}
+    counted = set[tuple[int, int]]()
     rows = [
-        replace(row, needed=row.done or (row.stage, row.key) in to_do)
+        replace(
+            row,
+            needed=row.done or (row.stage, row.key) in to_do,
+            size=count_size([folders[row.stage, row.key]], counted) if row.done else None,
+        )
         for row in stage_rows(task.stages())
     ]
+    size = sum(row.size or 0 for row in rows) + count_size([task.place], counted)
     # A path relative to the current folder, if it is below it.
     current, place = Path.cwd(), task.place
     place = place.relative_to(current) if place.is_relative_to(current) else place
     if as_json:
         stages = [asdict(row) for row in rows]
         build = {"name": task.build.name, "file": task.build.path, "complete": complete}
-        print_json({**build, "folder": str(place), "stages": stages, "skipped": task.build.skipped})
+        build |= {"folder": str(place), "size": size}
+        print_json({**build, "stages": stages, "skipped": task.build.skipped})
         return
     lines = []
     for row in rows if every else collapsed(rows):
         unit = row.unit if row.done else "not built" if row.needed else "not needed"
         numbers = [shown(number, 1) for number in (row.rejects, row.seconds, row.memory)]
-        lines.append([row.stage, row.key, shown(row.rows, 1), unit, *numbers])
-    right = ("rows", "rejects", "seconds", "peak MiB")
+        mib = None if row.size is None else row.size / 2**20
+        lines.append([row.stage, row.key, shown(row.rows, 1), unit, *numbers, shown(mib, 1)])
+    right = ("rows", "rejects", "seconds", "peak MiB", "disk MiB")
     columns = ("stage", "over", "rows", "", *right[1:])
     print_table(columns, lines, title=f"build {task.build.name}", right=right)
     for title in task.build.skipped:
         typer.echo(f"skipped: no source for {title}")
+    if size:
+        typer.echo(f"{'size':<12}{size / 2**20:,.1f} MiB, with the results in {place}/")
     if not complete:
         typer.echo(f"not complete: run  discorpora build --config {config} --output {output}")
         return

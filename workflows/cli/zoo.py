@@ -113,17 +113,22 @@ commands.command("predict-marker", cls=Command)(predict_marker)
 
 @commands.command(cls=Command)
 def zoo(
-    results: Annotated[Path | None, typer.Option(help="A folder of trained models.")] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="A folder of trained models: show their figures.")
+    ] = None,
 ) -> None:
-    """List the recipes: paper, objective, dataset, published figure, figure measured here."""
+    """List the recipes: objective, data, size, time on a CPU, published and measured figures."""
     from zoo.presets import catalogue
 
-    columns = ("name", "paper", "objective", "dataset", "published", "measured")
     rows = []
     for entry in catalogue(results):
-        facts = entry.about.model_dump()
-        rows.append([entry.name, *(facts[key] for key in columns[1:-1]), entry.measured])
-    print_table(columns, rows, whole=("name",))
+        about = entry.about
+        facts = (entry.size, entry.time, about.published, entry.measured)
+        rows.append([entry.name, about.paper, about.objective, about.dataset, *facts])
+    figure = "measured" if results else "measured here"
+    columns = ("name", "paper", "objective", "dataset", "size", "CPU", "published", figure)
+    caption = "size: weights; CPU: a training on one busy core; docs/results/zoo.md says more"
+    print_table(columns, rows, caption=caption, whole=("name", "CPU"))
 
 
 @converters.command("coherence", cls=Command)

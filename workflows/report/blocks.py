@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 from typing import TypeAlias
 
 from corpora import escape
+from workflows.report.latex import latex_of, tabular
 from workflows.report.markup import Html, escaped, joined, link, tag
 
 Cell: TypeAlias = str | int | float | None
@@ -59,6 +60,10 @@ class Table:
     digits: int = 3
     links: dict[str, str] = field(default_factory=dict)
 
+    def has_content(self) -> bool:
+        """Tell whether a cell beside the names in the first of several columns has a value."""
+        return any(cell not in (None, "") for row in self.rows for cell in row[1:] or row)
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -85,6 +90,35 @@ class Section:
     blocks: Sequence[Block]
 
 
+def with_content(blocks: Sequence[Block]) -> list[Block]:
+    """Return the blocks without empty tables and folds, and without headings over nothing."""
+    kept: list[Block] = []
+    for block in reversed(blocks):
+        match block:
+            case Fold():
+                block = Fold(block.text, with_content(block.blocks))
+                stays = bool(block.blocks)
+            case Table():
+                stays = block.has_content()
+            case Heading():
+                below = kept[-1] if kept else Heading("", 0)
+                stays = not (isinstance(below, Heading) and below.level <= block.level)
+            case _:
+                stays = True
+        if stays:
+            kept.append(block)
+    return kept[::-1]
+
+
+def tables(blocks: Iterable[Block]) -> Iterator[Table]:
+    """Yield all tables in order, also those of folds: the first has the number 1."""
+    for block in blocks:
+        if isinstance(block, Table):
+            yield block
+        elif isinstance(block, Fold):
+            yield from tables(block.blocks)
+
+
 def shown(value: Cell, digits: int) -> str:
     """Format the value of a cell for readers: `1,234`, `0.500`; None is empty."""
     if isinstance(value, str) or value is None:
@@ -104,39 +138,58 @@ def numeric(rows: Sequence[Sequence[Cell]], column: int) -> bool:
 
 def markdown(title: str, sections: Sequence[Section]) -> str:
     """Write the report as Markdown, with links to the figures in `figures/`."""
-    parts = [f"# {escape.markdown(title)}"]
+    parts, numbers = [f"# {escape.markdown(title)}"], count(1)
     for section in sections:
-        parts += [f"## {escape.markdown(section.title)}", *map(_as_markdown, section.blocks)]
+        blocks = (_as_markdown(block, numbers) for block in section.blocks)
+        parts += [f"## {escape.markdown(section.title)}", *blocks]
     return "\n\n".join(parts) + "\n"
 
 
-def _as_markdown(block: Block) -> str:
-    """Write a block as Markdown."""
+def _as_markdown(block: Block, numbers: Iterator[int]) -> str:
+    """Write a block as Markdown; `numbers` are those of tables."""
     match block:
         case Heading():
             return f"{'#' * block.level} {escape.markdown(block.text)}"
         case Fold():
-            return "\n\n".join(map(_as_markdown, (Heading(block.text), *block.blocks)))
+            inside = (Heading(block.text), *block.blocks)
+            return "\n\n".join(_as_markdown(each, numbers) for each in inside)
         case Text():
             text = escape.markdown(block.text)
             return f"**{text}**" if block.strong else text
         case Figure():
             return f"![{escape.markdown(block.caption)}](figures/{block.name}.svg)"
         case Table():
-            rule = ["---:" if numeric(block.rows, i) else "---" for i in range(len(block.header))]
-            rows = ([shown(cell, block.digits) for cell in row] for row in block.rows)
-            lines = (
-                f"| {' | '.join(map(escape.markdown, line))} |"
-                for line in (block.header, rule, *rows)
-            )
-            return "\n".join([f"{escape.markdown(block.caption)}:", "", *lines])
+            caption = f"Table {next(numbers)}. {escape.markdown(block.caption)}:"
+            return f"{caption}\n\n{table_markdown(block)}"
+
+
+def table_markdown(table: Table) -> str:
+    """Write a table as Markdown, without its caption."""
+    rule = ["---:" if numeric(table.rows, i) else "---" for i in range(len(table.header))]
+    rows = ([shown(cell, table.digits) for cell in row] for row in table.rows)
+    lines = (table.header, rule, *rows)
+    return "\n".join(f"| {' | '.join(map(escape.markdown, line))} |" for line in lines)
+
+
+WIDE = 60
+"""A column with a longer text than this many characters is a paragraph in LaTeX."""
+
+
+def table_latex(table: Table) -> str:
+    """Write a table as a LaTeX `tabular`; its caption is a comment."""
+    columns = ""
+    for i in range(len(table.header)):
+        longest = max((len(shown(row[i], table.digits)) for row in table.rows), default=0)
+        columns += "r" if numeric(table.rows, i) else "p{6cm}" if longest > WIDE else "l"
+    rows = ([shown(cell, table.digits) for cell in row] for row in table.rows)
+    cells = [[latex_of(cell.replace("`", "")) for cell in row] for row in (table.header, *rows)]
+    return tabular(columns, cells, [table.caption])
 
 
 def html(blocks: Iterable[Block], counters: Mapping[type, Iterator[int]]) -> Html:
     """Write blocks as HTML; adjacent figures share one row.
 
-    `counters` has an iterator of numbers for the class `Table` and one for `Figure`; if it is
-    empty, tables get no number.
+    `counters` has an iterator of numbers for the class `Table` and one for `Figure`.
     """
     rows = []
     for are_figures, group in groupby(blocks, lambda block: isinstance(block, Figure)):
@@ -146,7 +199,7 @@ def html(blocks: Iterable[Block], counters: Mapping[type, Iterator[int]]) -> Htm
 
 
 def _as_html(block: Block, counters: Mapping[type, Iterator[int]]) -> Html:
-    """Write a block as HTML; the tables of a `Fold` are not numbered."""
+    """Write a block as HTML."""
     match block:
         case Heading():
             return tag(f"h{block.level}", block.text)
@@ -154,10 +207,10 @@ def _as_html(block: Block, counters: Mapping[type, Iterator[int]]) -> Html:
             text = _with_code(block.text)
             return tag("p", tag("strong", text) if block.strong else text)
         case Table():
-            return _table(block, f"Table {next(counters[Table])}. " if counters else "")
+            return _table(block, f"Table {next(counters[Table])}. ")
         case Fold():
             summary = tag("summary", tag("h3", block.text))
-            return tag("details", summary, html(block.blocks, {}))
+            return tag("details", summary, html(block.blocks, counters))
         case Figure():
             number, file = next(counters[Figure]), f"figures/{block.name}.svg"
             image = tag("img", src=file, alt=block.caption) if block.file else block.svg

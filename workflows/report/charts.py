@@ -11,6 +11,7 @@ from math import ceil, floor, log10
 from statistics import fmean, pstdev
 from typing import Any
 
+from corpora.pictures import GRID, MUTED, PALETTE, TEXT
 from workflows.report.markup import Html, tag
 
 WIDTH = 370
@@ -19,15 +20,13 @@ LINE = 17
 LETTER = 6.1
 """The mean width of a letter."""
 
-STYLE = """
-text { font: 11px system-ui, sans-serif; fill: #23282d } .title { font-weight: 600 }
-.muted { fill: #56606a } .grid { stroke: #d8dde2; fill: none } .axis { stroke: #56606a; fill: none }
-.c0 { fill: #2b6a9b } .c1 { fill: #b06a10 } .c2 { fill: #3d7a46 } .c3 { fill: #9a4a8f }
-.c4 { fill: #6b6fb3 } .c5 { fill: #7a6a3a } .c6 { fill: #1f7d7d }
-.s0 { stroke: #2b6a9b } .s1 { stroke: #b06a10 } .s2 { stroke: #3d7a46 } .s3 { stroke: #9a4a8f }
-.s4 { stroke: #6b6fb3 } .s5 { stroke: #7a6a3a } .s6 { stroke: #1f7d7d }
-.line { fill: none; stroke-width: 1.8 }
-"""
+STYLE = f"""
+text {{ font: 11px system-ui, sans-serif; fill: {TEXT} }} .title {{ font-weight: 600 }}
+.muted {{ fill: {MUTED} }} .grid {{ stroke: {GRID}; fill: none }}
+.axis {{ stroke: {MUTED}; fill: none }} .line {{ fill: none; stroke-width: 1.8 }}
+""" + "".join(
+    f".c{i} {{ fill: {colour} }} .s{i} {{ stroke: {colour} }}\n" for i, colour in enumerate(PALETTE)
+)
 DOTS = 30
 """Maximum points of a line that is drawn with dots."""
 
@@ -42,8 +41,11 @@ def alone(chart: Html) -> str:
 def bars(
     title: str, rows: Mapping[str, Sequence[float | None]], series: Sequence[str], unit: str
 ) -> Html:
-    """Draw horizontal bars from 0 to 1; each row has one value for each series (None: no bar)."""
-    ticks = _ticks(0, 1)
+    """Draw horizontal bars from 0 to 1, or further for a larger value.
+
+    Each row has one value for each series (None: no bar).
+    """
+    ticks = _ticks(0, max([1, *(value for row in rows.values() for value in row if value)]))
     left = _margin(rows)
     x = _scale(ticks, left, WIDTH - 40)
     thick = 11
@@ -59,10 +61,15 @@ def bars(
                 bar = {"y": _n(y + thick * i), "height": thick - 1, "class_": f"c{i}"}
                 parts.append(tag("rect", x=left, width=_n(x(value) - left), **bar))
                 label = {"x": _n(x(value) + 4), "y": _n(y + thick * i + 9), "class_": "muted"}
-                parts.append(tag("text", f"{value:.3f}".rstrip("0").rstrip("."), **label))
+                parts.append(tag("text", _bar_label(value), **label))
     values = "; ".join(f"{name}: {', '.join(map(_number, row))}" for name, row in rows.items())
     description = f"{' and '.join(series)}, in {unit}. {values}."
     return _svg(title, description, bottom + 2 * LINE, parts)
+
+
+def _bar_label(value: float) -> str:
+    """Format the value at the end of a bar: a count, or a share with at most three decimals."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}".rstrip("0").rstrip(".")
 
 
 def histogram(title: str, counts: Sequence[int], low: float, high: float, unit: str) -> Html:

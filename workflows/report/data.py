@@ -18,7 +18,17 @@ from corpora.splits import SPLITS
 from corpora.store.atomic import read_json
 from extract.pairs import MEANINGS
 from workflows.report import charts
-from workflows.report.blocks import Block, Cell, Figure, Fold, Heading, Section, Table, Text
+from workflows.report.blocks import (
+    Block,
+    Cell,
+    Figure,
+    Fold,
+    Heading,
+    Section,
+    Table,
+    Text,
+    with_content,
+)
 from workflows.report.stages import Made, collapsed, stage_rows
 from zoo.figures import matrices
 
@@ -35,10 +45,20 @@ KINDS = ("model", "rule", "published")
 CONTROL = ("gold", "control: gold of other documents")
 CRITERIA = {"criterion_paper": "paper: min < .7", "criterion_strict": "strict: max ≤ .3"}
 ALIGNED = {
-    "figure2_error_rate": ("figure 2", "error_rate", "Extraction error rate", "share not aligned"),
-    "figure3_distance": ("figure 3", "distance", "Distance of aligned pairs", "mean distance"),
+    "figure2_error_rate": ("figure 2", "Extraction error rate", "share not aligned"),
+    "figure3_distance": ("figure 3", "Distance of aligned pairs", "number of aligned pairs"),
 }
 """Figures 2 and 3 of DisSent (Nie, Bennett and Goodman 2019), by the names of their files."""
+ALIGNMENT = (
+    "The figures are those of the last table, as DisSent draws them. Figure 2 of the paper has by "
+    "marker the share of pairs that no gold pair is near enough to: low is good. Its figure 3 "
+    "counts the other, aligned pairs by their distance, from each value on (0: both sides equal, "
+    "1: nothing in common): the more of them near 0, the better. The control takes gold of other "
+    "documents, where nothing should be aligned: where its bars equal the others, the criterion "
+    "tells nothing."
+)
+TOY_EXAMPLES = 1_000
+"""A model that was trained on fewer examples than this is a toy."""
 
 
 def sections(
@@ -54,6 +74,7 @@ def sections(
 
     models, evaluations = stages_of("model"), stages_of("evaluation")
     parts = [
+        Section("about", "About this report", [*_about(stages)]),
         Section("sources", "Sources and attribution", [*_sources(stages)]),
         Section("pairs", "Pairs", [*_pairs(stages_of("pairs"))]),
         Section("gold", "Validation against gold", [*_gold(stages_of("validation"))]),
@@ -65,7 +86,8 @@ def sections(
         Section("cost", "Time and memory", [*_cost(stages, skipped)]),
         Section("versions", "Versions", [*_versions(stages)]),
     ]
-    return [section for section in parts if section.blocks]
+    parts = [Section(part.id, part.title, with_content(part.blocks)) for part in parts]
+    return [part for part in parts if part.blocks]
 
 
 def totals(stages: Sequence[Made]) -> dict[str, str]:
@@ -86,6 +108,53 @@ def totals(stages: Sequence[Made]) -> dict[str, str]:
         elif stage.stage in ("model", "evaluation"):
             numbers[f"{stage.stage}s"] += 1
     return {name: f"{number:,}" for name, number in numbers.items() if number}
+
+
+def _about(stages: Sequence[Made]) -> Iterator[Block]:
+    """Yield what the report is, what its models are, and which code made it."""
+    yield Text(
+        "What one build made: it read the sources, made pairs and datasets of them, trained models "
+        "on the datasets, and scored these on test rows. A part without results is left out."
+    )
+    models = [stage for stage in stages if stage.stage == "model"]
+    trained = [stage for stage in models if _examples(stage)]
+    toys = [stage.key for stage in trained if _is_toy(stage)]
+    if toys:
+        names = "All" if len(toys) == len(models) else f"{len(toys)} of the"
+        listed = "" if len(toys) == len(models) else f": {', '.join(toys)}"
+        yield Text(
+            f"{names} {len(models)} models are toys{listed}. A toy has a recipe for trying things "
+            f"out (`tiny` in its name) or fewer than {TOY_EXAMPLES:,} training examples. It shows "
+            "that the programs run; its scores say nothing about the method, and stand beside "
+            "published ones for their form only.",
+            strong=True,
+        )
+    elif trained:
+        least, most = (f"{pick(map(_examples, trained)):,}" for pick in (min, max))
+        examples = least if least == most else f"{least} to {most}"
+        yield Text(f"No model is a toy: they were trained on {examples} examples each.")
+    if models and len(trained) < len(models):
+        yield Text(
+            f"{len(models) - len(trained)} of the {len(models)} models were not trained here: "
+            "encoders or vectors as they are."
+        )
+    versions = {stage.manifest.get("versions", {}).get("discorpora", "") for stage in stages}
+    commits = {stage.run.get("commit", "") for stage in stages}
+    code = [f"discorpora {version}" for version in sorted(versions) if version]
+    code += [f"commit `{commit}`" for commit in sorted(commits) if commit]
+    if code:
+        yield Text(f"Made by {', '.join(code)}.")
+
+
+def _examples(model: Made) -> int:
+    """Return the number of examples that a model was trained on; 0 if it was not trained."""
+    rows = model.results.get("dataset", {}).get("rows", {}).get("train")
+    return int(model.results.get("trained_on", rows) or 0)
+
+
+def _is_toy(model: Made) -> bool:
+    recipe = str(model.results.get("recipe", ""))
+    return recipe.endswith(("_tiny", "/tiny")) or _examples(model) < TOY_EXAMPLES
 
 
 def _papers(tables: Sequence[Filled]) -> Iterator[Block]:
@@ -188,10 +257,17 @@ def _gold(stages: Sequence[Made]) -> Iterator[Block]:
         # Documents that the parser was trained on are left out, unless there are no others.
         scores = result["unseen"] if documents["unseen"] else result
         number = documents["unseen"] or documents["seen"]
-        for name, (paper, measure, title, unit) in ALIGNED.items():
+        yield Text(ALIGNMENT)
+        for name, (paper, title, unit) in ALIGNED.items():
             for criterion, meaning in CRITERIA.items():
-                series = [scores[gold][criterion]["per_marker"] for gold in ("paper", "control")]
-                rows = {m: [column.get(m, {}).get(measure) for column in series] for m in series[0]}
+                views = [scores[gold][criterion] for gold in ("paper", "control")]
+                series = [
+                    view["histogram"]
+                    if name == "figure3_distance"
+                    else {m: row["error_rate"] for m, row in view["per_marker"].items()}
+                    for view in views
+                ]
+                rows = {key: [values.get(key) for values in series] for key in series[0]}
                 svg = charts.bars(f"{title} ({meaning})", rows, CONTROL, unit)
                 caption = (
                     f"{title} ({paper} of DisSent), {meaning}; {number} documents of {stage.key}"
@@ -286,7 +362,9 @@ def _dataset(stage: Made) -> Iterator[Block]:
         header: tuple[str, ...] = ("configuration", "label", *SPLITS)
         yield Table("Balance: rows by label", header, balance, bar="train")
     overlap = [(c, p, n) for c, pairs in manifest["overlap"].items() for p, n in pairs.items()]
-    if overlap:
+    if overlap and not any(number for *_, number in overlap):
+        yield Text("No text is in two splits.")
+    elif overlap:
         header = ("configuration", "splits", "distinct texts in both")
         yield Table("Overlap between splits", header, overlap)
     if manifest["rejects"]:

@@ -1,9 +1,11 @@
-"""The report as a folder that opens from disk: `index.html`, `report.md`, figures, examples."""
+"""The report as a folder that opens from disk: `index.html`, `report.md`, tables, figures and
+examples."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from string import Template
@@ -11,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from corpora.audit import built
 from corpora.audit.data import Configuration
-from corpora.store.atomic import sha256
+from corpora.errors import InputError
+from corpora.store.atomic import read_json, sha256, write_json
 from workflows.report import charts
 from workflows.report.blocks import Figure, Section, Table, html, markdown
+from workflows.report.blocks import tables as tables_in
 from workflows.report.browser import BrowsedDataset, write_data
 from workflows.report.data import sections, totals
 from workflows.report.markup import Html, escaped, joined, tag
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
 
 ASSETS = Path(__file__).with_name("assets")
 TEMPLATES = Path(__file__).parent.with_name("templates")
+TABLES = "tables.json"
+"""The file of all tables, in the order of their numbers."""
 PAGE, EXAMPLES = TEMPLATES / "page.html", TEMPLATES / "examples.html"
 """The templates of the page, which loads only files beside it, and of its browser of examples."""
 
@@ -56,6 +62,8 @@ def write_report(
             shutil.copyfile(figure.file, path)
         else:
             path.write_text(charts.alone(figure.svg), encoding="utf-8", newline="\n")
+    all_tables = tables_in(block for part in parts for block in part.blocks)
+    write_json(folder / TABLES, [asdict(table) for table in all_tables])
     text = markdown(f"Build `{name}`", parts)
     (folder / "report.md").write_text(text, encoding="utf-8", newline="\n")
     datasets = [
@@ -66,6 +74,26 @@ def write_report(
     datasets.sort(key=lambda dataset: not dataset.lineage)  # those of pairs first
     examples = _write_page(folder, f"Build {name}", parts, totals(stages), datasets)
     return {"stages": len(stages), "figures": len(figures), "examples": examples}
+
+
+def read_table(report: Path, number: int) -> Table:
+    """Return the table with a number from the folder of a report.
+
+    Raises `InputError` if there is no such table.
+    """
+    file = report / TABLES
+    if not file.is_file():
+        raise InputError(
+            "the report has no file of its tables: an earlier version made it",
+            where=str(report),
+            hint="run discorpora build again, which makes the report anew",
+        )
+    entries = read_json(file)
+    if not 1 <= number <= len(entries):
+        raise InputError(
+            f"no table {number}", where=str(report), hint=f"it has the tables 1 to {len(entries)}"
+        )
+    return Table(**entries[number - 1])
 
 
 def write_browser(dataset: BrowsedDataset, folder: Path) -> int:

@@ -10,21 +10,10 @@ from typing import Any
 from workflows.papers import Filled, Line
 from workflows.report import charts
 from workflows.report.blocks import Block, Cell, Figure, Heading, Table, Text
+from workflows.report.latex import latex_of, tabular
 from zoo.evaluate.table import Cell as Measured
 
 PAPER, OURS = "paper", "ours"
-SPECIAL = {
-    "\\": r"\textbackslash{}",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "†": r"$\dagger$",
-    "–": "--",
-    "…": r"\dots{}",
-    "λ": r"$\lambda$",
-}
-"""LaTeX for characters that mean something else in it, or that it lacks."""
 
 
 def title_of(filled: Filled) -> str:
@@ -63,7 +52,7 @@ def text(filled: Filled) -> str:
     parts = [[*_aligned(grid(filled), left=2, wide={line.state for line in filled.lines})]]
     for caption, header, rows in _matrices(filled):
         parts.append([caption, *_aligned([header, *_texts(rows)], left=1)])
-    notes = [f"- {note}" for note in filled.notes]
+    notes = [f"- {note}" for note in _notes(filled)]
     lines = [line for part in parts for line in ("", *part)]
     return "\n".join([title_of(filled), *lines, "", *notes]).rstrip() + "\n"
 
@@ -98,32 +87,24 @@ def _texts(rows: Iterable[Iterable[Cell]]) -> list[list[str]]:
 def latex(filled: Filled) -> str:
     """The table as a `tabular`, then its matrices; titles and notes are comments."""
     states = {line.state for line in filled.lines if line.state}
-    lines = [f"% {title_of(filled)}", *_tabular(grid(filled), left=2, wide=states)]
-    for caption, header, rows in _matrices(filled):
-        lines += ["", f"% {caption}", *_tabular([header, *_texts(rows)], left=1)]
-    lines += (f"% {' '.join(note.split())}" for note in filled.notes)
-    return "\n".join(lines) + "\n"
-
-
-def _tabular(rows: Sequence[Sequence[str]], left: int, wide: Collection[str] = ()) -> Iterator[str]:
-    """The rows as a `tabular`; a cell of `wide` covers all columns from its own on."""
-    right = len(rows[0]) - left
-    yield rf"\begin{{tabular}}{{{'l' * left}{'r' * right}}}"
-    yield r"\hline"
-    for number, row in enumerate(rows):
+    columns = len(filled.table.columns)
+    rows = []
+    for row in grid(filled):
         cells = [latex_of(cell) for cell in row]
-        if row[left] in wide:
-            cells = [*cells[:left], rf"\multicolumn{{{right}}}{{l}}{{{cells[left]}}}"]
-        yield " & ".join(cells) + r" \\"
-        if not number:
-            yield r"\hline"
-    yield r"\hline"
-    yield r"\end{tabular}"
+        if row[2] in states:
+            cells = [*cells[:2], rf"\multicolumn{{{columns}}}{{l}}{{{cells[2]}}}"]
+        rows.append(cells)
+    parts = [tabular(f"ll{'r' * columns}", rows, [title_of(filled)])]
+    for caption, header, matrix in _matrices(filled):
+        counts = [[latex_of(cell) for cell in row] for row in (header, *_texts(matrix))]
+        parts.append(tabular(f"l{'r' * (len(header) - 1)}", counts, [caption]))
+    notes = (f"% {' '.join(note.split())}\n" for note in _notes(filled))
+    return "\n".join(parts) + "".join(notes)
 
 
-def latex_of(value: str) -> str:
-    """A text in LaTeX."""
-    return "".join(SPECIAL.get(character, character) for character in value)
+def _notes(filled: Filled) -> list[str]:
+    """What the table shows, if its title does not tell, and the notes on its numbers."""
+    return [*filter(None, [filled.table.about]), *filled.notes]
 
 
 def as_json(filled: Filled) -> dict[str, Any]:
@@ -138,7 +119,7 @@ def as_json(filled: Filled) -> dict[str, Any]:
         row |= {"confusions": line.confusions} if line.confusions else {}
         rows.append(row)
     about = {"table": table.name, "paper": table.citation, "title": table.title}
-    return {**about, "columns": table.columns, "rows": rows, "notes": list(filled.notes)}
+    return {**about, "columns": table.columns, "rows": rows, "notes": _notes(filled)}
 
 
 def _as_dict(cell: Measured) -> dict[str, Any]:
@@ -154,6 +135,8 @@ def blocks(filled: Sequence[Filled]) -> Iterator[Block]:
         header, *rows = grid(one)
         header = ["row", "numbers", *header[2:]]
         yield Heading(title_of(one))
+        if one.table.about:
+            yield Text(one.table.about)
         cells: list[list[Cell]] = [[*row] for row in rows]
         yield Table(f"{one.table.name}: the paper's numbers and ours", header, cells)
         yield from _figures(one)

@@ -29,7 +29,8 @@ UNITS = {
 
 @dataclass(frozen=True)
 class StageRow:
-    """A stage as a row in the table of a build; `rows` is a number of `unit`, `memory` in MiB.
+    """A stage as a row in the table of a build; `rows` is a number of `unit`, `memory` in MiB,
+    `size` in bytes on the disk.
 
     Numbers are None before the stage has run. A stage that is not done is not `needed` if all
     stages made from it are done.
@@ -44,6 +45,7 @@ class StageRow:
     seconds: float | None = None
     memory: float | None = None
     needed: bool = True
+    size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ def collapsed(rows: list[StageRow], most: int = 5) -> list[StageRow]:
             shown += group
             continue
         sums: dict[str, Any] = {}
-        for name in ("rows", "rejects", "seconds", "memory"):
+        for name in ("rows", "rejects", "seconds", "memory", "size"):
             values = [getattr(row, name) for row in group if getattr(row, name) is not None]
             combine = max if name == "memory" else sum
             sums[name] = combine(values) if values else None

@@ -58,7 +58,7 @@ class Report(StageTask):
     """The report of a whole build: a page that opens from disk, and the same in Markdown."""
 
     stage = "report"
-    version = 2
+    version = 3
     also_reads = ("division", "dataset", "validation", "evaluation")
     code = ("workflows.report.page",)
 
@@ -343,19 +343,31 @@ class PublishAll(luigi.Task):
         kinds: dict[str, Kind] = {"dataset": "dataset", "model": "model"}
         tasks = [task for task in build.lineage if task.stage in kinds]
         # A model without a dataset was not trained, so there is nothing of it to publish.
+        repository = f"{self.namespace}/{build.key}-".__add__
         folders = [
-            (task.folder, f"{self.namespace}/{build.key}-{task.key}", kinds[task.stage])
+            (
+                task.folder,
+                repository(task.key),
+                kinds[task.stage],
+                repository(task.entry.dataset) if isinstance(task, Train) else "",
+            )
             for task in tasks
             if not isinstance(task, Train) or task.entry.dataset
         ]
         with console.explained(Path.cwd()):
             if not self.dry_run:
-                for folder, repo, kind in folders:
+                for folder, repo, kind, _ in folders:
                     plan_publication(folder, repo, kind=kind, private=private).require_licence()
                 hub = Hub()
-            for folder, repo, kind in folders:
+            for folder, repo, kind, dataset in folders:
                 publication = publish(
-                    folder, repo, kind=kind, private=private, dry_run=self.dry_run, hub=hub
+                    folder,
+                    repo,
+                    kind=kind,
+                    private=private,
+                    dataset=dataset,
+                    dry_run=self.dry_run,
+                    hub=hub,
                 )
                 sys.stdout.write("\n".join(publication.lines()) + "\n")
         self.done = True

@@ -5,19 +5,22 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import luigi
 
 from corpora.declared import without_folders
-from corpora.errors import ConfigError, InputError
+from corpora.errors import ConfigError, DiscorporaError, InputError
+from corpora.readers import open_source
 from corpora.splits import MIN_GROUPS, SPLITS
 from corpora.splits.division import VERSION as DIVISION_VERSION
-from corpora.splits.division import Division, divide
+from corpora.splits.division import Division, DivisionSummary, divide
 from corpora.splits.prescribed import count_difference, prescribed_splits, read_table, table_hash
 from corpora.store.documents import DocumentSizes, settled_splits, shards_of
 from corpora.store.folder import Stage
@@ -31,6 +34,9 @@ from workflows.tables import Source
 from workflows.tasks.sources import Documents, Pairs, Sentences
 
 log = logging.getLogger("discorpora")
+
+READ_TO_FORESEE = 32 << 20
+"""The most bytes of sources that `discorpora plan` reads to foresee the division's warnings."""
 
 
 class Validate(StageTask):
@@ -176,20 +182,54 @@ class Divide(StageTask):
                 where=self.table,
                 hint=f"give it some there, or set {empty_splits[0]} = 0 in [splits]",
             )
+        for warning in self.warnings(division):
+            log.warning(warning)
+        return division.to_dict()
+
+    def warnings(self, division: DivisionSummary) -> list[str]:
+        """Return warnings of splits with few documents, and of groups in several splits."""
+        warnings = []
+        shares = zip(SPLITS, self.build.splits.shares.parts, strict=True)
+        counts = {split: division.documents[split] for split, share in shares if share}
         few = [f"{number} in {split}" for split, number in counts.items() if number < MIN_GROUPS]
-        if few and not prescribed and not self.table:
-            log.warning(
-                "few documents to divide: %s. Cut books into chapters (option `chapters` of "
-                "text:, or a file for each): the splits then have their shares",
-                ", ".join(few),
+        if few and not self.prescribed and not self.table:
+            warnings.append(
+                f"few documents to divide: {', '.join(few)}. Cut books into chapters (option "
+                "`chapters` of text:, or a file for each): the splits then have their shares"
             )
         if division.by == "document" and not self.prescribed:
-            log.warning(
-                "documents of one group, such as chapters of a book, are in several splits (%s); "
-                "see [splits] in docs/reference/build-file.md",
-                division.reason,
+            warnings.append(
+                "documents of one group, such as chapters of a book, are in several splits "
+                f"({division.reason}); see [splits] in docs/reference/build-file.md"
             )
-        return division.to_dict()
+        return warnings
+
+    def foreseen_warnings(self) -> list[str]:
+        """Return the `warnings` of the division before it is made, which reads the sources.
+
+        The list is empty if that would take long, if a source is not here or has bad records, and
+        if a table or a scheme prescribes splits.
+        """
+        if self.complete():
+            return self.warnings(DivisionSummary(**self.manifest()["counts"]))
+        sources = [source for task in self.upstream for source in task.own_sources]
+        size = sum(path.stat().st_size for source in sources for path in source.files)
+        unread = any(source.problem for source in sources) or size > READ_TO_FORESEE
+        if unread or self.prescribed or self.table:
+            return []
+        with suppress(DiscorporaError), TemporaryDirectory() as folder:
+            served = [
+                [(d.id, d.group, len(d.text)) for d in open_source(source.spec, source.options)]
+                for source in sources
+            ]
+            division = divide(
+                list(zip(self.datasets_of.values(), served, strict=True)),
+                self.build.splits.shares,
+                Path(folder),
+                seed=self.build.seed,
+            )
+            return self.warnings(division)
+        return []
 
 
 class Dataset(StageTask):

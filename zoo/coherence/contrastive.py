@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedTokenizerBase
 
+from corpora.outside import split_config
 from corpora.store.atomic import write_json
 from zoo.backbones import backbone_of, set_attention, tokenizer_for, training_attention
 from zoo.coherence.data import Documents, instances, intrusion_tables, mapped_documents, usable_rows
@@ -24,7 +25,7 @@ from zoo.coherence.modeling import CoherenceScorer, score_orders
 from zoo.coherence.objectives import ranking_accuracy
 from zoo.coherence.scoring import REFERENCE, Reference
 from zoo.evaluate.scores import Ranking
-from zoo.training.data import SPLITS, Dataset, evenly, open_dataset, split_spec, spread
+from zoo.training.data import SPLITS, Dataset, evenly, open_dataset, spread
 from zoo.training.finishing import finish, ranking_headline
 from zoo.training.job import Job, is_main_process
 from zoo.training.mapped import rows_of
@@ -101,7 +102,7 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
     A dataset of permuted documents has a table of documents, and rows that refer to it; the rows of
     the intrusion task contain their texts.
     """
-    folder, config = split_spec(recipe.dataset, recipe.dataset_config)
+    folder, config = split_config(recipe.dataset, recipe.dataset_config)
     dataset = open_dataset(folder, config or recipe.configuration())
     documents: dict[str, pa.Table] = {}
     orders: dict[str, pa.Table] = {}

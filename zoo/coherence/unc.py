@@ -14,11 +14,12 @@ from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import InputError
+from corpora.outside import split_config
 from zoo.coherence.data import pad
 from zoo.coherence.objectives import ranking_accuracy
 from zoo.coherence.unc_modeling import UncConfig, UncModel, UncOutput, pad_rows, word_ids
 from zoo.evaluate.permuted import rank_texts
-from zoo.training.data import SPLITS, open_dataset, split_spec, spread
+from zoo.training.data import SPLITS, open_dataset, spread
 from zoo.training.finishing import finish, ranking_headline
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import fit, history, trainer_over
@@ -99,7 +100,7 @@ def margin_at_positions(outputs: UncOutput, margin: float) -> Tensor:
 def train(recipe: Unc, job: Job) -> None:
     """Train into `job.folder`: data, model, objective, Trainer, evaluation, card."""
     # Data
-    folder, dataset_config = split_spec(recipe.dataset, recipe.dataset_config)
+    folder, dataset_config = split_config(recipe.dataset, recipe.dataset_config)
     documents = open_dataset(folder, "documents").need("id", "sentences")
     orders = open_dataset(folder, dataset_config or recipe.config).need("document", "orders")
     sentences = (text for row in documents["train"]["sentences"].to_pylist() for text in row)

@@ -18,7 +18,7 @@ from zoo.conpono.examples import Collator, Examples, as_tensors
 from zoo.conpono.modeling import ConponoModel
 from zoo.conpono.segments import NO_LABEL
 from zoo.conpono.training import PARTS
-from zoo.evaluate.confusions import save_pictures
+from zoo.evaluate.confusions import new_figure, save_pictures
 from zoo.evaluate.scores import ratio_interval
 
 
@@ -107,11 +107,8 @@ def count_hits(
 
 def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
     """Plot accuracy over the distance k into an SVG file; a curve is a result of `accuracies`."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.add_subplot(
-        xlabel="distance k", ylabel="accuracy", title="Held-out accuracy", ylim=(0, 1)
+    figure, axes = new_figure(
+        (4.8, 3.4), xlabel="distance k", ylabel="accuracy", title="Held-out accuracy", ylim=(0, 1)
     )
     ticks: set[int] = set()
     for name, figures in curves.items():
@@ -127,5 +124,5 @@ def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
         label = name.replace("_", ", ")
         axes.errorbar(distances, values, bars, marker="o", capsize=3, label=label)
     axes.set_xticks(sorted(ticks), [f"{k:+d}" for k in sorted(ticks)])
-    axes.legend()
+    axes.legend(frameon=False)
     save_pictures(figure, path.with_suffix(""), kinds=("svg",))

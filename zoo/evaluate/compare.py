@@ -426,6 +426,8 @@ def table_of(entries: Sequence[Entry], published: bool = True) -> ScoreTable:
     for part in parts if published else ():
         paper_rows = _published_rows(part, columns) if part.protocol in protocols else []
         rows += paper_rows
+        if paper_rows and part.about:
+            notes.append(f"{paper_rows[0].source}: {' '.join(part.about.split())}")
         if paper_rows and part.data:
             notes.append(f"Published rows of {paper_rows[0].source}: {part.data}.")
     return ScoreTable(suite, columns, rows, notes, *_differences(suite, rows))

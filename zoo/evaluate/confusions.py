@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from corpora.errors import InputError
 from corpora.outside import record_of
+from corpora.pictures import MATPLOTLIB
 from corpora.store.atomic import replacing, write_json, write_text
 from corpora.store.manifest import read_results
 from zoo.evaluate.results import Result
@@ -38,7 +39,6 @@ def write_confusion(stem: Path, confusion: Mapping[str, Any]) -> None:
     are in the order of their frequency, the least frequent first.
     """
     from matplotlib.colors import LogNorm
-    from matplotlib.figure import Figure
 
     counts, names = np.array(confusion["gold_by_predicted"]), confusion["classes"]
     rows = ([name, *row] for name, row in zip(names, counts.tolist(), strict=True))
@@ -47,9 +47,8 @@ def write_confusion(stem: Path, confusion: Mapping[str, Any]) -> None:
     counts = counts[np.ix_(order, order)]
     shares = np.maximum(counts / np.maximum(counts.sum(1, keepdims=True), 1), FLOOR)
     ticks, labels = range(len(names)), [names[i] for i in order]
-    figure = Figure(figsize=(7, 6), layout="constrained")
-    axes = figure.add_subplot(
-        xlabel="predicted", ylabel="in the text", title="Share of each class's rows"
+    figure, axes = new_figure(
+        (7, 6), xlabel="predicted", ylabel="in the text", title="Share of each class's rows"
     )
     image = axes.imshow(shares, norm=LogNorm(FLOOR, 1), cmap="Blues")
     axes.set_xticks(ticks, labels, rotation=60)
@@ -64,8 +63,6 @@ def write_layers(layers: Mapping[str, Any], stem: Path) -> None:
     A row is a layer, a column a task. As in figure 8 of DiscoEval's paper, a colour tells how far
     an accuracy is from its column's mean, in standard deviations.
     """
-    from matplotlib.figure import Figure
-
     tasks, numbers = list(layers["accuracy"]), layers["layers"]
     accuracy = np.array(list(layers["accuracy"].values())).T
     cells = zip(numbers, accuracy.tolist(), strict=True)
@@ -75,10 +72,8 @@ def write_layers(layers: Mapping[str, Any], stem: Path) -> None:
     deviation = matrix.std(0)
     shades = (matrix - matrix.mean(0)) / np.where(deviation > 0, deviation, 1)
     size = (1.5 + matrix.shape[1], 1.2 + 0.35 * len(matrix))
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.add_subplot(
-        ylabel="layer" + " (0: embeddings)" * (0 in numbers), title="Accuracy of each layer"
-    )
+    label = "layer" + " (0: embeddings)" * (0 in numbers)
+    figure, axes = new_figure(size, ylabel=label, title="Accuracy of each layer")
     axes.imshow(shades, cmap="Blues", aspect="auto")
     axes.set_xticks(range(len(tasks)), tasks)
     axes.set_yticks(range(len(matrix)), numbers)
@@ -93,14 +88,24 @@ def write_csv(stem: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
     write_text(stem.with_name(f"{stem.name}.csv"), csv_text(header, rows))
 
 
+def new_figure(size: tuple[float, float], **axes: Any) -> tuple[Any, Any]:
+    """Return a matplotlib figure of a size in inches, and its axes with these properties, in the
+    style of all figures."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(MATPLOTLIB):
+        figure = Figure(figsize=size, layout="constrained")
+        return figure, figure.add_subplot(**axes)
+
+
 def save_pictures(
     figure: Any, stem: Path, dpi: int = 150, kinds: Sequence[str] = ("svg", "png")
 ) -> None:
     """Write a matplotlib figure as SVG and PNG; the same figure gives the same bytes."""
     from matplotlib import rc_context
 
-    # Without a fixed salt, and with a date, the bytes would change from run to run.
-    with rc_context({"svg.hashsalt": "discorpora", "svg.fonttype": "none"}):
+    with rc_context(MATPLOTLIB):
         for kind in kinds:
             content = io.BytesIO()
             undated = {"Date" if kind == "svg" else "Software": None}
@@ -222,14 +227,12 @@ def compare(unbalanced: np.ndarray, balanced: np.ndarray, names: Sequence[str]) 
 
 def write_regression(line: Regression, stem: Path) -> None:
     """Write the cells and the line through them as `STEM.csv`, `STEM.svg` and `STEM.png`."""
-    from matplotlib.figure import Figure
-
     cells = zip(product(line.markers, repeat=2), line.residuals, line.balanced, strict=True)
     rows = [(*markers, f"{x:.6f}", f"{y:.6f}") for markers, x, y in cells]
     write_csv(stem, ["gold", "predicted", "residual_unbalanced", "log_share_balanced"], rows)
     p = "< 0.001" if line.p < 1e-3 else f"= {line.p:.3f}"
-    figure = Figure(figsize=(6, 5), layout="constrained")
-    axes = figure.add_subplot(
+    figure, axes = new_figure(
+        (6, 5),
         xlabel="unbalanced: residual of the log share",
         ylabel="balanced: log share",
         title=f"R² = {line.r2:.3f}, F(1,{line.freedom[1]}) = {line.f:.1f}, p {p}",
@@ -240,5 +243,5 @@ def write_regression(line: Regression, stem: Path) -> None:
     axes.scatter(x[diagonal], y[diagonal], s=18, marker="s", label="right")
     ends = np.array([x.min(), x.max()])
     axes.plot(ends, line.intercept + line.slope * ends, color="black", linewidth=1)
-    axes.legend()
+    axes.legend(frameon=False)
     save_pictures(figure, stem)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from corpora.outside import split_config
 from zoo.declared import CLASSIFIES, ENCODES, GOES_ON, SCORES, Suite
 from zoo.pretrained import KINDS
-from zoo.training.data import open_configs, open_dataset, split_spec
+from zoo.training.data import open_configs, open_dataset
 
 
 def open_model(suite: Suite, name: str, *, seed: int = 0, batch_size: int = 64) -> Any:
@@ -56,7 +57,7 @@ def open_data(suite: Suite, spec: str, split: str = "test") -> Any:
     if suite.all_configs:
         config, datasets = open_configs(spec)
         return datasets[0] if config else {each.config: each for each in datasets}
-    folder, config = split_spec(spec)
+    folder, config = split_config(spec)
     dataset = open_dataset(folder, config or suite.config, {"test": split})
     other_configs = {name for form in suite.reads for name in form.beside} - {dataset.config}
     if not other_configs:

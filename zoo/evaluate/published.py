@@ -37,6 +37,8 @@ class Part(BaseModel):
     rows: tuple[tuple[str | Decimal, ...], ...]
     title: str = ""
     """Given once a table."""
+    about: str = ""
+    """What the table shows, where its title does not tell; given once a table."""
     source: str = ""
     """Where the numbers stand, if not in the table itself."""
     heads: tuple[str, ...] = ()
@@ -114,6 +116,11 @@ class PaperTable:
     def called(self) -> str:
         """`table 5`, `figure 2d`, or where else the numbers stand."""
         return source_of(self.parts[0])
+
+    @property
+    def about(self) -> str:
+        """What the table shows, where its title does not tell; else ""."""
+        return " ".join(" ".join(part.about for part in self.parts).split())
 
     @property
     def kind(self) -> Kind:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from corpora.errors import ConfigError, InputError
+from corpora.outside import split_config
 from corpora.store.atomic import MANIFEST
 from corpora.store.manifest import read_manifest
 from zoo.declared import GOES_ON, AtLeast0, Count, Form, Positive, Suite
@@ -33,7 +34,6 @@ from zoo.training.data import (
     label_names,
     open_dataset,
     several,
-    split_spec,
     spread,
 )
 
@@ -133,7 +133,7 @@ class SuperGlue(Suite):
 
     def read(self, spec: str) -> Any:
         """Open the datasets of the tasks by configuration, or the one that `@CONFIG` names."""
-        folder, config = split_spec(spec)
+        folder, config = split_config(spec)
         if config and self.tasks not in ((), (config,)):
             problem = f"tasks names {', '.join(self.tasks)}, and the data {config!r}"
             raise ConfigError(problem, where=spec, hint="leave out @CONFIG, or the tasks")

@@ -31,6 +31,7 @@ SIZES = {
     "FacebookAI/roberta-base": (12, 768, 3072),
     "xlnet/xlnet-base-cased": (12, 768, 3072),
     "google/bert_uncased_L-2_H-128_A-2": (2, 128, 512),
+    "sentence-transformers/all-MiniLM-L6-v2": (6, 384, 1536),
 }
 """The sizes of encoders of the Hub, so that their cost is known without a download."""
 

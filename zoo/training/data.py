@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from corpora import licences
 from corpora.errors import ConfigError, InputError, nearest, unreadable
+from corpora.outside import split_config
 from corpora.prose import Quotes
 from corpora.splits import SPLITS as SPLITS
 from corpora.store import manifest as manifests
@@ -242,7 +244,7 @@ def open_dataset(
     Raises `InputError` for a folder that is absent, has no manifest or lacks files, and
     `ConfigError` for a configuration that it does not have.
     """
-    spec, config = split_spec(spec, config)
+    spec, config = split_config(spec, config)
     folder, names = Path(spec), splits or {}
     if not folder.is_dir():
         return _open_on_hub(spec, config, names)
@@ -294,7 +296,20 @@ def _open_on_hub(name: str, config: str, names: Mapping[str, str]) -> Dataset:
         loaded = datasets.load_dataset(name, config or None, revision=revision)
     except Exception as error:  # the library raises errors of many kinds
         raise InputError(f"cannot load it from the Hub: {error}", where=name) from error
-    return Dataset(name, config or "default", revision, tables_of(loaded, names), names=names)
+    manifest = {"licence": {"id": _licence_on_hub(name, revision)}}
+    tables = tables_of(loaded, names)
+    return Dataset(name, config or "default", revision, tables, manifest, names)
+
+
+def _licence_on_hub(name: str, revision: str) -> str:
+    """Return the licence in the card of a Hub dataset; "" if it has no card, or none is at hand."""
+    from huggingface_hub import RepoCard, hf_hub_download
+
+    try:
+        card = hf_hub_download(name, "README.md", repo_type="dataset", revision=revision)
+        return licences.of_card(RepoCard.load(card, ignore_metadata_errors=True).data)
+    except (OSError, ValueError):
+        return ""
 
 
 def no_split(split: str, splits: Iterable[str], where: str) -> ConfigError:
@@ -306,22 +321,13 @@ def no_split(split: str, splits: Iterable[str], where: str) -> ConfigError:
     )
 
 
-def split_spec(spec: str, config: str = "") -> tuple[str, str]:
-    """Split `FOLDER@CONFIG` or `HUB_ID@CONFIG` into its two parts, the second "" without `@`. If
-    `config` is set, it is returned in place of the configuration in `spec`."""
-    if not Path(spec).exists() and "@" in spec:
-        spec, _, suffix = spec.rpartition("@")
-        return spec, config or suffix
-    return spec, config
-
-
 def open_configs(spec: str) -> tuple[str, list[Dataset]]:
     """Open the configuration in `FOLDER@CONFIG`, or without `@CONFIG` all those of the folder.
 
     Returns the configuration's name, "" if `spec` has none, and the datasets. A Hub id without
     `@CONFIG` opens its default configuration only.
     """
-    folder, config = split_spec(spec)
+    folder, config = split_config(spec)
     if config or not Path(folder).is_dir():
         return config, [open_dataset(folder, config)]
     manifest = read_manifest(Path(folder, MANIFEST), UNBUILT)
@@ -330,7 +336,7 @@ def open_configs(spec: str) -> tuple[str, list[Dataset]]:
 
 def revision_of(spec: str) -> str:
     """Return the revision of a dataset folder (its stage hash) or Hub dataset (its commit)."""
-    spec, _ = split_spec(spec)
+    spec, _ = split_config(spec)
     if not Path(spec).is_dir():
         return _hub_revision(spec)
     manifest = read_manifest(Path(spec, MANIFEST), UNBUILT)
@@ -349,7 +355,7 @@ def facts_of(spec: str) -> dict[str, Any]:
     They are names, languages, licences, and a digest of the rows. The result is empty for a dataset
     of the Hub, and for a folder of an earlier version, which has no digest.
     """
-    spec, _ = split_spec(spec)
+    spec, _ = split_config(spec)
     manifest = read_manifest(Path(spec, MANIFEST), UNBUILT) if Path(spec).is_dir() else {}
     if not manifest.get("digest"):
         return {}

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from corpora.code import code_hash
 from corpora.errors import ConfigError, InputError
-from corpora.outside import read_record
+from corpora.outside import read_record, split_config
 from corpora.store.atomic import (
     MANIFEST,
     is_complete,
@@ -35,7 +35,7 @@ from corpora.store.manifest import Inside
 from zoo.declared import Mark, Recipe, StepRecipe
 from zoo.presets import PLUGINS, About, Preset, plugins_of
 from zoo.training.checkpoints import newest
-from zoo.training.data import facts_of, revision_of, split_spec
+from zoo.training.data import facts_of, revision_of
 
 log = logging.getLogger("zoo")
 
@@ -142,7 +142,7 @@ def identity_of(preset: Preset, recipe: Recipe) -> dict[str, Any]:
     data is part of it only if the user names one.
     """
     identity = {**recipe.identity(), "recipe": preset.name}
-    _, config = split_spec(recipe.dataset, recipe.dataset_config)
+    _, config = split_config(recipe.dataset, recipe.dataset_config)
     if config:
         identity["dataset_config"] = config
     if plugins := plugins_of(preset, recipe):
@@ -185,8 +185,9 @@ def working(job: Job) -> Iterator[None]:
     """Prepare the job's folder; after the block, write its manifest and rename it to the output.
 
     The caller trains inside the block, unless `job.finished`: then an earlier run was killed just
-    before the renaming. Only the main process does any of this. Raises `ConfigError` if the folder
-    has an unfinished run with another identity.
+    before the renaming. If the training fails, its folder is removed, unless it has a checkpoint.
+    Only the main process does any of this. Raises `ConfigError` if the folder has an unfinished run
+    with another identity.
     """
     if not is_main_process():
         yield
@@ -201,7 +202,11 @@ def working(job: Job) -> Iterator[None]:
             if claim.is_file():
                 log.info("begun before, but no checkpoint is whole: starting at step 0")
             write_json(claim, job.identity)
-        yield
+        try:
+            yield
+        except Exception:
+            _leave(job)
+            raise
         # Only the model stays in the folder, and the manifest is written last.
         for private in (job.checkpoints, *job.folder.glob(f"{TOKENS}*")):
             shutil.rmtree(private, ignore_errors=True)
@@ -211,6 +216,18 @@ def working(job: Job) -> Iterator[None]:
         code = code_hash(type(job.recipe).__module__)
         manifest = {"settings": job.identity, "version": job.recipe.version, "code": code}
         write_json(job.folder / MANIFEST, {**manifest, "files": sums, "data": job.data})
+
+
+def _leave(job: Job) -> None:
+    """Remove the folder of a training that failed; if it has a checkpoint, say that it stays."""
+    if job.finished or newest(job.checkpoints):
+        log.warning(
+            "the training failed: its checkpoints stay in %s; the same command continues from the "
+            "newest, and without that folder it starts anew",
+            job.folder,
+        )
+    else:
+        shutil.rmtree(job.folder, ignore_errors=True)
 
 
 def _checksums(path: Path) -> dict[str, str]:

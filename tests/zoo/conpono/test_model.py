@@ -31,6 +31,7 @@ from transformers import (
 )
 
 import zoo
+from corpora.pictures import PALETTE
 from corpora.schemas import CONPONO
 from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import CRAFTS, sequences
@@ -463,6 +464,7 @@ def test_accuracy_and_plot_by_distance(tmp_path: Path) -> None:
     assert found["accuracy_k-1"]["value"] == 1 and found["accuracy_k+1"]["n"] == 1
     write_plot(tmp_path / "a.svg", {"test": found})
     write_plot(tmp_path / "b.svg", {"test": found})
+    assert PALETTE[0] in (tmp_path / "a.svg").read_text()  # as in all figures
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 

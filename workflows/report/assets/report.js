@@ -62,6 +62,13 @@ const discorpora = (() => {
     });
   }
 
+  /* A table that is wider than the page says that it scrolls. */
+  const widths = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      target.classList.toggle("scrolls", target.scrollWidth > target.clientWidth + 1);
+    }
+  });
+
   /* Examples */
   const HEIGHT = 84; // of a row of the list, in pixels
   let sets = [], roles = [], current = null, found = new Int32Array(0), chosen = -1;
@@ -298,6 +305,7 @@ const discorpora = (() => {
   document.addEventListener("DOMContentLoaded", () => {
     themes();
     document.querySelectorAll("main table").forEach(sortable);
+    document.querySelectorAll(".table").forEach((table) => widths.observe(table));
   });
   return { index, add };
 })();

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpora.errors import BadRecord, ConfigError, InputError
+from corpora.outside import split_config
 from corpora.readers.discoeval import read_discoeval
 from corpora.readers.files import read_lines
 from corpora.readers.guarded import load_plain
@@ -26,7 +27,6 @@ from zoo.training.data import (
     evenly,
     open_dataset,
     several,
-    split_spec,
 )
 
 Slot = list[list[str]]
@@ -124,7 +124,7 @@ def find(spec: str, tasks: Sequence[str] = ()) -> DiscoEvalData:
     of its task. Raises `InputError` if it holds no task.
     """
     wanted, data = tuple(tasks) or tuple(TASKS), DiscoEvalData()
-    name, config = split_spec(spec)
+    name, config = split_config(spec)
     folder = Path(name)
     if not folder.is_dir() or (folder / MANIFEST).is_file():
         domain = folder.name.strip(".")  # a folder `.` gives no name
