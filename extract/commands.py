@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TextIO
@@ -24,6 +24,7 @@ from corpora.errors import (
     DiscorporaError,
     InputError,
     amount,
+    check_choice,
     expand_home,
     unreadable,
 )
@@ -31,6 +32,7 @@ from corpora.ingest import check_bad_share
 from corpora.progress import track
 from corpora.readers import (
     READERS,
+    Reader,
     open_reader,
     open_source,
     parse_spec,
@@ -38,15 +40,20 @@ from corpora.readers import (
     split_spec,
 )
 from corpora.readers.pdtb import read_gold
+from corpora.readers.source import Source
 from corpora.schemas import PAIRS
 from corpora.store.atomic import replacing, write_json, write_text
 from corpora.store.rows import write_parquet
+from extract.discourse import DiscourseParser
 from extract.embedded import trained_documents
 from extract.extractor import Extractor
+from extract.formats import FORMATS as RELATION_FORMATS
+from extract.formats import JsonLinesWriter, Writer, new_writer
 from extract.pairs import Pair
 from extract.patterns import resolve_markers
 from extract.shards import iter_pairs
 from extract.validate import Validation, plot, to_markdown, tree_source, validate
+from extract.validate.relations import Relations, read_relations, validate_relations
 
 FORMATS = (".jsonl", ".csv", ".parquet")
 STDOUT = Path("-")
@@ -95,7 +102,119 @@ def extract_to_file(
             raise ConfigError(
                 f"the output {str(target)!r} is a folder, not a file", hint="name a file in it"
             )
-    document_count, markers = 0, Counter[str]()
+    markers = Counter[str]()
+    with (
+        _documents(
+            sources, (output, *filter(None, [rejects])), reader_options, max_bad_share
+        ) as opened,
+        ExitStack() as stack,
+    ):
+        on_reject = stack.enter_context(_json_lines(rejects)) if rejects else None
+        extractor = Extractor(on_reject=on_reject, **settings)
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            for batch in extractor.rows(track(opened, f"extracting from {', '.join(sources)}")):
+                markers.update(batch["marker"].to_pylist())
+                yield batch
+
+        if output.suffix == ".parquet":
+            write_parquet(output, rows(), PAIRS)
+        else:
+            write_rows = _csv_rows if output.suffix == ".csv" else _json_lines
+            write = stack.enter_context(write_rows(output))
+            for batch in rows():
+                for row in batch.to_pylist():
+                    write(row)
+    rejected = dict(extractor.reject_counts)
+    return Extracted(opened.count, sum(markers.values()), dict(markers), rejected)
+
+
+class Parsed(NamedTuple):
+    """Numbers of documents and relations, and of relations by connective.
+
+    `skipped` counts documents in another language and sentences too long to parse, `left_out` what
+    the format could not hold.
+    """
+
+    documents: int
+    relations: int
+    connectives: dict[str, int]
+    skipped: dict[str, int]
+    left_out: dict[str, int]
+
+
+def parse_to_file(
+    sources: Sequence[str],
+    output: Path,
+    format: str = "jsonl",
+    *,
+    reader_options: Mapping[str, Any],
+    max_bad_share: float = 0.0,
+    **settings: Any,
+) -> Parsed:
+    """Write the explicit relations of `sources` in a format, `jsonl`, `pdtb` or `disrpt`.
+
+    `output` is a file (`jsonl`; `-` is standard output) or a new folder; it appears when complete.
+    Sources are those of `extract_to_file`, `settings` those of `DiscourseParser`. Raises as
+    `extract_to_file` does, and `InputError` for a document that the format cannot hold.
+    """
+    check_choice("format", format, RELATION_FORMATS)
+    if format == "jsonl" and output != STDOUT and output.suffix != ".jsonl":
+        raise ConfigError(
+            f"the output {str(output)!r} must end in .jsonl",
+            hint="for a folder choose --format pdtb or --format disrpt",
+        )
+    if format != "jsonl" and output == STDOUT:
+        raise ConfigError(f"{format} is a folder, not a stream", hint="name a new folder")
+    parser = DiscourseParser(**settings)
+    connectives = Counter[str]()
+    targets = () if output == STDOUT else (output,)
+    with (
+        _documents(sources, targets, reader_options, max_bad_share) as opened,
+        ExitStack() as stack,
+    ):
+        writer: Writer
+        if format == "jsonl":
+            writer = JsonLinesWriter(stack.enter_context(_text_file(output)))
+        else:
+            writer = stack.enter_context(new_writer(output, format))
+        for parsed in parser.parse(track(opened, f"parsing {', '.join(sources)}")):
+            writer.write(parsed)
+            connectives.update(relation.connective.text for relation in parsed.relations)
+    total = connectives.total()
+    return Parsed(
+        opened.count, total, dict(connectives), dict(+parser.counts), dict(+writer.left_out)
+    )
+
+
+@dataclass
+class _Opened:
+    """The documents of sources, to be read once; `count` is the number read so far."""
+
+    sources: list[tuple[str, Reader, Source]]
+    max_bad_share: float
+    count: int = 0
+
+    def __iter__(self) -> Iterator[Document]:
+        for spec, reader, source in self.sources:
+            for document in read_documents(reader, source):
+                self.count += 1
+                yield document
+            check_bad_share(spec, source, self.max_bad_share)
+
+
+@contextmanager
+def _documents(
+    sources: Sequence[str],
+    targets: Sequence[Path],
+    reader_options: Mapping[str, Any],
+    max_bad_share: float,
+) -> Iterator[_Opened]:
+    """Return a context with the documents of sources, none of which may be in `targets`.
+
+    Raises as `extract_to_file` does.
+    """
+    readers: list[tuple[Reader, Source]] = []
 
     def on_bad(record: BadRecord) -> None:
         """Warn of a bad record, or raise `InputError` if none is allowed."""
@@ -107,23 +226,10 @@ def extract_to_file(
             raise InputError(record.reason, where=record.where, hint=hint)
         log.warning("left out: %s: %s", record.where, record.reason)
 
-    def documents() -> Iterator[Document]:
-        nonlocal document_count
-        for spec, (reader, source) in zip(specs, readers, strict=True):
-            for document in read_documents(reader, source):
-                document_count += 1
-                yield document
-            check_bad_share(spec, source, max_bad_share)
-
-    def rows() -> Iterator[pa.RecordBatch]:
-        for batch in extractor.rows(track(documents(), f"extracting from {', '.join(sources)}")):
-            markers.update(batch["marker"].to_pylist())
-            yield batch
-
     with ExitStack() as stack:
         specs = [_as_file(source, stack) if source.endswith("-") else source for source in sources]
         with_names = _with_names(specs, reader_options)
-        readers = [open_reader(*spec_options, on_bad=on_bad) for spec_options in with_names]
+        readers += [open_reader(*spec_options, on_bad=on_bad) for spec_options in with_names]
         read_by: dict[Path, str] = {}
         for spec, source_name, (_, source) in zip(specs, sources, readers, strict=True):
             stands_for = source.target if spec == source_name else "standard input"
@@ -135,23 +241,14 @@ def extract_to_file(
                         hint="leave one of them out",
                     )
                 read_by[file] = source_name
-        for target in filter(None, (output, rejects)):
+        for target in targets:
             if target.exists() and target.resolve() in read_by:
                 raise ConfigError(
                     f"the output {str(target)!r} is a file of a source", hint="name another file"
                 )
-        on_reject = stack.enter_context(_json_lines(rejects)) if rejects else None
-        extractor = Extractor(on_reject=on_reject, **settings)
-        if output.suffix == ".parquet":
-            write_parquet(output, rows(), PAIRS)
-        else:
-            writer = _csv_rows if output.suffix == ".csv" else _json_lines
-            write = stack.enter_context(writer(output))
-            for batch in rows():
-                for row in batch.to_pylist():
-                    write(row)
-    rejected = dict(extractor.reject_counts)
-    return Extracted(document_count, sum(markers.values()), dict(markers), rejected)
+        yield _Opened(
+            [(spec, *opened) for spec, opened in zip(specs, readers, strict=True)], max_bad_share
+        )
 
 
 def _with_names(
@@ -240,6 +337,39 @@ def validate_source(
     """
     if figures:
         figures.mkdir(parents=True, exist_ok=True)  # fails before the work, not after it
+    documents = _listed_documents(source, reader_options, document_list)
+    extractor = Extractor(**settings)
+    pairs = extractor.pairs(track(documents, "extracting", total=len(documents)))
+    result = score(pairs, documents, gold, settings)
+    if figures:
+        plot(result, figures)
+    return result
+
+
+def validate_relations_of(
+    source: str,
+    gold: str,
+    relations: str,
+    *,
+    reader_options: Mapping[str, Any],
+    document_list: Path | None = None,
+) -> Relations:
+    """Score the explicit relations in an output of `parse_to_file` for `source` against `gold`.
+
+    `gold` is `pdtb:DIR` or `disrpt:DIR`, `relations` what `read_relations` reads.
+    """
+    documents = _listed_documents(source, reader_options, document_list)
+    predicted = read_relations(relations, documents)
+    expected = read_relations(gold, documents)
+    facts = {"source": Path(source).name, "gold": Path(gold).name}
+    seen = trained_documents()
+    return validate_relations(predicted, expected, documents, seen=seen, settings=facts)
+
+
+def _listed_documents(
+    source: str, reader_options: Mapping[str, Any], document_list: Path | None
+) -> list[Document]:
+    """Return the documents of a source; with `document_list` those that this file names."""
     ids = None
     if document_list:
         try:
@@ -262,12 +392,7 @@ def validate_source(
             f"{source} lacks {amount(len(missing), 'listed document')}, such as {min(missing)!r}",
             where=str(document_list),
         )
-    extractor = Extractor(**settings)
-    pairs = extractor.pairs(track(documents, "extracting", total=len(documents)))
-    result = score(pairs, documents, gold, settings)
-    if figures:
-        plot(result, figures)
-    return result
+    return documents
 
 
 def validate_stage(

@@ -305,7 +305,7 @@ class Disrpt(Release):
         records: Iterable[PlacedRecord] = (
             table_rows(path, columns, quoted=False)
             if path.suffix == ".rels"
-            else _tagged_sentences(path, source)
+            else tagged_sentences(path, source)
         )
         for where, record in records:
             if not isinstance(record, BadRecord):
@@ -337,7 +337,7 @@ class Disrpt(Release):
             yield from reader.read_file(path, stem, source)
 
 
-def _tagged_sentences(path: Path, source: Source) -> Iterator[PlacedRecord]:
+def tagged_sentences(path: Path, source: Source) -> Iterator[PlacedRecord]:
     """Yield the sentences of a `.conllu` file, each with the number of the line after it.
 
     A sentence is a record of `doc`, `kind` (`Conn` or `Seg`), `tokens` (the words), their `tags`,

@@ -126,6 +126,33 @@ def replacing(path: Path) -> Iterator[Path]:
             raise
 
 
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield a new folder beside `path`; rename it to `path` at the end, remove it on error.
+
+    It gets no manifest. Raises `DiscorporaError` if `path` is a file or a folder with files.
+    """
+    if path.name in ("", "..") or (
+        path.exists() and not (path.is_dir() and not any(path.iterdir()))
+    ):
+        raise DiscorporaError(
+            "is in the way: expected the name of a new folder",
+            where=str(path),
+            hint="move it away, or name another folder",
+        )
+    partial = _unfinished(path)
+    with _explain_os_errors(path):
+        try:
+            partial.mkdir(parents=True)
+            yield partial
+            for file in (*partial.rglob("*"), partial):
+                sync(file)
+            partial.replace(path)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+
+
 def remove_unfinished(folder: Path) -> None:
     """Remove the files below `folder` that killed processes had not finished.
 

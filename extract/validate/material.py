@@ -190,7 +190,7 @@ def _relations(
             continue
         names = tuple(relation.connective.lower().split())
         covered = to_words(relation.connective_spans)
-        positions = _last_subsequence(names, [text.words[i] for i in covered])
+        positions = last_subsequence(names, [text.words[i] for i in covered])
         sides = (text.under(spans) for spans in (relation.arg1_spans, relation.arg2_spans))
         item = Gold(
             doc=text.index,
@@ -214,7 +214,7 @@ def _fit(one: str, other: str) -> bool:
     return not any(unfit_lengths(len(one.split()), len(other.split())).values())
 
 
-def _last_subsequence(sequence: tuple[str, ...], words: list[str]) -> list[int] | None:
+def last_subsequence(sequence: tuple[str, ...], words: list[str]) -> list[int] | None:
     """Return the positions of the last subsequence of `words` equal to `sequence`; None if none."""
     places: list[int] = []
     at = len(words)

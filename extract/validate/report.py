@@ -82,15 +82,15 @@ def _tables(blocks: Blocks) -> Iterator[str]:
     rows = {"all": blocks["strict"]["overall"], **blocks["strict"]["per_marker"]}
     for name, row in rows.items():
         occurrence = row["occurrence"]
-        yield _cells(
+        yield cells(
             name,
             row["extracted"],
             row["gold"],
-            _number(occurrence["p"]),
-            _number(occurrence["r"]),
-            _with_interval(occurrence),
-            _number(row["exact"]["f1"]),
-            _with_interval(row["dice"]),
+            decimal(occurrence["p"]),
+            decimal(occurrence["r"]),
+            with_interval(occurrence),
+            decimal(row["exact"]["f1"]),
+            with_interval(row["dice"]),
         )
     if any(0 < row["documents"] < FEW for row in rows.values()):
         yield (
@@ -100,16 +100,16 @@ def _tables(blocks: Blocks) -> Iterator[str]:
     yield from ("", "### Alignment as in the paper, with its control", "", _ALIGNMENT, "")
     yield from _PAPER_HEAD
     for name in rows:
-        cells: list[object] = [name, rows[name]["extracted"]]
+        values: list[object] = [name, rows[name]["extracted"]]
         for criterion in (PAPER, STRICT):
             paper, control = (
                 {"all": view[criterion]["overall"], **view[criterion]["per_marker"]}[name]
                 for view in (blocks["paper"], blocks["control"])
             )
-            cells += map(_number, (paper["error_rate"], control["error_rate"], paper["distance"]))
+            values += map(decimal, (paper["error_rate"], control["error_rate"], paper["distance"]))
         nearest = blocks["nearest"]
         aligned = nearest["overall"] if name == "all" else nearest["per_marker"][name]
-        yield _cells(*cells, _number(aligned["error_rate"]))
+        yield cells(*values, decimal(aligned["error_rate"]))
     yield ""
 
 
@@ -117,7 +117,7 @@ def _notes(settings: dict[str, Any], documents: str) -> Iterator[str]:
     """Yield the lines under the tables: connectives of several words, and what was left out."""
     multiword = settings["multiword"]
     policies = ", ".join(
-        f"{name}: {_number(scores['f1'])}" for name, scores in multiword[documents].items()
+        f"{name}: {decimal(scores['f1'])}" for name, scores in multiword[documents].items()
     )
     yield (
         f"Occurrence F1 by policy for a marker inside a gold connective of several words "
@@ -125,7 +125,7 @@ def _notes(settings: dict[str, Any], documents: str) -> Iterator[str]:
     )
     views, shares = settings["paper"]["in_words"], []
     for criterion, name in ((PAPER, "min < .7"), (STRICT, "max ≤ .3")):
-        errors = (_number(views[view][criterion]["error_rate"]) for view in ("paper", "control"))
+        errors = (decimal(views[view][criterion]["error_rate"]) for view in ("paper", "control"))
         shares.append(f"{name} {' (control '.join(errors)})")
     yield f"\nDistances are in characters. In words, the share not aligned is: {', '.join(shares)}."
     empty = settings["empty_connective"]
@@ -142,20 +142,23 @@ def _notes(settings: dict[str, Any], documents: str) -> Iterator[str]:
         yield "\nLeft out: " + ", ".join(counts) + "."
 
 
-def _cells(*values: object) -> str:
+def cells(*values: object) -> str:
+    """Return a row of a table."""
     return "| " + " | ".join(map(markdown, values)) + " |"
 
 
-def _number(value: float | None) -> str:
+def decimal(value: float | None) -> str:
+    """Return a figure with three digits, without a leading zero; a dash for None."""
     if value is None:
         return "–"
     return f"{value:.3f}".removeprefix("0") if value < 1 else f"{value:.3f}"
 
 
-def _with_interval(scores: Score) -> str:
+def with_interval(scores: Score) -> str:
+    """Return F1 with its interval, if it has one."""
     if scores["ci"] is None:
-        return _number(scores["f1"])
-    return f"{_number(scores['f1'])} [{_number(scores['ci'][0])}, {_number(scores['ci'][1])}]"
+        return decimal(scores["f1"])
+    return f"{decimal(scores['f1'])} [{decimal(scores['ci'][0])}, {decimal(scores['ci'][1])}]"
 
 
 def plot(result: Validation, folder: Path) -> list[Path]:

@@ -170,13 +170,22 @@ def score(extracted: int, gold: int, hits: int, ci: list[float] | None = None) -
     }
 
 
+def interval(f1: NDArray[np.float64], documents: int) -> list[float] | None:
+    """Return the interval of F1 from resampled ones; None for too few documents."""
+    if documents < FEW or not len(f1):
+        return None
+    bounds: list[float] = np.quantile(f1, ((1 - INTERVAL) / 2, (1 + INTERVAL) / 2)).tolist()
+    return bounds
+
+
 def _agreement(pair: Item, gold: Gold) -> tuple[bool, bool]:
     """Return whether both arguments are equal, and whether both have a Dice of at least 0.7."""
     exact = bool(pair.arg1 and pair.arg2) and (pair.arg1, pair.arg2) == (gold.arg1, gold.arg2)
-    return exact, _alike(pair.arg1, gold.arg1) and _alike(pair.arg2, gold.arg2)
+    return exact, alike(pair.arg1, gold.arg1) and alike(pair.arg2, gold.arg2)
 
 
-def _alike(one: Words, other: Words) -> bool:
+def alike(one: Words, other: Words) -> bool:
+    """Return whether two arguments have a Dice of at least 0.7 in words."""
     # In integers, so that a Dice of exactly 0.7 is not lost to rounding.
     shared = len(set(one).intersection(other))
     return shared > 0 and 10 * 2 * shared >= 7 * (len(one) + len(other))
@@ -206,10 +215,8 @@ def _row(counts: Counts, resampled: NDArray[np.float64]) -> Figures:
     documents = int(np.count_nonzero(counts[:, :2].sum(axis=1)))
     sizes = resampled[:, :2].sum(axis=1)
     scored = sizes > 0
-    tails = ((1 - INTERVAL) / 2, (1 + INTERVAL) / 2)
     scores: dict[str, Score] = {}
     for metric, hit, resampled_hits in zip(METRICS, hits, resampled[:, 2:].T, strict=True):
         f1 = 2 * resampled_hits[scored] / sizes[scored]
-        ci = np.quantile(f1, tails).tolist() if documents >= FEW else None
-        scores[metric] = score(extracted, gold, hit, ci)
+        scores[metric] = score(extracted, gold, hit, interval(f1, documents))
     return cast(Figures, scores | {"extracted": extracted, "gold": gold, "documents": documents})

@@ -22,7 +22,7 @@ from corpora.vocabulary import WORD
 from extract.commands import validate_source
 from extract.pairs import Pair
 from extract.validate import Validation, plot, to_markdown, tree_source, validate
-from extract.validate.material import GoldText, WordMap, _last_subsequence
+from extract.validate.material import GoldText, WordMap, last_subsequence
 from extract.validate.strict import draws, summary
 
 FIXTURES = Path(__file__).parent.parent / "data" / "validate"
@@ -396,7 +396,7 @@ def test_spans_are_read_as_words_of_the_gold_text() -> None:
 def test_a_connective_is_found_in_its_span(
     wanted: tuple[str, ...], inside: list[str], expected: list[int] | None
 ) -> None:
-    assert _last_subsequence(wanted, inside) == expected
+    assert last_subsequence(wanted, inside) == expected
 
 
 def test_intervals_are_those_of_resampled_documents() -> None:

@@ -200,6 +200,77 @@ def extract(
     typer.echo("\n".join(lines), err=STDOUT in (output, rejects))
 
 
+def parse(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="`kind:PATH`, e.g. `text:book.txt`, `conllu:DIR`; `-` reads a text from stdin.",
+            autocompletion=kinds_of_sources,
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            help="OUT.jsonl or a new folder; `-` prints JSON Lines, and counts on stderr.",
+        ),
+    ],
+    format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="jsonl, pdtb (gold/ and raw/, 34 fields) or disrpt (.conllu, .tok, .rels).",
+        ),
+    ] = "jsonl",
+    parser: Parser = "embedded",
+    language: Language = "en",
+    min_probability: Annotated[
+        float | None,
+        typer.Option(help="Minimum probability of a connective; by default the model's threshold."),
+    ] = None,
+    gold_sentences: GoldSentences = False,
+    gold_tokens: GoldTokens = False,
+    check: Check = None,
+    encoding: Annotated[
+        str, typer.Option(help="Encoding of the texts: latin-1, cp1252, ...; by default utf-8.")
+    ] = "",
+    option: Options = None,
+    max_bad_share: Annotated[
+        float, typer.Option(min=0, max=1, help="Maximum share of bad records in a source.")
+    ] = 0.0,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+) -> None:
+    """Find all explicit connectives of English texts, with their senses and arguments."""
+    from extract.commands import STDOUT, parse_to_file
+
+    refuse_existing(output, force=force)
+    counts = parse_to_file(
+        sources,
+        output,
+        format,
+        reader_options=reader_options(option, language)
+        | ({"encoding": encoding} if encoding else {}),
+        max_bad_share=max_bad_share,
+        parser=parser,
+        language=language,
+        min_probability=min_probability,
+        gold_sentences=gold_sentences,
+        gold_tokens=gold_tokens,
+        check=check,
+    )
+    documents = amount(counts.documents, "document")
+    lines = [f"{amount(counts.relations, 'explicit relation')} from {documents} -> {output}"]
+    lines += _count_lines(counts.connectives)
+    lines += [f"{reason}: {number:,}" for reason, number in counts.left_out.items()]
+    if foreign := counts.skipped.get("language"):
+        lines += [f"in another language than {language}: {amount(foreign, 'document')}"]
+    if long := counts.skipped.get("sentence_too_long"):
+        lines += [f"too long to parse: {amount(long, 'sentence')}"]
+    typer.echo("\n".join(lines), err=output == STDOUT)
+
+
 def _count_lines(
     counts: Mapping[str, int], meanings: Mapping[str, str] | None = None
 ) -> Iterator[str]:
@@ -217,7 +288,21 @@ def validate(
             autocompletion=kinds_of_sources,
         ),
     ],
-    gold: Annotated[str, typer.Option(help="Gold relations: `pdtb:DIR` with gold/ and raw/.")],
+    gold: Annotated[
+        str,
+        typer.Option(
+            help="Gold relations: `pdtb:DIR` with gold/ and raw/. With --relations also "
+            "`disrpt:DIR`."
+        ),
+    ],
+    relations: Annotated[
+        str,
+        typer.Option(
+            help="Score these explicit relations of SOURCE, not pairs: what `discorpora parse` "
+            "wrote, FILE.jsonl, `pdtb:DIR` or `disrpt:DIR`. Of the other options only "
+            "--documents, --json, --language and --option count."
+        ),
+    ] = "",
     parser: Parser = "embedded",
     markers: Markers = "all15",
     language: Language = "en",
@@ -235,9 +320,21 @@ def validate(
     option: Options = None,
 ) -> None:
     """Score the extraction on SOURCE against gold discourse relations of the same documents."""
-    from extract.commands import validate_source
+    from extract.commands import validate_relations_of, validate_source
+    from extract.validate import relations as of_relations
     from extract.validate import to_markdown
 
+    if relations:
+        scores = validate_relations_of(
+            source,
+            gold,
+            relations,
+            reader_options=reader_options(option, language),
+            document_list=documents,
+        )
+        if not give_json(scores, json_file):
+            typer.echo(of_relations.to_markdown(scores))
+        return
     result = validate_source(
         source,
         gold,
@@ -348,7 +445,7 @@ def audit(
 
 
 COMMANDS = (
-    *(extract, validate, fetch, show.markers, show.plan, build, show.status, look.inspect),
+    *(extract, parse, validate, fetch, show.markers, show.plan, build, show.status, look.inspect),
     *(start.init, disk.verify, disk.prune, demo.demo, doctor.doctor),
     *(publish, export, audit, rate.rate, pages.report, pages.browse),
 )
