@@ -28,7 +28,20 @@ ANY_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^(?: {4}|\t)\S.*\n?)+", re.MULTILINE)
 INLINE = re.compile(r"`((?:discorpora|luigi|python -m) [^`\n]+)`")
 SHELL = {
-    *("accelerate", "cat", "cp", "docker", "git", "head", "hf", "mkdir", "pip", "printf", "sed"),
+    *(
+        "accelerate",
+        "cat",
+        "cp",
+        "docker",
+        "export",
+        "git",
+        "head",
+        "hf",
+        "mkdir",
+        "pip",
+        "printf",
+        "sed",
+    ),
     *("sort", "source", "tail", "uv", "uvx"),
 }
 """Programs that are not ours."""
