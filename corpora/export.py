@@ -25,7 +25,7 @@ Write = Callable[[Path, Iterator[Row]], int]
 
 
 class Layout(NamedTuple):
-    """The paths of a configuration's files, by split, and the function that writes such a file.
+    """The paths of a configuration's files, by split, and the function that writes each of them.
 
     The paths are relative to the output folder. `write` takes a path and rows, and returns the
     number of lines or rows written. `labels` is the path of the file of label names, one in each
@@ -82,6 +82,7 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
     Raises `InputError` for a folder that is not a complete dataset, or has no data for this layout,
     `ConfigError` for an unknown layout and for a domain that is not a folder name.
     """
+    # Check the arguments and the folder.
     folder, out = Path(folder), Path(out)
     layout_of, hint = LAYOUTS[check_choice("format", layout, LAYOUTS)]
     if domain in (".", "..") or any(separator in domain for separator in "/\\"):
@@ -93,6 +94,7 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
     if "configs" not in manifest:
         problem = "is not the manifest of a dataset: it has no 'configs'"
         raise InputError(problem, where=str(folder / MANIFEST), hint=BUILT)
+    # Write the file of each split and the list of labels.
     written: dict[str, int] = {}
     stale: list[Path] = []
     with ExitStack() as files:  # all files take their names at its end
@@ -118,6 +120,7 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
                 where=str(folder),
                 hint=hint,
             )
+    # All files are written: remove those of an older export whose splits are empty now.
     for path in stale:
         path.unlink(missing_ok=True)
     return written
@@ -208,8 +211,8 @@ def _pairs_layout(manifest: Manifest, config: str, domain: str) -> Layout | None
 
 def _triplets_layout(manifest: Manifest, config: str, domain: str) -> Layout | None:
     """Return the layout of triplets: JSON lines of `anchor, positive, negative`. The anchor has the
-    sentences that a good text and a worse one share; the others have the sentences of one of them.
-    None if the configuration does not have two such texts."""
+    beginning and the end that a good and a worse text share; `positive` is the middle of the good
+    text, `negative` that of the worse text. None if the rows do not have two texts to compare."""
     features = manifest["configs"][config]["features"]
     if {"pos", "neg"} <= features.keys():
         return _json_lines_layout(config, lambda rows: filter(None, map(_triplet, rows)))
@@ -229,8 +232,8 @@ def _side_by_side(rows: Iterator[Row]) -> Iterator[Row]:
 
 def _triplet(row: Row) -> Row | None:
     """Return the texts of a triplet from a row with the sentences of `pos` and of `neg`. The anchor
-    is the prompt, and the sentences with which both texts begin and end; the other two texts are
-    the sentences between these. None if any of the three is empty."""
+    is the prompt, and the sentences with which both texts begin and end; `positive` is the middle
+    of `pos`, `negative` that of `neg`. None if any of the three is empty."""
     pos, neg = row["pos"], row["neg"]
     start = _count_common_start(pos, neg)
     end = _count_common_start(pos[start:][::-1], neg[start:][::-1])

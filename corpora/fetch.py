@@ -90,6 +90,7 @@ def fetch(
         path, address = target / file.path, source.address(file)
         if path.is_file() and sha256(path) == file.sha256:
             continue
+        # Download to a hidden file, which gets its name when its checksum is right.
         part = path.with_name(f".{path.name}.part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

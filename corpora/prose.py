@@ -84,13 +84,14 @@ def prose(document: Document, quotes: Quotes = "keep") -> list[str | None]:
 
     Not prose are text outside the sections, captions, entries of lists and directories, titles,
     sentences with an unpaired bracket, and those without final punctuation; turns of a conversation
-    need no punctuation. Marks of notes (`[8]`) are removed. With `balance`, each sentence has the
-    quotation marks that `balance_quotes` gives it in its paragraph. A sentence that announces the
-    next one (`He replied:`) is joined to it, since it reveals the order of both.
+    need no punctuation. Marks of notes (`[8]`) are removed. If `quotes` is "balance",
+    `balance_quotes` pairs the quotation marks of each sentence within its paragraph. A sentence
+    that announces the next one (`He replied:`) is joined to it, since it reveals their order.
     """
     texts, sections = document.sentence_texts(), document.sections
     assert document.sentences is not None
     results: list[str | None] = []
+    # `announcement`: the sentence that announces the next one, "" if the last one announced none
     announcement, section = "", None
     for paragraph in passages_of(document, texts, "paragraph"):
         is_list_entry = any(kind.match(paragraph[0]) for kind in (CAPTION, LIST_ENTRY))
@@ -106,7 +107,7 @@ def prose(document: Document, quotes: Quotes = "keep") -> list[str | None]:
                 sentence = FOOTNOTE.sub("", sentence)
             sentence = "" if is_rejected else sentence.strip()
             if announcement and (is_rejected or section != section_before):
-                results[-1] = announcement = ""
+                results[-1] = announcement = ""  # nothing follows that it could be joined to
             sentence = _join_announcement(announcement, sentence) if announcement else sentence
             announces_next = ANNOUNCES.search(text) and not document.turns
             announcement = sentence if announces_next else ""

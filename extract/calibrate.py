@@ -251,7 +251,7 @@ def fit_trees(table: Array, label: Array, weight: Array) -> GradientBoostingClas
 def to_json_trees(model: GradientBoostingClassifier, names: Sequence[str]) -> dict[str, Any]:
     """Return a fitted model in the form of `extract.confidence.Model`: complete trees of `DEPTH`.
 
-    `names` are the features, the columns of the table; those that no tree asks for are left out.
+    `names` are the features, the columns of the table; features that no tree uses are left out.
     """
     share = model.init_.class_prior_[1]
     asked, thresholds, values = [], [], []

@@ -81,6 +81,7 @@ def extract_to_file(
     `corpora.readers.open_source` does, and where more than `max_bad_share` of a source's records
     are bad.
     """
+    # Check the output files.
     if output != STDOUT and output.suffix not in FORMATS:
         raise ConfigError(
             f"the output {str(output)!r} must end in one of {', '.join(FORMATS)}",
@@ -95,6 +96,7 @@ def extract_to_file(
             raise ConfigError(
                 f"the output {str(target)!r} is a folder, not a file", hint="name a file in it"
             )
+    # What is read and counted while the pairs are written
     document_count, markers = 0, Counter[str]()
 
     def on_bad(record: BadRecord) -> None:
@@ -120,6 +122,7 @@ def extract_to_file(
             markers.update(batch["marker"].to_pylist())
             yield batch
 
+    # Open the sources (each file at most once), then write the pairs.
     with ExitStack() as stack:
         specs = [_as_file(source, stack) if source.endswith("-") else source for source in sources]
         with_names = _with_names(specs, reader_options)

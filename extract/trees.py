@@ -72,8 +72,8 @@ class CompiledPatterns:
 
     `word` maps a form to its number among the words of markers and rows (0 for all others);
     `forms[NAME]` flags the forms in a list of words, and `tags[PROPERTY][COLUMN]` the tags in a
-    column that give a token a property. The arrays grow when the `StringTable` does. With
-    `modified`, modified forms of markers ("even though") are labelled as the marker ("though").
+    column that give a token a property. The arrays grow when the `StringTable` (`strings`) does.
+    With `modified`, modified forms of markers ("even though") get the label of the marker.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class CompiledPatterns:
         return flags
 
     def numbers(self, words: Iterable[str]) -> list[int]:
-        """Return the numbers that `word` gives to these words."""
+        """Return the number of each word of the pattern table, as in `Batch.word`."""
         return [self._number[fold(word)] for word in words]
 
     @once
@@ -160,11 +160,12 @@ class CompiledPatterns:
 
     @once
     def lost(self, how: str) -> BoolArray:
-        """Return flags [row, side, place, kind, label]: a side loses such a child of its head.
+        """Return flags [row, side, place, kind, label]: which children of its head a side loses.
 
-        `how`: `drop` (from the span) or `mute` (from the text). Side: 0 is S1, 1 is S2. Place: 0
-        left of the head, 1 right of it, 2 right of it and of the other clause's head. Kind: 0 no
-        predicate, 1 a predicate, 2 a predicate with its own subject.
+        `how`: `drop` (from the span) or `mute` (from the text). Row: of the pattern table. Side: 0
+        is S1, 1 is S2. Place of the child: 0 left of the head, 1 right of it, 2 right of it and of
+        the other clause's head. Kind of the child: 0 no predicate, 1 a predicate, 2 a predicate
+        with a subject. Label: that of the child.
         An entry of `s1_drop`, `s1_mute`, ... is a label, after `<` (place 0), `>` (1 and 2), `>>`
         (2) or nothing (any place), before `+clause` (kinds 1 and 2), `+subject` (2) or nothing.
         """
@@ -324,7 +325,7 @@ class Batch:
 
     @once
     def previous_conjunct(self) -> Ints:
-        """Return for each conjunct the one before it; for all other tokens -1.
+        """Return for each conjunct the conjunct before it; for all other tokens -1.
 
         UD attaches all conjuncts to the first one, so the one before is the nearest conjunct to the
         left with the same head, or that head.
@@ -383,9 +384,9 @@ class Batch:
     def derived(self) -> dict[str, BoolArray]:
         """The properties `DERIVED` by name, as flags [n], from a token's children and conjuncts.
 
-        `subject`, `copula`, `complement` and `object` mark the tokens with such a child, `finite`
-        finite forms and those with a finite auxiliary, `clause` the heads of predicates and of the
-        remains of one. A `statement` is finite and has a subject, its own or a shared one.
+        `subject`, `copula`, `complement` and `object` mark the tokens with a child of this kind,
+        `finite` finite forms and forms with a finite auxiliary, `clause` the heads of predicates
+        and of their remains. A `statement` is finite and has a subject, or shares one.
 
         A non-finite form coordinated with a verb without auxiliary is an infinitive, a participle
         or the remains of a clause; but a language's bare form may be finite beside another one
@@ -394,16 +395,18 @@ class Batch:
         An `imperative` is a bare form that commands: no subject, no "to", and no auxiliary but a
         bare one ("do not"). It heads a main clause or a quotation, or is coordinated with another
         one. After "you can run", a bare form without a conjunction shares the auxiliary ("then
-        rest"). A token without children is `alone`, one with an `adposition` of its own `framed`.
+        rest"). `alone` marks tokens without children, `framed` tokens with a child `adposition`.
         """
         subject, copula, auxiliary = (self.having(n) for n in ("subject", "copula", "auxiliary"))
         subordinate, is_auxiliary = self.having("subordinator"), self.labelled("auxiliary")
         finite, bare = self.tagged("finite_tag"), self.tagged("bare")
         finite = finite | self.with_child(is_auxiliary & finite)
+        # Statements: a conjunct shares the auxiliary and the subject of the first one.
         every = np.ones(len(self), dtype=bool)
         statement = self._shared(finite, auxiliary, bare, finite | subordinate)
         if not self.patterns.table.pro_drop:
             statement &= self._shared(subject, every, bare, subject)
+        # Commands
         command_form = self.tagged("imperative_tag")
         commands = command_form & ~is_auxiliary
         commands |= self.with_child(self.labelled("copula") & command_form)

@@ -128,6 +128,7 @@ def _check_names(build: BuildFile) -> None:
     """Check that each name of a table is one that the build file has."""
     for name in build.datasets:
         build.builder(name)  # also of one that no source feeds
+    # Sources: each has its own name, and names datasets that exist.
     specs: dict[str, str] = {}
     for source in build.sources:
         keys = source.loc
@@ -147,6 +148,7 @@ def _check_names(build: BuildFile) -> None:
                 build.dataset(dataset)
         if source.splitter and source.datasets:
             _check_splitter(build, source)
+    # Validations: each has its own name, and names sources that exist.
     checks: set[str] = set()
     for number, check in enumerate(build.validation):
         _check_own_source(build, f"{check.name}-gold", ("validation", number, "name"))
@@ -160,6 +162,7 @@ def _check_names(build: BuildFile) -> None:
         with build.at("validation", number, "sources"):
             for name in check.sources:
                 build.source(name)
+    # Models: their datasets and bases exist, and no chain of bases is a circle.
     for key, model in build.models.items():
         if model.dataset:
             with build.at("models", key, "dataset"):
@@ -173,6 +176,7 @@ def _check_names(build: BuildFile) -> None:
                     raise ConfigError(f"the bases form a circle: {circle}")
             chain.append(base)
             base = following
+    # Evaluations: no model has their name; their datasets and models exist.
     for key, evaluation in build.evaluations.items():
         with build.at("evaluations", key):
             if key in build.models:

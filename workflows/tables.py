@@ -453,7 +453,7 @@ class BuildFile(TomlTable):
         return spec.replace("{data}", self.data).replace("{sample}", str(SAMPLE))
 
     def placed(self, value: Any) -> Any:
-        """A setting with places filled in, where it is a text."""
+        """A setting with `{data}` and `{sample}` filled in (see `place`) if it is a text."""
         return self.place(value) if isinstance(value, str) else value
 
     @cached_property
@@ -500,7 +500,7 @@ class BuildFile(TomlTable):
         return models
 
     def table_of(self, model: str) -> str:
-        """The `[models.NAME]` table of a model, which may be one of several seeds or values."""
+        """The `[models.NAME]` table of a model; one with seeds or a sweep makes several models."""
         variant = self._variants.get(model)
         return variant.table if variant else model
 
@@ -538,6 +538,7 @@ class BuildFile(TomlTable):
         return self._one("evaluation", name, self.evaluations)
 
     def _one(self, kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
+        """Return the entry `name` of `known`; `kind` is what the error calls a missing one."""
         if name in known:
             return known[name]
         raise ConfigError(
@@ -549,7 +550,8 @@ class BuildFile(TomlTable):
     # The declarations that its tables name
 
     def builder(self, dataset: str) -> Builder:
-        """The builder of a dataset with its settings: of its name, or the one its table names.
+        """The builder of a dataset with its settings. The dataset's table names it, or its name is
+        that of the dataset.
 
         Shares of documents are the build's: they are split once, for all datasets.
         """

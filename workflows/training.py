@@ -51,7 +51,7 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class RecipeChoice:
-    """A model's recipe with all settings; `table` has those that a preset or build file sets."""
+    """A model's recipe with all settings; `table` has only those of a preset or build file."""
 
     preset: Preset
     recipe: Recipe

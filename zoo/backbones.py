@@ -162,6 +162,7 @@ def load_backbone(
             "recipes *_tiny have",
             field="backbone",
         )
+    # A new encoder with random weights
     if not name:
         try:
             config = set_dropout(config_from(table), rates)
@@ -176,6 +177,7 @@ def load_backbone(
                 "transformers",
                 field="backbone_config",
             ) from error
+    # A pretrained encoder
     zoo.register(name)
     with opening(name, by="AutoModel") as options:
         config = set_dropout(load_config(name), rates)
@@ -183,6 +185,7 @@ def load_backbone(
             name, config=config, dtype=dtype, output_loading_info=True, **options
         )
         check_whole(model, report, name, optional="pooler")
+    # The encoder within a model of this zoo or a model with a decoder
     if hasattr(model, "backbone"):
         return model.backbone
     is_ours = config.model_type.startswith("discorpora-")

@@ -206,7 +206,7 @@ class Recipe(Declared):
 
 
 class StepRecipe(Recipe):
-    """A recipe with optimizer steps."""
+    """A recipe that trains by gradient descent: its batches, optimizer, precision and devices."""
 
     epochs: Above0 = 1.0
     """Passes over the training split."""

@@ -94,7 +94,8 @@ def load(
 ) -> Labelled:
     """Return a dataset prepared for a classifier; `spec` is an open `Dataset`, or names one.
 
-    `config`, `splits` and `columns` are names in the dataset (`open_dataset`, `text_columns`).
+    `config`, `splits` and `columns` are the dataset's names of the configuration, of the splits
+    (`open_dataset`) and of the two columns of texts (`text_columns`).
     Rows without a label (-1, as in SNLI and in hidden test sets) are left out. If `classes` is set,
     the labels are those `classes` with most training rows (DisSent, section 6: 11). The `max_*`
     limit the rows of a split (0: all).
@@ -105,6 +106,7 @@ def load(
     data = spec if isinstance(spec, Dataset) else open_dataset(spec, config, splits)
     texts = text_columns(data["train"], columns, data.where)
     names, notes = data.need(*texts).labels(hidden=True), []
+    # Rows with a label, of the most frequent labels
     tables = {}
     for split in [name for name in SPLITS if name in {*required, *data.splits}]:
         table = data[split]
@@ -118,6 +120,7 @@ def load(
         notes += [
             f"{split}: {amount(rows, 'row')} of rarer labels left out" for split, rows in removed
         ]
+    # Splits and labels must have rows.
     empty_splits = [split for split, table in tables.items() if not table.num_rows]
     for split in empty_splits:
         if split in required:

@@ -106,7 +106,7 @@ def _ends_and_trend(shapes: Array) -> Array:
 def _cohesion(cosines: Array) -> list[float]:
     """Return four numbers of a text from the cosines [sentences, sentences] of its sentences. They
     are the mean over all pairs, mean and minimum over neighbours, and the smallest mean cosine of
-    one sentence to the others. The diagonal of `cosines` is 0."""
+    one sentence to all other ones. The diagonal of `cosines` is 0."""
     if len(cosines) < 2:
         return [0.0] * 4
     neighbours, to_others = np.diag(cosines, 1), cosines.sum(1) / (len(cosines) - 1)

@@ -111,7 +111,8 @@ def too_few(division: Division) -> str:
 
 
 def rule_scores(kind: Kind, divisions: Sequence[Division]) -> list[RuleScore]:
-    """Fit every rule to the training rows of each division; return its accuracy on the others."""
+    """Fit every rule to the training rows of each division, and score it on the test rows."""
+    # Labels, and whether one is much more frequent than the others
     tests = [row for division in divisions for row in division.test]
     units, labels = [row.unit for row in tests], [row.label for row in tests]
     train_labels = Counter(row.label for row in divisions[0].train)
@@ -122,6 +123,7 @@ def rule_scores(kind: Kind, divisions: Sequence[Division]) -> list[RuleScore]:
     )
     scores: dict[tuple[str, str], list[float]] = defaultdict(list)  # of each test row
     for train, test in divisions:
+        # Rules from features of the texts
         train_texts, test_texts = ([row.texts for row in rows] for rows in (train, test))
         features = Features(kind, train_texts, test_texts)
         train_features, test_features = features.of(train_texts), features.of(test_texts)
@@ -135,6 +137,7 @@ def rule_scores(kind: Kind, divisions: Sequence[Division]) -> list[RuleScore]:
                 scores[rule, "balanced"] += _label_scores(*matrices, train, test, "balanced")
         if kind.ranked:
             continue
+        # Rules that know no text: the most frequent label of all rows or of rows with an equal key
         keys: dict[str, Callable[[AuditedRow], Hashable]] = {"majority": lambda row: 0}
         keys["row_order"] = lambda row: row.tenth
         if train[0].columns:
@@ -142,6 +145,7 @@ def rule_scores(kind: Kind, divisions: Sequence[Division]) -> list[RuleScore]:
         for rule, key in keys.items():
             cases, queries = ([(key(row), row.label) for row in rows] for rows in (train, test))
             scores[rule, "accuracy"] += _predict_most_frequent(cases, queries)[0]
+    # Accuracies with intervals
     majority = with_interval(scores["majority", "accuracy"], units)[0] if uneven else 100 / classes
     results = []
     for (rule, measure), values in scores.items():

@@ -118,6 +118,7 @@ class Endpoint:
                 request.headers["Authorization"] = f"Bearer {key}"
             return request
 
+        # A session that tries again where that may help
         retry = Bounded(
             total=ATTEMPTS - 1,
             status_forcelist=_TEMPORARY,
@@ -146,6 +147,7 @@ class Endpoint:
                             break
             except requests.RequestException as error:
                 status, content, problem = 0, b"", type(error).__name__
+            # Errors of the endpoint are raised; every other answer is returned.
             text = self._without_key(content.decode("utf-8", "replace"))
             if status in (0, *_TEMPORARY):
                 problem = f"it answers {status}" if status else f"no connection ({problem})"

@@ -289,11 +289,11 @@ def add_sentence(
 ) -> tuple[str, bool]:
     """Add the words of a sentence that starts at character `start` of its document to `tokens`.
 
-    Returns its text and whether no space follows it. Raises `Refused`, its `where` the index of the
-    line, and leaves `tokens` unchanged, for another number of columns, word numbers that are not 1
-    to n, and a missing form; `BrokenTree` for heads that are not numbers or do not exist, and a
-    tree without a root or with a cycle. Several roots are allowed. Without `tree` the heads are not
-    read: each word is a root.
+    Returns its text and whether no space follows it. Raises `Refused` if a line does not have ten
+    columns, the words are not numbered 1 to n, or a form is missing; the error's `where` is the
+    index of the line. Raises `BrokenTree` if a head is not a number or does not exist, or if the
+    tree has no root or a cycle; several roots are allowed. In both cases `tokens` stays unchanged.
+    Without `tree` the heads are not read: each word is a root.
     """
     rows = [line.split("\t") for line in lines]
     for index, row in enumerate(rows):
@@ -309,6 +309,7 @@ def add_sentence(
     tokens.form.extend(forms)
     for name, column in (("upos", 3), ("xpos", 4), ("feats", 5), ("deprel", 7)):
         getattr(tokens, name).extend("" if value == "_" else value for value in columns[column])
+    # The text, and the characters of each word in it
     pieces: list[str] = []
     word = 0
     space_after = False

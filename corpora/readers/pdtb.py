@@ -141,6 +141,7 @@ def read_gold(
     for name, path in _files_by_document(folder, _relations_folder(folder)).items():
         if ids is not None and name not in ids:
             continue
+        # Read the gold file and the raw text that its offsets fit best.
         rows, relations = [], []
         try:
             where = str(folder / "raw" / path.parent.name / name)
@@ -158,6 +159,7 @@ def read_gold(
             continue
         if not fits:
             misfits.append(str(path))
+        # Turn rows into relations: offsets are shifted to those of the text.
         for row in rows:
             spans = (*row.connective_spans, *row.arg1_spans, *row.arg2_spans)
             if bad_span := next((f"{a}..{b}" for a, b in spans if b - offset > len(text)), ""):

@@ -347,6 +347,7 @@ def _tagged_sentences(path: Path, source: Source) -> Iterator[PlacedRecord]:
     doc = ""
     misc = (line.rpartition("\t")[2] for line in read_lines(path) if isinstance(line, str))
     kinds = sorted(set(chain.from_iterable(map(_tags_by_kind, misc))))
+    # The sentence that is being read
     tokens: list[str] = []
     surface: list[str] = []
     tags: list[dict[str, str]] = []

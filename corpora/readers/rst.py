@@ -84,6 +84,7 @@ class Rst(Encoded):
         if not path.name.endswith(self.suffixes):
             return  # it goes with a tree
         raw, licence = None, ""
+        # The tree and the texts of its EDUs
         if path.suffix == ".dis":
             licence = str(self.licence or "LDC")
             root, texts = parse_dis(read_whole(path, self.encoding), path)
@@ -111,6 +112,7 @@ class Rst(Encoded):
                     count = amount(omitted, "EDU")
                     log.warning("%s: %s outside the largest tree left out", path, count)
                     source.warned = True
+        # The document's text: the joined EDUs, or the raw text to which their spans are mapped
         text, spans = _text_and_edus(texts)
         if raw is not None:  # only white space may differ
             raw_text, _ = join_paragraphs(list(map(" ".join, blocks_of(raw.splitlines()))))
@@ -286,6 +288,7 @@ def parse_rs(
             has_parent = unit.parent in units
             expect(has_parent, f"bad tree: the parent of {unit} is {unit.parent[:40]!r}, not there")
             units[unit.parent].children.append(unit)
+    # Find the tree: the units under the only (or the largest) root.
     trees = {id: _edus_under(unit) for id, unit in units.items() if not unit.parent}
     if len(trees) != 1 and not (trees and unattached == "omit"):
         sizes = ", ".join(f"{id[:40]!r} over {amount(len(t), 'EDU')}" for id, t in trees.items())
@@ -298,6 +301,7 @@ def parse_rs(
         reason = f"bad tree: {unit} is in no tree: its parents lead back to themselves"
         expect(unit.edu < 0 or unit.edu in edus_in_trees, reason)
     expect(len(edus) > 1 or len(trees) == 1, "bad tree: no relation joins two EDUs")
+    # Number its EDUs from 0.
     numbers = {edu: number for number, edu in enumerate(sorted(edus))}
     for unit in units.values():
         unit.edu = numbers.get(unit.edu, -1)

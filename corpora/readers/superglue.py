@@ -160,7 +160,7 @@ class _HubRecord(_Identified):
 
 
 def _row_as_it_is(record: Record, kind: type[_Rte | _Copa]) -> Iterator[SuperGlueRow]:
-    """Yield the one row of a record of RTE or COPA."""
+    """Yield the row of a record of RTE or COPA, which is one example."""
     fields = kind.of(record).model_dump()
     yield {"id": fields.pop("idx"), **fields}
 

@@ -261,7 +261,7 @@ def render_nothing(values: Values, named: Named) -> str:
 
 
 def render_gap(values: Values, named: Named) -> str:
-    """Return `GAP`, as it is unknown what the template shows."""
+    """Return `GAP`: it is unknown what the template shows."""
     return GAP
 
 

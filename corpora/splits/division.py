@@ -76,13 +76,14 @@ def divide(
     depend on the order of sources or documents.
 
     Documents of `kept`, an earlier division, stay in its splits, and new documents of their groups
-    go there too. Of the other documents, those in `prescribed` go to the split that it names (""
-    for no split); the rest fill the splits up to their shares. `prescribed_words` is a text about
-    the prescribed splits, which is added to the reason of the summary.
+    go there too. Other documents in `prescribed` go to the split that it names ("" for no
+    split); all that are in neither fill the splits up to their shares. `prescribed_words` is a text
+    about the prescribed splits, which is added to the reason of the summary.
 
     Raises `InputError` if a dataset draws on two sources with a document of one id, as its builder
     would, but before anything is parsed; `names` are the sources' names, for the message.
     """
+    # Fix the documents of an earlier division and the prescribed ones.
     table = DocumentTable.read(sources)
     _check_ids(table, sources, names)
     earlier_division = kept or Division.of({})
@@ -94,8 +95,10 @@ def divide(
     in_no_split = fixed == NOWHERE
     fixed[in_no_split] = -1
     table = replace(table, weights=np.where(in_no_split, 0, table.weights))
+    # Divide all other documents.
     split, broken = stratify(table, shares, seed, fixed, settled)
     split[in_no_split] = NOWHERE
+    # Describe the division.
     exceptions = [f"those of {', '.join(broken)}"] if broken else []
     exceptions += ["those that the table divides"] if table.cuts(fixed) else []
     _, first_rows = np.unique(table.documents, return_index=True)
@@ -186,7 +189,11 @@ def _id_hashes(names: Sequence[str]) -> Words:
 
 
 class Division:
-    """The split of every document of a build: 9 bytes of memory each."""
+    """The split of every document of a build, in 9 bytes of memory for each.
+
+    `keys` are the hashes of the documents' ids, `codes` their splits as indices into `PLACES`. `by`
+    is the unit that was divided (groups or documents) and `reason` a text for the dataset's card.
+    """
 
     def __init__(self, keys: Words, codes: Codes, by: str = "", reason: str = "") -> None:
         keys, first = np.unique(keys, return_index=True)

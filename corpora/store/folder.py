@@ -199,6 +199,7 @@ class DatasetFolder:
         Raises `InputError` if there is no row at all, and `DiscorporaError` if no row's licence was
         counted: the licence in the build file may differ from those of the documents.
         """
+        # The shards of the configurations that have rows
         configs = self._close_writers()
         if not configs:
             reasons = ", ".join(f"{reason} {n:,}" for reason, n in self.rejects.most_common())
@@ -214,6 +215,7 @@ class DatasetFolder:
                 hint="let it call dataset.count_licences with the licences of each batch's "
                 "documents: docs/how-to/add-a-stage.md",
             )
+        # Figures that need all rows: distinct texts, overlap of the splits, attribution, groups
         self._note_shares(configs)
         if default is not None:
             configs[default if default in configs else next(iter(configs))]["default"] = True
@@ -228,6 +230,7 @@ class DatasetFolder:
                     overlap[config] = _count_overlap(engine, writers)
             attribution = self._write_attribution(engine, configs)
             groups = self._rows_by_group(engine, configs)
+        # The manifest, which is written last
         stage = self.stage.to_dict()
         manifest = {
             "name": self.name,
@@ -249,6 +252,7 @@ class DatasetFolder:
             "details": self.details,
             "versions": versions(*LIBRARIES),
         }
+        # The audit, the card and the benchmark's description
         audits = audit.audited(audit.built(self.folder, configs), self.folder)
         write_json(self.folder / audit.AUDIT_FILE, audit.to_json(audits))
         for config, audit_of_config in audits.items():

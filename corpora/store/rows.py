@@ -163,6 +163,7 @@ class SplitWriter:
     end, so shards have a temporary name until `close`. Shards and row groups have fixed numbers of
     rows: the bytes depend on the rows alone. `texts` and `long` name string columns (or lists of
     strings) whose values hardly repeat; the overlap between splits is counted for `texts` only.
+    `schema` is that of the rows; `rows_per_shard` and `rows_per_group` are maximum numbers.
     """
 
     def __init__(

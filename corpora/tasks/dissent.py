@@ -102,6 +102,7 @@ class Dissent(Builder):
             if missing := sorted({*COLUMNS} - {*batch.schema.names}):
                 hint = f"a table of pairs has the columns {', '.join(PAIRS.names)}"
                 raise InputError(f"has no column {', '.join(missing)}", where=str(path), hint=hint)
+            # Filter the pairs, and draw the number and priority of each within its document.
             passes = self._passing_filters(batch, shard.rejects)
             number = np.empty(batch.num_rows, np.int32)
             priority = np.empty(batch.num_rows, np.int64)
@@ -123,6 +124,7 @@ class Dissent(Builder):
                 priority[start:end] = random.random_raw(pairs) >> np.uint64(1)
                 number[start:end] = np.arange(first_number, first_number + pairs)
                 pairs_before[key] += pairs
+            # Make the rows of candidates from the pairs that pass.
             passing = batch.filter(pa.array(passes))
             texts = zip(*(passing[name].to_pylist() for name in self.equal), strict=True)
             values = {

@@ -70,6 +70,7 @@ def count(material: Material, markers: Sequence[str], policy: str) -> Counts:
     lengths the filters do not allow does not count either, nor does a pair at it.
     """
     column = {marker: i for i, marker in enumerate(markers)}
+    # Pairs and relations that do not count
     ignored = {
         (relation.doc, word)
         for relation in material.gold
@@ -97,6 +98,7 @@ def count(material: Material, markers: Sequence[str], policy: str) -> Counts:
         else:
             continue
         gold.append(relation)
+    # Pairs whose marker is at the place of a relation
     candidates = (
         (p, g)
         for p, pair in enumerate(pairs)

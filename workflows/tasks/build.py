@@ -191,7 +191,7 @@ class BuildAll(StageTask):
         return [task for task in self.lineage if task in missing]
 
     def run(self) -> None:
-        """Finish the build's own stage, and put the results under `place`."""
+        """Complete the stage `all`, and put the results of all stages under `place`."""
         super().run()
         with console.explained(self.folder):
             put_results(self.place, self.results())

@@ -135,6 +135,7 @@ class Divide(StageTask):
 
     def work(self, folder: Path) -> dict[str, Any]:
         """Divide the documents; raise `InputError` for a table of splits that does not fit them."""
+        # The prescribed splits of the sources' documents
         sizes_of_sources = [DocumentSizes(task.folder) for task in self.upstream]
         prescribed: dict[str, str] = {}
         notes = []
@@ -148,6 +149,7 @@ class Divide(StageTask):
                     log.warning("source %s: %s", name, count)
                     notes[-1] += f", {count}"
                 prescribed |= split_of
+        # Divide all other documents; the table of an earlier division comes first.
         split_table = read_table(Path(self.table)) if self.table else {}
         division = divide(
             list(zip(self.datasets_of.values(), sizes_of_sources, strict=True)),
@@ -159,6 +161,7 @@ class Divide(StageTask):
             prescribed=prescribed,
             prescribed_words="; ".join(notes),
         )
+        # Check that the table fits the documents.
         if division.kept == 0:
             example = next((name for sizes in sizes_of_sources for name, *_ in sizes), "")
             raise InputError(
@@ -246,7 +249,7 @@ class Dataset(StageTask):
 
     @cached_property
     def builder(self) -> Builder:
-        """The builder that its table names, or the one of the dataset's name."""
+        """The builder that the dataset's table names, or the one with the dataset's name."""
         return self.build.builder(self.name)
 
     @property

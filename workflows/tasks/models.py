@@ -154,7 +154,10 @@ class Train(ModelStage):
         return folders.get("dataset"), folders.get("model"), self.folder
 
     def equal_models(self) -> Iterator[tuple[Path, Finished]]:
-        """Yield folder and manifest of finished models of equal settings, and rows if built."""
+        """Yield folder and manifest of each finished model with the settings of this one.
+
+        If the stages upstream are built, its rows must be the same, too.
+        """
         recipe, preset, built = self.choice.recipe, self.choice.preset, self.upstream_is_built
         identity = {"recipe": preset.name, **recipe.identity()}
         ignored = {"dataset_revision", *recipe.marked(Mark.PLACE)}

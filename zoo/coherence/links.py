@@ -204,8 +204,11 @@ def changeable_weights(backbone: nn.Module) -> Iterator[tuple[str, nn.Parameter]
 def change_shapes(
     shapes: Mapping[str, tuple[int, ...]], rank: int
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield the name and shape of each tensor that stores changes to weights of these `shapes`. The
-    change of a matrix larger than `rank` is two factors, `NAME-up` and `NAME-down`."""
+    """Yield the name and shape of each tensor that stores changes to a model's weights.
+
+    `shapes` has the shape of each weight by its name. The change of a matrix whose sides are both
+    longer than `rank` is stored as two factors, `NAME-up` and `NAME-down`, any other one as it is.
+    """
     for name, shape in shapes.items():
         if len(shape) == 2 and min(shape) > rank:
             yield f"{name}-up", (shape[0], rank)

@@ -43,7 +43,10 @@ EXPLAINED = 10
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Reference:
-    """The scores of coherent texts as 101 quantiles; `of` describes the texts."""
+    """The scores of coherent texts as 101 quantiles, to which the score of a text is compared.
+
+    `of` describes the coherent texts, `texts` is their number.
+    """
 
     of: str
     texts: int
@@ -51,7 +54,10 @@ class Reference:
 
     @classmethod
     def among(cls, of: str, scores: Sequence[float]) -> Reference:
-        """Make the reference of the texts described by `of`. Raises `InputError` for no scores."""
+        """Make a reference from the `scores` of coherent texts, which `of` describes.
+
+        Raises `InputError` if there are no scores.
+        """
         if not len(scores):
             raise InputError(
                 "the reference set has no texts", hint="give coherent texts to compare to"

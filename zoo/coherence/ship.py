@@ -142,6 +142,7 @@ def texts(options: argparse.Namespace) -> None:
 
     The files of `options.exclude` are test sets: texts with a sentence of theirs are not used.
     """
+    # Read the documents without a sentence of a test set.
     excluded = {
         sentence_key(text)
         for path in options.exclude
@@ -156,6 +157,7 @@ def texts(options: argparse.Namespace) -> None:
             documents_of.setdefault(source, []).append(document)
             if source == "novels":
                 novel_sizes[document.group] += len(document.text)
+    # Split them: the two shortest novels are for validation and test; articles by their ids.
     shortest_first = sorted(novel_sizes, key=novel_sizes.__getitem__)
     novel_splits = dict(zip(shortest_first, ("validation", "test"), strict=False))
     split = {
@@ -165,6 +167,7 @@ def texts(options: argparse.Namespace) -> None:
         for source, documents in documents_of.items()
         for document in documents
     }
+    # Build the pairs of each source with several builders, and write them into one dataset.
     stage = Stage("scorer", 1, "scorer-texts-1")
     with staged(options.output) as folder, DatasetFolder(folder, "scorer", stage, CARD) as dataset:
         for source, documents in documents_of.items():
@@ -343,7 +346,7 @@ def long_pairs(*tables: pa.Table) -> list[TextPair]:
 
 
 def sample_by_kind(pairs: Sequence[TextPair], limit: int) -> list[list[TextPair]]:
-    """Return for each kind and source a list of at most `limit` pairs, spread evenly over all."""
+    """Return a list for each kind and source: at most `limit` of its pairs, at equal intervals."""
     groups: dict[tuple[str, str], list[TextPair]] = {}
     for pair in pairs:
         groups.setdefault((pair["kind"], pair["source"]), []).append(pair)

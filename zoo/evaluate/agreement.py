@@ -110,6 +110,7 @@ def agreement_on(
     equally frequent. Where `pos` is defined as the text that most annotators preferred, nearly all
     votes are 1, and the usual alpha is low however well the annotators agree.
     """
+    # Votes of the annotators, with those of the model and of random coders
     people = vote_counts(pair_set.votes)
     model_votes = np.where(coherent > other, 1, np.where(coherent < other, 0, MISSING))
     with_model = people + vote_counts([(int(vote),) for vote in model_votes])
@@ -118,9 +119,11 @@ def agreement_on(
     by_chance = [
         alpha(people + one_vote[random.integers(0, 2, len(people))]) for _ in range(CODERS)
     ]
+    # The model's accuracy where most annotators prefer one text
     majority = np.sign(people[:, 1] - people[:, 0])
     decided = majority != 0
     right = np.sign(coherent - other)[decided] == majority[decided]
+    # Bootstrap samples of groups, for the intervals
     _, group = np.unique(pair_set.groups, return_inverse=True)
     units = int(group.max()) + 1
     samples = list(resampled_counts(units, seed, f"alpha.{pair_set.name}"))

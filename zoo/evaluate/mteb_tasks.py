@@ -83,6 +83,8 @@ def discoeval(
         inputs = inputs_of(data, options)
 
         def predictions(encoder: Vectors, scored: str) -> list[np.ndarray]:
+            """The classes of the split `scored` that each probe predicts from encoded texts."""
+            # "" stands for the encoder's own vectors, not those of one of its layers.
             features = features_of(inputs, vectors_of(encoder, inputs.texts, [""])[""])
             probes = classifiers(data, features, options, seed)
             return [each.predict(features[scored]) for each in probes]
@@ -113,6 +115,7 @@ def dissent(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskCl
     need_labels(len(pairs.tables.get("test", ())), split, pairs.data.where)
 
     def predictions(encoder: Vectors, scored: str) -> list[np.ndarray]:
+        """The labels that the probe predicts for the test pairs from encoded texts."""
         return [probe(encoder, pairs, "sentences")[0]]
 
     about = pairs.data.describe()

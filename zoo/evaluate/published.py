@@ -75,7 +75,7 @@ class Part(BaseModel):
 
     @property
     def printed(self) -> dict[str, dict[str, float]]:
-        """The same as floats."""
+        """The paper's numbers (`numbers`) as floats, by row and column."""
         return {
             row: {head: float(number) for head, number in cells.items()}
             for row, cells in self.numbers.items()

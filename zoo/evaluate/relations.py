@@ -139,6 +139,7 @@ class Pdtb(Suite):
         rows = pairs.tables["test"].num_rows if "test" in pairs.tables else 0
         need_labels(rows, split, pairs.data.where)
         protocol: dict[str, Any] = {"classes": len(pairs.labels), "limit": limit}
+        # Predictions of a fine-tuned classifier, or of probes on sentence vectors
         answers: dict[str, tuple[np.ndarray, dict[str, Any]]]
         classifier = as_classifier(model)
         if classifier and set(classifier.labels) & set(pairs.labels):

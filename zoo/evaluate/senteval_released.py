@@ -415,6 +415,7 @@ def relatedness(
     from zoo.evaluate.discoeval.probe import initial
     from zoo.modeling import best_device
 
+    # Data and model
     device, random = best_device(), stream(seed, "zoo.senteval.relatedness")
     inputs = {name: torch.from_numpy(np.float32(each)).to(device) for name, each in x.items()}
     target = torch.from_numpy(bins(y["train"])).to(device)
@@ -428,6 +429,7 @@ def relatedness(
             shares = (inputs[part] @ weight.T + bias).softmax(1).cpu().numpy()
         return np.asarray(shares @ np.arange(1, BINS + 1))
 
+    # Train in rounds of 50 epochs.
     best, predicted, worse, epoch = -1.0, expected("test"), 0, 0
     while worse <= 3 and epoch <= 1000:
         for _ in range(50):

@@ -152,6 +152,7 @@ class SuperGlue(Suite):
         """Fine-tune on each task, and measure accuracy (ReCoRD: EM and F1 too) on validation."""
         from zoo.evaluate.superglue_training import Start
 
+        # Model and data
         start = Start.of(model)
         if start is None:
             raise self.unfit(model)
@@ -165,17 +166,20 @@ class SuperGlue(Suite):
                 where=", ".join(each.where for each in datasets.values()),
                 hint='give {"rte": DATASET, "copa": DATASET}, by the names of the tasks',
             )
+        # The rows to judge in each task
         judged = {}
         for name in names:
             test = datasets[name].splits.get("test")  # empty: SuperGLUE publishes no test labels
             hidden = split == "test" and (test is None or not test.num_rows)
             scored = "validation" if hidden else split
             judged[TASKS[name]] = scored, spread(datasets[name][scored], limit)
+        # Fine-tune and judge.
         tasks, outcomes = {}, []
         for task, (_, table) in judged.items():
             train = datasets[task.config]["train"]
             tasks[task.name], of_task = self._run_task(task, train, table, start, seed)
             outcomes += of_task
+        # Result
         rows = {name: datasets[name].describe()["rows"] for name in names}
         ranks = [task.name for task in judged if not task.classes]
         notes = []
@@ -203,6 +207,7 @@ class SuperGlue(Suite):
         """
         from zoo.evaluate.superglue_training import fine_tune
 
+        # Fine-tune with each seed.
         changes: dict[str, Any] = {"max_steps": self.max_steps, "learning_rate": self.learning_rate}
         task = replace(task, **{name: value for name, value in changes.items() if value})
         training, examples = (
@@ -216,6 +221,7 @@ class SuperGlue(Suite):
             chance = np.bincount([example.right[0] for example in examples]).max() / len(examples)
         else:  # the accuracy of choosing a candidate at random
             chance = np.mean([len(set(e.right)) / len(e.pairs) for e in examples])
+        # Figures of all seeds together
         best = [max(point["accuracy"] for point in points) for _, points in runs]
         figures: dict[str, Any] = {
             "examples": len(examples),

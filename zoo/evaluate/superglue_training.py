@@ -111,6 +111,7 @@ def fine_tune(
     Returns the number of the class or candidate chosen for each example after the last step, and
     the step and accuracy of each checkpoint.
     """
+    # Backbone and tokenizer
     torch.manual_seed(seed)
     backbone, tokenizer = start.make()
     if tokenizer.pad_token is None:  # any token will do: padding is masked
@@ -118,6 +119,7 @@ def fine_tune(
     warn_of_padding(backbone)
     limit = max_positions(backbone.config) or options.max_length
     pooling = pooling_of(backbone.config, tokenizer)
+    # Model: a new head, or the relation matrix of CONPONO
     relation = None
     if options.head == "bilinear" and not task.classes:
         relation = start.relation
@@ -200,7 +202,8 @@ class PairModel(nn.Module):
 
     The head is a linear layer on the vector of the pair or, with `relation [width, width]`,
     CONPONO's log-bilinear score t^T W c (equation 2): c is the vector of the first text alone, t
-    that of the pair, W starts as `relation`.
+    that of the pair, W starts as `relation`. `pooling` says which state of the backbone is the
+    vector: the first, the last or the mean.
     """
 
     # `forward` passes its keyword arguments on to the backbone: the Trainer must not add any.

@@ -70,7 +70,10 @@ class Batch(NamedTuple):
 
     @property
     def words(self) -> Tensor:
-        """True at real words, `[sentences, words]`; padding has 0, the place of a special piece."""
+        """True at words, False at padding: `[sentences, words]`.
+
+        No word begins at piece 0, which is a special token; padding has 0 in `first`.
+        """
         return self.first > 0
 
 
