@@ -113,6 +113,7 @@ def sides_of(
     rows = batch.row[matches.first]
     size = batch.offsets[rows + 1] - batch.offsets[rows]
     block_number = np.cumsum(size, dtype=np.int64) // TOKENS_AT_ONCE
+    # The first match of each block
     bounds = [*np.flatnonzero(np.diff(block_number, prepend=-1)).tolist(), n]
     # Tokens of each side, within the sentence of the marker
     full_runs: list[TokenRuns] = []
@@ -219,6 +220,7 @@ class Block:
     """
 
     def __init__(self, batch: Batch, matches: Matches, number: int) -> None:
+        """Place the sentences of the matches end to end; `number` is that of the first match."""
         self.batch, self.matches, self.number = batch, matches, number
         rows = batch.row[matches.first]
         size = batch.offsets[rows + 1] - batch.offsets[rows]
@@ -242,12 +244,14 @@ class Block:
     def first_words(self, marked: BoolArray) -> Ints:
         """Return the position of the first marked word of each match that has one."""
         positions = np.flatnonzero(marked & self.words)
+        # Positions where the match changes
         return positions[np.diff(self.match[positions], prepend=-1) > 0]
 
     def end_words(self, marked: BoolArray) -> tuple[Ints, Ints]:
         """Return the first and the last marked word of each match, as tokens; -1 without one."""
         positions = np.flatnonzero(marked & self.words)
         first, last = np.full((2, len(self.matches)), -1, dtype=np.int32)
+        # Later values replace earlier ones: from the back, the first word of a match remains.
         first[self.match[positions[::-1]]] = self.token[positions[::-1]]
         last[self.match[positions]] = self.token[positions]
         return first, last
@@ -391,6 +395,7 @@ class Block:
         shared[1:] &= starts[1:] < ends[:-1]
         if not shared.any():
             return side
+        # The first word of each multiword token or other token
         leaders = np.flatnonzero(~shared)
         lowest = np.minimum.reduceat(side, leaders)
         lowest = np.where(lowest > 0, side[leaders], 0)

@@ -110,6 +110,7 @@ def extract_to_file(
         log.warning("left out: %s: %s", record.where, record.reason)
 
     def documents() -> Iterator[Document]:
+        """Read all sources, and count their documents."""
         nonlocal document_count
         for spec, (reader, source) in zip(specs, readers, strict=True):
             for document in read_documents(reader, source):

@@ -248,6 +248,7 @@ def _oddities(batch: Batch) -> BoolArray:
     """
     subject, head = batch.labelled("plain_subject"), np.maximum(batch.head, 0)
     subjects = np.flatnonzero(subject & (batch.head >= 0))
+    # Sorted by head, a second subject follows one with the same head.
     by_head = subjects[np.argsort(batch.head[subjects], kind="stable")]
     odd = np.zeros(len(batch), dtype=bool)
     odd[by_head[1:][np.diff(batch.head[by_head]) == 0]] = True

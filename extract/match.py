@@ -398,5 +398,6 @@ class _HeadFinder:
 
 def _last_before(marked: BoolArray) -> Ints:
     """Return for each token the last marked token before it, -1 if there is none."""
+    # The last marked token up to and with each token, then moved by one token
     running = np.maximum.accumulate(np.where(marked, np.arange(len(marked), dtype=np.int32), -1))
     return np.concatenate([np.array([-1], dtype=running.dtype), running[:-1]])

@@ -68,6 +68,7 @@ def parse(
     paths: list[Path] = []
 
     def jobs() -> Iterator[tuple[ParseSettings, list[Document], Path]]:
+        """Yield settings, documents and path of each shard of this part that does not exist."""
         for number, group in enumerate(by_words(documents, settings.words_per_shard)):
             if not part.has(number):
                 continue

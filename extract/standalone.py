@@ -279,6 +279,7 @@ class Judge:
         """
         batch, tokens = self.batch, self.batch.tokens
         gap = self.indirect_speech & batch.has(tokens, ["finite"], ["subject"]) & (batch.head >= 0)
+        # The word right behind the governing verb
         verb = np.minimum(batch.head + 1, len(batch) - 1)
         auxiliary = batch.labelled("auxiliary")[verb] & (batch.head[verb] == tokens)
         gap &= auxiliary | ((verb == tokens) & ~batch.tagged("bare"))
@@ -532,7 +533,9 @@ class Judge:
         operator, interrogative = batch.tagged("operator"), batch.tagged("interrogative")
         condition = self.inverted[head] & (batch.head[first] == head) & operator[first]
         dependent = (self._opens_with_question_word(head, first) | condition) & ~asks
+        # The two words behind the side (the last token of the batch, if there are none)
         after, beyond = np.minimum(last + 1, final), np.minimum(last + 2, final)
+        # The side announces something that it does not contain.
         announces = self.open_ended[row] & (last == self.last_word[row])
         announces |= batch.listed("colon")[after] & (batch.row[after] == row) & (last == head)
         # A quotation follows behind a comma or colon.

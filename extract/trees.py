@@ -318,6 +318,7 @@ class Batch:
         keys = self.head[children].astype(np.int64) * width + children  # by head, then by child
         order = np.argsort(keys)
         keys, children = keys[order], children[order]
+        # The child is the first key of `head` behind `token`, or the last one before it.
         place = np.searchsorted(keys, head.astype(np.int64) * width + token) - (not after)
         child = children[np.clip(place, 0, len(children) - 1)]
         exists = (place >= 0) & (place < len(children)) & (head >= 0) & (self.head[child] == head)
@@ -376,6 +377,7 @@ class Batch:
             if not turns or sentences is None:
                 continue
             rows = np.flatnonzero((self.row_doc == number) & (self.row_sentence > 0))
+            # The last turn that begins before the sentence does
             turn = np.searchsorted(turns.start, sentences.start, side="right") - 1
             turn, sentence = np.maximum(turn, 0), self.row_sentence[rows]
             yield rows, turns, turn[sentence], turn[sentence - 1]

@@ -68,7 +68,11 @@ def filled(build: BuildFile, stages: Iterable[Made]) -> list[Filled]:
 
 
 class _Filling:
-    """The filling of one table."""
+    """Fills a table of a paper with the results of a build.
+
+    `shown` says which models are its rows; `folders` has the folder of each complete stage, by the
+    stage's name and key.
+    """
 
     def __init__(
         self, build: BuildFile, shown: Shown, folders: Mapping[tuple[str, str], Path]
@@ -79,6 +83,7 @@ class _Filling:
         self.known: dict[Path, tuple[Entry, Mapping[str, Any]]] = {}
 
     def table(self) -> Filled:
+        """Return the lines of the paper's table with this build's results, further lines, notes."""
         rows = dict(self.shown.rows)
         rest = rows.pop("*", ())
         lines: list[Line] = []

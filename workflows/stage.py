@@ -81,6 +81,7 @@ class StageTask(luigi.Task):
     """The names of stages further upstream whose files it reads too."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Read the build file, construct all stages upstream, and compute this stage's hash."""
         super().__init__(*args, **kwargs)
         run = discorpora()
         console.configure(debug=run.debug)

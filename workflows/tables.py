@@ -344,6 +344,7 @@ class Evaluation(WithSettings):
 
     @model_validator(mode="after")
     def _some_data(self) -> Evaluation:
+        """Check that it names either datasets of the build or other data."""
         one = isinstance(self.dataset, str)
         if bool(self.dataset) == bool(self.data) and (one or not self.data):
             raise ConfigError(
@@ -399,6 +400,7 @@ class Shown(TomlTable):
 
     @model_validator(mode="after")
     def _rows_of_the_paper(self) -> Shown:
+        """Check that the paper's table has these rows."""
         table = paper_table(self.table)
         for name in self.rows:
             if not table.over and name not in ("*", *table.rows):

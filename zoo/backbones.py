@@ -415,6 +415,7 @@ class BackboneConfig(PretrainedConfig):
     pad_token_id: int | None = 0
 
     def __post_init__(self, **kwargs: Any) -> None:
+        """Make the backbone's configuration from a table, and check the type of `max_tokens`."""
         backbone = self.backbone_config or {}
         if not isinstance(backbone, PretrainedConfig):
             config_class = CONFIG_MAPPING[backbone.get("model_type", "bert")]

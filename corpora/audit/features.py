@@ -197,6 +197,7 @@ class Features:
     """
 
     def __init__(self, kind: Kind, train: Sequence[Variants], test: Sequence[Variants]) -> None:
+        """Learn the vocabularies from `train`; number the distinct sentences of all rows."""
         from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
         train_texts = list(chain.from_iterable(train))

@@ -264,6 +264,7 @@ def with_interval(
     column = {label: n for n, label in enumerate(dict.fromkeys(labels))}
     cells = [row[unit] for unit in units], [column[label] for label in labels]
     sums, counts = np.zeros((2, len(row), len(column)))  # [units, classes] each
+    # `add.at` also counts rows of the same unit and class, which `sums[cells] +=` would not.
     np.add.at(sums, cells, scores)
     np.add.at(counts, cells, 1)
     repetitions = _resamples(len(row))

@@ -60,6 +60,7 @@ class Endpoint:
     key_variable: str = KEY_VARIABLE
 
     def __post_init__(self) -> None:
+        """Check the name of the variable, and that the address keeps the key secret."""
         if not _VARIABLE.fullmatch(self.key_variable):  # it may be the key itself: not shown
             hint = "give the variable's name, such as OPENAI_API_KEY, not the key"
             raise ConfigError("--key-variable is not the name of a variable", hint=hint)

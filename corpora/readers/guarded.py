@@ -80,6 +80,7 @@ class GuardedXml:
         return piece
 
     def _on_start_tag(self, name: str, attributes: dict[str, str]) -> None:
+        """Check the depth and the number of tags; note the line of a child of the root."""
         self._last_tag = self._parser.CurrentByteIndex
         self._depth += 1
         self._tags += 1

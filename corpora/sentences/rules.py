@@ -140,6 +140,7 @@ class Rules:
     """The rules of one language, which find the sentence ends of one text."""
 
     def __init__(self, text: str, words: Language) -> None:
+        """Find the sentence ends of `text` that have no stop."""
         self.text, self.words = text, words
         self.small_begins = False
         """Whether a sentence of the paragraph so far begins with a small letter."""

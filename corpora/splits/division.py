@@ -240,5 +240,6 @@ class Division:
         """
         if not len(self._keys):
             return np.full(len(keys), -1, np.int8)
+        # An id behind all others gets the last place; no key there is equal to it.
         index = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
         return np.where(self._keys[index] == keys, self._codes[index], np.int8(-1))

@@ -87,6 +87,7 @@ class Candidates:
         self.assignments: dict[str, dict[str, Any]] = {}
 
     def __enter__(self) -> Self:
+        """Open the shards as tables, check the documents' ids, and remove duplicates."""
         for name, files in (("candidate", "*.rows"), ("documents", "*.documents")):
             self.engine.run(f"create view {name} as select * from {parquet(self.folder / files)}")
         for path in sorted(self.folder.glob("*.documents")):

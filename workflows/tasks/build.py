@@ -336,6 +336,7 @@ class PublishAll(luigi.Task):
         return self.done
 
     def run(self) -> None:
+        """Check the licences of all datasets and models, then publish each of them."""
         from corpora.publish import plan_publication, publish
         from corpora.publish.hub import Hub
 

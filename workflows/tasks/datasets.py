@@ -56,6 +56,7 @@ class Validate(StageTask):
         ]
 
     def settings(self) -> dict[str, Any]:
+        """The parser, markers and mode whose pairs are compared with gold."""
         entry = self.build.check(self.name)
         return {
             "parser": entry.parser,
@@ -71,6 +72,7 @@ class Validate(StageTask):
         return [SourceRecord(f"{entry.name}-gold", self.build.place(entry.gold), get=entry.get)]
 
     def work(self, folder: Path) -> dict[str, Any]:
+        """Score the pairs of all sources against the gold."""
         from extract.commands import validate_stage  # no other stage needs what it imports
 
         tasks = cast("list[Pairs]", self.upstream)

@@ -76,6 +76,7 @@ class LinkScorer(OverBackbone):
     config_class = LinkConfig
 
     def __init__(self, config: LinkConfig) -> None:
+        """Make the backbone and, with `order_rank`, the changes and head of the model of order."""
         super().__init__(config)
         self.bf16 = False
         """Whether to encode in bfloat16: faster where the hardware has it."""

@@ -71,6 +71,7 @@ class LightweightConv(nn.Module):
     a head (Wu et al. 2019), between a gated and a linear projection."""
 
     def __init__(self, width: int, kernel: int, heads: int) -> None:
+        """Make a convolution of `width` channels and `heads` kernels of `kernel` positions each."""
         super().__init__()
         if width % heads:
             raise ConfigError(

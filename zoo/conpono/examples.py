@@ -104,6 +104,7 @@ class Candidates(Examples):
     def draw(
         self, paragraph: int, document: int, random: np.random.Generator
     ) -> tuple[list[Encoded], np.ndarray]:
+        """Sample an anchor and targets from the paragraph, and segments of other documents."""
         # The anchor and its targets, from this paragraph
         store, pool, geometry = self.store, self.pool, self.geometry
         first, end = store.paragraphs[paragraph].tolist()

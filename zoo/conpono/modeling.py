@@ -163,6 +163,7 @@ class ConponoModel(OverBackbone):
     main_input_name = "slots"
 
     def __init__(self, config: ConponoConfig) -> None:
+        """Make the backbone, the head of the objective and, if `config.mlm`, of masked words."""
         super().__init__(config)
         width = self.backbone.config.hidden_size
         if config.objective == "bso":

@@ -198,6 +198,7 @@ class _Probed(AbsTaskClassification):
         """Encode a split's texts with mteb's `model`; average the scores of all classifiers."""
 
         def encode(texts: Sequence[str]) -> Any:
+            """Return the vectors of the texts by mteb's model."""
             return model.encode(
                 DataLoader(
                     Dataset.from_dict({TEXTS: list(texts)}),

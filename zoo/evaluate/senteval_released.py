@@ -153,6 +153,8 @@ def read_sst(folder: Path) -> Parts:
 
 
 def read_trec(folder: Path) -> Parts:
+    """Read TREC: questions with one of six classes."""
+
     def part(name: str) -> Examples:
         path = folder / "downstream/TREC" / f"{name}.label"
         lines = (line for (line,) in rows(path, encoding="latin-1"))  # CLASS:subclass question
@@ -183,6 +185,8 @@ def read_sick(column: int, value: Callable[[str], float], folder: Path) -> Parts
 
 
 def read_sts_benchmark(folder: Path) -> Parts:
+    """Read STS-B: pairs of sentences with a score of their similarity."""
+
     def part(name: str) -> Examples:
         path = folder / "downstream/STS/STSBenchmark" / f"sts-{name}.csv"
         return examples(path, rows(path, 4, 5, 6), float)

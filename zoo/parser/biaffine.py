@@ -104,6 +104,7 @@ class Teacher(nn.Module):
     """A parser that scores the arcs, labels and tags of the words of a batch."""
 
     def __init__(self, encoder: Any, deprels: Sequence[str], xpos: Sequence[str]) -> None:
+        """Make untrained layers over `encoder` for the labels `deprels` and the tags `xpos`."""
         super().__init__()
         config = encoder.config
         self.encoder, self.deprels, self.xpos = encoder, deprels, xpos

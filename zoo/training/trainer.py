@@ -124,6 +124,7 @@ class ZooTrainer(Trainer):
         schedule: Schedule | None = None,
         **kwargs: Any,
     ) -> None:
+        """Make the Trainer of `job`; `lengths` has the length of each training row."""
         super().__init__(*args, **kwargs)
         self.job, self.schedule = job, schedule
         job.trained_on = len(lengths)
@@ -414,6 +415,7 @@ class LogLines(TrainerCallback):
         self.pace = Pace(state.max_steps, batch, state.global_step)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
+        """Log the figures of a report, except that at the end of the training, with the pace."""
         if not state.is_world_process_zero or not logs or "train_runtime" in logs:
             return
         skipped = ("_runtime", "_per_second", "total_flos", "epoch")

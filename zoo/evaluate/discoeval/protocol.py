@@ -140,6 +140,7 @@ class DiscoEval(Suite):
         one_seed = result.protocol.get("seeds") == 1
 
         def cell(figure: Mapping[str, Any], domains: Mapping[str, Mapping[str, Any]]) -> Cell:
+            """The cell of a figure, in per cent, which is a mean over `domains`."""
             n = sum(each.get("rows", {}).get(each.get("split"), 0) for each in domains.values())
             if one_seed:
                 shown = percent(figure)
