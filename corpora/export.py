@@ -147,6 +147,7 @@ def _discoeval_layout(manifest: Manifest, config: str, domain: str) -> Layout | 
     configs = manifest["configs"]
     features = configs[config]["features"]
     columns = ", ".join(sorted(features))
+    # RST: a pickle of nodes for each split
     if columns == RST:
         names = features["label"]["names"]
 
@@ -162,6 +163,7 @@ def _discoeval_layout(manifest: Manifest, config: str, domain: str) -> Layout | 
         splits = {"train": "TRAIN", "validation": "DEV", "test": "TEST"}
         files = {split: f"RST/RST_{name}.pkl" for split, name in splits.items()}
         return Layout(files, write_nodes)
+    # All other tasks: lines of text for each split
     if columns not in LINES:
         return None
     task, columns_of_line = LINES[columns]

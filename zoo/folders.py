@@ -215,6 +215,7 @@ def write_modules(model: Any, folder: Path) -> None:
         shutil.copyfile(modeling_discorpora.__file__, folder / "modeling_discorpora.py")
     if family.vector is None:
         return
+    # Settings by the vector of a text: one that the model gives, or a pooling of its tokens
     vector = family.vector(model)
     modules = [("", MODULES)]
     settings = dict[str, Any](transformer_task="feature-extraction")

@@ -105,6 +105,7 @@ def read_answers(path: Path, draw: Draw) -> Answers:
     """
     if not path.is_file():
         raise InputError("no such file", where=str(path), hint="give the answers as JSON Lines")
+    # Collect the answers of each item.
     numbers = {id: number for number, id in enumerate(draw.ids())}
     answers: defaultdict[int, list[str]] = defaultdict(list)
     unusable = Counter[str]()
@@ -123,6 +124,7 @@ def read_answers(path: Path, draw: Draw) -> Answers:
         number = numbers[id]
         choices = draw.rubric.choices(draw.items[number].fields)
         answers[number].append(_rating(record, choices))
+    # An item needs exactly one usable answer.
     ratings = {}
     for number in range(len(draw.items)):
         given = answers[number]
@@ -169,12 +171,14 @@ def score(draw: Draw, answers: Sequence[Answers]) -> Scores:
         raise ConfigError(
             f"two files of answers are called {twice[0]}", hint="name each file after its rater"
         )
+    # Items by their numbers: drawn rows (also by group), and anchors, whose ratings are known
     drawn = [n for n, item in enumerate(draw.items) if not item.anchor]
     anchors = [n for n, item in enumerate(draw.items) if item.anchor]
     expected = {n: item.expected for n, item in enumerate(draw.items)}
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for n in drawn:
         groups[draw.items[n].group].append(n)
+    # Each rater alone, and each two raters
     raters = [
         Rater(
             name=one.rater,

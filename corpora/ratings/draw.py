@@ -106,12 +106,14 @@ def draw_rows(
     Rows without a label or with an empty text are passed over. Raises `InputError` if no rubric
     fits the columns or no row is left, `ConfigError` for another rubric or an unknown split.
     """
+    # Check the arguments.
     form = form_of(configuration, name)
     if rubric:
         check_choice("rubric of such rows", rubric, [form.rubric], name)
     splits = {**configuration.splits}
     if split:
         splits = {split: splits[check_choice("split", split, splits, name)]}
+    # Draw rows until there are enough.
     labels = dict(enumerate(configuration.classes.get("label", ())))
     unit = next((column for column in UNITS if column in configuration.schema.names), "")
     drawn: list[Item] = []

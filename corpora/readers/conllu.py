@@ -159,6 +159,7 @@ class _DocumentBuilder:
         if self.refused:
             return
         self.lines += len(comments) + len(lines)
+        # What the comments say: paragraphs, headings, captions, metadata, ids
         new_paragraph, heading, new_caption = not self.pieces, False, False
         for comment in comments:
             key, value = map(str.strip, comment[1:].partition("=")[::2])
@@ -177,6 +178,7 @@ class _DocumentBuilder:
                 self.sentence_ids.add(value)
         if not lines or self.refused:
             return
+        # Add the words to the document's text.
         gap = PARAGRAPH_BREAK if new_paragraph else "" if self.glued else " "
         start = self.length + (len(gap) if self.pieces else 0)
         try:
@@ -188,6 +190,7 @@ class _DocumentBuilder:
             return
         self.pieces += [gap, text] if self.pieces else [text]
         self.length = end = start + len(text)
+        # Add the sentence to the layers of sentences, captions and paragraphs.
         self.sentences.add(start, end)
         if new_caption:
             self.captions.add(start, end)

@@ -221,6 +221,7 @@ class Insted(Release):
 
         `position` is the index of the intruding sentence, -1 in a coherent text.
         """
+        # The coherent text in sentences, and the place of the intruder
         fields = _InstedRecord.of(record)
         text, position = fields.ctx, max(-1, fields.sen_position)
         if isinstance(record["ctx"], str):
@@ -242,6 +243,7 @@ class Insted(Release):
         if position < 0:
             yield "detection", common_columns | {"label": "coherent", "sentences": text}
             return
+        # The text with the intruder
         replaced = text[position].strip() if position < len(text) else None
         expect(
             replaced == fields.to_be_replaced.strip(),

@@ -205,6 +205,7 @@ def table_rows(
         where = f"{path}:{number}"
         if isinstance(line, str) and not line.strip():
             continue
+        # Split the line into fields.
         try:
             text = good_record(line)
             if not header and "\t" in text:
@@ -224,6 +225,7 @@ def table_rows(
         if header:
             yield where, dict(zip(header, cells, strict=True))
             continue
+        # The first line is the header.
         header = [cell.strip() for cell in cells]
         if missing := [column for column in columns if column not in header]:
             raise InputError(

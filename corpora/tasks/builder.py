@@ -223,11 +223,13 @@ class Builder(Declared):
         """Yield the candidates of documents as rows of `candidate_schema`. Each has a key of its
         texts, and a random priority from the random stream of its document, which other documents
         do not change."""
+        # The columns whose values make the key
         columns = self.columns.names
         where = f"builder {self.name!r}"
         names = [check_choice("column", name, columns, where) for name in self.equal]
         equal_columns = [columns.index(name) for name in names]
         for document in documents:
+            # The candidates of the document by part
             by_part: dict[tuple[str, str], list[Candidate]] = {}
             for candidate in self.candidates(document, lambda r: shard.rejects.update((r,))):
                 values = getattr(candidate, "values", None)

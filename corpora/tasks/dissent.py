@@ -175,6 +175,7 @@ class Dissent(Builder):
 
         `balanced` takes an equal number of each marker, those of lowest priority.
         """
+        # Notes on the card: markers without pairs, copied subjects, the size of `balanced`
         counts = dict(candidates.engine.rows("select marker, count(*) from chosen group by marker"))
         absent = [marker for marker in self.markers if marker not in counts]
         if absent:
@@ -190,6 +191,7 @@ class Dissent(Builder):
         cap = self.balanced_cap or min(counts.values(), default=0)
         dataset.note(f"Maximum number of pairs of each marker in `balanced`: {cap:,}.")
         dataset.details["balanced_cap"] = cap
+        # Write the rows of each configuration and split.
         for pairs in candidates.engine.batches(_IN_ORDER, {"cap": cap}, ROWS_PER_BATCH):
             dataset.count_licences(pairs["licence"])
             for config, markers in self.sets().items():

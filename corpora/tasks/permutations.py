@@ -146,6 +146,7 @@ def order_rows(
             negatives.append(outer.cast(PERMUTED_ORDERS.field("orders").type))
             positions.append(np.repeat(members, rows))
             repetitions.append(np.tile(np.arange(rows, dtype=np.uint8), len(members)))
+    # Put the rows in the order of the documents.
     if not negatives:
         return None
     documents = np.concatenate(positions)

@@ -329,6 +329,7 @@ class Dataset(StageTask):
     def build_file(self) -> str:
         """Return the tables that determine the dataset as TOML, without paths of this machine."""
         build = self.build
+        # Tables of the build that all sources share
         datasets_of = {source.name: [self.name] for source in self.entries}
         tables: dict[str, Any] = {}
         if publisher := build.publisher.model_dump(exclude_defaults=True):
@@ -345,6 +346,7 @@ class Dataset(StageTask):
             patterns = [Path(file).name for file in build.extract.patterns]
             tables["parse"] = build.parse.model_dump()
             tables["extract"] = {**build.extract.model_dump(), "patterns": patterns}
+        # Sources, with the datasets that they serve
         keys = {"licence", "language", "options", "splitter", "splits"}
         keys |= {"title", "url", "authors", "description", "get"}
         lines = toml_lines(build.model_dump(include={"name", "seed", "max_bad_share"}))
@@ -353,6 +355,7 @@ class Dataset(StageTask):
             spec = SourceRecord.of(source).portable_spec()
             table = {"name": source.name, "spec": spec, **facts}
             lines += ["[[sources]]", *toml_lines({**table, "datasets": datasets_of[source.name]})]
+        # This dataset, and the builders of the other ones: they determine the splits
         for name in sorted({self.name, *chain.from_iterable(datasets_of.values())}):
             table = build.dataset(name)
             if "builder" in table:

@@ -391,6 +391,7 @@ class Evaluate(ModelStage):
     def run(self) -> None:
         """Evaluate; a failed evaluation affects neither the model nor other evaluations."""
         stop_with_build()
+        # The evaluations that are not complete, and equal none that is
         waiting = [part for part in self.parts or [self] if not is_complete(part.folder)]
         for part in waiting:
             log.info("%s", part.title)
@@ -399,6 +400,7 @@ class Evaluate(ModelStage):
         waiting = [part for part in waiting if not part.take_over_equal()]
         if not waiting:
             return
+        # Evaluate them in one process, and store each result.
         meter, errors = usage.Meter(), dict[str, DiscorporaError]()
         self.root.mkdir(parents=True, exist_ok=True)
         with console.explained(self.root), tempfile.TemporaryDirectory(dir=self.root) as temporary:

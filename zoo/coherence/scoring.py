@@ -136,6 +136,7 @@ def explain(model: Model, text: Text) -> list[SentenceEffect]:
     Only the windows of the text that contain the sentence change; the effect is the mean over all
     windows. Each piece of a long sentence is left out separately.
     """
+    # The windows of the text
     check_texts([text])
     sentences = as_sentences(text)
     balanced = as_sentences(text, model.config.quotes)
@@ -156,6 +157,7 @@ def explain(model: Model, text: Text) -> list[SentenceEffect]:
             if i + 1 < len(window):
                 swapped = [*window[:i], window[i + 1], window[i], *window[i + 2 :]]
                 variants.append(("swapped", number, swapped))
+    # The mean change of the score by each change
     scores = window_scores(model, [variant for _, _, variant in variants])
     changes: dict[tuple[str, int], float] = defaultdict(float)
     unchanged = 0.0

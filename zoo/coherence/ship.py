@@ -222,6 +222,7 @@ def scorer(options: argparse.Namespace) -> None:
 
     Every letter of ASCII stays in the vocabulary, so that English words always have pieces.
     """
+    # Count the word pieces in the texts.
     rows = open_dataset(str(options.texts), "pairs")["train"]["pos"].to_pylist()
     tokenizer = load_tokenizer(options.backbone)
     distinct = list(dict.fromkeys(text for row in rows for text in row))
@@ -229,6 +230,7 @@ def scorer(options: argparse.Namespace) -> None:
     for start in range(0, len(distinct), 1024):
         for ids in tokenizer(distinct[start : start + 1024], add_special_tokens=False).input_ids:
             counts.update(ids)
+    # Choose the most frequent ones, after special tokens and single characters.
     words = {number: word for word, number in tokenizer.get_vocab().items()}
     required = [
         number
@@ -239,6 +241,7 @@ def scorer(options: argparse.Namespace) -> None:
     by_frequency = sorted(counts, key=lambda number: (-counts[number], number))
     chosen = sorted(list(dict.fromkeys([*required, *by_frequency]))[: options.words])
     vocabulary = {words[number]: place for place, number in enumerate(chosen)}
+    # The encoder with this vocabulary
     small = BertTokenizer(vocab=vocabulary, model_max_length=512)
     model: Any = load_backbone(options.backbone, {})
     vectors = model.embeddings.word_embeddings.weight[chosen].detach().clone()
@@ -248,6 +251,7 @@ def scorer(options: argparse.Namespace) -> None:
     model.config.pad_token_id = small.pad_token_id
     share = sum(counts[number] for number in chosen) / counts.total()
     log.info("%d word pieces, %.2f %% of those used", len(chosen), 100 * share)
+    # The scorer around it
     link_scorer = LinkScorer(LinkConfig(backbone_config=model.config, quotes="balance"))
     link_scorer.backbone = model
     options.output.mkdir(parents=True)
@@ -283,11 +287,13 @@ def orders(options: argparse.Namespace) -> None:
 
 def ship(options: argparse.Namespace) -> None:
     """Write the scorer's folder: the model with its fitted weights, its figures and its card."""
+    # Pairs to test on: the test split, and all splits of the datasets `unseen`
     dataset = open_dataset(str(options.texts), "pairs")
     test_tables = {"test": [dataset["test"]]}
     for path in options.unseen:
         test_tables[path.name] = list(open_dataset(str(path), "pairs").splits.values())
     test_pairs = {name: long_pairs(*tables) for name, tables in test_tables.items()}
+    # The model, with weights of the cues fitted on the validation split
     folder, validation = options.output, long_pairs(dataset["validation"])
     shutil.copytree(options.model, folder)
     if options.ranker:
@@ -300,6 +306,7 @@ def ship(options: argparse.Namespace) -> None:
     fitted = dict(zip(names, fit_cue_weights(cues, validation), strict=False))
     write_json(folder / CONFIG, {**read_json(folder / CONFIG), **fitted})
     model = LinkScorer.from_pretrained(folder)
+    # Figures: accuracies, scores of coherent texts to compare to, marks of intruding sentences
     metrics = {name: pair_accuracy(model, pairs) for name, pairs in test_pairs.items()}
     scores = model.score(list(dict.fromkeys(tuple(pair["pos"]) for pair in validation)))
     reference = Reference.among("held-out novels and articles of the validation split", scores)
@@ -310,6 +317,7 @@ def ship(options: argparse.Namespace) -> None:
     metrics["breaks"] = {
         name: mark_shares(marks, breaks.least) for name, marks in test_marks.items()
     }
+    # The card
     figures, marked_table = card_tables(metrics)
     write_shipped_files(
         folder,

@@ -57,6 +57,7 @@ class Agreement(OfScorers):
                 where=str(pair_sets.description["name"]),
                 hint='give @lmvlm or @summeval, or JSON Lines with "votes": [1, 0, -1]',
             )
+        # Alpha with the model, and with each rule in its place
         scorers = self.scorers(model, seed)
         sets: dict[str, dict[str, Any]] = {}
         for each in voted:

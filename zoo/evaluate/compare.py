@@ -154,6 +154,7 @@ def read_results(path: Path) -> list[Entry]:
         if not isinstance(content, dict) or "metrics" not in content:
             continue
         record_of(Results, content, str(file))
+        # The figures, then the outcomes of the model and of the rules
         of_training = "suite" not in content
         try:
             result = _training_result(content, file) if of_training else Result.of(content)
@@ -358,6 +359,7 @@ def _on_rows(entry: Entry, column: str, common: np.ndarray) -> Entry:
             cells[name] = replace(cells[name], value=mean(cells[part].value for part in parts))
         return cells
 
+    # The entry with a note, and new cells for the model and the rules
     outcomes = entry.outcomes[column][""]
     assert outcomes.right is not None
     note = (

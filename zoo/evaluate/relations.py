@@ -237,6 +237,7 @@ def probe(
     `pair` encodes both texts as one input; `sentences` combines the vectors x1 and x2 of both to
     [x1, x2, x1 * x2, |x1 - x2|]. Features are standardised.
     """
+    # Features
     name = encoder.representation if representation == AUTO else encoder.named(representation)
     features = {}
 
@@ -250,6 +251,7 @@ def probe(
         else:
             x1, x2 = np.split(encode([*first, *second]), 2)
             features[split] = np.concatenate([x1, x2, x1 * x2, np.abs(x1 - x2)], axis=1)
+    # Regression on standardised features
     mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
     scaled = {split: (values - mean) / deviation for split, values in features.items()}
     regression = fit_logistic(

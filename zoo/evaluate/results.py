@@ -161,6 +161,7 @@ def outcomes_of(result: Path) -> dict[str, Columns]:
     Returns {} if there is no file of outcomes. Raises `InputError` for a file that is no table of
     outcomes.
     """
+    # Read the table.
     place = place_of(result)
     if not place.is_file():
         return {}
@@ -175,6 +176,7 @@ def outcomes_of(result: Path) -> dict[str, Columns]:
             where=str(place),
             hint="evaluate the model again, or remove the file",
         ) from error
+    # Divide it by rule, column and part.
     values = {name: table[name].to_numpy(zero_copy_only=False) for name in SCHEMA.names}
     outcomes = []
     rules, columns, parts = (values[name] for name in ("rule", "column", "part"))

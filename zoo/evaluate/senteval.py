@@ -105,6 +105,7 @@ class SentEval(Suite):
         frozen = as_encoder(model)
         if frozen is None:
             raise self.unfit(model)
+        # Scores by mteb, then the result
         scores, revisions = run(mteb_tasks.encoder(frozen))
         tasks = {
             task.name: {"value": scores[task.name], "metric": METRIC}
@@ -149,6 +150,7 @@ class SentEval(Suite):
 
             return senteval_released.run(folder, vectors, self.tasks, seed)
 
+        # Figures by the suite's vectors and, if asked for, by each layer
         name = encoder.named(self.representation)
         tasks = figures_of(name)
         numbers = layers_to_judge(encoder, self.layer_vectors) if self.layers else ()

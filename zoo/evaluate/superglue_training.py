@@ -325,6 +325,7 @@ def choose(
             encoded = collator.encode([texts[row] for row in rows])
             yield rows, {name: value.to(device) for name, value in encoded.items()}
 
+    # Vectors of first texts alone, which the bilinear head needs
     sizes = [len(example.pairs) for example in examples]
     first_texts = None
     if collator.contexts:
@@ -332,6 +333,7 @@ def choose(
         for rows, inputs in batches([example.pairs[0][:1] for example in examples]):
             first_texts[torch.from_numpy(rows)] = model.vectors(inputs).float()
         first_texts = first_texts.repeat_interleave(torch.tensor(sizes, device=device), 0)
+    # Scores of all pairs; then the best of each example
     flat = [pair for example in examples for pair in example.pairs]
     scores = np.zeros((len(flat), model.outputs))
     for rows, inputs in batches(flat):

@@ -235,6 +235,7 @@ def evaluate_all(
         )
     for name, reason in data.skipped.items():
         log.warning("%s is left out: %s", name, reason)
+    # Train and judge the probes of each task.
     domains: dict[str, dict[str, Any]] = {}
     outcomes, about, notes = [], [], []
     for each in track(data.tasks, "tasks", total=len(data.tasks)):
@@ -247,6 +248,7 @@ def evaluate_all(
         notes += [f"{each.name}: {note}" for note in each.notes]
         if figures["split"] != split:
             notes.append(f"{each.name}: no test set: the accuracy is that of the validation set")
+    # Averages, as far as they are comparable to the paper's
     metrics = {**summary(domains), "skipped": data.skipped}
     if metrics["average"]["complete"] and not as_published(encoder, options):
         metrics["average"]["complete"] = False
