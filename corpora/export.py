@@ -235,7 +235,7 @@ def _side_by_side(rows: Iterator[Row]) -> Iterator[Row]:
 def _triplet(row: Row) -> Row | None:
     """Return the texts of a triplet from a row with the sentences of `pos` and of `neg`. The anchor
     is the prompt, and the sentences with which both texts begin and end; `positive` is the middle
-    of `pos`, `negative` that of `neg`. None if any of the three is empty."""
+    of `pos`, `negative` that of `neg`. None if one of them is empty."""
     pos, neg = row["pos"], row["neg"]
     start = _count_common_start(pos, neg)
     end = _count_common_start(pos[start:][::-1], neg[start:][::-1])

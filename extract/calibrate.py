@@ -188,7 +188,7 @@ def right_probabilities(rows: Sequence[Observation], mode: str) -> Array:
     """Return the probability that each observation is right [rows]: the labels of the model.
 
     In the mode `recall` it is 1 or 0 by the gold trees, in `standalone` by the readers. A candidate
-    that nobody rated gets the share of good ones among rated candidates with the same `gold`.
+    that nobody rated gets the share of good candidates among rated candidates with the same `gold`.
     """
     if mode == "recall":
         return np.array([float(row.gold == "same") for row in rows])

@@ -203,7 +203,8 @@ def _trimmed(batch: Batch, matches: Matches, spans: Mapping[int, Sequence[Span]]
 def _whole_heads(batch: Batch, matches: Matches, whole: BoolArray) -> tuple[BoolArray, BoolArray]:
     """Return for each match whether the heads of S1 and of S2 are among the tokens `whole`.
 
-    If S1 is the previous sentence, its root is the head; a sentence without a parse has none.
+    If S1 is the previous sentence, its root is the head of S1; a sentence without a parse has no
+    head.
     """
     row = batch.row[matches.first]
     row_is_whole = batch.rows_with((batch.head < 0) & whole)

@@ -238,8 +238,8 @@ class _Filling:
 def label_counts(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """The rows of a dataset by configuration and label column, from its manifest.
 
-    Of each column `per_class` has the rows and the per cent of each label in all splits, `total`
-    those of all labels.
+    For each column, `per_class` has the rows and the per cent of each label in all splits, and
+    `total` the rows of all labels.
     """
     counted: dict[str, Any] = {}
     for config, entry in manifest["configs"].items():

@@ -517,9 +517,9 @@ class BuildFile(TomlTable):
         return names or [name]
 
     def seeds(self, name: str) -> list[str]:
-        """The trainings of a model that differ from it in the seed alone, and itself.
+        """The models with the settings of `name` and any seed, if `name` has the first seed.
 
-        Of one that is not of the first seed, only itself. Raises `ConfigError` as `variants`.
+        For a model with another seed, only `name`. Raises `ConfigError` as `variants`.
         """
         self.model(name)
         return [m for m, variant in self._variants.items() if variant.point == name] or [name]

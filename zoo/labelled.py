@@ -27,7 +27,7 @@ class Labelled:
     empty_classes: list[str] = field(default_factory=list)
 
     def texts(self, split: str) -> tuple[list[str], list[str]]:
-        """Return the first texts of a split and the second ones, `[rows]` each."""
+        """Return the first texts and the second texts of a split, `[rows]` each."""
         first, second = (self.tables[split][column].to_pylist() for column in self.columns)
         return first, second
 

@@ -89,7 +89,7 @@ class Preset:
         return RECIPES.find(self.reference)
 
     def recipe(self, options: Mapping[str, Any], where: str = COMMAND_LINE) -> Recipe:
-        """Return the recipe with the preset's settings, of which `options` replace some.
+        """Return the recipe with the preset's settings; `options` replace settings.
 
         Raises `ConfigError` for an unknown key, a missing one, or a wrong value. It names the line
         of the preset's file, or for `options` their place, `where`.

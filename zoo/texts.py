@@ -81,8 +81,8 @@ class TextEncoder:
         return [np.asarray(ids, np.int32) for ids in encoded]
 
     def truncate(self, sentences: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the first `sentences` (token ids), as many as fit into `budget` tokens. The first
-        sentence itself is cut if it is longer. `cut` counts a text that loses sentences."""
+        """Return the first of `sentences` (token ids) that fit together into `budget` tokens. The
+        first sentence itself is cut if it is longer. `cut` counts a text that loses sentences."""
         ends = np.cumsum([len(ids) for ids in sentences])
         count = int(np.searchsorted(ends, self.budget, side="right"))
         self.cut += count < len(sentences)

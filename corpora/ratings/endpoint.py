@@ -186,8 +186,8 @@ def _answer(status: int, text: str) -> dict[str, Any]:
 def send(draw: Draw, endpoint: Endpoint, folder: Path) -> Path:
     """Send all items to an endpoint; return the file of answers, `answers-MODEL.jsonl` in `folder`.
 
-    Answers are written as they come. Of an earlier, interrupted run those with status 200 are kept
-    and not asked for again. Raises as `Endpoint.asker` does.
+    Answers are written as they come. Answers of an earlier, interrupted run with status 200 are
+    kept and not asked for again. Raises as `Endpoint.asker` does.
     """
     path = folder / f"answers-{re.sub(r'[^A-Za-z0-9.]+', '-', endpoint.model).strip('-')}.jsonl"
     with locked(beside(path, "lock"), "another process sends these items"):

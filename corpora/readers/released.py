@@ -302,7 +302,7 @@ class Disrpt(Release):
     paper = "DISRPT 2025"
 
     def records(self, path: Path, source: Source) -> Iterable[PlacedRecord]:
-        """Yield relations, or tagged sentences. Masked ones are counted and left out."""
+        """Yield relations, or tagged sentences. Masked records are counted and left out."""
         columns = ("doc", "unit1_txt", "unit2_txt", "dir", "label")
         records: Iterable[PlacedRecord] = (
             table_rows(path, columns, quoted=False)

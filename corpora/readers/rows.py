@@ -90,7 +90,7 @@ class Hub(RecordReader):
         return sorted(path for path in expand_home(target).rglob("*") if path.is_file())
 
     def read(self, source: Source) -> Iterator[Document]:
-        """Yield the documents of one split, its rows read as those of `jsonl:`.
+        """Yield the documents of one split; its rows are read like the records of `jsonl:`.
 
         Raises as `records` does.
         """

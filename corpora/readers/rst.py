@@ -263,8 +263,8 @@ def parse_rs(
 
     The texts are in the order of the file. Only the primary tree is read, not the secondary edges
     and signals of eRST. `encoding` is used if the file's XML declaration names none. If
-    `unattached` is `omit`, the largest of several trees is read (of equal ones the first). Raises
-    `Refused` if the structure is not one tree, `BadXml` for rejected XML.
+    `unattached` is `omit`, the largest of several trees is read (the first of equally large ones).
+    Raises `Refused` if the structure is not one tree, `BadXml` for rejected XML.
     """
     units: dict[str, _Unit] = {}
     texts: list[str] = []
@@ -341,7 +341,7 @@ def _edus_under(root: _Unit) -> list[int]:
 
 def _nuclei(unit: _Unit, types: Mapping[str, set[str]]) -> set[str]:
     """Return the relations whose children are nuclei of a unit; its other children are satellites.
-    `types` are those that the file's header gives each relation: `rst`, `multinuc`, or both."""
+    `types` has the types of each relation in the file's header: `rst`, `multinuc`, or both."""
     if unit.edu >= 0:
         return set()
     counts = Counter(child.relation for child in unit.children if unit.type == MULTINUCLEAR)

@@ -187,8 +187,8 @@ def _rows_of_passage(record: Record) -> Iterator[SuperGlueRow]:
 def _query_row(
     id: str, passage: str, query: str, entities: list[str], answers: list[str]
 ) -> SuperGlueRow:
-    """Return the row of a query, its entities and answers without repetitions. Raises `Refused` for
-    a query without `@placeholder`."""
+    """Return the row of a query, with its entities and answers without repetitions. Raises
+    `Refused` for a query without `@placeholder`."""
     expect(PLACEHOLDER in query, f"no {PLACEHOLDER}: {query[:60]!r} leaves nothing out")
     lists = {"entities": list(dict.fromkeys(entities)), "answers": list(dict.fromkeys(answers))}
     return {"id": id, "passage": passage, "query": query, **lists}

@@ -71,9 +71,9 @@ def divide(
 
     Each source comes with the datasets that draw on it; its documents are iterated twice. Groups
     are kept whole. But if a dataset then misses its shares by more than 20 %, or has fewer than
-    three groups in a split, its documents are divided singly. A document that is in two sources, as
-    text and annotated, counts once, and its groups are one group. The split of a document does not
-    depend on the order of sources or documents.
+    three groups in a split, its documents are divided one by one. A document that is in two
+    sources, as text and annotated, counts once, and its groups are one group. The split of a
+    document does not depend on the order of sources or documents.
 
     Documents of `kept`, an earlier division, stay in its splits, and new documents of their groups
     go there too. Other documents in `prescribed` go to the split that it names ("" for no

@@ -8,11 +8,11 @@ define alignment with a gold pair:
 - `criterion_strict`: the least `max(d1, d2)` over the gold pairs of the same document and marker
   is at most 0.3.
 
-The quality of an aligned pair is `(d1 + d2) / 2` to that gold pair, the best of several
-equally near ones. The control uses gold from *other* documents, where nothing should align.
+The quality of an aligned pair is `(d1 + d2) / 2` for that gold pair (the least value, if several
+are equally near). The control uses gold from *other* documents, where nothing should align.
 
-`criterion_paper` is what the appendix says. Figure 2 of the paper cannot be of it, since it aligns
-every pair; the reading that comes nearest to that figure is
+`criterion_paper` is what the appendix says. It aligns every pair, so figure 2 of the paper
+must use another criterion; the one that comes nearest to that figure is
 
 - `criterion_nearest`: the least `max(d1, d2)` over the gold pairs of the same marker is below 0.7,
   with words as symbols.
@@ -192,7 +192,7 @@ def _histogram(values: Floats) -> dict[str, int]:
 
 
 def _alignment(values: Floats) -> Alignment:
-    """Return the figures of pairs from their distances; nan stands for no alignment."""
+    """Return the figures of pairs from their distances; nan is that of a pair without alignment."""
     aligned = values[~np.isnan(values)].astype(np.float64)
     return {
         "extracted": len(values),

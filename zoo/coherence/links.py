@@ -229,7 +229,7 @@ def weight_change(changes: Mapping[str, Tensor], name: str) -> Tensor:
 def changes_between(start: nn.Module, end: nn.Module, rank: int) -> dict[str, Tensor]:
     """Return the changes of weights from backbone `start` to backbone `end`, by name. The change of
     a matrix is approximated by its `rank` largest singular values, as two factors `NAME-up` and
-    `NAME-down`; that of another weight is stored as it is."""
+    `NAME-down`; the change of any other weight is stored as it is."""
     changes: dict[str, Tensor] = {}
     weights = zip(changeable_weights(start), changeable_weights(end), strict=True)
     for (name, before), (_, after) in weights:

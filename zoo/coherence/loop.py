@@ -436,9 +436,9 @@ def hardest_negatives(
 ) -> list[Row]:
     """Return each row with its `keep` hardest negatives, the hardest first (algorithm 1).
 
-    The hardest negatives are those that `model` scores highest; of equal ones the earlier is
-    harder. If a row has fewer, they are repeated. All orders of a document have the same number of
-    tokens, so that batches of at most `batch_tokens` have almost no padding.
+    The hardest negatives have the highest scores by `model`; if scores are equal, the earlier one
+    counts as harder. If a row has fewer negatives, they are repeated. All orders of a document have
+    the same number of tokens, so that batches of at most `batch_tokens` have almost no padding.
     """
     if not rows:  # one of several processes may get none
         return []

@@ -362,11 +362,12 @@ def sample_by_kind(pairs: Sequence[TextPair], limit: int) -> list[list[TextPair]
 
 
 def fit_cue_weights(cues: Sequence[Cue], pairs: Sequence[TextPair]) -> list[float]:
-    """Fit the weights of `cues` on pairs; return all but the first, which is 1; none is negative.
+    """Fit the weights of `cues` on pairs, and return all but the first, which is 1.
 
     Logistic regression predicts from the differences of the cues which text of a pair is coherent.
     It takes at most `FITTED` pairs of each kind and source, and each of these groups has the same
-    weight. If the first cue is no better than chance, the others get weight 0.
+    weight. If the first cue is no better than chance, all other cues get weight 0. No weight is
+    negative.
     """
     groups = sample_by_kind(pairs, FITTED)
     sample = [pair for group in groups for pair in group]
@@ -437,7 +438,7 @@ def mark_intruders(model: Any, pairs: Sequence[TextPair]) -> Marks:
 def measure_breaks(validation: Marks, tests: Sequence[Marks]) -> Breaks:
     """Return how often a model's marks in the test texts are right, for each of several margins.
 
-    The least margin of a mark is that which a fifth of the coherent validation texts reach.
+    The least margin of a mark is the margin that a fifth of the coherent validation texts reach.
     """
     least = max(float(np.quantile(validation.coherent, 0.8)), 1e-6)
     margins, right, coherent = map(np.concatenate, zip(*tests, strict=True))

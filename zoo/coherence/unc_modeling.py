@@ -114,7 +114,7 @@ class UncModel(ZooModel):
     main_input_name = "input_ids"
 
     def __init__(self, config: UncConfig, tokenizer: PreTrainedTokenizerBase | None = None) -> None:
-        """Without a `tokenizer`, the one beside the weights is loaded when texts are scored."""
+        """Without a `tokenizer`, that beside the weights is loaded when texts are scored."""
         super().__init__(config)
         width = 2 * config.hidden_size
         self.embeddings = nn.Embedding(

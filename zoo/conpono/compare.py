@@ -130,7 +130,7 @@ def analyse(
     *,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Compare the examples that only model one gets right with those that only model two does.
+    """Compare the examples that only model one gets right with those that only two gets right.
 
     `training` and `examples` are the sentence pairs of BSO; `right_one`, `right_two` `[examples]`
     mark the correct ones. Returns for each set and each place of the markers (`both` sentences, the

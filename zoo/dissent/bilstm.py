@@ -98,7 +98,7 @@ class AccuracySchedule(LRScheduler):
 
     where `falls` counts the epochs whose validation accuracy was below that of the previous epoch.
     `steps` is the number of optimizer steps in an epoch; `step()` is called after each of them.
-    Neither torch nor transformers has such a schedule.
+    torch and transformers have no schedule of this kind.
     """
 
     def __init__(

@@ -86,7 +86,7 @@ class Permuted(OfScorers):
 
     @classmethod
     def column(cls, config: str) -> str:
-        """The table column of a configuration; it names any other than `pairwise`."""
+        """The table column of a configuration, with the name of any but `pairwise`."""
         return "permuted accuracy" + ("" if config == cls.config else f" ({config})")
 
     @classmethod

@@ -96,11 +96,11 @@ class DisSent(Suite):
 
 
 class Pdtb(Suite):
-    """Implicit relations, and marked against unmarked ones.
+    """Implicit relations, and explicit relations against implicit ones.
 
     The dataset decides the task: `pdtb_implicit` (the 11 most frequent senses) or `pdtb_marked`.
-    A model that was fine-tuned on it (recipe `dissent/pdtb`) predicts the labels itself. For others
-    a logistic regression on the frozen vectors does, with the penalty that is best on validation.
+    A model that was fine-tuned on it (recipe `dissent/pdtb`) predicts the labels itself. For other
+    models, a logistic regression on frozen vectors predicts, with the best penalty on validation.
     """
 
     name = "pdtb"

@@ -59,8 +59,9 @@ def figure_of_confusion(
 ) -> dict[str, Any]:
     """The figure `statistic(confusion)`, with its bootstrap interval over rows.
 
-    `confusion [gold, predicted]` counts rows. A resample draws as many rows with replacement, which
-    is one multinomial draw over the cells. One is in memory at a time: many classes need much.
+    `confusion [gold, predicted]` counts rows. A resample draws the same number of rows with
+    replacement, which is one multinomial draw over the cells. One is in memory at a time: many
+    classes need much.
     """
     rows, random = int(confusion.sum()), stream(seed, f"zoo.bootstrap.{name}")
     shares = (confusion / max(rows, 1)).ravel()

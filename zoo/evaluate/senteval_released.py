@@ -312,7 +312,7 @@ def stratified_folds(gold: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def by_folds(x: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, dict[str, Any]]:
-    """Classify each of ten folds with a classifier of the other nine.
+    """Classify each of ten folds with a classifier that is trained on the other nine folds.
 
     `x [examples, width]` are the features, `y [examples]` the classes. Returns which examples are
     right, `[examples]`, and the L2 of each fold's classifier.

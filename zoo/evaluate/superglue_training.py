@@ -252,7 +252,7 @@ class PairModel(nn.Module):
         contexts: dict[str, Tensor] | None = None,
         **encoded: Tensor,
     ) -> dict[str, Tensor]:
-        """The mean loss of a batch of examples, of which `encoded` are the pairs of texts.
+        """The mean loss of a batch of examples; `encoded` has the tokens of their pairs of texts.
 
         Example `i` has `sizes[i]` pairs. With several outputs, `right [pairs]` are the classes, and
         the loss is cross entropy. With one output, the pairs of an example are its candidates,
@@ -275,7 +275,7 @@ class PairModel(nn.Module):
 
 @dataclass(frozen=True)
 class PairCollator:
-    """Makes batches of examples: tokenised pairs of texts, of which the longer text is cut.
+    """Makes batches of examples: tokenised pairs of texts. In a long pair the longer text is cut.
 
     `classes` is the task's number of classes, 0 if it ranks candidates. With `contexts` a batch
     also has the tokenised first text of each example.

@@ -163,7 +163,7 @@ class ScoreTable:
 def print_result(table: ScoreTable) -> None:
     """Print the table of one model's result: a line for each metric, with the rules' figures.
 
-    Of the published figures of a metric only the highest is shown.
+    Only the highest of the published figures of a metric is shown.
     """
     model, *others = table.rows
     lines, papers = [], set()

@@ -305,7 +305,8 @@ def best_tree(scores: np.ndarray) -> np.ndarray:
 
 
 def is_tree(heads: np.ndarray) -> bool:
-    """Return True if each word reaches the root, 0, by way of heads; words count from 1."""
+    """Return True if the chain of heads of each word ends at the root. `heads [words]` has the
+    head of each word; 0 is the root, and words are numbered from 1."""
     ancestors = np.concatenate([[0], heads])
     for _ in range(len(heads).bit_length()):  # each round doubles the distance
         ancestors = ancestors[ancestors]
