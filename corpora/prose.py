@@ -192,7 +192,7 @@ def passages_of(
 
 
 def _speaker_changes(document: Document, texts: Sequence[str | None]) -> Iterator[bool]:
-    """Yield for each sentence whether it begins a paragraph of speech after another speech."""
+    """Yield for each sentence whether it begins a paragraph of speech that follows a speech."""
     assert document.sentences is not None and document.paragraphs is not None
     paragraphs, previous = set(document.paragraphs.start), ""
     for start, text in zip(document.sentences.start, texts, strict=True):

@@ -46,14 +46,14 @@ class Candidates:
         return len(self.matches)
 
     def take(self, rows: Ints | BoolArray) -> Candidates:
-        """Return the candidates that a mask marks, or those with these features."""
+        """Return some candidates: flags [candidates] mark them, or `rows` are their numbers."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         s1, s2 = ([texts[i] for i in rows.tolist()] for texts in (self.s1, self.s2))
         matches, sides = self.matches.take(rows), self.sides.take(rows)
         return replace(self, matches=matches, sides=sides, s1=s1, s2=s2)
 
     def then(self, other: Candidates) -> Candidates:
-        """Return these candidates followed by the other parser's; only these keep their rejects."""
+        """Return these candidates, then those of the other parser, without the latter's rejects."""
         matches, sides = self.matches.then(other.matches), self.sides.then(other.sides)
         s1, s2 = self.s1 + other.s1, self.s2 + other.s2
         return replace(self, matches=matches, sides=sides, s1=s1, s2=s2)

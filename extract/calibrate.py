@@ -113,7 +113,7 @@ def pairs_with_features(
 
 
 def read_with_gold_pairs(path: Path, mode: str) -> tuple[list[Document], dict[Any, Pair]]:
-    """Return a treebank file's documents, and the pairs of its gold trees by `_marker_key`."""
+    """Return the documents of a treebank file, and the pairs from its gold trees by marker."""
     documents = list(open_source(f"conllu:{path}"))
     gold = Extractor("gold", mode=mode, min_confidence=0).pairs(documents)
     return documents, {_marker_key(pair): pair for pair in gold}
@@ -173,7 +173,7 @@ def agreement_with_gold(pair: Pair, gold: Pair | None) -> str:
 def observe_rated_pairs(
     votes: Mapping[tuple[str, str], bool], novels: Sequence[str], parser: SpacyParser
 ) -> list[Observation]:
-    """Return the rated pairs of `novels` (sources), but not those whose texts changed since."""
+    """Return the rated pairs in the sources `novels`, except pairs whose texts have changed."""
     ids = {doc for doc, _ in votes}
     options = {"layout": "paragraph", "group": "book", "id": "chapter_id", "title": "chapter"}
     documents = [d for spec in novels for d in open_source(spec, options) if d.id in ids]

@@ -506,7 +506,7 @@ class Judge:
         return self.commands[head] & ~verb & joined
 
     def _phrase_top(self, tokens: Ints) -> Ints:
-        """Return the head of the largest phrase around each token, below its clause's head."""
+        """Return for each token the head of the largest phrase of its clause that it is in."""
         top, clause = tokens, self.batch.tagged("clause")
         for _ in range(GOVERNORS):
             above = self.batch.head[top]

@@ -470,7 +470,7 @@ def _sequences(table: PatternTable, markers: Sequence[str]) -> list[Multiword]:
 
 
 def _tagged(column: str, values: Collection[str]) -> Callable[[str], bool]:
-    """Return a test of a tag in `column`: it is one of `values`, or has one as a feature."""
+    """Return a test whether a tag in `column` is one of `values`, or has one as a feature."""
     if column == "feats":
         return lambda tag: not set(values).isdisjoint(tag.split("|"))
     return frozenset(values).__contains__

@@ -113,7 +113,7 @@ def _expand(build: BuildFile) -> list[Source]:
 
 
 def _one_of(source: Source, kind: str, path: Path, root: Path) -> Source:
-    """One match of a glob as a source: it and its documents are named by the path below `root`."""
+    """Make a source from one match of a glob. The path below `root` names it and its documents."""
     inside = path.relative_to(root)
     # Of a file in a folder without brackets the name says it all.
     marked = len(inside.parts) > 1 or path.is_dir() or glob.has_magic(str(path))
@@ -233,7 +233,7 @@ def _check_own_source(build: BuildFile, name: str, keys: Loc) -> None:
 
 
 def _check_splitter(build: BuildFile, source: Source) -> None:
-    """A source's own splitter must split something: no stage runs over what builders read."""
+    """Raise `ConfigError` if a source has its own splitter, but no stage would use it."""
     validated = any(source.name in check.sources for check in build.validation)
     if not validated and all(build.builder(name).reads == "sources" for name in source.datasets):
         raise ConfigError(

@@ -136,7 +136,7 @@ class _Filling:
         return lines or self.lines(name, items)
 
     def line(self, name: str, items: Sequence[str]) -> Line:
-        """The row `name` of the paper, or one of the build's, with the numbers of its models."""
+        """The row `name`, of the paper or of the build alone, with the numbers of its models."""
         printed = self.paper.printed(name)
         if not items:
             other = name in self.paper.others
@@ -257,7 +257,7 @@ def label_counts(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _share(rows: int, total: int) -> dict[str, float | None]:
-    """A number of rows, and their per cent of `total`; None of a total of 0."""
+    """A number of rows, and their per cent of `total` (None if `total` is 0)."""
     return {"rows": rows, "percent": 100 * rows / total if total else None}
 
 
@@ -303,7 +303,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _at(content: Any, part: Part, row: str, column: str) -> Any:
-    """What stands at the path of a part; None where it leads nowhere."""
+    """The value in a result at the path of a part; None if the result has no such path."""
     for key in part.path.split("."):
         key = key.replace("{row}", row).replace("{column}", column)
         content = content.get(key) if isinstance(content, Mapping) else None

@@ -98,7 +98,7 @@ def chosen_recipe(build: BuildFile, name: str) -> RecipeChoice:
 
 
 def _check_dataset(build: BuildFile, name: str, kind: type[Recipe]) -> None:
-    """Raise `ConfigError` if the recipe trains and the model has no dataset, or the other way."""
+    """Raise `ConfigError` if the recipe trains and the model has no dataset, or vice versa."""
     model = build.model(name)
     if kind.trains and not model.dataset:
         raise ConfigError(

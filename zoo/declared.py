@@ -156,7 +156,7 @@ class Recipe(Declared):
         return self.dataset_config or self.config
 
     def forms(self) -> tuple[Form, ...]:
-        """Return the forms of data that these settings allow; the dataset must have one of them."""
+        """Return the forms of data that a recipe with these settings can read."""
         return self.reads
 
     def described(self, about: About, preset: Mapping[str, Any]) -> About:

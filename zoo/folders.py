@@ -77,7 +77,7 @@ def languages_of(model: str | Path) -> list[str]:
 
 
 def _from_pooler(model: Any) -> str:
-    """Return the source of the vector of models with their own encoder: the pooler's output."""
+    """Return where the vector of a text comes from in models with their own encoder: the pooler."""
     return POOLER
 
 

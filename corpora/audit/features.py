@@ -235,7 +235,7 @@ class Features:
         return {rule: first[rule] - second[0][rule] for rule in first} if second else first
 
     def _of_texts(self, texts: Sequence[Text]) -> dict[str, Matrix]:
-        """Return for each rule the features of texts; the rule `numbers` has all dense ones."""
+        """Return for each rule the features of texts; the rule `numbers` has all dense features."""
         from scipy.sparse import hstack
 
         kind, number = self.kind, {text: n for n, text in enumerate(dict.fromkeys(texts))}

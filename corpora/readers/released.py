@@ -100,7 +100,7 @@ class Release(Reader):
                     yield document
 
     def split_of_text(self, row: ReleasedRow) -> str:
-        """Return the split of a document; "" if the path of its file tells."""
+        """Return the split of a document; "" if its file's path says which it is."""
         return ""
 
 

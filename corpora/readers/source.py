@@ -124,7 +124,7 @@ class Reader(Declared):
         return find_files(target, cls.suffixes, kind=cls.name)
 
     def read(self, source: Source) -> Iterator[Document]:
-        """Yield the documents of a source; by default those of its files in order."""
+        """Yield the documents of a source; by default the documents of its files in order."""
         for path in source.files:
             with source.refusing(path):
                 split = split_of(path_below(source.target, path))

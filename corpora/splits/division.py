@@ -184,7 +184,7 @@ def _check_ids(table: DocumentTable, sources: Sequence[Served], names: Sequence[
 
 
 def _id_hashes(names: Sequence[str]) -> Words:
-    """Return the 64-bit hash of each document's id, by which a division knows it."""
+    """Return the 64-bit hash of each document's id, which stands for the document in a division."""
     return np.fromiter(map(stable_id, names), np.uint64, len(names))
 
 

@@ -269,7 +269,8 @@ class SplitWriter:
 
 
 def _choose_examples(rows: list[dict[str, Any]], columns: Sequence[str]) -> list[dict[str, Any]]:
-    """Return `EXAMPLES` rows for the card; those that add most new values of `columns` first."""
+    """Return `EXAMPLES` rows for the card: those with most values that no earlier row has in
+    `columns`."""
     earlier_values: set[tuple[str, str]] = set()
 
     def count_new_values(row: dict[str, Any]) -> int:

@@ -174,7 +174,7 @@ class Builder(Declared):
         return self.model_dump(mode="json", exclude={*Builder.model_fields})
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
-        """Yield the candidates of one document; call `reject` with the reason for each left out."""
+        """Yield the candidates of one document; call `reject(reason)` for each one left out."""
         raise NotImplementedError
 
     def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
@@ -255,7 +255,8 @@ class Builder(Declared):
                     yield dict(row)
 
     def select(self, candidates: Candidates) -> None:
-        """Give each document its split: that of the target's division, or without one by shares."""
+        """Give each document its split: that in the target's division or, without a division, by
+        the builder's shares."""
         candidates.split()
 
     def dataset(self, target: Target) -> DatasetFolder:

@@ -309,7 +309,7 @@ class Dataset(StageTask):
         return [SourceRecord.of(source) for source in self.entries] if self.direct else []
 
     def card_facts(self) -> dict[str, Any]:
-        """What its card says of each source and, under the key "", of itself and its publisher."""
+        """Facts for the card on each source and, under the key "", on dataset and publisher."""
         facts = {source.name: source.about for source in self.all_sources if source.about}
         dataset = self.builder.model_dump(include={*Builder.model_fields}, exclude_defaults=True)
         dataset |= self.build.publisher.model_dump(exclude_defaults=True)

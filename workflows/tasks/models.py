@@ -149,7 +149,7 @@ class Train(ModelStage):
 
     @property
     def places(self) -> tuple[Path | None, Path | None, Path]:
-        """The folders of its dataset (or None), of its base model (or None), and of itself."""
+        """The folders of the dataset (or None), of the base model (or None), and of this model."""
         folders = {stage.stage: stage.folder for stage in self.upstream}
         return folders.get("dataset"), folders.get("model"), self.folder
 
@@ -281,7 +281,7 @@ class Evaluate(ModelStage):
         ]
 
     def requires(self) -> list[StageTask]:
-        """The model, the datasets that it is evaluated on, and those that it was trained on."""
+        """The stages of the model, of the datasets to evaluate on, and of its training datasets."""
         if self.parts:
             return list(dict.fromkeys(task for part in self.parts for task in part.upstream))
         train = Train(config=self.config, name=self.name)

@@ -263,7 +263,7 @@ class Instances(Dataset[tuple[list[np.ndarray], int]]):
         return self.documents.row_texts(self.rows[row]), self.counts[row]
 
     def lengths(self) -> np.ndarray:
-        """Return the number of tokens of each row's document, `[rows]`; its permutations' too."""
+        """Return the number of tokens of each row's document, `[rows]`, including permutations."""
         return np.array([self.documents.length(document) for document, _ in self.rows], np.int64)
 
     def collate(self, rows: Sequence[tuple[list[np.ndarray], int]]) -> dict[str, Any]:

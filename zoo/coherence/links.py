@@ -219,7 +219,7 @@ def change_shapes(
 
 
 def weight_change(changes: Mapping[str, Tensor], name: str) -> Tensor:
-    """Return the tensor to add to the weight `name`: stored as such, or as two factors."""
+    """Return the tensor to add to the weight `name`, from `changes`: one tensor or two factors."""
     if name in changes:
         return changes[name]
     return changes[f"{name}-up"] @ changes[f"{name}-down"]

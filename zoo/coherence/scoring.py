@@ -211,7 +211,8 @@ UNMEASURED = 1.0
 
 
 def largest_gain(gains: np.ndarray) -> tuple[int, float]:
-    """Return the index of the largest gain, and its margin over the next in standard deviations."""
+    """Return the index of the largest gain, and its distance to the second largest in standard
+    deviations."""
     place = int(gains.argmax())
     deviation = float(gains.std())
     margin = float(gains[place] - np.delete(gains, place).max())

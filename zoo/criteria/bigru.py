@@ -112,7 +112,7 @@ def train(recipe: Bigru, job: Job) -> None:
 
 
 def part_losses(losses: np.ndarray, config: CriteriaConfig) -> dict[str, float]:
-    """Return the mean of each column of `losses [sentences, parts]`, without NaN, by its name."""
+    """Return the mean of each column of `losses [sentences, parts]` by its name, without NaN."""
     columns = zip((*config.bags, *config.classes), losses.T, strict=True)
     parts = {name: column[~np.isnan(column)] for name, column in columns}
     return {f"{name}_loss": float(part.mean()) for name, part in parts.items() if len(part)}

@@ -132,7 +132,7 @@ class Entry:
 
     @property
     def data(self) -> dict[str, str]:
-        """For each dataset a text of its name, its revision and the judged split, by its name."""
+        """For each dataset, by its name, a text with name, revision and the judged split."""
         return {
             name: f"{name}, revision {about['revision']}, "
             f"split {about.get('split', self.result.split)}"
@@ -334,7 +334,7 @@ def on_same_rows(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _shares(columns: Columns, column: str) -> Outcomes | None:
-    """The outcomes of `column` if they are shares (`right`) and not in parts, or else None."""
+    """The outcomes of `column`; None if they are classes (not `right`) or divided into parts."""
     outcomes = columns.get(column, {}).get("")
     return None if outcomes is None or outcomes.right is None else outcomes
 
@@ -350,7 +350,7 @@ def _on_rows(entry: Entry, column: str, common: np.ndarray) -> Entry:
         return percent({**figure, "ties": ties}, len(outcomes.units))
 
     def recomputed(cells: Cells, columns: Columns) -> Cells:
-        """One row's cells with new figures in `column`, and in the means that it is a part of."""
+        """The cells of a row with new figures in `column`, and in the means over this column."""
         outcomes = _shares(columns, column)
         others = {name: each for name, each in cells.items() if name != column}
         cells = {column: cell(outcomes), **others} if outcomes else others

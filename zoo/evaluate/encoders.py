@@ -61,7 +61,7 @@ class Vectors:
         self.layers, self.trained_with, self.has_pooler = 0, "", False
 
     def describe(self) -> dict[str, Any]:
-        """The model in a result: only its name, since nothing else is known of a function."""
+        """The description of the model for a result: its name alone, since it is a function."""
         return {"name": self.name}
 
     def named(self, representation: str) -> str:

@@ -129,7 +129,7 @@ class PaperTable:
 
     @property
     def columns(self) -> list[str]:
-        """The paper's names of the columns, in its order."""
+        """The paper's names of the columns, in the order of the paper."""
         heads = dict.fromkeys(head for part in self.parts for head in part.shown_columns)
         order = next((part.order for part in self.parts if part.order), ())
         return sorted(heads, key=lambda head: (*order, head).index(head))

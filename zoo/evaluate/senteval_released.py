@@ -378,7 +378,7 @@ def best_l2(x: np.ndarray, y: np.ndarray, seed: int) -> float:
 
 
 def train_probe(x: np.ndarray, y: np.ndarray, l2: float, seed: int, classes: int) -> Any:
-    """Train a classifier on 95 % of the examples; the other 5 %, drawn at random, stop it."""
+    """Train a classifier on 95 % of the examples; a random 5 % decide when it stops."""
     from zoo.evaluate.discoeval.probe import fit
 
     order = stream(seed, "zoo.senteval.held_out").permutation(len(x))

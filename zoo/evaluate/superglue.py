@@ -309,7 +309,8 @@ def _record_example(row: Mapping[str, Any], where: str) -> SuperGlueExample:
 
 
 def fewer_candidates(example: SuperGlueExample, limit: int) -> SuperGlueExample:
-    """Reduce a training example to `limit` candidates: its first right one and the first others."""
+    """Reduce a training example to `limit` candidates: its first right one and the first wrong
+    ones."""
     if len(example.pairs) <= limit:
         return example
     first_right = example.right[0]

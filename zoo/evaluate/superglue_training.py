@@ -56,7 +56,7 @@ class Start:
 
     @classmethod
     def load(cls, name: str, batch_size: int = 64) -> Start:
-        """Start from a folder or Hub id; each training draws the weights that it lacks anew."""
+        """Start from a folder or Hub id; each training draws its missing weights at random."""
 
         def make() -> tuple[Any, Any]:
             backbone = load_backbone(name, {})

@@ -271,7 +271,7 @@ def _csv_rows(table: ScoreTable) -> Iterator[list[Any]]:
 
 
 def _as_dict(table: ScoreTable) -> dict[str, Any]:
-    """Convert a table to the object that its JSON holds."""
+    """Return a table as the object to write as JSON."""
     rows, differences = [], {}
     for row in table.rows:
         cells = {}

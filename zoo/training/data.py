@@ -150,7 +150,7 @@ class Dataset:
 
     @property
     def quotes(self) -> Quotes:
-        """The setting `quotes` of its build; "keep" if it was not built here."""
+        """The setting `quotes` that the dataset was built with; "keep" if it was not built here."""
         return quotes_of(self.manifest)
 
     def describe(self) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class Nicknames:
             self.words.update(map(normalize_nickname, _TOKEN.findall(text)))
 
     def mask(self, text: str) -> str:
-        """Return a turn with `<user>` for each nickname; those addressed become `<user>: `."""
+        """Return a turn with `<user>` for each nickname, `<user>: ` for that of an addressee."""
         address = ""
         while (match := _ADDRESSED.match(text)) and self._is_addressee(*match.groups()):
             address, text = f"{USER}: ", text[match.end() :]

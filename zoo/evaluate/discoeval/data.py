@@ -218,7 +218,7 @@ def _builder_of(manifest: Mapping[str, Any]) -> str:
 
 
 def _tasks_of_dataset(data: Dataset, domain: str) -> list[TaskData]:
-    """The task of a dataset in a list, [] if it has none; an empty `domain` is its name."""
+    """The task of a dataset in a list, [] if it has none. `domain` is by default its name."""
     builder = _builder_of(data.manifest)
     columns = {name for table in data.splits.values() for name in table.schema.names}
     task = task_of(columns, builder or data.name)
@@ -296,7 +296,7 @@ def _read_original(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> 
 
 
 def _revision(files: Mapping[str, Path]) -> str:
-    """The hash of the files: results of other files are not comparable."""
+    """The hash of the files: only results of equal files are comparable."""
     digests = "".join(sha256(path) for path in files.values())
     return f"files {hashlib.sha256(digests.encode()).hexdigest()[:12]}"
 
