@@ -33,7 +33,11 @@ class RemoteFile:
 
 @dataclass(frozen=True, slots=True)
 class RemoteSource:
-    """A source on the network. `url` has the places `{revision}` and `{path}`."""
+    """A source on the network: its files at one `revision`, its licence, and the `kind` of its
+    reader.
+
+    `url` has the places `{revision}` and `{path}`.
+    """
 
     name: str
     summary: str

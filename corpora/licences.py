@@ -22,10 +22,12 @@ ATTRIBUTION_RANK = 2
 
 @dataclass(frozen=True, slots=True)
 class Licence:
-    """One row of the table. `hub` is the licence name in the Hub's card metadata.
+    """A licence, as one row of the table of licences.
 
-    `rank` orders licences by strictness: the strictest of the sources' is the dataset's. `names`
-    are its other names, in the spelling of `_normalize_name`.
+    `id` is its SPDX identifier, `hub` its name in the Hub's card metadata. `rank` orders licences
+    by strictness: a dataset gets the strictest licence of its sources. `reason` says why data may
+    not be passed on (if not `redistributable`), or on which conditions. `names` are its other
+    names, in the spelling of `_normalize_name`.
     """
 
     id: str

@@ -78,7 +78,8 @@ class Rejects(TomlTable):
 
 
 class PairCounts(Facts):
-    """Facts about a shard of pairs: counts by marker and by position, and rejected candidates."""
+    """Facts about a shard of pairs: numbers of documents, of pairs in all, by marker and by the
+    position of S1 (same or previous sentence), and of rejected candidates by reason."""
 
     documents: int = 0
     markers: Tally = Field(default_factory=dict)

@@ -290,7 +290,12 @@ class StageTask(luigi.Task):
 
 @dataclass(frozen=True)
 class Share:
-    """A stage that a worker of an engine can construct again: its class and its parameters."""
+    """A stage that a worker of an engine can construct again: its class (`kind`) and its
+    parameters.
+
+    `config` is the build file, `output` the output's folder, `folder` the partial folder of the
+    stage, and `data` the value of `DISCORPORA_DATA`.
+    """
 
     kind: type[StageTask]
     parameters: dict[str, str]

@@ -17,7 +17,11 @@ from zoo.training.job import Job
 
 @dataclass(frozen=True)
 class Labelled:
-    """The splits of a dataset of labelled pairs, with the columns of texts and the label names."""
+    """The splits of a dataset of labelled pairs, with the columns of texts and the label names.
+
+    `tables` has the rows of each split; `notes` says which rows were left out, and `empty_classes`
+    are labels without a training row.
+    """
 
     data: Dataset
     columns: tuple[str, str]

@@ -40,7 +40,9 @@ REGISTRIES = {registry.what: registry for registry in (RECIPES, OBJECTIVES)}
 
 
 class About(TomlTable):
-    """What the list of recipes and a model's card say about a recipe."""
+    """What the list of recipes and a model's card say about a recipe: `title` in one line, `paper`
+    with its section, `objective` as an equation, `dataset` to train on, `published` figures, and
+    `tier` (`paper`, `tiny`, ...)."""
 
     title: str = ""
     paper: str = ""

@@ -61,7 +61,11 @@ class Division(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RuleScore:
-    """A rule's accuracy on `n` rows, in per cent, with its interval and chance."""
+    """The accuracy (`value`) of a rule on `n` rows, in per cent, with its interval and chance.
+
+    `measure` is `accuracy`, `balanced` (the mean over labels) or `pairwise`; the 95 % interval is
+    from `low` to `high`.
+    """
 
     rule: str
     measure: str

@@ -63,7 +63,9 @@ class Share:
 
 @dataclass(frozen=True)
 class Rater:
-    """What one rater said: shares of all items and of each group, kappa with the anchors."""
+    """The figures of one rater: the share of items rated as expected, of all and of each group, the
+    number of each rating and of unusable answers, and Cohen's kappa on the anchors, whose right
+    rating is known."""
 
     name: str
     share: Share
@@ -84,7 +86,11 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of a draw; `items` are without the anchors."""
+    """The scores of the raters of a draw, each alone and each two (`agreement`).
+
+    `digest` is that of the dataset's rows, `draw` and `rubric` are names, `measures` says what a
+    share of expected ratings means. `items` counts the drawn rows, without `anchors`.
+    """
 
     dataset: str
     config: str

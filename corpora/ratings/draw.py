@@ -51,7 +51,10 @@ class Item(BaseModel):
 
 
 class Draw(BaseModel):
-    """Items in the order in which raters see them; `digest` is that of the rows they are from."""
+    """The items of a configuration `config` that raters rate, in their order, with the `rubric`.
+
+    `digest` is that of the dataset's rows.
+    """
 
     dataset: str
     config: str = ""

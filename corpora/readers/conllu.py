@@ -120,7 +120,11 @@ def _document_builders(
 
 @dataclass(slots=True)
 class _DocumentBuilder:
-    """A document to which sentences are added one by one."""
+    """A document to which sentences are added one by one.
+
+    `where` is the place of its first line, for errors. With `trees`, a broken tree rejects the
+    document; without, no trees are read from the first broken one (`broken`) on.
+    """
 
     name: str
     where: str

@@ -465,6 +465,8 @@ class _TextRecord(_DocumentRecord):
 
 
 class _Section(Fields):
+    """A section of an article: its `heading` or `title`, and its `paragraphs` or `text`."""
+
     heading: str | None = None
     title: str | None = None
     level: Annotated[int, Field(ge=1, le=99)] | None = None

@@ -195,7 +195,8 @@ class Nli(Release):
 
 
 class _InstedRecord(Fields):
-    """A text of INSteD. `ctx` is a list of sentences, or one text."""
+    """A text of INSteD, `ctx`: a list of sentences, or one text. The sentence `to_be_replaced` is
+    number `sen_position` in it (-1: none), and `replace_with` is the intruder."""
 
     file_id: Filled
     train: Annotated[Literal["0", "1"], BeforeValidator(str)]
@@ -278,6 +279,8 @@ UNITS = ("u1_raw", "u2_raw", "unit1_txt", "unit2_txt")
 
 
 class _Relation(Fields):
+    """A row of DISRPT: two units of the document `doc` in their order, and their relation."""
+
     arg1: Filled = Field(validation_alias=AliasChoices(*UNITS[::2]))
     arg2: Filled = Field(validation_alias=AliasChoices(*UNITS[1::2]))
     doc: Filled
@@ -468,6 +471,8 @@ class _Scores(Fields):
 
 
 class _Story(Fields):
+    """A story of CoheSentia, with ratings of the whole and sentence by sentence."""
+
     Title: Filled
     Text: Filled
     HolisticData: _Scores

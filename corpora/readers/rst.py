@@ -172,7 +172,8 @@ def _node_name(id: str, relation: str) -> str:
 
 @dataclass(slots=True)
 class _Bracket:
-    """An open bracket of a `.dis` file: its first word (`head`), and its content so far."""
+    """An open bracket of a `.dis` file: its place, its first word (`head`), and its content so far:
+    `values` (words), `fields` (inner brackets with words only) and `children` (nodes)."""
 
     where: str
     head: str = ""
@@ -243,7 +244,10 @@ def parse_dis(text: str, path: Path) -> tuple[Node, list[str]]:
 
 @dataclass(slots=True)
 class _Unit:
-    """A segment (`edu` >= 0) or a group, with the units that name it as their parent."""
+    """A segment (`edu` >= 0, its number) or a group of an `.rs3` file.
+
+    `relation` is that to its parent, and `children` are the units that name it as their parent.
+    """
 
     id: str
     edu: int
@@ -384,7 +388,8 @@ def _node_of_unit(
 
 
 class _Subtree(NamedTuple):
-    """A finished subtree: its number in the tree, the EDUs that it covers, its role, its name."""
+    """A finished subtree: its number in the tree, its `first` and `last` EDU, whether it is a
+    nucleus, and the relation to its sibling."""
 
     number: int
     first: int

@@ -121,6 +121,8 @@ class _Rte(_Identified):
 
 
 class _Copa(_Identified):
+    """A record of COPA: which of two choices is the cause or the effect of the premise."""
+
     premise: Filled
     question: Literal["cause", "effect"]
     choice1: Filled
@@ -153,6 +155,8 @@ class _Record(_Identified):
 
 
 class _HubRecord(_Identified):
+    """A record of ReCoRD on the Hub: a passage with one query."""
+
     passage: Filled
     query: Filled
     entities: Strings

@@ -95,7 +95,9 @@ class DatasetFolder:
 
     The descriptions of the fields of `builder` explain its settings on the card. `documents` are
     the folders of the documents of the rows: those with an author or an address are listed in
-    `attribution.parquet`. `extraction_rejects` are reasons with their numbers and meanings.
+    `attribution.parquet`. `extraction_rejects` are reasons with their numbers and meanings,
+    `rejects` the numbers of rejected candidates by reason, `licences` the numbers of rows by
+    licence. `notes` are sentences for the card, `details` further keys of the manifest.
 
         with staged(target) as partial, DatasetFolder(partial, "sp", stage, card) as dataset:
             dataset.writer("default", "train", schema, texts=("s1", "s2")).extend(rows)

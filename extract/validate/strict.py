@@ -36,7 +36,11 @@ class Score(TypedDict):
 
 
 class Figures(TypedDict):
-    """The scores of one marker, or of all; `documents` counts those with a pair or a relation."""
+    """The scores of one marker, or of all markers.
+
+    `occurrence`, `exact` and `dice` are the three kinds of hit; `extracted` is the number of pairs,
+    `gold` that of relations, and `documents` that of documents with a pair or a relation.
+    """
 
     occurrence: Score
     exact: Score

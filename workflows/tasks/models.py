@@ -55,7 +55,12 @@ TEXTS = ("README.md", "results.json")
 
 
 class Evaluated(BaseModel):
-    """The manifest of a finished evaluation."""
+    """The manifest of a finished evaluation.
+
+    `settings` and `version` are the suite's, `counts` has numbers of rows, `inputs` is the hash of
+    all inputs but datasets, `data` has facts of the datasets; `made_by` names another stage with
+    the same results.
+    """
 
     settings: dict[str, Any]
     version: int

@@ -37,7 +37,12 @@ CHUNK = 512
 
 @strict
 class UncConfig(PretrainedConfig):
-    """Sizes (`hidden_size` is one direction's of the BiLSTM), and the dataset's `quotes`."""
+    """The sizes of the model, and the setting `quotes` of the dataset that it was trained on.
+
+    `hidden_size` is that of one direction of the BiLSTM, `bilinear_size` that of the comparison of
+    two sentences; `kernel_size` and `kernel_heads` are those of the convolutions. A sentence is cut
+    after `max_words` words.
+    """
 
     model_type = "discorpora-coherence-unc"
 
@@ -96,7 +101,10 @@ class LightweightConv(nn.Module):
 
 
 class ConvolutionBlock(nn.Module):
-    """A residual block of two convolutions: `x + conv(conv(x))`."""
+    """A residual block of two convolutions: `x + conv(conv(x))`.
+
+    For `width`, `kernel` and `heads` see `LightweightConv`.
+    """
 
     def __init__(self, width: int, kernel: int, heads: int) -> None:
         super().__init__()

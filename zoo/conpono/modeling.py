@@ -49,7 +49,9 @@ WORDS_AT_ONCE = 2048
 class ConponoConfig(BackboneConfig):
     """The backbone's configuration, and the settings of training.
 
-    `objective` "bso" is the ordering baseline, which has no W_k.
+    `objective` "bso" is the ordering baseline, which has no W_k. An anchor has `anchor_sentences`,
+    a target `target_sentences`; targets are at distances up to `k` on both sides. With `mlm` there
+    is a masked-word head. `vector` is a text's vector: [CLS], or the mean of the tokens.
     """
 
     model_type = "discorpora-conpono"

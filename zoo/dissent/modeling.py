@@ -64,7 +64,12 @@ def encode_features(
 
 @strict
 class BiLstmConfig(PretrainedConfig):
-    """The sizes of the encoder and the classifier; `hidden_size` is that of one direction."""
+    """The sizes of the encoder and the classifier.
+
+    `hidden_size` is that of one direction, `projection_size` that of the `linear_layers` of the
+    classifier. `pooling` is over the tokens. Random word vectors have the standard
+    deviation `embedding_std`; with `drop_unknown` words without a vector are left out.
+    """
 
     model_type = "discorpora-dissent-bilstm"
 

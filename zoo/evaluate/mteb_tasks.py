@@ -275,7 +275,7 @@ def _texts(batches: Any) -> list[str]:
 
 
 class _Encoder(AbsEncoder):
-    """An encoder of the zoo with mteb's interface."""
+    """An encoder of the zoo (`model`) with mteb's interface; `meta` is mteb's record of a model."""
 
     def __init__(self, model: SentenceEncoder, meta: ModelMeta) -> None:
         self.model, self.mteb_model_meta = model, meta

@@ -31,8 +31,9 @@ class Result:
 
     `model` has a name and a type; `dataset` describes one dataset, a list of them, or several by
     name. Two results are comparable if `dataset` and `protocol` are equal. Figures in `metrics`
-    are tables with `value`, a share, and perhaps `ci` and `n`. `more` has other keys of the JSON.
-    The function `finished` fills in the fields after `more`.
+    are tables with `value`, a share, and perhaps `ci` and `n`. `examples` is the number of examples
+    that were judged, `outcomes` says how each was judged. `more` has other keys of the JSON. The
+    function `finished` fills in the fields after `more`.
     """
 
     model: Mapping[str, Any]

@@ -52,8 +52,9 @@ _QUESTIONS = {"cause": "What was the cause?", "effect": "What happened as a resu
 class SuperGlueTask:
     """A task of SuperGLUE with its settings in appendix A.4.
 
-    `classes` is 0 for a task that ranks candidates. Training takes `max_steps` steps, or `epochs`
-    if that is 0. `checkpoint` is the number of steps between two checkpoints (0: one an epoch).
+    `config` is the configuration of the task's dataset, `columns` its columns. `classes` is 0 for a
+    task that ranks candidates. Training takes `max_steps` steps, or `epochs` if that is 0.
+    `checkpoint` is the number of steps between two checkpoints (0: one an epoch).
     """
 
     name: str

@@ -112,7 +112,8 @@ def is_main_process() -> bool:
 
 
 class Finished(BaseModel):
-    """The manifest of a finished model."""
+    """The manifest of a finished model: its recipe's settings, the hash of the recipe's code, the
+    sha256 of each file, and the training data."""
 
     settings: dict[str, Any]
     version: int = 0

@@ -342,11 +342,13 @@ def thinned(losses: Sequence[tuple[int, float]], most: int = 200) -> list[list[f
 class EpochSampler(Sampler[int]):
     """Yields row numbers in an order in which each batch has rows of similar length.
 
-    The rows are shuffled, cut into windows of 50 batches, and sorted by length inside a window;
-    then the batches are shuffled. (`LengthGroupedSampler` of transformers does so too, but with the
-    global generator: a run resumed in a later epoch sees another order.) The order does not depend
-    on the number of processes. The last rows of an epoch that fill no batch are left out, so that
-    each step sees the same rows with any number of processes; they are others in each epoch.
+    `lengths` has the length of each row, `batch_size` counts the rows of a batch over all
+    processes, and `seed` with the number of the epoch determines the order. The rows are shuffled,
+    cut into windows of 50 batches, and sorted by length inside a window; then the batches are
+    shuffled. (`LengthGroupedSampler` of transformers does so too, but with the global generator: a
+    run resumed in a later epoch sees another order.) The order does not depend on the number of
+    processes. The last rows of an epoch that fill no batch are left out, so that each step sees the
+    same rows with any number of processes; they are others in each epoch.
     """
 
     def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
