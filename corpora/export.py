@@ -173,6 +173,7 @@ def _discoeval_layout(manifest: Manifest, config: str, domain: str) -> Layout | 
         subfolder = _kind_of_relations(str(manifest.get("name", "")))
 
     def line(row: Row) -> str:
+        """Return the line of a row: its fields, and the texts of lists, tokenised, between tabs."""
         cells = (row[name] for name in columns_of_line)
         lists = (cell if isinstance(cell, list) else [str(cell)] for cell in cells)
         return "\t".join(map(tokenise, chain.from_iterable(lists)))

@@ -92,6 +92,7 @@ def write_parses(path: Path, parses: Sequence[ParsedDocument], facts: ParseFacts
     """Write one shard of parses."""
 
     def column(parse: ParsedDocument | None, name: str) -> Any:
+        """Return a column of a parse (None without a parse), with strings in place of codes."""
         if parse is None:
             return None
         values = getattr(parse, name)

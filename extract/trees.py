@@ -60,6 +60,7 @@ class Lookup:
         self._values: NDArray[Any] = np.empty(0, dtype=dtype)
 
     def __getitem__(self, codes: Ints) -> NDArray[Any]:
+        """Return the value of each code; values of new strings are computed first."""
         size = len(self._values)
         if size < len(self._strings):
             new = [self._value(string) for string in self._strings.strings[size:]]

@@ -140,12 +140,14 @@ def _cells(*values: object) -> str:
 
 
 def _number(value: float | None) -> str:
+    """Return a share with three decimals, `.512` or `1.000`, or a dash for None."""
     if value is None:
         return "–"
     return f"{value:.3f}".removeprefix("0") if value < 1 else f"{value:.3f}"
 
 
 def _with_interval(scores: Score) -> str:
+    """Return F1 as text, with its interval if it has one."""
     if scores["ci"] is None:
         return _number(scores["f1"])
     return f"{_number(scores['f1'])} [{_number(scores['ci'][0])}, {_number(scores['ci'][1])}]"

@@ -87,6 +87,7 @@ class Report(StageTask):
         return stages
 
     def settings(self) -> dict[str, Any]:
+        """The name of the build, what it skips, and its tables of papers."""
         build = self.build
         tables = [shown.model_dump() for shown in build.tables]
         settings = {"name": build.name, "skipped": build.skipped}

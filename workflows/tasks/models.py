@@ -308,6 +308,7 @@ class Evaluate(ModelStage):
         return {"version": suite.version, **plan.model_dump(include=fields)}
 
     def sources(self) -> list[SourceRecord]:
+        """The data that the evaluation reads from outside the build."""
         if self.parts or not self.plan.data:
             return []
         spec = self.build.place(self.plan.data)

@@ -423,6 +423,7 @@ def mark_intruders(model: Any, pairs: Sequence[TextPair]) -> Marks:
     marks the sentence, never the first, whose removal increases the score of the text most."""
 
     def mark(sentences: list[str]) -> tuple[int, float]:
+        """Return the number of the marked sentence, and its margin (0 if no score increases)."""
         gains = np.array([effect.left_out for effect in explain(model, sentences)][1:], float)
         place, margin = largest_gain(gains)
         return place + 1, margin if gains[place] > 0 else 0.0

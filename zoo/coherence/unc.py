@@ -131,6 +131,7 @@ def train(recipe: Unc, job: Job) -> None:
 
     # Objective and Trainer
     def objective(outputs: UncOutput, labels: Tensor, **_: Any) -> Tensor:
+        """Return the margin loss plus, in training, the weighted loss of the language model."""
         loss = margin_at_positions(outputs, recipe.margin)
         if outputs.language_loss is not None:  # not computed in validation
             loss = loss + recipe.language_weight * outputs.language_loss

@@ -125,6 +125,7 @@ class AccuracyFalls(TrainerCallback):
     """Passes each epoch's accuracy to an `AccuracySchedule`, before the checkpoint is written."""
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Give the schedule the validation accuracy at the end of each epoch."""
         scheduler = kwargs["lr_scheduler"]
         schedule = getattr(scheduler, "scheduler", scheduler)  # accelerate may wrap it
         if float(state.epoch or 0).is_integer():

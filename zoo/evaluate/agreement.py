@@ -130,9 +130,13 @@ def agreement_on(
     samples = list(resampled_counts(units, seed, f"alpha.{pair_set.name}"))
 
     def both_ways(counts: np.ndarray) -> float:
+        """Return alpha of votes `counts [pairs, 2]` with each pair in both orders."""
         return alpha(np.concatenate([counts, counts[:, ::-1]]))
 
     def with_interval(counts: np.ndarray) -> dict[str, Any]:
+        """Return alpha of votes `counts [pairs, 2]`, with its interval over resampled groups of
+        pairs.
+        """
         comparable = counts.sum(1) > 1
         usable = [times[group] for times in samples if times[group][comparable].any()]
         resampled = (alpha(np.repeat(counts, times, axis=0)) for times in usable)

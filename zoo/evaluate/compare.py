@@ -343,6 +343,7 @@ def _on_rows(entry: Entry, column: str, common: np.ndarray) -> Entry:
     """Recompute the figures of `column` (rules' too) over the rows that `common [rows]` marks."""
 
     def cell(outcomes: Outcomes) -> Cell:
+        """Return the cell of a model or rule over the common rows."""
         outcomes = outcomes.only(common)
         assert outcomes.right is not None
         figure = mean_figure(outcomes.right, outcomes.units, entry.result.seed, column)
@@ -458,6 +459,7 @@ def _model_rows(entries: Sequence[Entry]) -> list[ScoreRow]:
     """
 
     def fits(group: Sequence[Entry], entry: Entry) -> bool:
+        """Return whether the entry has the model of a group, but none of its columns."""
         first = group[0]
         facts = (first.kind, entry.kind), (first.result.trained_on, entry.result.trained_on)
         same_facts = all(a == b for a, b in facts if a and b)  # an empty one is unknown

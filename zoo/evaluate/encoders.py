@@ -113,6 +113,7 @@ def encoder_of(model: Any, name: str = "") -> SentenceEncoder:
         name = name or "arrays"
 
         def vector(text: Any) -> Any:
+            """Return the vector of a text in the mapping `model`."""
             if text not in model:
                 hint = "give a vector for each of discoeval.texts(DATA, options, limit=...)"
                 raise InputError(f"no vector for the text {text!r}", where=name, hint=hint)

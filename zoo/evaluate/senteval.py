@@ -145,6 +145,8 @@ class SentEval(Suite):
             raise ConfigError("this encoder has no layers to look at", hint=hint, field="layers")
 
         def figures_of(representation: str) -> Any:
+            """Return the figures of all tasks by one representation."""
+
             def vectors(texts: Sequence[str]) -> np.ndarray:
                 return encoder.vectors(texts, [representation])[representation]
 

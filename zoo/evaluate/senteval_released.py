@@ -145,6 +145,8 @@ def read_classes(name: str, positive: str, negative: str, folder: Path) -> Parts
 
 
 def read_sst(folder: Path) -> Parts:
+    """Read SST: movie reviews with their sentiment, 0 or 1."""
+
     def part(name: str) -> Examples:
         path = folder / "downstream/SST/binary" / f"sentiment-{name}"
         return examples(path, ((label, text) for text, label in rows(path, 0, 1)), int)
@@ -166,6 +168,8 @@ def read_trec(folder: Path) -> Parts:
 
 
 def read_mrpc(folder: Path) -> Parts:
+    """Read MRPC: pairs of sentences, and whether they are paraphrases."""
+
     def part(name: str) -> Examples:
         path = folder / "downstream/MRPC" / f"msr_paraphrase_{name}.txt"
         return examples(path, rows(path, 0, 3, 4, header=True), int)
@@ -429,6 +433,7 @@ def relatedness(
     adam = torch.optim.Adam([weight, bias])
 
     def expected(part: str) -> np.ndarray:
+        """Return the expected bin of each pair of a part, as its score."""
         with torch.inference_mode():
             shares = (inputs[part] @ weight.T + bias).softmax(1).cpu().numpy()
         return np.asarray(shares @ np.arange(1, BINS + 1))

@@ -132,6 +132,7 @@ def fine_tune(
     points: list[dict[str, Any]] = []
 
     def judge(step: int) -> list[int]:
+        """Return the model's choices, and note its accuracy after this step."""
         choices: list[int] = choose(model, examples, collator, start.batch_size).tolist()
         right = [choice in e.right for choice, e in zip(choices, examples, strict=True)]
         points.append({"step": step, "accuracy": float(np.mean(right))})

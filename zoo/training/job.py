@@ -72,6 +72,7 @@ class Job:
     """The file beside the output for what varies from run to run: seconds, memory, host."""
 
     def __post_init__(self) -> None:
+        """Set the paths of checkpoints, logs and run figures."""
         output = Path(self.recipe.output)
         self.checkpoints = self.folder / "checkpoints"
         self.logs = output.with_name(f"{output.name}.logs")
