@@ -153,6 +153,7 @@ def lead(document: Document, texts: Sequence[str | None]) -> list[str]:
         parts = {n for n, heading in enumerate(headings) if n == 0 or heading == headings[0] == ""}
         pairs = zip(texts, sections, strict=True)
         return [text for text, section in pairs if section in parts and text is not None]
+    # Without sections: the paragraphs before the first heading that has some
     paragraphs = passages_of(document, texts, "paragraph")
 
     def is_heading(paragraph: list[str]) -> bool:
@@ -182,6 +183,7 @@ def passages_of(
     if bounds and within != "document":
         unit_at = bounds.at if isinstance(bounds, Sections) else partial(bisect_right, bounds.start)
         unit_of = [unit_at(start) for start in document.sentences.start]
+    # A number that grows where the speaker changes
     speakers = (
         accumulate(_speaker_changes(document, texts)) if one_speaker else repeat(0, len(texts))
     )

@@ -209,6 +209,7 @@ def fit_model(rows: Sequence[Observation], mode: str) -> tuple[dict[str, Any], d
     In the mode `standalone` only rated candidates count in the quality. Raises `InputError` for
     fewer than `CROSS_FOLDS` documents, right pairs or wrong pairs.
     """
+    # Labels and weights
     label, groups = right_probabilities(rows, mode), [row.pair.doc for row in rows]
     rated = np.array([mode == "standalone" and row.good is not None for row in rows], dtype=bool)
     weight = np.where(rated, RATED_WEIGHT, 1.0)
@@ -219,6 +220,7 @@ def fit_model(rows: Sequence[Observation], mode: str) -> tuple[dict[str, Any], d
         raise InputError(
             f"{sums}: expected {CROSS_FOLDS} of each at least", hint="give more documents"
         )
+    # The table of features, with markers and patterns that occur often
     feature_rows = [
         {**row.features, f"marker {row.pair.marker}": 1.0, f"pattern {row.pair.pattern}": 1.0}
         for row in rows
@@ -227,6 +229,7 @@ def fit_model(rows: Sequence[Observation], mode: str) -> tuple[dict[str, Any], d
     common = sorted(name for name, count in counts_by_name.items() if count >= MIN_ROWS)
     names = [*rows[0].features, *common]
     table = np.array([[row.get(name, 0.0) for name in names] for row in feature_rows])
+    # The quality in cross-validation; then the model of all rows
     confidence = np.zeros(len(rows))
     for train, held_out in GroupKFold(CROSS_FOLDS).split(table, label, groups):
         model = fit_trees(table[train], label[train], weight[train])
@@ -237,9 +240,11 @@ def fit_model(rows: Sequence[Observation], mode: str) -> tuple[dict[str, Any], d
 
 
 def fit_trees(table: Array, label: Array, weight: Array) -> GradientBoostingClassifier:
-    """Fit fit_trees trees to features [rows, names], right_probabilities [rows] and weights [rows].
+    """Fit boosted trees that predict from features whether a pair is right.
 
-    A row that is right with probability p counts p times as right and 1 - p times as wrong.
+    `table` has the features [rows, names], `label` the probability that a row is right [rows], and
+    `weight` the weight of a row [rows]. A row that is right with probability p counts p times as
+    right and 1 - p times as wrong.
     """
     model = GradientBoostingClassifier(**BOOSTING, max_depth=DEPTH, random_state=0)
     weights = np.concatenate([weight * label, weight * (1 - label)])
@@ -268,6 +273,7 @@ def to_json_trees(model: GradientBoostingClassifier, names: Sequence[str]) -> di
         thresholds.append([round(float(tree.threshold[node]), 5) for node in inner])
         steps = [float(tree.value[leaf, 0, 0]) * model.learning_rate for leaf in leaves]
         values.append([round(step, 5) for step in steps])
+    # Number only the features that are used.
     used = sorted({column for tree in asked for column in tree})
     return {
         "names": [names[column] for column in used],

@@ -229,12 +229,14 @@ def _without_outer_mark(text: str) -> str:
     """Return the text without its first or last mark, if the mark's partner is outside the text."""
     if text.startswith("''"):  # the quotes of the Penn Treebank: `` and ''
         return text[2:].lstrip(SEPARATORS)
+    # At the beginning: an opening mark without its closing one, or the other way round
     first, last = text[:1], text[-1:]
     unclosed_single = first == "‘" and not SINGLE_CLOSED.search(text)
     odd = {mark for mark in '"_' if text.count(mark) % 2}
     unclosed = {opener for closer, opener in PARTNERS.items() if closer not in text}
     if unclosed_single or first in PARTNERS or first in odd | unclosed:
         return text[1:].lstrip(SEPARATORS)
+    # At the end; an apostrophe there belongs to its word, except behind a stop or comma.
     unpaired = last in PARTNERS.values() or last == "‘" or last in odd
     if text[-2:-1] in TERMINAL + SEPARATORS:
         unpaired |= last == "’" and "‘" not in text
@@ -254,6 +256,7 @@ def _pair_marks(text: str) -> tuple[str, str]:
     result, position = "", 0
     for match in QUOTE_OR_BRACKET.finditer(text):
         mark, at = match[0], match.start()
+        # Whether the mark opens, by its neighbours and the marks that are open
         before, after = text[max(at - 1, 0) : at], text[at + 1 : at + 2]
         if mark in BRACKETS:
             opens = not before.strip()
@@ -264,6 +267,7 @@ def _pair_marks(text: str) -> tuple[str, str]:
             opens = bool(after) and not closes
         else:
             opens = mark in QUOTES and mark not in opened
+        # Whether the mark is removed if it closes nothing
         removable = before == " " if mark in BRACKETS.values() else mark not in BRACKETS
         if opens:
             opened.append((QUOTES | BRACKETS)[mark])

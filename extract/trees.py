@@ -85,6 +85,7 @@ class CompiledPatterns:
         *,
         modified: bool = False,
     ) -> None:
+        # Markers as sequences of words, and the rows that they use
         self.table, self.strings = table, strings
         self.sequences = _sequences(table, markers)
         self.names = [
@@ -104,6 +105,7 @@ class CompiledPatterns:
             dtype=bool,
         )
         """Flags [rows]: the marker is the subordinator of S2."""
+        # Look-up arrays for words, lists of forms and tags
         words = [word for s in self.sequences for word in (*s.words.split(), *s.second.split())]
         for row in table.patterns:
             words += [*row.not_before, *row.after_words, *row.compared, *row.s2_words]

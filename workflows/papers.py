@@ -198,6 +198,7 @@ class _Filling:
         seeds, build = self.build.seeds(name), self.build
         if part.suite == TRAINING:
             return [[("model", seed) for seed in seeds]]
+        # Evaluations that the build file declares, then the one of the model itself
         named = (on,) if on else self.shown.evaluations
         groups = [
             [("evaluation", f"{on}/{seed}") for seed in seeds if seed in evaluation.models]

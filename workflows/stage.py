@@ -335,6 +335,7 @@ def reading(task: StageTask, folder: Path) -> Iterator[None]:
     First empties the folder if an interrupted run has read other files, or earlier states of them.
     Raises `InputError` for a file that has changed since it was hashed, and empties the folder.
     """
+    # Clear what an interrupted run has made from other states of the files.
     sources, inputs = task.own_sources, folder / INPUTS
     files = {path: file for source in sources for path, file in source.files.items()}
     states = {str(path): [file.sha256, *(file.state or ())] for path, file in files.items()}
@@ -344,6 +345,7 @@ def reading(task: StageTask, folder: Path) -> Iterator[None]:
         write_json(inputs, states)
     for source in sources:
         source.check()
+    # The stage runs here.
     yield
     try:
         for source in sources:

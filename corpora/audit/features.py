@@ -238,6 +238,7 @@ class Features:
         """Return for each rule the features of texts; the rule `numbers` has all dense features."""
         from scipy.sparse import hstack
 
+        # Features of each distinct text, from the numbers of its sentences
         kind, number = self.kind, {text: n for n, text in enumerate(dict.fromkeys(texts))}
         rows = [[self.index[sentence] for sentence in text] for text in number]
         features = {"surface": np.array([kind.shape(self.shapes[row]) for row in rows])}
@@ -257,6 +258,7 @@ class Features:
             features["quotes"] = np.array([kind.quotes(text) for text in number], float)
             numbers.append(features["quotes"])
         features["numbers"] = np.hstack(numbers)
+        # One row for each text, equal ones too
         order = [number[text] for text in texts]
         return {rule: matrix[order] for rule, matrix in features.items()}
 

@@ -86,6 +86,7 @@ def make_divisions(train: list[AuditedRow], test: list[AuditedRow]) -> list[Divi
         parts = [(train, test)]
     else:
         rows = train or test
+        # Quarters of items: two forms of a text stay together.
         number = {item: i for i, item in enumerate(dict.fromkeys(row.item for row in rows))}
         quarters: list[list[AuditedRow]] = [[] for _ in range(4)]
         for row in rows:

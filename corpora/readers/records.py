@@ -514,6 +514,7 @@ def as_article(record: Record, source: Source, name: str) -> Document:
     span covers its paragraphs. The id is `name` if the record has none.
     """
     fields = _ArticleRecord.of(record)
+    # Abstract, sections, or else the text alone
     parts: list[tuple[int, str, list[str]]] = []  # level, heading, paragraphs
     if abstract := paragraphs_of(*fields.abstract):
         parts.append((1, "Abstract", abstract))
@@ -524,6 +525,7 @@ def as_article(record: Record, source: Source, name: str) -> Document:
         parts.append((level, heading, paragraphs_of(*texts)))
     if not fields.sections and (body := paragraphs_of(*(fields.paragraphs or fields.text))):
         parts.append((1, "", body))
+    # Join the paragraphs; a section covers the spans of its own.
     text, spans = join_paragraphs([p for _, _, body in parts for p in body])
     sections, paragraph = Sections(), 0
     for level, heading, body in parts:

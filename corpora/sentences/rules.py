@@ -326,6 +326,7 @@ class Rules:
         next_word = match[0].lower() if match else ""
         if len(last_word) < 2:
             return False
+        # A next word that begins sentences, or a last word that ends them
         if next_word in words.openers:
             return last_word.isalpha() or last_word[-1].isdigit()
         if not (last_word.isalpha() and last_word.islower()):

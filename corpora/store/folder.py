@@ -326,6 +326,7 @@ class DatasetFolder:
         """Return, by split, the number of rows of each group (book), or else of each document. The
         result is empty if there are `SHOWN` groups or more. Adds a note for an evaluation split
         with fewer than `FEW` groups."""
+        # The default configuration, counted by its column of groups or documents
         config = next((name for name in configs if configs[name]["default"]), next(iter(configs)))
         entry = configs[config]
         column = next((name for name in ("group", "doc") if name in entry["features"]), "")

@@ -80,6 +80,7 @@ class Report(StageTask):
             if f"evaluation {evaluation}" not in skipped:
                 usable = [name for name in plan.models if f"model {name}" not in skipped]
                 stages += [Evaluate(config=config, name=name, on=evaluation) for name in usable]
+        # Sources that nothing reads
         validated = {name for check in build.validation for name in check.sources}
         for source in build.sources:
             if not source.datasets and source.name not in validated:

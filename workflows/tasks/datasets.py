@@ -217,6 +217,7 @@ class Divide(StageTask):
         """
         if self.complete():
             return self.warnings(DivisionSummary(**self.manifest()["counts"]))
+        # Not where it would take long, or splits are prescribed
         sources = [source for task in self.upstream for source in task.own_sources]
         size = sum(path.stat().st_size for source in sources for path in source.files)
         unread = any(source.problem for source in sources) or size > READ_TO_FORESEE

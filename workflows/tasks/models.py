@@ -335,6 +335,7 @@ class Evaluate(ModelStage):
 
     def inputs(self) -> tuple[str, list[dict[str, Any]]]:
         """Return a digest of all inputs but datasets, and facts of the datasets ([]: not known)."""
+        # The model: its settings and weights; its data are among the facts of the datasets.
         train = Train(config=self.config, name=self.name)
         model = read_record(Finished, train.folder / MANIFEST)
         ignored = {"dataset_revision", "backbone"} if train.entry.base else {"dataset_revision"}
@@ -347,6 +348,7 @@ class Evaluate(ModelStage):
             "run": [self.name, self.build.seed, self.build.threads],
             "model": [settings, weights],
         }
+        # The datasets to evaluate on
         data = [facts_of(str(task.folder)) for task in self.test_datasets()]
         for facts, task in zip(data, self.test_datasets(), strict=True):
             facts |= {"rejects": task.manifest().get("rejects", {})} if facts else {}

@@ -374,6 +374,7 @@ def fit_cue_weights(cues: Sequence[Cue], pairs: Sequence[TextPair]) -> list[floa
     pair_weights = np.concatenate(
         [np.full(len(group), len(sample) / len(group)) for group in groups]
     )
+    # Differences of the cues between the texts of each pair, `[pairs, cues]`
     texts = [tuple(pair[key]) for key in ("pos", "neg") for pair in sample]
     values = np.array([cue(texts) for cue in cues]).reshape(len(cues), 2, -1)
     differences = (values[:, 0] - values[:, 1]).T
@@ -384,6 +385,7 @@ def fit_cue_weights(cues: Sequence[Cue], pairs: Sequence[TextPair]) -> list[floa
     weights = np.tile(pair_weights / len(groups), 2) / 2
     learner = LogisticRegression(C=STRENGTH, fit_intercept=False)
     fitted = learner.fit(features, is_coherent, sample_weight=weights)
+    # Weights relative to that of the first cue
     first, *others = fitted.coef_[0] / deviations
     log.info("weights: %d pairs", len(sample))
     return [round(max(0.0, float(other / first)), 4) if first > 0 else 0.0 for other in others]
@@ -394,6 +396,7 @@ def pair_accuracy(model: Scorer, pairs: Sequence[TextPair]) -> dict[str, Any]:
     pairs = [pair for group in sample_by_kind(pairs, JUDGED) for pair in group]
     texts = [tuple(pair[key]) for key in ("pos", "neg") for pair in pairs]
     coherent, incoherent = scores_of(model, texts).reshape(2, -1)
+    # The pairs of each figure, by number
     groups: dict[str, list[int]] = {}
     for number, pair in enumerate(pairs):
         for name in ("accuracy", pair["kind"], f"{pair['kind']}, {pair['source']}"):

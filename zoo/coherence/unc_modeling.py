@@ -238,6 +238,7 @@ class UncModel(ZooModel):
         if not texts:
             return []
         self.eval()
+        # Encode each distinct sentence once.
         rows: dict[str, int] = {}
         sentences = [as_sentences(text, self.config.quotes) or [""] for text in texts]
         numbered = [[rows.setdefault(s, len(rows)) for s in text] for text in sentences]
@@ -251,6 +252,7 @@ class UncModel(ZooModel):
             words, mask = pad(batch, self.config.pad_token_id or 0)
             parts.append(self.encode(words.to(self.device), mask.to(self.device))[1])
         vectors = torch.cat(parts)
+        # Score texts in batches of similar length.
         order = np.argsort([len(text) for text in numbered], kind="stable")
         scores = np.zeros(len(texts))
         for start in range(0, len(order), CHUNK):

@@ -423,6 +423,7 @@ def table_of(entries: Sequence[Entry], published: bool = True) -> ScoreTable:
     paper_order = [name for part in parts for name in part.columns]
     names = dict.fromkeys(name for row in models for name in row.cells)
     columns = sorted(names, key=lambda name: (*paper_order, name).index(name))
+    # Rows and notes of rules, then those of the papers with a protocol that was judged here
     rules = [ScoreRow(name, "rule", cells) for name, cells in _rule_cells(entries).items()]
     rows, notes = [*models, *rules], _notes(suite, entries)
     protocols = {None, *(str(entry.result.protocol.get("protocol", "")) for entry in entries)}

@@ -220,11 +220,13 @@ def origins_of(recipe: Recipe, dataset: Dataset | None = None) -> dict[str, list
     README.md beside them, or unknown.
     """
     origins: dict[str, list[str]] = {}
+    # Data
     if dataset is not None:
         manifest = dataset.manifest
         licence = manifest.get("licence") or {}
         data_licences = manifest.get("licences") or [licence.get("id") or licences.UNKNOWN]
         origins[f"data {dataset.name}"] = sorted(data_licences)
+    # Models and vectors that it starts from
     for setting in recipe.marked(Mark.PLACE):
         if name := str(getattr(recipe, setting, "")):
             path = Path(name)

@@ -359,6 +359,7 @@ def inputs_of(data: TaskData, options: DiscoEval) -> Inputs:
             return [(" ".join(slots[0]), " ".join(slots[1]))]
         return [" ".join(slots[0])] if settings.joined else [*slots[0]]
 
+    # Number the distinct texts, and list those of each example.
     number: dict[Text, int] = {}
     rows: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for name, split in data.splits.items():
