@@ -122,7 +122,8 @@ def read_with_gold_pairs(path: Path, mode: str) -> tuple[list[Document], dict[An
 def observe_treebank(
     path: Path, mode: str, parser: SpacyParser, votes: Mapping[tuple[str, str], bool]
 ) -> list[Observation]:
-    """Return a parser's candidates from a treebank's raw text, with gold and readers' `votes`."""
+    """Return a parser's candidates from a treebank's raw text, each with its agreement with gold
+    and the readers' `votes`."""
     documents, gold = read_with_gold_pairs(path, mode)
     rows = []
     for pair, features in pairs_with_features(documents, mode, parser):

@@ -207,7 +207,10 @@ def _json_lines(path: Path) -> Iterator[Callable[[object], object]]:
 
 @contextmanager
 def _csv_rows(path: Path) -> Iterator[Callable[[Mapping[str, Any]], object]]:
-    """As `_json_lines`, for rows of pairs in a CSV file; lists and truth values are JSON."""
+    """Return a context that gives a function: it writes a row of pairs to a CSV file.
+
+    Lists and truth values are JSON. The file takes its name when it is complete.
+    """
 
     def cell(value: Any) -> Any:
         return json.dumps(value) if isinstance(value, list | bool) else value

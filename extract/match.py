@@ -117,7 +117,7 @@ def find_candidates(batch: Batch) -> Matches:
 
 
 def _linked_parts(batch: Batch, length: int, first: Ints, second: Ints) -> tuple[Ints, Ints]:
-    """Pair the first parts of a correlative with later second parts whose clauses are linked.
+    """Pair first and second parts of a correlative in one sentence if their clauses are linked.
 
     `first` and `second` have the tokens where parts begin; a first part has `length` words. In one
     sentence the clause of "then" governs that of "if" ("if ... then"), the conjunct of "but"

@@ -285,7 +285,8 @@ def _fits(part: Part, entry: Entry) -> bool:
 
 
 def _of_part(part: Part, row: str, entry: Entry, content: Mapping[str, Any]) -> Entry:
-    """A result as one of the row: its cells are the suite's, or the numbers at the part's path."""
+    """Make a row's entry from a result: its cells are the suite's or, if the part of the table has
+    a path, the numbers at that path."""
     cells = dict(entry.cells)
     if part.path:
         numbers = {column: _at(content, part, row, column) for column in part.columns}

@@ -330,7 +330,7 @@ def training_attention(backbone: PreTrainedModel, recipe: BackboneRecipe) -> Ite
 
 
 def pooling_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> Pooling:
-    """Return which token's state is a text's vector: [CLS] ("first"), or else the last one."""
+    """Return the token whose state is a text's vector: "first" ([CLS]) or "last"."""
     return "last" if uses_last_token(config) or tokenizer.cls_token_id is None else "first"
 
 

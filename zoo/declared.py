@@ -170,7 +170,7 @@ class Recipe(Declared):
         return ""
 
     def work(self) -> Work:
-        """Return the cost of an example with these settings; `zoo.training.cost` sums FLOPs of it.
+        """Return the cost of an example with these settings; `zoo.training.cost` estimates FLOPs.
 
         Raises `ConfigError` for a recipe without a formula.
         """

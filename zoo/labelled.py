@@ -17,9 +17,10 @@ from zoo.training.job import Job
 
 @dataclass(frozen=True)
 class Labelled:
-    """The splits of a dataset of labelled pairs, with the columns of texts and the label names.
+    """The splits of a dataset of labelled pairs of texts, prepared for a classifier.
 
-    `tables` has the rows of each split; `notes` says which rows were left out, and `empty_classes`
+    `columns` are the two columns of texts, `labels` the names of the labels, and `tables` has the
+    rows of each split. `notes` says which rows were left out, and `empty_classes`
     are labels without a training row.
     """
 

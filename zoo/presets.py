@@ -188,7 +188,7 @@ def measurements() -> dict[str, Measurement]:
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A preset with what it says about itself, and what was measured.
+    """An entry of the list of recipes: a preset, its description, and what was measured.
 
     `size`: the number of weights. `time`: how long a training took on a CPU. `measured`: the figure
     that this project measured, or those of the user's models.

@@ -69,8 +69,8 @@ def shape_of(text: str) -> list[float]:
 def open_quotes(text: Sequence[str]) -> list[float]:
     """Return the numbers of errors in the quotation marks “ and ” of the sentences of a text.
 
-    They are closing marks without an opening one, openings inside a quotation, and 1 if a quotation
-    is open at the end, else 0.
+    The errors are closing marks without an opening one, openings inside a quotation, and 1 if a
+    quotation is open at the end, else 0.
     """
     errors, is_open = [0, 0], False
     for mark in re.findall("[“”]", "".join(text)):

@@ -209,8 +209,7 @@ class _DocumentBuilder:
 
     def _add_words(self, lines: list[str], start: int) -> tuple[str, bool]:
         """Add the words of a sentence that starts at character `start`; return its text and whether
-        no space follows, as `add_sentence` does. If the document may lack trees, none are read
-        after a broken one."""
+        no space follows it. If the document may lack trees, none are read after a broken one."""
         if self.trees:
             return add_sentence(lines, start, self.tokens)
         lines = [_with_ten_columns(line) for line in lines]

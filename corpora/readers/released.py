@@ -322,7 +322,7 @@ class Disrpt(Release):
             yield where, record
 
     def columns(self, record: Record, path: Path) -> Iterator[Columns]:
-        """Yield one row: a sentence with its tags, or a relation with its two units."""
+        """Yield the row of a record: a sentence with its tags, or a relation with its two units."""
         corpus = {"corpus": path.stem.rpartition("_")[0] or path.stem}
         if "tokens" in record:
             config = "connectives" if record["kind"] == "Conn" else "units"

@@ -171,7 +171,7 @@ def note_cuts(job: Job, prepared: Prepared) -> None:
 
 def evaluate_and_save(job: Job, prepared: Prepared, training: Mapping[str, Any]) -> None:
     """Evaluate the trained model, and write it with its card and results. `training` is the run's
-    history for the results. A file has the scores of validation documents, to which a scored text
+    history for the results. Also writes the scores of validation documents, to which a scored text
     is compared."""
     seed = job.recipe.seed
     metrics = {split: prepared.ranking(split).metrics(seed) for split in prepared.pairs}

@@ -140,7 +140,7 @@ def sentence_key(sentence: str) -> str:
 def texts(options: argparse.Namespace) -> None:
     """Write pairs of coherent and incoherent texts, as the configuration `pairs` of a dataset.
 
-    The files of `options.exclude` are test sets: texts with a sentence of theirs are not used.
+    The files of `options.exclude` are test sets: texts with a sentence of a test set are not used.
     """
     # Read the documents without a sentence of a test set.
     excluded = {
@@ -422,8 +422,8 @@ class Marks(NamedTuple):
 
 
 def mark_intruders(model: Any, pairs: Sequence[TextPair]) -> Marks:
-    """Return the marks of a model in at most `MARKED` intruded texts, spread over the pairs. It
-    marks the sentence, never the first, whose removal increases the score of the text most."""
+    """Let a model mark a sentence in at most `MARKED` intruded texts, spread over the pairs: the
+    one, never the first, whose removal increases the score of the text most."""
 
     def mark(sentences: list[str]) -> tuple[int, float]:
         """Return the number of the marked sentence, and its margin (0 if no score increases)."""

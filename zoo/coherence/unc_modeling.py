@@ -267,7 +267,8 @@ class UncModel(ZooModel):
 def word_ids(
     tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str], limit: int
 ) -> list[list[int]]:
-    """Return the ids of the first `limit` words of each sentence, at least the unknown word's."""
+    """Return the ids of the first `limit` words of each sentence; without words, the unknown
+    word's id."""
     ids = tokenizer(list(sentences), add_special_tokens=False, verbose=False)["input_ids"]
     return [sentence[:limit] or [tokenizer.unk_token_id] for sentence in ids]
 

@@ -154,7 +154,9 @@ class SifForMarkers(PairModel):
 
 @strict
 class NgramConfig(PretrainedConfig):
-    """`features` is twice the number of n-grams; the id after the last feature is padding."""
+    """The size of the classifier of n-grams.
+
+    `features` is twice the number of n-grams; the id after the last feature is padding."""
 
     model_type = "discorpora-dissent-ngram"
 
@@ -188,7 +190,8 @@ class NgramForMarkers(PairModel):
 
 @strict
 class PairTransformerConfig(BackboneConfig):
-    """The backbone's configuration, the pooling of a pair's states, and its most tokens."""
+    """The backbone's configuration, the pooling of a pair's states, and the maximum of its
+    tokens."""
 
     model_type = "discorpora-dissent-transformer"
 

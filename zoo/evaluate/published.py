@@ -186,7 +186,7 @@ def paper_tables() -> Mapping[str, PaperTable]:
 
 
 def paper_table(name: str) -> PaperTable:
-    """The table `name`. Raises `ConfigError` with the nearest names for another one."""
+    """The paper's table `name`. Raises `ConfigError` with the nearest names for an unknown one."""
     known = paper_tables()
     if name in known:
         return known[name]

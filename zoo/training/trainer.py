@@ -95,7 +95,7 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
 
 
 def take_one_gpu(arguments: TrainingArguments, others: str = "") -> None:
-    """Make a Trainer in one process use one GPU, not all by `DataParallel`, which divides batches.
+    """Make a Trainer use one GPU. By default it would divide batches over all (`DataParallel`).
 
     If the machine has more, a log line says so; `others` is its end.
     """
