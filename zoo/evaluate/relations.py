@@ -96,9 +96,10 @@ class DisSent(Suite):
 
 
 class Pdtb(Suite):
-    """Implicit relations, and explicit relations against implicit ones.
+    """Implicit relations, and marked against unmarked ones.
 
-    The dataset decides the task: `pdtb_implicit` (the 11 most frequent senses) or `pdtb_marked`.
+    The dataset decides the task: `pdtb_implicit` (the 11 most frequent senses) or `pdtb_marked`
+    (whether a relation is marked, with an explicit connective, or not).
     A model that was fine-tuned on it (recipe `dissent/pdtb`) predicts the labels itself. For other
     models, a logistic regression on frozen vectors predicts, with the best penalty on validation.
     """
