@@ -45,6 +45,7 @@ def align(source: str, target: str, *, where: str) -> OffsetMap:
             hint="they must contain the same characters apart from white space; "
             "check that both come from the same release of the corpus",
         )
+    # An offset maps to the place of the next visible character.
     rank = np.searchsorted(source_offsets, np.arange(len(source) + 1))
     return np.array([*target_offsets, len(target)])[rank]
 

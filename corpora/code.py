@@ -80,6 +80,7 @@ def _read_code(path: Path, module: str) -> _File:
     hashed: list[str] = []
     for node in nodes:
         hashed.append("")
+        # Imports under `if TYPE_CHECKING` do not run.
         guard = node.test if isinstance(node, ast.If) else None
         guarded = isinstance(guard, ast.Name) and guard.id == "TYPE_CHECKING"
         for name in node._fields:

@@ -57,7 +57,7 @@ class TomlTable(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _accept_lists_as_text(cls, table: Any) -> Any:
-        """Split a list written as one text (`tensorboard,wandb`); refuse `true` as the number 1."""
+        """Split a list in one text (`tensorboard,wandb`); refuse `true` in place of a number."""
         if not isinstance(table, Mapping):
             return table
         values = dict(table)

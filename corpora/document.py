@@ -180,7 +180,7 @@ class Document:
             self.paragraphs = paragraph_spans(self.text)
 
     def sentence_texts(self) -> list[str]:
-        """Return the text of each sentence, its white space folded to single spaces.
+        """Return the text of each sentence, with white space folded to single spaces.
 
         Raises `ValueError` for a document whose sentences were not split.
         """

@@ -25,7 +25,7 @@ Write = Callable[[Path, Iterator[Row]], int]
 
 
 class Layout(NamedTuple):
-    """The paths of a configuration's files, by split, and the function that writes such a file.
+    """The paths of a configuration's files, by split, and the function that writes each of them.
 
     The paths are relative to the output folder. `write` takes a path and rows, and returns the
     number of lines or rows written. `labels` is the path of the file of label names, one in each
@@ -82,6 +82,7 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
     Raises `InputError` for a folder that is not a complete dataset, or has no data for this layout,
     `ConfigError` for an unknown layout and for a domain that is not a folder name.
     """
+    # Check the arguments and the folder.
     folder, out = Path(folder), Path(out)
     layout_of, hint = LAYOUTS[check_choice("format", layout, LAYOUTS)]
     if domain in (".", "..") or any(separator in domain for separator in "/\\"):
@@ -93,6 +94,7 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
     if "configs" not in manifest:
         problem = "is not the manifest of a dataset: it has no 'configs'"
         raise InputError(problem, where=str(folder / MANIFEST), hint=BUILT)
+    # Write the file of each split and the list of labels.
     written: dict[str, int] = {}
     stale: list[Path] = []
     with ExitStack() as files:  # all files take their names at its end
@@ -118,6 +120,7 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
                 where=str(folder),
                 hint=hint,
             )
+    # All files are written: remove those of an older export whose splits are empty now.
     for path in stale:
         path.unlink(missing_ok=True)
     return written
@@ -144,6 +147,7 @@ def _discoeval_layout(manifest: Manifest, config: str, domain: str) -> Layout | 
     configs = manifest["configs"]
     features = configs[config]["features"]
     columns = ", ".join(sorted(features))
+    # RST: a pickle of nodes for each split
     if columns == RST:
         names = features["label"]["names"]
 
@@ -159,6 +163,7 @@ def _discoeval_layout(manifest: Manifest, config: str, domain: str) -> Layout | 
         splits = {"train": "TRAIN", "validation": "DEV", "test": "TEST"}
         files = {split: f"RST/RST_{name}.pkl" for split, name in splits.items()}
         return Layout(files, write_nodes)
+    # All other tasks: lines of text for each split
     if columns not in LINES:
         return None
     task, columns_of_line = LINES[columns]
@@ -168,6 +173,7 @@ def _discoeval_layout(manifest: Manifest, config: str, domain: str) -> Layout | 
         subfolder = _kind_of_relations(str(manifest.get("name", "")))
 
     def line(row: Row) -> str:
+        """Return the line of a row: its fields, and the texts of lists, tokenised, between tabs."""
         cells = (row[name] for name in columns_of_line)
         lists = (cell if isinstance(cell, list) else [str(cell)] for cell in cells)
         return "\t".join(map(tokenise, chain.from_iterable(lists)))
@@ -208,8 +214,8 @@ def _pairs_layout(manifest: Manifest, config: str, domain: str) -> Layout | None
 
 def _triplets_layout(manifest: Manifest, config: str, domain: str) -> Layout | None:
     """Return the layout of triplets: JSON lines of `anchor, positive, negative`. The anchor has the
-    sentences that a good text and a worse one share; the others have the sentences of one of them.
-    None if the configuration does not have two such texts."""
+    beginning and the end that a good and a worse text share; `positive` is the middle of the good
+    text, `negative` that of the worse text. None if the rows do not have two texts to compare."""
     features = manifest["configs"][config]["features"]
     if {"pos", "neg"} <= features.keys():
         return _json_lines_layout(config, lambda rows: filter(None, map(_triplet, rows)))
@@ -229,8 +235,8 @@ def _side_by_side(rows: Iterator[Row]) -> Iterator[Row]:
 
 def _triplet(row: Row) -> Row | None:
     """Return the texts of a triplet from a row with the sentences of `pos` and of `neg`. The anchor
-    is the prompt, and the sentences with which both texts begin and end; the other two texts are
-    the sentences between these. None if any of the three is empty."""
+    is the prompt, and the sentences with which both texts begin and end; `positive` is the middle
+    of `pos`, `negative` that of `neg`. None if one of them is empty."""
     pos, neg = row["pos"], row["neg"]
     start = _count_common_start(pos, neg)
     end = _count_common_start(pos[start:][::-1], neg[start:][::-1])

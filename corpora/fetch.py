@@ -33,7 +33,11 @@ class RemoteFile:
 
 @dataclass(frozen=True, slots=True)
 class RemoteSource:
-    """A source on the network. `url` has the places `{revision}` and `{path}`."""
+    """A source on the network: its files at one `revision`, its licence, and the `kind` of its
+    reader.
+
+    `url` has the places `{revision}` and `{path}`.
+    """
 
     name: str
     summary: str
@@ -90,6 +94,7 @@ def fetch(
         path, address = target / file.path, source.address(file)
         if path.is_file() and sha256(path) == file.sha256:
             continue
+        # Download to a hidden file, which gets its name when its checksum is right.
         part = path.with_name(f".{path.name}.part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

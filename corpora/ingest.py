@@ -50,6 +50,7 @@ def ingest(
             licences[document.licence] += 1
             yield document
 
+    # Read and write the documents.
     reader, source = open_reader(spec, options, on_bad=on_bad)
     documents = track(read_documents(reader, source), f"reading {spec}")
     count = write_documents(count_sizes(documents), folder)

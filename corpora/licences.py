@@ -22,10 +22,12 @@ ATTRIBUTION_RANK = 2
 
 @dataclass(frozen=True, slots=True)
 class Licence:
-    """One row of the table. `hub` is the licence name in the Hub's card metadata.
+    """A licence, as one row of the table of licences.
 
-    `rank` orders licences by strictness: the strictest of the sources' is the dataset's. `names`
-    are its other names, in the spelling of `_normalize_name`.
+    `id` is its SPDX identifier, `hub` its name in the Hub's card metadata. `rank` orders licences
+    by strictness: a dataset gets the strictest licence of its sources. `reason` says why data may
+    not be passed on (if not `redistributable`), or on which conditions. `names` are its other
+    names, in the spelling of `_normalize_name`.
     """
 
     id: str
@@ -157,6 +159,7 @@ def combine(ids: Iterable[str]) -> Combined:
     """
     rows = sorted({lookup(id) for id in ids} or {TABLE[UNKNOWN]}, key=lambda row: row.id)
     sources = tuple(row.id for row in rows)
+    # A source that may not be passed on
     closed = [row for row in rows if not row.redistributable]
     if closed:
         reason = "; ".join(f"{row.id}: {row.reason}" for row in closed)
@@ -164,6 +167,7 @@ def combine(ids: Iterable[str]) -> Combined:
         return Combined(id, "other", False, reason, sources)
     # Share-alike licences of one kind differ in their versions only: CC-BY-SA-3.0, CC-BY-SA-4.0.
     share_alike = [row for row in rows if row.share_alike]
+    # Licences that cannot be combined
     noncommercial = [row for row in rows if "-NC" in row.id]
     incompatible: tuple[str, ...] = ()
     if len({row.id.rpartition("-")[0] for row in share_alike}) > 1:
@@ -174,6 +178,7 @@ def combine(ids: Iterable[str]) -> Combined:
         names = " and ".join(incompatible)
         reason = f"{names} cannot be combined in one dataset: build one from each"
         return Combined("other", "other", False, reason, sources, incompatible)
+    # The strictest licence, with the conditions of all
     strictest = max(rows, key=lambda row: (row.rank, row.id))
     conditions = list(dict.fromkeys(row.reason for row in rows if row.reason))
     if strictest.share_alike:

@@ -56,7 +56,7 @@ def collect_rarely() -> None:
 
 
 def _watch(pid: int) -> None:
-    """End this process as soon as the process `pid` does not exist."""
+    """End this process as soon as the process `pid` has ended."""
     with suppress(ProcessLookupError):
         while True:
             with suppress(PermissionError):  # alive, but another user's

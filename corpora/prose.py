@@ -92,13 +92,14 @@ def prose(document: Document, quotes: Quotes = "keep") -> list[str | None]:
 
     Not prose are text outside the sections, captions, entries of lists and directories, verse,
     titles, sentences with an unpaired bracket, and those without final punctuation; turns of a
-    conversation need no punctuation. Marks of notes (`[8]`) are removed. With `balance`, each
-    sentence has the quotation marks that `balance_quotes` gives it in its paragraph. A sentence
-    that announces the next one (`He replied:`) is joined to it, since it reveals the order of both.
+    conversation need no punctuation. Marks of notes (`[8]`) are removed. If `quotes` is "balance",
+    `balance_quotes` pairs the quotation marks of each sentence within its paragraph. A sentence
+    that announces the next one (`He replied:`) is joined to it, since it reveals their order.
     """
     texts, sections = document.sentence_texts(), document.sections
     assert document.sentences is not None
     results: list[str | None] = []
+    # `announcement`: the sentence that announces the next one, "" if the last one announced none
     announcement, section = "", None
     for paragraph in passages_of(document, texts, "paragraph"):
         is_no_prose = any(kind.match(paragraph[0]) for kind in (CAPTION, LIST_ENTRY))
@@ -115,7 +116,7 @@ def prose(document: Document, quotes: Quotes = "keep") -> list[str | None]:
                 sentence = FOOTNOTE.sub("", sentence)
             sentence = "" if is_rejected else sentence.strip()
             if announcement and (is_rejected or section != section_before):
-                results[-1] = announcement = ""
+                results[-1] = announcement = ""  # nothing follows that it could be joined to
             sentence = _join_announcement(announcement, sentence) if announcement else sentence
             announces_next = ANNOUNCES.search(text) and not document.turns
             announcement = sentence if announces_next else ""
@@ -174,6 +175,7 @@ def lead(document: Document, texts: Sequence[str | None]) -> list[str]:
         parts = {n for n, heading in enumerate(headings) if n == 0 or heading == headings[0] == ""}
         pairs = zip(texts, sections, strict=True)
         return [text for text, section in pairs if section in parts and text is not None]
+    # Without sections: the paragraphs before the first heading that has some
     paragraphs = passages_of(document, texts, "paragraph")
 
     def is_heading(paragraph: list[str]) -> bool:
@@ -203,6 +205,7 @@ def passages_of(
     if bounds and within != "document":
         unit_at = bounds.at if isinstance(bounds, Sections) else partial(bisect_right, bounds.start)
         unit_of = [unit_at(start) for start in document.sentences.start]
+    # A number that grows where the speaker changes
     speakers = (
         accumulate(_speaker_changes(document, texts)) if one_speaker else repeat(0, len(texts))
     )
@@ -213,7 +216,7 @@ def passages_of(
 
 
 def _speaker_changes(document: Document, texts: Sequence[str | None]) -> Iterator[bool]:
-    """Yield for each sentence whether it begins a paragraph of speech after another speech."""
+    """Yield for each sentence whether it begins a paragraph of speech that follows a speech."""
     assert document.sentences is not None and document.paragraphs is not None
     paragraphs, previous = set(document.paragraphs.start), ""
     for start, text in zip(document.sentences.start, texts, strict=True):

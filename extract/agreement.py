@@ -46,14 +46,14 @@ class Candidates:
         return len(self.matches)
 
     def take(self, rows: Ints | BoolArray) -> Candidates:
-        """Return the candidates that a mask marks, or those with these features."""
+        """Return some candidates: flags [candidates] mark them, or `rows` are their numbers."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         s1, s2 = ([texts[i] for i in rows.tolist()] for texts in (self.s1, self.s2))
         matches, sides = self.matches.take(rows), self.sides.take(rows)
         return replace(self, matches=matches, sides=sides, s1=s1, s2=s2)
 
     def then(self, other: Candidates) -> Candidates:
-        """Return these candidates followed by the other parser's; only these keep their rejects."""
+        """Return these candidates, then those of the other parser, without the latter's rejects."""
         matches, sides = self.matches.then(other.matches), self.sides.then(other.sides)
         s1, s2 = self.s1 + other.s1, self.s2 + other.s2
         return replace(self, matches=matches, sides=sides, s1=s1, s2=s2)
@@ -109,6 +109,7 @@ def partners(first: Ints, others: Ints) -> Ints:
 
     Both have the first tokens of markers; `others` is in increasing order.
     """
+    # The place where each marker would be; one behind all others is compared with the last.
     index = np.minimum(np.searchsorted(others, first), max(len(others) - 1, 0))
     if len(others) == 0:
         return np.full(len(first), NONE)
@@ -121,6 +122,7 @@ def _words(candidates: Candidates, side: int, rows: Ints) -> Ints:
     The number is (index in `rows`) * (tokens of the batch) + (token). A row `NONE` has no words.
     """
     batch, matches = candidates.batch, candidates.matches
+    # Tokens are looked up by document (the high bits) and place in its text.
     keys = (batch.row_doc[batch.row].astype(np.int64) << 32) + batch.start
     document = batch.row_doc[batch.row[matches.first]].astype(np.int64) << 32
     chosen = np.flatnonzero(rows != NONE)
@@ -128,6 +130,7 @@ def _words(candidates: Candidates, side: int, rows: Ints) -> Ints:
     owner = np.repeat(document[rows[chosen]], spans.counts)
     begin, end = np.searchsorted(keys, owner + np.stack([spans.start, spans.end]))
     size = end - begin
+    # The tokens `begin[i]:end[i]` of all spans, one after another
     token = np.arange(int(size.sum())) + np.repeat(begin - (np.cumsum(size) - size), size)
     index = np.repeat(np.repeat(chosen, spans.counts), size)
     return (index.astype(np.int64) * len(batch) + token)[~batch.labelled("punctuation")[token]]

@@ -113,7 +113,7 @@ def pairs_with_features(
 
 
 def read_with_gold_pairs(path: Path, mode: str) -> tuple[list[Document], dict[Any, Pair]]:
-    """Return a treebank file's documents, and the pairs of its gold trees by `_marker_key`."""
+    """Return the documents of a treebank file, and the pairs from its gold trees by marker."""
     documents = list(open_source(f"conllu:{path}"))
     gold = Extractor("gold", mode=mode, min_confidence=0).pairs(documents)
     return documents, {_marker_key(pair): pair for pair in gold}
@@ -122,7 +122,8 @@ def read_with_gold_pairs(path: Path, mode: str) -> tuple[list[Document], dict[An
 def observe_treebank(
     path: Path, mode: str, parser: SpacyParser, votes: Mapping[tuple[str, str], bool]
 ) -> list[Observation]:
-    """Return a parser's candidates from a treebank's raw text, with gold and readers' `votes`."""
+    """Return a parser's candidates from a treebank's raw text, each with its agreement with gold
+    and the readers' `votes`."""
     documents, gold = read_with_gold_pairs(path, mode)
     rows = []
     for pair, features in pairs_with_features(documents, mode, parser):
@@ -173,7 +174,7 @@ def agreement_with_gold(pair: Pair, gold: Pair | None) -> str:
 def observe_rated_pairs(
     votes: Mapping[tuple[str, str], bool], novels: Sequence[str], parser: SpacyParser
 ) -> list[Observation]:
-    """Return the rated pairs of `novels` (sources), but not those whose texts changed since."""
+    """Return the rated pairs in the sources `novels`, except pairs whose texts have changed."""
     ids = {doc for doc, _ in votes}
     options = {"layout": "paragraph", "group": "book", "id": "chapter_id", "title": "chapter"}
     documents = [d for spec in novels for d in open_source(spec, options) if d.id in ids]
@@ -188,7 +189,7 @@ def right_probabilities(rows: Sequence[Observation], mode: str) -> Array:
     """Return the probability that each observation is right [rows]: the labels of the model.
 
     In the mode `recall` it is 1 or 0 by the gold trees, in `standalone` by the readers. A candidate
-    that nobody rated gets the share of good ones among rated candidates with the same `gold`.
+    that nobody rated gets the share of good candidates among rated candidates with the same `gold`.
     """
     if mode == "recall":
         return np.array([float(row.gold == "same") for row in rows])
@@ -209,6 +210,7 @@ def fit_model(rows: Sequence[Observation], mode: str) -> tuple[dict[str, Any], d
     In the mode `standalone` only rated candidates count in the quality. Raises `InputError` for
     fewer than `CROSS_FOLDS` documents, right pairs or wrong pairs.
     """
+    # Labels and weights
     label, groups = right_probabilities(rows, mode), [row.pair.doc for row in rows]
     rated = np.array([mode == "standalone" and row.good is not None for row in rows], dtype=bool)
     weight = np.where(rated, RATED_WEIGHT, 1.0)
@@ -219,6 +221,7 @@ def fit_model(rows: Sequence[Observation], mode: str) -> tuple[dict[str, Any], d
         raise InputError(
             f"{sums}: expected {CROSS_FOLDS} of each at least", hint="give more documents"
         )
+    # The table of features, with markers and patterns that occur often
     feature_rows = [
         {**row.features, f"marker {row.pair.marker}": 1.0, f"pattern {row.pair.pattern}": 1.0}
         for row in rows
@@ -227,6 +230,7 @@ def fit_model(rows: Sequence[Observation], mode: str) -> tuple[dict[str, Any], d
     common = sorted(name for name, count in counts_by_name.items() if count >= MIN_ROWS)
     names = [*rows[0].features, *common]
     table = np.array([[row.get(name, 0.0) for name in names] for row in feature_rows])
+    # The quality in cross-validation; then the model of all rows
     confidence = np.zeros(len(rows))
     for train, held_out in GroupKFold(CROSS_FOLDS).split(table, label, groups):
         model = fit_trees(table[train], label[train], weight[train])
@@ -237,9 +241,11 @@ def fit_model(rows: Sequence[Observation], mode: str) -> tuple[dict[str, Any], d
 
 
 def fit_trees(table: Array, label: Array, weight: Array) -> GradientBoostingClassifier:
-    """Fit fit_trees trees to features [rows, names], right_probabilities [rows] and weights [rows].
+    """Fit boosted trees that predict from features whether a pair is right.
 
-    A row that is right with probability p counts p times as right and 1 - p times as wrong.
+    `table` has the features [rows, names], `label` the probability that a row is right [rows], and
+    `weight` the weight of a row [rows]. A row that is right with probability p counts p times as
+    right and 1 - p times as wrong.
     """
     model = GradientBoostingClassifier(**BOOSTING, max_depth=DEPTH, random_state=0)
     weights = np.concatenate([weight * label, weight * (1 - label)])
@@ -251,7 +257,7 @@ def fit_trees(table: Array, label: Array, weight: Array) -> GradientBoostingClas
 def to_json_trees(model: GradientBoostingClassifier, names: Sequence[str]) -> dict[str, Any]:
     """Return a fitted model in the form of `extract.confidence.Model`: complete trees of `DEPTH`.
 
-    `names` are the features, the columns of the table; those that no tree asks for are left out.
+    `names` are the features, the columns of the table; features that no tree uses are left out.
     """
     share = model.init_.class_prior_[1]
     asked, thresholds, values = [], [], []
@@ -268,6 +274,7 @@ def to_json_trees(model: GradientBoostingClassifier, names: Sequence[str]) -> di
         thresholds.append([round(float(tree.threshold[node]), 5) for node in inner])
         steps = [float(tree.value[leaf, 0, 0]) * model.learning_rate for leaf in leaves]
         values.append([round(step, 5) for step in steps])
+    # Number only the features that are used.
     used = sorted({column for tree in asked for column in tree})
     return {
         "names": [names[column] for column in used],

@@ -64,9 +64,10 @@ TokenRuns = tuple[Ints, SideCodes, Ints, Ints]
 class Sides:
     """S1 and S2 of matches: their full `spans`, and `spoken`, the spans of their texts.
 
-    The pairs are of S1 and S2. `asks` flags the sides that are questions; `added` has the spans of
-    S1's clause that S2's text repeats (a shared subject), `has_clauses` is that of `Pair`, and
-    `rejection` indexes `REFUSALS`.
+    Each tuple has a value for S1 and one for S2. `asks` flags the sides that are questions; `added`
+    has the spans of S1's clause that S2's text repeats (a shared subject), `has_clauses` flags the
+    matches whose sides both have a finite verb or copula and a subject, and `rejection` indexes
+    `REFUSALS`.
     """
 
     spans: tuple[SpanColumn, SpanColumn]
@@ -77,7 +78,7 @@ class Sides:
     rejection: SideCodes
 
     def then(self, other: Sides) -> Sides:
-        """Return these sides, then the other ones."""
+        """Return the sides of these matches followed by those of the matches of `other`."""
         return Sides(
             (self.spans[0].then(other.spans[0]), self.spans[1].then(other.spans[1])),
             (self.spoken[0].then(other.spoken[0]), self.spoken[1].then(other.spoken[1])),
@@ -88,7 +89,7 @@ class Sides:
         )
 
     def take(self, keep: BoolArray | Ints) -> Sides:
-        """Return the sides of the matches that a mask marks, or with these numbers."""
+        """Return the sides of some matches, given by flags [matches] or by their numbers."""
         return Sides(
             (self.spans[0].take(keep), self.spans[1].take(keep)),
             (self.spoken[0].take(keep), self.spoken[1].take(keep)),
@@ -102,16 +103,19 @@ class Sides:
 def sides_of(
     batch: Batch, matches: Matches, judge: Judge | None = None, *, restore: bool = False
 ) -> Sides:
-    """Return both sides of every match, and the reasons to reject some.
+    """Return S1 and S2 of every match, and the reasons to reject some matches.
 
-    Each side needs a text. With `judge`, each head must also be in `judge.whole`, and `judge` may
-    reject more. With `restore`, a subject that S2 shares with S1 is copied if possible.
+    The matches are processed in blocks with about `TOKENS_AT_ONCE` tokens. Each side needs a text.
+    With `judge`, each head must also be in `judge.whole`, and `judge` may reject more. With
+    `restore`, a subject that S2 shares with S1 is copied if possible.
     """
     n = len(matches)
     rows = batch.row[matches.first]
     size = batch.offsets[rows + 1] - batch.offsets[rows]
     block_number = np.cumsum(size, dtype=np.int64) // TOKENS_AT_ONCE
+    # The first match of each block
     bounds = [*np.flatnonzero(np.diff(block_number, prepend=-1)).tolist(), n]
+    # Tokens of each side, within the sentence of the marker
     full_runs: list[TokenRuns] = []
     text_runs: list[TokenRuns] = []
     judged, asks = np.zeros(n, dtype=np.int8), np.zeros((2, n), dtype=bool)
@@ -122,6 +126,7 @@ def sides_of(
         if judge is not None:
             judged[first:last], asks[:, first:last] = judge.judge(block, side)
         text_runs.append(block.runs(np.where(side > S2, 0, side)))
+    # The previous sentence, where it is S1
     sentences: dict[int, Sequence[Span]] = {}  # by match, the previous sentence that is its S1
     for i in np.flatnonzero(matches.s1 == PREVIOUS).tolist():
         layer = batch.document(matches.first[i]).sentences
@@ -130,6 +135,7 @@ def sides_of(
         label = LABEL.match(batch.document(matches.first[i]).text, start, end)
         sentences[i] = [(label.end() if label else start, end)]
     spans = _columns_of_runs(batch, n, full_runs, _trimmed(batch, matches, sentences))
+    # Whether each side is a whole clause, and the shared subjects that S2 copies
     copies: dict[int, list[Span]] = {}
     s1_whole, s2_whole = _whole_heads(batch, matches, batch.tagged("statement"))
     has_clauses = s1_whole & s2_whole
@@ -158,8 +164,9 @@ def sides_of(
 def _columns_of_runs(
     batch: Batch, n: int, blocks: Sequence[TokenRuns], previous: SpanColumn
 ) -> tuple[SpanColumn, SpanColumn]:
-    """Return the spans of S1 and of S2 of `n` matches from the runs of all blocks.
+    """Return the spans of S1 and of S2 of `n` matches, one column for each side.
 
+    Each of `blocks` has the token runs of both sides (`Block.runs`) for a part of the matches.
     `previous` has the spans of each S1 that is in the previous sentence.
     """
     empty: Any = (np.empty(0, dtype=np.int32),) * 4
@@ -196,7 +203,8 @@ def _trimmed(batch: Batch, matches: Matches, spans: Mapping[int, Sequence[Span]]
 def _whole_heads(batch: Batch, matches: Matches, whole: BoolArray) -> tuple[BoolArray, BoolArray]:
     """Return for each match whether the heads of S1 and of S2 are among the tokens `whole`.
 
-    If S1 is the previous sentence, its root is the head; a sentence without a parse has none.
+    If S1 is the previous sentence, its root is the head of S1; a sentence without a parse has no
+    head.
     """
     row = batch.row[matches.first]
     row_is_whole = batch.rows_with((batch.head < 0) & whole)
@@ -213,6 +221,7 @@ class Block:
     """
 
     def __init__(self, batch: Batch, matches: Matches, number: int) -> None:
+        """Place the sentences of the matches end to end; `number` is that of the first match."""
         self.batch, self.matches, self.number = batch, matches, number
         rows = batch.row[matches.first]
         size = batch.offsets[rows + 1] - batch.offsets[rows]
@@ -228,7 +237,7 @@ class Block:
         """Flags [matches]: the marker is the subordinator of S2."""
 
     def matches_at(self, positions: BoolArray | Ints) -> BoolArray:
-        """Return for each match whether one of the positions (numbers or flags) is its own."""
+        """Flag the matches that have at least one of the positions (given as numbers or flags)."""
         flag = np.zeros(len(self.matches), dtype=bool)
         flag[self.match[positions]] = True
         return flag
@@ -236,21 +245,28 @@ class Block:
     def first_words(self, marked: BoolArray) -> Ints:
         """Return the position of the first marked word of each match that has one."""
         positions = np.flatnonzero(marked & self.words)
+        # Positions where the match changes
         return positions[np.diff(self.match[positions], prepend=-1) > 0]
 
     def end_words(self, marked: BoolArray) -> tuple[Ints, Ints]:
         """Return the first and the last marked word of each match, as tokens; -1 without one."""
         positions = np.flatnonzero(marked & self.words)
         first, last = np.full((2, len(self.matches)), -1, dtype=np.int32)
+        # Later values replace earlier ones: from the back, the first word of a match remains.
         first[self.match[positions[::-1]]] = self.token[positions[::-1]]
         last[self.match[positions]] = self.token[positions]
         return first, last
 
     def sides(self) -> SideCodes:
-        """Return the side code of each position: that of its nearest ancestor which has one."""
+        """Return the side code of each position: that of its nearest ancestor which has one.
+
+        `ancestor` points from each position to its head, and from a position with its own code to
+        itself. Followed to the end, it leads to the position whose code counts.
+        """
         matches, shift = self.matches, self.shift
         positions = np.arange(len(self.token), dtype=np.int32)
         ancestor = np.where(self.head >= 0, self.head + shift[self.match], positions)
+        # Give codes to children of the heads, to the heads, and to the marker.
         side, opener = np.zeros((2, len(positions)), dtype=np.int8)
         coded = np.zeros(len(positions), dtype=bool)
         for children, codes, opened_sides in self.coded_children():
@@ -267,11 +283,12 @@ class Block:
         marker_only = marker[(side[marker] == 0) | (side[marker] > S2)]
         coded[marker_only], side[marker_only] = True, 0
         ancestor[coded] = positions[coded]
+        # Words behind the marker that the parser attached to it belong to S2.
         stray = self.batch.labelled("stray")[self.token] & ~coded
         stray &= (self.head == matches.token[self.match]) & (self.token > self.head)
         ancestor[stray] = s2[self.match[stray]]
         for _ in range(MAX_DOUBLINGS):
-            farther = ancestor[ancestor]
+            farther = ancestor[ancestor]  # the ancestor's ancestor: each round doubles the steps
             if np.array_equal(farther, ancestor):
                 break
             ancestor = farther
@@ -287,12 +304,14 @@ class Block:
         children that the row of the table mutes, then those that it drops. A later code replaces an
         earlier one. A muted subordinator opens its side.
         """
+        # The children of both heads
         batch = self.batch
         s1, s2 = self.matches.s1[self.match], self.matches.s2[self.match]
         children = np.flatnonzero(((self.head == s1) | (self.head == s2)) & (self.head >= 0))
         match, token, head = self.match[children], self.token[children], self.head[children]
         of_s2 = (head == s2[children]).astype(np.int8)
         other_head = np.where(of_s2 == 1, s1[children], s2[children])
+        # Where each child stands (before or behind its head, behind both heads), and its kind
         place = (token > head).astype(np.int8)
         place[(token > head) & (other_head > head) & (token > other_head)] = 2
         kind = batch.tagged("clause")[token].astype(np.int8)
@@ -320,15 +339,18 @@ class Block:
         the second conjunct is the question. S1 keeps the mark if S1 is a question itself, or if S2
         is subordinate to it.
         """
+        # Marks "?" and "!" of S1, of matches whose S2 is coordinate
         batch, match = self.batch, self.match
         marks = np.flatnonzero((side == S1) & ~self.words)
         marks = marks[batch.listed("terminal")[self.token[marks]]]
         marks = marks[~self.subordinate[match[marks]]]
+        # Those whose last word before them belongs to S2
         words = np.flatnonzero(self.words)
         before = np.searchsorted(words, marks) - 1
         marks, word_before = marks[before >= 0], words[before[before >= 0]]
         of_s2 = np.isin(side[word_before], (S2, S2 + MUTED, S2 + MODIFIER))
         marks = marks[(match[word_before] == match[marks]) & of_s2]
+        # S1 keeps the mark if S1 is a question.
         s1 = self.matches.s1[match[marks]]
         subject = batch.leftmost_child("subject")[s1]
         asks = (batch.leftmost_child("auxiliary")[s1] < subject) & (subject < len(batch))
@@ -337,10 +359,10 @@ class Block:
         side[marks[~asks]] = S2
 
     def with_modifiers_muted(self, side: SideCodes, opener: SideCodes) -> SideCodes:
-        """Return the codes with each `+ MODIFIER` made `+ MUTED`, or that of its plain side.
+        """Return the codes with each code `side + MODIFIER` replaced by `side + MUTED` or `side`.
 
         A run of modifiers is muted if its side begins with it and the word that opens the side
-        (`opener`: that side's number) comes next.
+        comes next. `opener` has the number of the side that a position opens, else 0.
         """
         modifier = side > MODIFIER
         plain = np.where(modifier, side - MODIFIER, side).astype(np.int8)
@@ -367,13 +389,14 @@ class Block:
     def with_whole_multiwords(self, side: SideCodes) -> SideCodes:
         """Return the codes with one code for all words of a multiword token such as "wanna".
 
-        It is that of the first word, or 0 if one of the words belongs to neither side.
+        The code is that of the first word, or 0 if one of the words belongs to neither side.
         """
         starts, ends = self.batch.start[self.token], self.batch.end[self.token]
         shared = ~self.begins()
         shared[1:] &= starts[1:] < ends[:-1]
         if not shared.any():
             return side
+        # The first word of each multiword token or other token
         leaders = np.flatnonzero(~shared)
         lowest = np.minimum.reduceat(side, leaders)
         lowest = np.where(lowest > 0, side[leaders], 0)

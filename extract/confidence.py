@@ -118,7 +118,7 @@ class Model(TomlTable):
 def load_model(language: str, mode: str, checked: bool = False) -> Model | None:
     """Return the confidence model of a language and mode; None if the language has none.
 
-    With `checked`, it is the model for two parsers, the second of which checks the first.
+    With `checked`, it is the model for pairs of one parser that a second parser checks.
     """
     models = json.loads(MODEL.read_text(encoding="utf-8"))
     weights = models.get(language, {}).get(f"{mode}_checked" if checked else mode)
@@ -153,6 +153,7 @@ def features(
     """
     comma, clause_break = batch.listed("comma"), batch.listed("clause_break")
     word = ~batch.labelled("punctuation")
+    # Flags to count in sentences and in sides
     counted = {
         "words": word,
         "clauses": batch.tagged("clause") & word,
@@ -163,6 +164,7 @@ def features(
     }
     # Sums over the tokens before each token: a difference counts the flags in a range of tokens.
     sums = {name: np.concatenate([[0], np.cumsum(flag)]) for name, flag in counted.items()}
+    # The sentence of each marker, as the tokens `begin:end`
     back = matches.s1 == PREVIOUS
     row = batch.row[matches.first]
     begin, end = batch.offsets[row], batch.offsets[row + 1]
@@ -180,12 +182,14 @@ def features(
         last = bounds[-1][1, column.offsets[1:] - 1] - 1
         # A previous sentence that is not parsed has no tokens.
         ends.append(np.where(first <= last, np.stack([first, last]), NOWHERE))
+    # Counts in the sentence and in each side
     counts: dict[str, Ints] = {}
     for name, total in sums.items():
         counts[f"sentence_{name}"] = total[end] - total[begin]
         for side, column, (first, behind) in zip(("s1", "s2"), spans, bounds, strict=True):
             by_span = total[behind] - total[first]
             counts[f"{side}_{name}"] = np.add.reduceat(by_span, column.offsets[:-1])
+    # Counts around the marker and between the heads (a previous sentence has no head here)
     (s1_first, s1_last), (s2_first, s2_last) = ends
     words = sums["words"]
     after = np.minimum(matches.first + matches.length, len(batch))
@@ -199,6 +203,7 @@ def features(
     uncovered = counts["sentence_words"] - counts["s2_words"] - ~back * counts["s1_words"]
     counts["words_of_neither"] = np.maximum(uncovered, 0)
     values = {name: np.log1p(np.maximum(n, 0).astype(np.float64)) for name, n in counts.items()}
+    # Flags: order and punctuation
     before = np.maximum(matches.first - 1, 0)
     inside = matches.first > begin
     xpos = batch.column("xpos")
@@ -211,6 +216,7 @@ def features(
         "no_mark_between": (s2_first < s1_first) & ~back & word[np.maximum(s1_first - 1, 0)],
         "same_tag": ~back & (xpos[s1] == xpos[matches.s2]),
     }
+    # Flags: the kind of word at each place, by UPOS
     places = {
         "s1_head": s1,
         "s2_head": matches.s2,
@@ -242,6 +248,7 @@ def _oddities(batch: Batch) -> BoolArray:
     """
     subject, head = batch.labelled("plain_subject"), np.maximum(batch.head, 0)
     subjects = np.flatnonzero(subject & (batch.head >= 0))
+    # Sorted by head, a second subject follows one with the same head.
     by_head = subjects[np.argsort(batch.head[subjects], kind="stable")]
     odd = np.zeros(len(batch), dtype=bool)
     odd[by_head[1:][np.diff(batch.head[by_head]) == 0]] = True

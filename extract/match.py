@@ -86,6 +86,7 @@ def find_candidates(batch: Batch) -> Matches:
             starts = starts[is_word & (batch.row[starts + k] == batch.row[starts])]
         return starts
 
+    # For each sequence, find its tokens, and mark them as taken.
     columns: list[Ints] = []
     for number, sequence in enumerate(batch.patterns.sequences):
         words = batch.patterns.numbers(sequence.words.split())
@@ -102,6 +103,7 @@ def find_candidates(batch: Batch) -> Matches:
         second_is_lead = bool(later) and sequence.second == sequence.like
         shape = (number, len(words), len(later), second_is_lead)
         columns.append(np.stack([first, second, *(np.full(len(first), n) for n in shape)]))
+    # Put the candidates of all sequences in the order of the text.
     table = np.concatenate(columns, axis=1).astype(np.int32)
     table = table[:, np.argsort(table[0], kind="stable")]
     first, second, number, length, second_length, second_is_lead = table
@@ -115,7 +117,7 @@ def find_candidates(batch: Batch) -> Matches:
 
 
 def _linked_parts(batch: Batch, length: int, first: Ints, second: Ints) -> tuple[Ints, Ints]:
-    """Pair the first parts of a correlative with later second parts whose clauses are linked.
+    """Pair first and second parts of a correlative in one sentence if their clauses are linked.
 
     `first` and `second` have the tokens where parts begin; a first part has `length` words. In one
     sentence the clause of "then" governs that of "if" ("if ... then"), the conjunct of "but"
@@ -191,7 +193,7 @@ def match_rows(
 
 
 def _raise_stage(matches: Matches, which: Ints, stage: int) -> None:
-
+    """Set `stage` of the matches with the numbers `which` to at least `stage`."""
     matches.stage[which] = np.maximum(matches.stage[which], stage)
 
 
@@ -199,6 +201,9 @@ class _HeadFinder:
     """Finds the heads of S1 and S2 by a row's rules, and checks the row's conditions.
 
     The methods take columns of some matches; `which` has the numbers of these among all matches.
+    For `whole_clauses` and `previous` see `match_rows`. The attributes are flags [tokens], except
+    `complement_before`, `content_before` and `opening` (the last such token before each token),
+    `row_linked` and `asks` (flags [sentences]) and `pro_drop` (of the language).
     """
 
     def __init__(self, batch: Batch, whole_clauses: bool, previous: bool) -> None:
@@ -230,6 +235,7 @@ class _HeadFinder:
         """Return whether each marker meets the row's conditions on labels, tags and neighbours."""
         token = matches.token[which]
         fits = self.labelled_as(row.deprels, token) & self.batch.has(token, row.tags)
+        # A marker at either end of the batch has no neighbour: it is compared with itself.
         if row.not_before:
             fits &= ~self.is_one_of(row.not_before, np.minimum(token + 1, len(self.batch) - 1))
         if row.after_words:
@@ -239,6 +245,7 @@ class _HeadFinder:
     def marker_is_placed(self, row: Pattern, matches: Matches, which: Ints, s2: Ints) -> BoolArray:
         """Return whether each marker is where the row requires it, relative to S2's head."""
         batch, first = self.batch, matches.lead[which]
+        # Where the marker stands: `edge` is before S2's head and its subject, object and verb.
         placed = np.ones(len(which), dtype=bool)
         if row.place == "initial":
             placed = self.opening[first] < batch.offsets[batch.row[first]]
@@ -296,8 +303,13 @@ class _HeadFinder:
         return fits
 
     def s1(self, row: Pattern, token: Ints, s2: Ints) -> Ints:
-        """Return the head of each S1, -1 if there is none, `PREVIOUS` for the previous sentence."""
+        """Return the head of each S1, -1 if there is none, `PREVIOUS` for the previous sentence.
+
+        `token` has the head tokens of the markers, `s2` the heads of S2. `row.s1` says where S1
+        stands in the tree; some rows then climb from there to a clause above.
+        """
         batch, head = self.batch, self.batch.head
+        # S1 is the previous sentence, or a sister or child of S2.
         if row.s1 == "previous":
             return np.where(self.row_linked[batch.row[s2]], PREVIOUS, -1).astype(np.int32)
         if row.s1 == "sibling":
@@ -310,6 +322,7 @@ class _HeadFinder:
         if row.s1 == "child":
             first = batch.leftmost(batch.labelled_as(row.s1_deprels))[s2]
             return np.where(first < len(batch), first, -1).astype(np.int32)
+        # S1 is above S2: first the word that S2 (or the marker) depends on ...
         if row.s1 == "conjunct":
             s1 = self.with_subject(batch.previous_conjunct()[s2], s2)
             if self.whole_clauses:
@@ -323,6 +336,7 @@ class _HeadFinder:
             finite = batch.tagged("finite")
             above = batch.ascend(s1, ~finite)
             return np.where((s1 >= 0) & finite[s2] & finite[above], above, s1)
+        # ... then up through words with the row's labels `climb`, or up to a clause.
         through = batch.labelled_as(row.climb)
         if row.s1 not in ("clause", "sentence"):
             s1 = batch.ascend(s1, through)
@@ -384,5 +398,6 @@ class _HeadFinder:
 
 def _last_before(marked: BoolArray) -> Ints:
     """Return for each token the last marked token before it, -1 if there is none."""
+    # The last marked token up to and with each token, then moved by one token
     running = np.maximum.accumulate(np.where(marked, np.arange(len(marked), dtype=np.int32), -1))
     return np.concatenate([np.array([-1], dtype=running.dtype), running[:-1]])

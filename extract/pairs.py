@@ -117,7 +117,8 @@ class SpanColumn:
 
     @classmethod
     def of(cls, counts: Ints, start: Ints, end: Ints) -> SpanColumn:
-        """Return a column of rows with `counts` spans each; `start` and `end` are those of all."""
+        """Return a column whose row `i` has `counts[i]` spans. `start` and `end` [spans] are the
+        bounds of the spans of all rows, one row after another."""
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         return cls(offsets, start, end)
 
@@ -134,7 +135,7 @@ class SpanColumn:
         return SpanColumn.of(self.counts + other.counts, start, end)
 
     def take(self, rows: Ints | BoolArray) -> SpanColumn:
-        """Return the rows that a mask marks, or those with these numbers, in their order."""
+        """Return some rows: flags mark them, or `rows` are their numbers in the new order."""
         counts = self.counts[rows]
         first = np.repeat(self.offsets[:-1][rows] - (np.cumsum(counts) - counts), counts)
         spans = first + np.arange(len(first))

@@ -47,7 +47,7 @@ class StringTable:
         return number
 
     def codes(self, strings: Iterable[str]) -> IntArray:
-        """Return the integers of `strings`, as `code` gives them."""
+        """Return the integer of each of the `strings` (see `code`)."""
         names = list(strings)
         for string in dict.fromkeys(names):
             self.code(string)

@@ -53,7 +53,7 @@ def parser_text(text: str) -> tuple[str, NDArray[np.int64]]:
     widths = np.ones(len(text) + 1, dtype=np.int64)
 
     def replacement(match: re.Match[str]) -> str:
-        """Return what the parser gets instead of a match, and set its width in `widths`."""
+        """Return the text that replaces a match for the parser, and set its width in `widths`."""
         if match[0] == "." and not _ends_abbreviation(text, match.start()):
             return "."
         letters = unicodedata.normalize("NFKC", match[0]) if re.match(_LIGATURE, match[0]) else ""

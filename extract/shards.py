@@ -78,7 +78,8 @@ class Rejects(TomlTable):
 
 
 class PairCounts(Facts):
-    """Facts about a shard of pairs: counts by marker and by position, and rejected candidates."""
+    """Facts about a shard of pairs: numbers of documents, of pairs in all, by marker and by the
+    position of S1 (same or previous sentence), and of rejected candidates by reason."""
 
     documents: int = 0
     markers: Tally = Field(default_factory=dict)
@@ -91,6 +92,7 @@ def write_parses(path: Path, parses: Sequence[ParsedDocument], facts: ParseFacts
     """Write one shard of parses."""
 
     def column(parse: ParsedDocument | None, name: str) -> Any:
+        """Return a column of a parse (None without a parse), with strings in place of codes."""
         if parse is None:
             return None
         values = getattr(parse, name)

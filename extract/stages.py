@@ -68,6 +68,7 @@ def parse(
     paths: list[Path] = []
 
     def jobs() -> Iterator[tuple[ParseSettings, list[Document], Path]]:
+        """Yield settings, documents and path of each shard of this part that does not exist."""
         for number, group in enumerate(by_words(documents, settings.words_per_shard)):
             if not part.has(number):
                 continue
@@ -98,6 +99,7 @@ def extract(
     written. Raises `ConfigError` for a marker that the parses were not made for, `InputError` if
     the parses are those of other documents.
     """
+    # Check that the parses were made for these markers.
     settings = settings or PairSettings()
     facts = ParseFacts.read(shards_of(parses, "parses")[0])
     if facts.markers is not None:
@@ -108,6 +110,7 @@ def extract(
                 "sentences with only these were not parsed",
                 hint="run the parse stage again with all these markers",
             )
+    # Extract shard by shard; existing shards are kept.
     folder.mkdir(parents=True, exist_ok=True)
     shards: list[dict[str, Any]] = []
     stored = iter_parses(parses)

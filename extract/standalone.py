@@ -34,7 +34,6 @@ from extract.trees import Batch
 QUOTE_OR_PARAGRAPH = re.compile(rf'[“”«»"]|‘(?!{ELIDED})|\n\n', re.IGNORECASE)
 _WITHIN = rf"(?:[^‘\n]|‘(?={ELIDED})|\n(?!\n))*?"
 SINGLE_QUOTATION = re.compile(rf"‘{_WITHIN}[^\w\s]’(?!\w)|‘{_WITHIN}’(?!\w)")
-
 """A quotation in single marks; a `’` behind a letter may be an apostrophe, so it ends behind a
 stop or comma if it can ("‘the boys’ boat leaks,’ he said")."""
 OPENING_QUOTE = re.compile(r"[\s—–-]*[“‘«\"']")
@@ -126,7 +125,8 @@ class Speech:
             return np.zeros(len(positions), dtype=np.int32)
         ends = np.array([end for _, end, _ in self.stretches])
         numbers = np.array([number for _, _, number in self.stretches], dtype=np.int32)
-        nearest = np.maximum(np.searchsorted(self.starts, positions, side="right") - 1, 0)
+        nearest = np.searchsorted(self.starts, positions, side="right") - 1
+        nearest = np.maximum(nearest, 0)  # a position before all quotations is in none
         inside = (positions >= self.starts[nearest]) & (positions < ends[nearest])
         return np.where(inside, numbers[nearest], 0)
 
@@ -166,6 +166,7 @@ class Judge:
         self.batch = batch
         head, tokens = batch.head, batch.tokens
         labelled, tagged, listed = batch.labelled, batch.tagged, batch.listed
+        # Speech and markup, by the characters of each document
         self.speeches = [Speech(document.text) for document in batch.documents]
         bounds = np.searchsorted(batch.row_doc[batch.row], np.arange(len(batch.documents) + 1))
         starts = np.split(batch.start, bounds[1:-1])
@@ -183,8 +184,12 @@ class Judge:
                 first = np.searchsorted(end, mark.start() - (mark[0][0] == "\n"), side="right")
                 last = np.searchsorted(start, mark.end())
                 self.markup[begin + first : begin + last] = True
+        # Clauses that "if", "that" or a correlative introduces
+        # Conjuncts, and clauses that "if", "that" or a correlative introduces
         self.first_conjunct = np.where(labelled("conjunct") & (head >= 0), head, tokens)
         """The first conjunct of each token's coordination."""
+        # Each round doubles the steps that the chain of conjuncts is followed (pointer doubling).
+        # Each round doubles the steps that the chain of conjuncts is followed (pointer doubling).
         for _ in range(MAX_DOUBLINGS):  # a malformed tree may have a chain of any length
             self.first_conjunct = self.first_conjunct[self.first_conjunct]
         # Behind the subject a subordinator introduces nothing: "he was to leave".
@@ -209,11 +214,14 @@ class Judge:
         """For each token its first finite adverbial clause; `len(batch)` if it has none."""
         self.subordinated = batch.with_child(subordinator & ~that)
         """Heads of clauses that "if", "when", ... introduces."""
+        # Questions, reported clauses, commands and whole clauses
         subject = batch.leftmost_child("subject")
         self.in_question = batch.rows_with(listed("asking"))[batch.row]
         """The tokens of sentences with a question mark."""
         self.inverted = (batch.leftmost_child("auxiliary") < subject) & (subject < len(batch))
         interrogative = tagged("interrogative")
+        # A clause without a subject has the index `len(batch)`, which is cut to a valid one.
+        # A clause without a subject has the index `len(batch)`, which is cut to a valid one.
         by_subject = interrogative[np.minimum(subject, len(batch) - 1)]
         self.adverbial_statement = adverbial & ~self.inverted & ~by_subject
         """Adverbial clauses without the form of a question."""
@@ -226,6 +234,7 @@ class Judge:
         self.commands = commands & ~complete
         self.whole = complete | commands | self._mistagged_finite()
         """Heads of whole clauses: statements, questions and commands."""
+        # Ends of sentences, and question words that open a clause
         self.is_word = ~labelled("punctuation")
         self.last_word = np.full(len(batch.row_doc), -1, dtype=np.int32)
         """The last word of each sentence [rows]."""
@@ -242,6 +251,8 @@ class Judge:
         # By clause head: whether a question word opens the clause or its subject.
         self.has_question_word = np.zeros(len(batch), dtype=bool)
         self.has_question_word[head[fronted]] = self.has_question_word[head[within]] = True
+        # Brackets, and traces of words that the sides lack
+        # Brackets, and traces of words that the sides lack
         opening, closing = listed("opening_bracket"), listed("closing_bracket")
         self.bracket_depth = np.append(0, np.cumsum(opening.astype(np.int32) - closing))
         """The number of open brackets in front of each token [tokens + 1]."""
@@ -268,6 +279,7 @@ class Judge:
         """
         batch, tokens = self.batch, self.batch.tokens
         gap = self.indirect_speech & batch.has(tokens, ["finite"], ["subject"]) & (batch.head >= 0)
+        # The word right behind the governing verb
         verb = np.minimum(batch.head + 1, len(batch) - 1)
         auxiliary = batch.labelled("auxiliary")[verb] & (batch.head[verb] == tokens)
         gap &= auxiliary | ((verb == tokens) & ~batch.tagged("bare"))
@@ -306,73 +318,47 @@ class Judge:
     def judge(
         self, block: Block, side: SideCodes
     ) -> tuple[NDArray[np.int8], tuple[BoolArray, BoolArray]]:
-        """Mute words that interrupt the speech or clause of a side (in `side`); judge both sides.
+        """Decide for each match whether S1 and S2 can stand alone, and whether they are questions.
 
-        Returns the reason to reject each match [matches], an index into `REFUSALS` (0: none; the
-        last one below if there are several), and two flags [matches]: S1 and S2 are questions.
+        `side` has the side code of each position of the block. Words that interrupt a side are
+        muted in it: they stay in the side's span, but not in its text. Returns the reason to reject
+        each match [matches], an index into `REFUSALS` (0: none; the last one below if there are
+        several), and two flags [matches]: S1 and S2 are questions.
         """
         batch, matches, token, listed = block.batch, block.matches, block.token, block.batch.listed
         reason = np.zeros(len(matches), dtype=np.int8)
-        marker_speech = self.speech[matches.lead]
 
         def refuse(rejected: BoolArray, why: str) -> None:
             reason[rejected] = REFUSALS.index(why)
 
+        # Mute the words that interrupt a side.
         side[self.inner_correlative[token] & (side > S2)] -= MUTED
-        # Mute what interrupts the speech that the marker is part of, and its quotation marks.
-        spoken = (marker_speech > 0)[block.match] & ((side == S1) | (side == S2))
-        side[spoken & ((self.speech[token] == 0) | listed("quote")[token])] += MUTED
-        spoken &= ((side == S1) | (side == S2)) & block.words
-        two_speakers = block.matches_at(spoken & (self.speech[token] != marker_speech[block.match]))
+        two_speakers = self._mute_narration(block, side)
         self._mute_coordinators(block, side)
         # "Even though he has any" is stated: the last word of a connective says so.
         asserted = listed("asserted")[matches.first + matches.length - 1]
         self.traces.mute_modifiers(block, side, asserted)
         words_behind_s2 = self._mute_afterthought(block, side)
+
+        # Judge each side by itself.
         questions = []
         s1_last = block.end_words(side == S1)[1]
         for number, head in ((S1, matches.s1), (S2, matches.s2)):
-            has_head, top = head >= 0, self.first_conjunct[head]
-            first, last = block.end_words(side == number)
+            ends = first, last = block.end_words(side == number)
             # A "?" or "!" in front of the first word ends what was before it.
             mark_before = listed("terminal")[token] & (token < first[block.match])
             side[(side == number) & mark_before] += MUTED
-            # S2 of a subordinator is introduced by the marker itself.
-            unmarked = has_head & ~(block.subordinate & (number == S2))
+            top, unmarked = self.first_conjunct[head], self._unmarked(block, number)
             asks = self.in_question[head] & ~self.indirect_speech[top]
             asks &= ~(unmarked & self.adverbial_statement[top])  # "Remember when he came?"
-            on_side = side == number
-            opening = block.end_words(on_side & ~batch.labelled("opener")[token])[0]
-            fragment = unmarked & batch.labelled("dependent_clause")[top]
-            fragment |= has_head & (opening >= 0) & self._breaks_off(head, opening, last, asks)
-            fragment |= block.matches_at(on_side & self.has_gap[token])
-            fragment |= has_head & self._opens_before_command(matches, head, opening)
-            fragment |= has_head & ~asks & self.traces.lost_fronting(block, on_side, head, opening)
-            fragment |= has_head & (last >= 0) & self.traces.ends_open(last)
-            fragment |= unmarked & self.has_question_word[head] & ~asks  # "at first when you try"
-            # "(It is slow) of late": the bracket in front of the side ends inside it.
-            depth_before = self.bracket_depth[np.maximum(first, 0)]
-            fragment |= has_head & (self.bracket_depth[last + 1] < depth_before)
-            fragment |= has_head & self._broken(block, side, number, first, last)
-            # Without the words that introduce or govern it, a clause changes its meaning.
-            # A main clause with "that" is a complement whose verb the parse did not find.
-            complement = self.has_that[top] & batch.labelled("main_clause")[top]
-            unstated = self.unasserted[head] | self.unasserted[top] | self.doubtful[head]
-            sense_changed = unmarked & (unstated | complement)
-            s1_top = top if number == S1 else self.first_conjunct[matches.s1]
-            # One of two conjuncts has a "that" which the other lacks.
-            unlike = (head != s1_top) & self.has_that[head] & ~self.has_that[s1_top]
-            fragment |= unmarked & (matches.s1 >= 0) & unlike
-            if number == S2:
-                sense_changed |= unmarked & self.subordinated[head]
-                # "But, in a talk we gave, he said ...": the parse lost the clause that follows.
-                fragment |= unmarked & (matches.s1 == PREVIOUS) & self.adverbial_statement[head]
-            refuse(fragment, f"s{number}_fragment")
-            refuse(sense_changed, f"s{number}_lost_word")
-            two_speakers |= has_head & (self.speech[head] != marker_speech)
+            refuse(self._fragments(block, side, number, ends, asks), f"s{number}_fragment")
+            refuse(self._changed_senses(block, number), f"s{number}_lost_word")
+            two_speakers |= (head >= 0) & (self.speech[head] != self.speech[matches.lead])
             inverted = self._opens_with_question_word(head, first) | self.inverted[head]
-            questions.append(has_head & asks & inverted)
+            questions.append((head >= 0) & asks & inverted)
         refuse(words_behind_s2, "s1_fragment")
+
+        # Judge both sides and the marker together. A later reason replaces an earlier one.
         between = self._neither(block, side) & ~batch.labelled("opener")[token]
         between &= (token > s1_last[block.match]) & (token < matches.first[block.match])
         s1_before = (matches.s1 >= 0) & (matches.s1 < matches.first)
@@ -383,7 +369,7 @@ class Judge:
         denied = block.subordinate & (matches.first > batch.offsets[batch.row[matches.first]])
         denied &= listed("denying")[before] | listed("comparing")[before]
         refuse(denied, "s1_lost_word")  # "not because", "than if"
-        s1_lost, s2_lost = self.traces.lost_words(block, side, asserted, (first, last))  # S2's ends
+        s1_lost, s2_lost = self.traces.lost_words(block, side, asserted, ends)  # the ends of S2
         refuse(s1_lost, "s1_lost_word")
         refuse(s2_lost, "s2_lost_word")
         refuse(two_speakers, "speech")
@@ -392,6 +378,70 @@ class Judge:
         refuse(recall_only[matches.row], "construction")
         refuse(block.matches_at(((side == S1) | (side == S2)) & self.markup[token]), "markup")
         return reason, (questions[0], questions[1])
+
+    def _mute_narration(self, block: Block, side: SideCodes) -> BoolArray:
+        """Mute what interrupts the speech that the marker is part of, and its quotation marks.
+
+        Returns the matches [flags] with words of another speech than the marker's.
+        """
+        token, marker_speech = block.token, self.speech[block.matches.lead][block.match]
+        spoken = (marker_speech > 0) & ((side == S1) | (side == S2))
+        side[spoken & ((self.speech[token] == 0) | block.batch.listed("quote")[token])] += MUTED
+        spoken &= ((side == S1) | (side == S2)) & block.words
+        return block.matches_at(spoken & (self.speech[token] != marker_speech))
+
+    def _unmarked(self, block: Block, number: int) -> BoolArray:
+        """Flag the matches whose side `number` has a head and is not introduced by the marker.
+
+        The marker introduces S2 if it is the subordinator of S2.
+        """
+        heads = block.matches.s1 if number == S1 else block.matches.s2
+        return (heads >= 0) & ~(block.subordinate & (number == S2))
+
+    def _fragments(
+        self, block: Block, side: SideCodes, number: int, ends: tuple[Ints, Ints], asks: BoolArray
+    ) -> BoolArray:
+        """Flag the matches whose side `number` is only a fragment of a sentence.
+
+        `ends` has the first and the last word of the side, `asks` flags the sides in questions.
+        """
+        batch, matches, token, (first, last) = block.batch, block.matches, block.token, ends
+        head = matches.s1 if number == S1 else matches.s2
+        has_head, unmarked = head >= 0, self._unmarked(block, number)
+        top, s1_top = self.first_conjunct[head], self.first_conjunct[matches.s1]
+        on_side = side == number
+        opening = block.end_words(on_side & ~batch.labelled("opener")[token])[0]
+        fragment = unmarked & batch.labelled("dependent_clause")[top]
+        fragment |= has_head & (opening >= 0) & self._breaks_off(head, opening, last, asks)
+        fragment |= block.matches_at(on_side & self.has_gap[token])
+        fragment |= has_head & self._opens_before_command(matches, head, opening)
+        fragment |= has_head & ~asks & self.traces.lost_fronting(block, on_side, head, opening)
+        fragment |= has_head & (last >= 0) & self.traces.ends_open(last)
+        fragment |= unmarked & self.has_question_word[head] & ~asks  # "at first when you try"
+        # "(It is slow) of late": the bracket in front of the side ends inside it.
+        depth_before = self.bracket_depth[np.maximum(first, 0)]
+        fragment |= has_head & (self.bracket_depth[last + 1] < depth_before)
+        fragment |= has_head & self._broken(block, side, number, first, last)
+        # One of two conjuncts has a "that" which the other lacks.
+        unlike = (head != s1_top) & self.has_that[head] & ~self.has_that[s1_top]
+        fragment |= unmarked & (matches.s1 >= 0) & unlike
+        if number == S2:
+            # "But, in a talk we gave, he said ...": the parse lost the clause that follows.
+            fragment |= unmarked & (matches.s1 == PREVIOUS) & self.adverbial_statement[head]
+        return fragment
+
+    def _changed_senses(self, block: Block, number: int) -> BoolArray:
+        """Flag the matches whose side `number` changes its meaning if it stands alone.
+
+        It loses the words that introduce or govern it. A main clause with "that" is a complement
+        whose verb the parse did not find.
+        """
+        head = block.matches.s1 if number == S1 else block.matches.s2
+        top = self.first_conjunct[head]
+        complement = self.has_that[top] & block.batch.labelled("main_clause")[top]
+        unstated = self.unasserted[head] | self.unasserted[top] | self.doubtful[head]
+        subordinated = self.subordinated[head] & (number == S2)
+        return self._unmarked(block, number) & (unstated | complement | subordinated)
 
     def _mute_coordinators(self, block: Block, side: SideCodes) -> None:
         """Mute a coordinator at the start of a side: it joins the side to something else.
@@ -419,6 +469,7 @@ class Judge:
         Returns the matches [flags] to reject: no mark or coordinator separates the words from S2,
         so that they may be part of it, or they are an object or subject of S1.
         """
+        # Words of a coordinate S1 that stand behind S2
         batch, matches = block.batch, block.matches
         s1_first, s2_last = block.end_words(side == S1)[0], block.end_words(side == S2)[1]
         after = (side == S1) & (block.token > s2_last[block.match])
@@ -455,7 +506,7 @@ class Judge:
         return self.commands[head] & ~verb & joined
 
     def _phrase_top(self, tokens: Ints) -> Ints:
-        """Return the head of the largest phrase around each token, below its clause's head."""
+        """Return for each token the head of the largest phrase of its clause that it is in."""
         top, clause = tokens, self.batch.tagged("clause")
         for _ in range(GOVERNORS):
             above = self.batch.head[top]
@@ -482,7 +533,9 @@ class Judge:
         operator, interrogative = batch.tagged("operator"), batch.tagged("interrogative")
         condition = self.inverted[head] & (batch.head[first] == head) & operator[first]
         dependent = (self._opens_with_question_word(head, first) | condition) & ~asks
+        # The two words behind the side (the last token of the batch, if there are none)
         after, beyond = np.minimum(last + 1, final), np.minimum(last + 2, final)
+        # The side announces something that it does not contain.
         announces = self.open_ended[row] & (last == self.last_word[row])
         announces |= batch.listed("colon")[after] & (batch.row[after] == row) & (last == head)
         # A quotation follows behind a comma or colon.

@@ -111,6 +111,7 @@ def written(
     ("Yes, [but] it might"), where a quotation breaks off ("Sir,” he said, “I"), and behind a span
     for which `opens` is true ("For example, [if you ask,] he will go").
     """
+    # The parts, with whole pairs of marks of emphasis
     begin = spans[0][0]
     around = text[begin : spans[-1][1]]
     if "_" in around or "*" in around:
@@ -118,6 +119,7 @@ def written(
         parts = ["".join(text[a:b] for a, b in of_span).strip() for of_span in pieces]
     else:
         parts = [text[start:end] for start, end in spans]
+    # Join them; what stands between two parts decides about a quote or comma.
     joined = parts[0]
     for part, ((_, end), (start, _)) in zip(parts[1:], pairwise(spans), strict=True):
         gap = text[end:start]
@@ -135,6 +137,7 @@ def written(
         joined = " ".join(joined.split()) or stop
     if item := ITEM_NUMBER.match(joined):
         joined = joined[item.end() :]
+    # Repair both ends. The usual text needs no pairing of quotes, which is slow.
     first, final = joined[0], joined[-1]
     at_ends = first in MARKS or final in MARKS or final.isdigit()
     if at_ends or (QUOTE_OR_BRACKET_SIGN.search(joined) and QUOTE_OR_BRACKET.search(joined)):
@@ -156,6 +159,7 @@ def _spans_with_whole_emphasis(text: str, spans: Sequence[Span]) -> list[list[Sp
     A mark next to a span is added to it if its partner is in a span: parsers attach one of the two
     to another word ("but _she_ stayed"). Partners are looked for in the paragraph.
     """
+    # Pair the marks in the paragraph; widen spans to marks beside them.
     first, last = spans[0][0], spans[-1][1]
     begin = max(text.rfind("\n\n", 0, first) + 1, first - _LONGEST_EMPHASIS)
     behind = text.find("\n\n", last)
@@ -179,6 +183,7 @@ def _spans_with_whole_emphasis(text: str, spans: Sequence[Span]) -> list[list[Sp
                     unpaired += [m for m in both if m not in outside]
         elif after.strip() and not before.isalnum():
             opened[mark[0]] = mark.span()
+    # Cut the unpaired marks out of the spans.
     pieces = []
     for start, end in widened:
         edges = sorted(edge for mark in unpaired if start <= mark[0] < end for edge in mark)
@@ -224,12 +229,14 @@ def _without_outer_mark(text: str) -> str:
     """Return the text without its first or last mark, if the mark's partner is outside the text."""
     if text.startswith("''"):  # the quotes of the Penn Treebank: `` and ''
         return text[2:].lstrip(SEPARATORS)
+    # At the beginning: an opening mark without its closing one, or the other way round
     first, last = text[:1], text[-1:]
     unclosed_single = first == "‘" and not SINGLE_CLOSED.search(text)
     odd = {mark for mark in '"_' if text.count(mark) % 2}
     unclosed = {opener for closer, opener in PARTNERS.items() if closer not in text}
     if unclosed_single or first in PARTNERS or first in odd | unclosed:
         return text[1:].lstrip(SEPARATORS)
+    # At the end; an apostrophe there belongs to its word, except behind a stop or comma.
     unpaired = last in PARTNERS.values() or last == "‘" or last in odd
     if text[-2:-1] in TERMINAL + SEPARATORS:
         unpaired |= last == "’" and "‘" not in text
@@ -249,6 +256,7 @@ def _pair_marks(text: str) -> tuple[str, str]:
     result, position = "", 0
     for match in QUOTE_OR_BRACKET.finditer(text):
         mark, at = match[0], match.start()
+        # Whether the mark opens, by its neighbours and the marks that are open
         before, after = text[max(at - 1, 0) : at], text[at + 1 : at + 2]
         if mark in BRACKETS:
             opens = not before.strip()
@@ -259,6 +267,7 @@ def _pair_marks(text: str) -> tuple[str, str]:
             opens = bool(after) and not closes
         else:
             opens = mark in QUOTES and mark not in opened
+        # Whether the mark is removed if it closes nothing
         removable = before == " " if mark in BRACKETS.values() else mark not in BRACKETS
         if opens:
             opened.append((QUOTES | BRACKETS)[mark])

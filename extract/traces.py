@@ -50,6 +50,7 @@ class Traces:
         `asserted` flags the matches whose marker states S2 as a fact.
         """
         batch, matches, shift = self.batch, block.matches, block.shift
+        # The token before each marker (for the batch's first token: itself), the marker's position
         before, at = np.maximum(matches.first - 1, 0), matches.first + shift
         focusing = batch.listed("focusing")
         s1_before = (matches.s1 >= 0) & (matches.s1 < matches.first)
@@ -126,6 +127,7 @@ class Traces:
         """
         batch = self.batch
         object_of = batch.leftmost_child("object")
+        # The innermost verb: from S2 down through objects that are clauses
         verb = s2.copy()
         for _ in range(MAX_COMPLEMENTS):
             below = object_of[verb]
@@ -160,6 +162,7 @@ class Traces:
         # "He did not stay just because it rained", "... not because it rained, but because ...":
         # what is denied is the reason.
         s1_lost = denied & (exclusive & self.behind(self.is_word))[np.maximum(first - 1, 0)]
+        # The word behind S2 (and its punctuation mark), and the word after that one
         after = np.minimum(ends[1] + 1, final)
         after = np.minimum(after + ~self.is_word[after], final)
         again = np.minimum(after + 1, final)

@@ -60,6 +60,7 @@ class Lookup:
         self._values: NDArray[Any] = np.empty(0, dtype=dtype)
 
     def __getitem__(self, codes: Ints) -> NDArray[Any]:
+        """Return the value of each code; values of new strings are computed first."""
         size = len(self._values)
         if size < len(self._strings):
             new = [self._value(string) for string in self._strings.strings[size:]]
@@ -72,8 +73,8 @@ class CompiledPatterns:
 
     `word` maps a form to its number among the words of markers and rows (0 for all others);
     `forms[NAME]` flags the forms in a list of words, and `tags[PROPERTY][COLUMN]` the tags in a
-    column that give a token a property. The arrays grow when the `StringTable` does. With
-    `modified`, modified forms of markers ("even though") are labelled as the marker ("though").
+    column that give a token a property. The arrays grow when the `StringTable` (`strings`) does.
+    With `modified`, modified forms of markers ("even though") get the label of the marker.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class CompiledPatterns:
         *,
         modified: bool = False,
     ) -> None:
+        # Markers as sequences of words, and the rows that they use
         self.table, self.strings = table, strings
         self.sequences = _sequences(table, markers)
         self.names = [
@@ -103,6 +105,7 @@ class CompiledPatterns:
             dtype=bool,
         )
         """Flags [rows]: the marker is the subordinator of S2."""
+        # Look-up arrays for words, lists of forms and tags
         words = [word for s in self.sequences for word in (*s.words.split(), *s.second.split())]
         for row in table.patterns:
             words += [*row.not_before, *row.after_words, *row.compared, *row.s2_words]
@@ -148,7 +151,7 @@ class CompiledPatterns:
         return flags
 
     def numbers(self, words: Iterable[str]) -> list[int]:
-        """Return the numbers that `word` gives to these words."""
+        """Return the number of each word of the pattern table, as in `Batch.word`."""
         return [self._number[fold(word)] for word in words]
 
     @once
@@ -160,11 +163,12 @@ class CompiledPatterns:
 
     @once
     def lost(self, how: str) -> BoolArray:
-        """Return flags [row, side, place, kind, label]: a side loses such a child of its head.
+        """Return flags [row, side, place, kind, label]: which children of its head a side loses.
 
-        `how`: `drop` (from the span) or `mute` (from the text). Side: 0 is S1, 1 is S2. Place: 0
-        left of the head, 1 right of it, 2 right of it and of the other clause's head. Kind: 0 no
-        predicate, 1 a predicate, 2 a predicate with its own subject.
+        `how`: `drop` (from the span) or `mute` (from the text). Row: of the pattern table. Side: 0
+        is S1, 1 is S2. Place of the child: 0 left of the head, 1 right of it, 2 right of it and of
+        the other clause's head. Kind of the child: 0 no predicate, 1 a predicate, 2 a predicate
+        with a subject. Label: that of the child.
         An entry of `s1_drop`, `s1_mute`, ... is a label, after `<` (place 0), `>` (1 and 2), `>>`
         (2) or nothing (any place), before `+clause` (kinds 1 and 2), `+subject` (2) or nothing.
         """
@@ -317,6 +321,7 @@ class Batch:
         keys = self.head[children].astype(np.int64) * width + children  # by head, then by child
         order = np.argsort(keys)
         keys, children = keys[order], children[order]
+        # The child is the first key of `head` behind `token`, or the last one before it.
         place = np.searchsorted(keys, head.astype(np.int64) * width + token) - (not after)
         child = children[np.clip(place, 0, len(children) - 1)]
         exists = (place >= 0) & (place < len(children)) & (head >= 0) & (self.head[child] == head)
@@ -324,7 +329,7 @@ class Batch:
 
     @once
     def previous_conjunct(self) -> Ints:
-        """Return for each conjunct the one before it; for all other tokens -1.
+        """Return for each conjunct the conjunct before it; for all other tokens -1.
 
         UD attaches all conjuncts to the first one, so the one before is the nearest conjunct to the
         left with the same head, or that head.
@@ -375,6 +380,7 @@ class Batch:
             if not turns or sentences is None:
                 continue
             rows = np.flatnonzero((self.row_doc == number) & (self.row_sentence > 0))
+            # The last turn that begins before the sentence does
             turn = np.searchsorted(turns.start, sentences.start, side="right") - 1
             turn, sentence = np.maximum(turn, 0), self.row_sentence[rows]
             yield rows, turns, turn[sentence], turn[sentence - 1]
@@ -383,9 +389,9 @@ class Batch:
     def derived(self) -> dict[str, BoolArray]:
         """The properties `DERIVED` by name, as flags [n], from a token's children and conjuncts.
 
-        `subject`, `copula`, `complement` and `object` mark the tokens with such a child, `finite`
-        finite forms and those with a finite auxiliary, `clause` the heads of predicates and of the
-        remains of one. A `statement` is finite and has a subject, its own or a shared one.
+        `subject`, `copula`, `complement` and `object` mark the tokens with a child of this kind,
+        `finite` finite forms and forms with a finite auxiliary, `clause` the heads of predicates
+        and of their remains. A `statement` is finite and has a subject, or shares one.
 
         A non-finite form coordinated with a verb without auxiliary is an infinitive, a participle
         or the remains of a clause; but a language's bare form may be finite beside another one
@@ -394,16 +400,18 @@ class Batch:
         An `imperative` is a bare form that commands: no subject, no "to", and no auxiliary but a
         bare one ("do not"). It heads a main clause or a quotation, or is coordinated with another
         one. After "you can run", a bare form without a conjunction shares the auxiliary ("then
-        rest"). A token without children is `alone`, one with an `adposition` of its own `framed`.
+        rest"). `alone` marks tokens without children, `framed` tokens with a child `adposition`.
         """
         subject, copula, auxiliary = (self.having(n) for n in ("subject", "copula", "auxiliary"))
         subordinate, is_auxiliary = self.having("subordinator"), self.labelled("auxiliary")
         finite, bare = self.tagged("finite_tag"), self.tagged("bare")
         finite = finite | self.with_child(is_auxiliary & finite)
+        # Statements: a conjunct shares the auxiliary and the subject of the first one.
         every = np.ones(len(self), dtype=bool)
         statement = self._shared(finite, auxiliary, bare, finite | subordinate)
         if not self.patterns.table.pro_drop:
             statement &= self._shared(subject, every, bare, subject)
+        # Commands
         command_form = self.tagged("imperative_tag")
         commands = command_form & ~is_auxiliary
         commands |= self.with_child(self.labelled("copula") & command_form)
@@ -465,7 +473,7 @@ def _sequences(table: PatternTable, markers: Sequence[str]) -> list[Multiword]:
 
 
 def _tagged(column: str, values: Collection[str]) -> Callable[[str], bool]:
-    """Return a test of a tag in `column`: it is one of `values`, or has one as a feature."""
+    """Return a test whether a tag in `column` is one of `values`, or has one as a feature."""
     if column == "feats":
         return lambda tag: not set(values).isdisjoint(tag.split("|"))
     return frozenset(values).__contains__

@@ -113,7 +113,7 @@ def _expand(build: BuildFile) -> list[Source]:
 
 
 def _one_of(source: Source, kind: str, path: Path, root: Path) -> Source:
-    """One match of a glob as a source: it and its documents are named by the path below `root`."""
+    """Make a source from one match of a glob. The path below `root` names it and its documents."""
     inside = path.relative_to(root)
     # Of a file in a folder without brackets the name says it all.
     marked = len(inside.parts) > 1 or path.is_dir() or glob.has_magic(str(path))
@@ -128,6 +128,7 @@ def _check_names(build: BuildFile) -> None:
     """Check that each name of a table is one that the build file has."""
     for name in build.datasets:
         build.builder(name)  # also of one that no source feeds
+    # Sources: each has its own name, and names datasets that exist.
     specs: dict[str, str] = {}
     for source in build.sources:
         keys = source.loc
@@ -147,6 +148,7 @@ def _check_names(build: BuildFile) -> None:
                 build.dataset(dataset)
         if source.splitter and source.datasets:
             _check_splitter(build, source)
+    # Validations: each has its own name, and names sources that exist.
     checks: set[str] = set()
     for number, check in enumerate(build.validation):
         _check_own_source(build, f"{check.name}-gold", ("validation", number, "name"))
@@ -160,6 +162,7 @@ def _check_names(build: BuildFile) -> None:
         with build.at("validation", number, "sources"):
             for name in check.sources:
                 build.source(name)
+    # Models: their datasets and bases exist, and no chain of bases is a circle.
     for key, model in build.models.items():
         if model.dataset:
             with build.at("models", key, "dataset"):
@@ -173,6 +176,7 @@ def _check_names(build: BuildFile) -> None:
                     raise ConfigError(f"the bases form a circle: {circle}")
             chain.append(base)
             base = following
+    # Evaluations: no model has their name; their datasets and models exist.
     for key, evaluation in build.evaluations.items():
         with build.at("evaluations", key):
             if key in build.models:
@@ -229,7 +233,7 @@ def _check_own_source(build: BuildFile, name: str, keys: Loc) -> None:
 
 
 def _check_splitter(build: BuildFile, source: Source) -> None:
-    """A source's own splitter must split something: no stage runs over what builders read."""
+    """Raise `ConfigError` if a source has its own splitter, but no stage would use it."""
     validated = any(source.name in check.sources for check in build.validation)
     if not validated and all(build.builder(name).reads == "sources" for name in source.datasets):
         raise ConfigError(

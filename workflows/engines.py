@@ -53,6 +53,7 @@ def share_out(task: StageTask, folder: Path) -> None:
     Raises `ConfigError` for an engine that is not installed or an option that it does not have,
     and `DiscorporaError` if workers failed: finished shards are kept.
     """
+    # Prepare.
     engine = task.build.engine
     check(engine, task.build.path)
     logs = task.folder.with_suffix(".engine")
@@ -62,6 +63,7 @@ def share_out(task: StageTask, folder: Path) -> None:
     share = task.share(folder)
     tasks = len(_unfinished(logs, engine))
     log.info("%s: %d tasks on %s, logs in %s", task.title, tasks, engine.kind, logs)
+    # Run, and check that each task has ended well.
     problem = ""
     try:
         if engine.kind == "local":
@@ -88,6 +90,7 @@ def check(engine: Engine, where: str) -> None:
 
     Checked are libraries, the executor's options, variables to export, and Slurm's `sbatch`.
     """
+    # Libraries and options of the executor
     for name in LIBRARIES[engine.kind]:
         if find_spec(name) is None:
             raise ConfigError(
@@ -106,6 +109,7 @@ def check(engine: Engine, where: str) -> None:
             )
     if engine.kind != "slurm":
         return
+    # What only Slurm needs
     for name in engine.export:
         if name not in os.environ:
             raise ConfigError(

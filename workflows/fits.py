@@ -163,6 +163,7 @@ def check_data(build: BuildFile, suite: Suite, plan: Evaluation, keys: Keys) -> 
                 hint='name one: dataset = "NAME@CONFIG"',
             )
         for name, config in plan.configurations:
+            # The columns of the configuration, then its builder and splits
             data = DeclaredDataset(name, build)
             data.check_configuration(config, keys)
             config_name = config or suite.config or data.default_configuration()

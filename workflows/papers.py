@@ -68,7 +68,11 @@ def filled(build: BuildFile, stages: Iterable[Made]) -> list[Filled]:
 
 
 class _Filling:
-    """The filling of one table."""
+    """Fills a table of a paper with the results of a build.
+
+    `shown` says which models are its rows; `folders` has the folder of each complete stage, by the
+    stage's name and key.
+    """
 
     def __init__(
         self, build: BuildFile, shown: Shown, folders: Mapping[tuple[str, str], Path]
@@ -79,6 +83,7 @@ class _Filling:
         self.known: dict[Path, tuple[Entry, Mapping[str, Any]]] = {}
 
     def table(self) -> Filled:
+        """Return the lines of the paper's table with this build's results, further lines, notes."""
         rows = dict(self.shown.rows)
         rest = rows.pop("*", ())
         lines: list[Line] = []
@@ -131,7 +136,7 @@ class _Filling:
         return lines or self.lines(name, items)
 
     def line(self, name: str, items: Sequence[str]) -> Line:
-        """The row `name` of the paper, or one of the build's, with the numbers of its models."""
+        """The row `name`, of the paper or of the build alone, with the numbers of its models."""
         printed = self.paper.printed(name)
         if not items:
             other = name in self.paper.others
@@ -193,6 +198,7 @@ class _Filling:
         seeds, build = self.build.seeds(name), self.build
         if part.suite == TRAINING:
             return [[("model", seed) for seed in seeds]]
+        # Evaluations that the build file declares, then the one of the model itself
         named = (on,) if on else self.shown.evaluations
         groups = [
             [("evaluation", f"{on}/{seed}") for seed in seeds if seed in evaluation.models]
@@ -233,8 +239,8 @@ class _Filling:
 def label_counts(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """The rows of a dataset by configuration and label column, from its manifest.
 
-    Of each column `per_class` has the rows and the per cent of each label in all splits, `total`
-    those of all labels.
+    For each column, `per_class` has the rows and the per cent of each label in all splits, and
+    `total` the rows of all labels.
     """
     counted: dict[str, Any] = {}
     for config, entry in manifest["configs"].items():
@@ -252,7 +258,7 @@ def label_counts(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _share(rows: int, total: int) -> dict[str, float | None]:
-    """A number of rows, and their per cent of `total`; None of a total of 0."""
+    """A number of rows, and their per cent of `total` (None if `total` is 0)."""
     return {"rows": rows, "percent": 100 * rows / total if total else None}
 
 
@@ -279,7 +285,8 @@ def _fits(part: Part, entry: Entry) -> bool:
 
 
 def _of_part(part: Part, row: str, entry: Entry, content: Mapping[str, Any]) -> Entry:
-    """A result as one of the row: its cells are the suite's, or the numbers at the part's path."""
+    """Make a row's entry from a result: its cells are the suite's or, if the part of the table has
+    a path, the numbers at that path."""
     cells = dict(entry.cells)
     if part.path:
         numbers = {column: _at(content, part, row, column) for column in part.columns}
@@ -298,7 +305,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _at(content: Any, part: Part, row: str, column: str) -> Any:
-    """What stands at the path of a part; None where it leads nowhere."""
+    """The value in a result at the path of a part; None if the result has no such path."""
     for key in part.path.split("."):
         key = key.replace("{row}", row).replace("{column}", column)
         content = content.get(key) if isinstance(content, Mapping) else None

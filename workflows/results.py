@@ -44,7 +44,7 @@ def results_at(place: Path) -> dict[Path, Path]:
 
 
 def stage_folder(path: Path) -> Path:
-    """Return the folder of the stage that the result `path` is of; `path` itself if it is none."""
+    """Return the folder of the stage that made the result `path`, or `path` if it is no result."""
     path = path.resolve()
     for place in path.parents:
         if (place / RECORD).is_file():

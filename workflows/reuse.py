@@ -25,7 +25,7 @@ Facts = Sequence[Mapping[str, Any]]
 
 
 def finished(kind: type[M], folders: Iterable[Path]) -> Iterator[tuple[Path, M]]:
-    """Yield the finished stages' folders, each with its manifest as a record of class `kind`."""
+    """Yield those of `folders` that are finished stages, with the manifest as a `kind` record."""
     for folder in sorted(folders):
         if "." not in folder.name:  # neither unfinished nor set aside
             try:

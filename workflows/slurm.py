@@ -34,7 +34,7 @@ class Executor(SlurmPipelineExecutor):
 
     @property
     def job_id(self) -> str | None:
-        """The array that was submitted last; datatrove sets it after each."""
+        """The id of the job array that was submitted last; datatrove sets it after each array."""
         return self.jobs[-1] if self.jobs else None
 
     @job_id.setter

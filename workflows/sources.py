@@ -73,7 +73,7 @@ class SourceRecord:
 
     @property
     def remote(self) -> bool:
-        """Whether it is read from the Hub."""
+        """Whether the source is read from the Hub."""
         kind, _, place = self.spec.partition(":")
         return kind == "hub" and not expand_home(place).is_dir()
 

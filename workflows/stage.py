@@ -81,6 +81,7 @@ class StageTask(luigi.Task):
     """The names of stages further upstream whose files it reads too."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Read the build file, construct all stages upstream, and compute this stage's hash."""
         super().__init__(*args, **kwargs)
         run = discorpora()
         console.configure(debug=run.debug)
@@ -289,7 +290,12 @@ class StageTask(luigi.Task):
 
 @dataclass(frozen=True)
 class Share:
-    """A stage that a worker of an engine can construct again: its class and its parameters."""
+    """A stage that a worker of an engine can construct again: its class (`kind`) and its
+    parameters.
+
+    `config` is the build file, `output` the output's folder, `folder` the partial folder of the
+    stage, and `data` the value of `DISCORPORA_DATA`.
+    """
 
     kind: type[StageTask]
     parameters: dict[str, str]
@@ -329,6 +335,7 @@ def reading(task: StageTask, folder: Path) -> Iterator[None]:
     First empties the folder if an interrupted run has read other files, or earlier states of them.
     Raises `InputError` for a file that has changed since it was hashed, and empties the folder.
     """
+    # Clear what an interrupted run has made from other states of the files.
     sources, inputs = task.own_sources, folder / INPUTS
     files = {path: file for source in sources for path, file in source.files.items()}
     states = {str(path): [file.sha256, *(file.state or ())] for path, file in files.items()}
@@ -338,6 +345,7 @@ def reading(task: StageTask, folder: Path) -> Iterator[None]:
         write_json(inputs, states)
     for source in sources:
         source.check()
+    # The stage runs here.
     yield
     try:
         for source in sources:

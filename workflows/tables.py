@@ -344,6 +344,7 @@ class Evaluation(WithSettings):
 
     @model_validator(mode="after")
     def _some_data(self) -> Evaluation:
+        """Check that it names either datasets of the build or other data."""
         one = isinstance(self.dataset, str)
         if bool(self.dataset) == bool(self.data) and (one or not self.data):
             raise ConfigError(
@@ -399,6 +400,7 @@ class Shown(TomlTable):
 
     @model_validator(mode="after")
     def _rows_of_the_paper(self) -> Shown:
+        """Check that the paper's table has these rows."""
         table = paper_table(self.table)
         for name in self.rows:
             if not table.over and name not in ("*", *table.rows):
@@ -453,7 +455,7 @@ class BuildFile(TomlTable):
         return spec.replace("{data}", self.data).replace("{sample}", str(SAMPLE))
 
     def placed(self, value: Any) -> Any:
-        """A setting with places filled in, where it is a text."""
+        """A setting with `{data}` and `{sample}` filled in (see `place`) if it is a text."""
         return self.place(value) if isinstance(value, str) else value
 
     @cached_property
@@ -500,7 +502,7 @@ class BuildFile(TomlTable):
         return models
 
     def table_of(self, model: str) -> str:
-        """The `[models.NAME]` table of a model, which may be one of several seeds or values."""
+        """The `[models.NAME]` table of a model; one with seeds or a sweep makes several models."""
         variant = self._variants.get(model)
         return variant.table if variant else model
 
@@ -515,9 +517,9 @@ class BuildFile(TomlTable):
         return names or [name]
 
     def seeds(self, name: str) -> list[str]:
-        """The trainings of a model that differ from it in the seed alone, and itself.
+        """The models with the settings of `name` and any seed, if `name` has the first seed.
 
-        Of one that is not of the first seed, only itself. Raises `ConfigError` as `variants`.
+        For a model with another seed, only `name`. Raises `ConfigError` as `variants`.
         """
         self.model(name)
         return [m for m, variant in self._variants.items() if variant.point == name] or [name]
@@ -538,6 +540,7 @@ class BuildFile(TomlTable):
         return self._one("evaluation", name, self.evaluations)
 
     def _one(self, kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
+        """Return the entry `name` of `known`; `kind` is what the error calls a missing one."""
         if name in known:
             return known[name]
         raise ConfigError(
@@ -549,7 +552,8 @@ class BuildFile(TomlTable):
     # The declarations that its tables name
 
     def builder(self, dataset: str) -> Builder:
-        """The builder of a dataset with its settings: of its name, or the one its table names.
+        """The builder of a dataset with its settings. The dataset's table names it, or its name is
+        that of the dataset.
 
         Shares of documents are the build's: they are split once, for all datasets.
         """

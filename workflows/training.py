@@ -51,7 +51,7 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class RecipeChoice:
-    """A model's recipe with all settings; `table` has those that a preset or build file sets."""
+    """A model's recipe with all settings; `table` has only those of a preset or build file."""
 
     preset: Preset
     recipe: Recipe
@@ -75,6 +75,7 @@ def chosen_recipe(build: BuildFile, name: str) -> RecipeChoice:
             hint="leave out `base`, or take a recipe with the setting `backbone`",
         )
     _check_dataset(build, name, preset.kind)
+    # Check and complete the settings.
     settings = {key: build.placed(value) for key, value in model.settings.items()}
     for key in settings:
         if key in SET_BY_BUILD or (key == "backbone" and model.base):
@@ -97,7 +98,7 @@ def chosen_recipe(build: BuildFile, name: str) -> RecipeChoice:
 
 
 def _check_dataset(build: BuildFile, name: str, kind: type[Recipe]) -> None:
-    """Raise `ConfigError` if the recipe trains and the model has no dataset, or the other way."""
+    """Raise `ConfigError` if the recipe trains and the model has no dataset, or vice versa."""
     model = build.model(name)
     if kind.trains and not model.dataset:
         raise ConfigError(
@@ -216,6 +217,7 @@ def _run(
 
     FILE.json holds the assignments. Returns for each why it failed, or None if it did not.
     """
+    # Start the process, and pass on its log.
     variables = {BUILD_VARIABLE: str(os.getpid()), "OMP_NUM_THREADS": str(threads)}
     tail = deque[str](maxlen=5)
     with (
@@ -245,6 +247,7 @@ def _run(
         faults = faults_in(file)
     if any(faults) or not process.returncode:
         return faults
+    # A process that fails without saying why: its last lines are the reason.
     lines = list(tail)
     if (killed_by := -process.returncode) > 0:
         often = " (often for too little memory)" if killed_by == signal.SIGKILL else ""

@@ -41,7 +41,7 @@ def with_variants(build: BuildFile) -> BuildFile:
 
 
 def _models_of(name: str, variants: Mapping[str, Variant]) -> list[str]:
-    """Return the models of the table `name`; for an unknown table its name, for a later error."""
+    """Return the models of the table `name`; [name] if it is unknown, which is an error later."""
     return [model for model, variant in variants.items() if variant.table == name] or [name]
 
 

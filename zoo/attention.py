@@ -75,8 +75,8 @@ def attention(
     """Return the output of attention, `[batch, tokens, heads, width]`, computed in bfloat16.
 
     `query`, `key` and `value` are `[batch, heads, tokens, width]`. `attention_mask`, which is added
-    to the scores, is `[batch, 1, tokens, tokens]`. The None stands for the attention weights, which
-    transformers allows a function of this kind to leave out.
+    to the scores, is `[batch, 1, tokens, tokens]`. The None is in place of the attention weights,
+    which transformers allows a function of this kind to leave out.
     """
     scale = query.size(-1) ** -0.5 if scaling is None else scaling
     rate = dropout if module.training else 0.0

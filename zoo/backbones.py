@@ -162,6 +162,7 @@ def load_backbone(
             "recipes *_tiny have",
             field="backbone",
         )
+    # A new encoder with random weights
     if not name:
         try:
             config = set_dropout(config_from(table), rates)
@@ -176,6 +177,7 @@ def load_backbone(
                 "transformers",
                 field="backbone_config",
             ) from error
+    # A pretrained encoder
     zoo.register(name)
     with opening(name, by="AutoModel") as options:
         config = set_dropout(load_config(name), rates)
@@ -183,6 +185,7 @@ def load_backbone(
             name, config=config, dtype=dtype, output_loading_info=True, **options
         )
         check_whole(model, report, name, optional="pooler")
+    # The encoder within a model of this zoo or a model with a decoder
     if hasattr(model, "backbone"):
         return model.backbone
     is_ours = config.model_type.startswith("discorpora-")
@@ -327,7 +330,7 @@ def training_attention(backbone: PreTrainedModel, recipe: BackboneRecipe) -> Ite
 
 
 def pooling_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> Pooling:
-    """Return which token's state is a text's vector: [CLS] ("first"), or else the last one."""
+    """Return the token whose state is a text's vector: "first" ([CLS]) or "last"."""
     return "last" if uses_last_token(config) or tokenizer.cls_token_id is None else "first"
 
 
@@ -412,6 +415,7 @@ class BackboneConfig(PretrainedConfig):
     pad_token_id: int | None = 0
 
     def __post_init__(self, **kwargs: Any) -> None:
+        """Make the backbone's configuration from a table, and check the type of `max_tokens`."""
         backbone = self.backbone_config or {}
         if not isinstance(backbone, PretrainedConfig):
             config_class = CONFIG_MAPPING[backbone.get("model_type", "bert")]

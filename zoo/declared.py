@@ -156,7 +156,7 @@ class Recipe(Declared):
         return self.dataset_config or self.config
 
     def forms(self) -> tuple[Form, ...]:
-        """Return the forms of data that these settings allow; the dataset must have one of them."""
+        """Return the forms of data that a recipe with these settings can read."""
         return self.reads
 
     def described(self, about: About, preset: Mapping[str, Any]) -> About:
@@ -170,7 +170,7 @@ class Recipe(Declared):
         return ""
 
     def work(self) -> Work:
-        """Return the cost of an example with these settings; `zoo.training.cost` sums FLOPs of it.
+        """Return the cost of an example with these settings; `zoo.training.cost` estimates FLOPs.
 
         Raises `ConfigError` for a recipe without a formula.
         """
@@ -206,7 +206,7 @@ class Recipe(Declared):
 
 
 class StepRecipe(Recipe):
-    """A recipe with optimizer steps."""
+    """A recipe that trains by gradient descent: its batches, optimizer, precision and devices."""
 
     epochs: Above0 = 1.0
     """Passes over the training split."""

@@ -77,7 +77,7 @@ def languages_of(model: str | Path) -> list[str]:
 
 
 def _from_pooler(model: Any) -> str:
-    """Return the source of the vector of models with their own encoder: the pooler's output."""
+    """Return where the vector of a text comes from in models with their own encoder: the pooler."""
     return POOLER
 
 
@@ -215,6 +215,7 @@ def write_modules(model: Any, folder: Path) -> None:
         shutil.copyfile(modeling_discorpora.__file__, folder / "modeling_discorpora.py")
     if family.vector is None:
         return
+    # Settings by the vector of a text: one that the model gives, or a pooling of its tokens
     vector = family.vector(model)
     modules = [("", MODULES)]
     settings = dict[str, Any](transformer_task="feature-extraction")

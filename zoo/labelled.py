@@ -17,7 +17,12 @@ from zoo.training.job import Job
 
 @dataclass(frozen=True)
 class Labelled:
-    """The splits of a dataset of labelled pairs, with the columns of texts and the label names."""
+    """The splits of a dataset of labelled pairs of texts, prepared for a classifier.
+
+    `columns` are the two columns of texts, `labels` the names of the labels, and `tables` has the
+    rows of each split. `notes` says which rows were left out, and `empty_classes`
+    are labels without a training row.
+    """
 
     data: Dataset
     columns: tuple[str, str]
@@ -27,7 +32,7 @@ class Labelled:
     empty_classes: list[str] = field(default_factory=list)
 
     def texts(self, split: str) -> tuple[list[str], list[str]]:
-        """Return the first texts of a split and the second ones, `[rows]` each."""
+        """Return the first texts and the second texts of a split, `[rows]` each."""
         first, second = (self.tables[split][column].to_pylist() for column in self.columns)
         return first, second
 
@@ -94,7 +99,8 @@ def load(
 ) -> Labelled:
     """Return a dataset prepared for a classifier; `spec` is an open `Dataset`, or names one.
 
-    `config`, `splits` and `columns` are names in the dataset (`open_dataset`, `text_columns`).
+    `config`, `splits` and `columns` are the dataset's names of the configuration, of the splits
+    (`open_dataset`) and of the two columns of texts (`text_columns`).
     Rows without a label (-1, as in SNLI and in hidden test sets) are left out. If `classes` is set,
     the labels are those `classes` with most training rows (DisSent, section 6: 11). The `max_*`
     limit the rows of a split (0: all).
@@ -105,6 +111,7 @@ def load(
     data = spec if isinstance(spec, Dataset) else open_dataset(spec, config, splits)
     texts = text_columns(data["train"], columns, data.where)
     names, notes = data.need(*texts).labels(hidden=True), []
+    # Rows with a label, of the most frequent labels
     tables = {}
     for split in [name for name in SPLITS if name in {*required, *data.splits}]:
         table = data[split]
@@ -118,6 +125,7 @@ def load(
         notes += [
             f"{split}: {amount(rows, 'row')} of rarer labels left out" for split, rows in removed
         ]
+    # Splits and labels must have rows.
     empty_splits = [split for split, table in tables.items() if not table.num_rows]
     for split in empty_splits:
         if split in required:

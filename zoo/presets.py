@@ -40,7 +40,9 @@ REGISTRIES = {registry.what: registry for registry in (RECIPES, OBJECTIVES)}
 
 
 class About(TomlTable):
-    """What the list of recipes and a model's card say about a recipe."""
+    """What the list of recipes and a model's card say about a recipe: `title` in one line, `paper`
+    with its section, `objective` as an equation, `dataset` to train on, `published` figures, and
+    `tier` (`paper`, `tiny`, ...)."""
 
     title: str = ""
     paper: str = ""
@@ -89,7 +91,7 @@ class Preset:
         return RECIPES.find(self.reference)
 
     def recipe(self, options: Mapping[str, Any], where: str = COMMAND_LINE) -> Recipe:
-        """Return the recipe with the preset's settings, of which `options` replace some.
+        """Return the recipe with the preset's settings; `options` replace settings.
 
         Raises `ConfigError` for an unknown key, a missing one, or a wrong value. It names the line
         of the preset's file, or for `options` their place, `where`.
@@ -186,7 +188,7 @@ def measurements() -> dict[str, Measurement]:
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A preset with what it says about itself, and what was measured.
+    """An entry of the list of recipes: a preset, its description, and what was measured.
 
     `size`: the number of weights. `time`: how long a training took on a CPU. `measured`: the figure
     that this project measured, or those of the user's models.

@@ -52,6 +52,7 @@ class TextEncoder:
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
+        """Find the special tokens around a text, and the tokens that are left for sentences."""
         self.tokenizer, self.max_tokens, self.cut = tokenizer, max_tokens, 0
         # An example shows which special tokens stand before and after a text.
         first, second = (self._ids(word) for word in PROBE)
@@ -80,8 +81,8 @@ class TextEncoder:
         return [np.asarray(ids, np.int32) for ids in encoded]
 
     def truncate(self, sentences: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the first `sentences` (token ids), as many as fit into `budget` tokens. The first
-        sentence itself is cut if it is longer. `cut` counts a text that loses sentences."""
+        """Return the first of `sentences` (token ids) that fit together into `budget` tokens. The
+        first sentence itself is cut if it is longer. `cut` counts a text that loses sentences."""
         ends = np.cumsum([len(ids) for ids in sentences])
         count = int(np.searchsorted(ends, self.budget, side="right"))
         self.cut += count < len(sentences)
@@ -142,6 +143,7 @@ def windows(encoder: TextEncoder, text: Text) -> list[Window]:
     text_windows: list[Window] = []
     start = last_end = 0
     while last_end < len(pieces):
+        # The window takes as many pieces as fit.
         end = int(np.searchsorted(starts, starts[start] + encoder.budget, side="right")) - 1
         if end > last_end:
             text_windows.append(Window(pieces[start:end], numbers[start:end]))

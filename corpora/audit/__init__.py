@@ -126,11 +126,13 @@ def to_json(audits: Mapping[str, Audited]) -> dict[str, Any]:
 
 def _audited(config: Configuration, engine: Engine) -> Audited:
     """Audit one configuration."""
+    # Shares of labels and duplicates, in all rows
     labels = list(_label_shares(config, engine))
     duplicates = list(_duplicate_shares(config, engine))
     if not config.kind:
         left_out = "the kind of its rows is unknown"
         return Audited("", 0, 0, 0, 0, left_out, [], [], labels, duplicates)
+    # A sample of rows; the test rows are drawn from each split by its size.
     train = config.sample("train", TRAIN) if "train" in config.splits else []
     sizes = {name: rows.count_rows() for name, rows in config.splits.items() if name != "train"}
     test = [
@@ -138,6 +140,7 @@ def _audited(config: Configuration, engine: Engine) -> Audited:
         for split, size in sizes.items()
         for row in config.sample(split, -(-TEST * size // max(TEST, sum(sizes.values()))))
     ]
+    # Accuracies of rules
     divisions = make_divisions(train, test)
     uneven_lengths = _uneven_lengths(config.kind, [*train, *test])
     left_out = next(filter(None, [uneven_lengths, *map(too_few, divisions)]), "")

@@ -58,12 +58,14 @@ class Configuration:
         Two adjacent rows are sampled together, since they may be the two forms of a text. Rows with
         an empty text or a hidden label are left out.
         """
+        # Draw pairs of adjacent rows.
         total = self.splits[split].count_rows()
         pairs, limit_of_pairs = -(-total // 2), -(-limit // 2)  # rounded up
         drawn_pairs = np.random.default_rng(SEED).permutation(pairs)[:limit_of_pairs]
         numbers = np.add.outer(2 * np.sort(drawn_pairs), [0, 1]).ravel()
         numbers = numbers[numbers < total]
         table = self.splits[split].take(pa.array(numbers))
+        # Find the columns of texts; orders of sentences also need the documents.
         columns, has_pairs = {*table.schema.names}, self.kind in ("bso", "dc")
         names = columns_of(table.schema, self.kind)
         unit_column = next((name for name in UNITS if name in columns), "")
@@ -78,6 +80,7 @@ class Configuration:
             for part in self.documents.values():
                 documents = part.to_table(columns=["id", "sentences"], filter=in_table)
                 texts |= zip(*documents.to_pydict().values(), strict=True)
+        # Make a record of each row.
         rows = []
         for number, values in zip(numbers.tolist(), table.to_pylist(), strict=True):
             # One text, or the better and the worse one, each a list of sentences or sides.

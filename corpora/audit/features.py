@@ -69,8 +69,8 @@ def shape_of(text: str) -> list[float]:
 def open_quotes(text: Sequence[str]) -> list[float]:
     """Return the numbers of errors in the quotation marks “ and ” of the sentences of a text.
 
-    They are closing marks without an opening one, openings inside a quotation, and 1 if a quotation
-    is open at the end, else 0.
+    The errors are closing marks without an opening one, openings inside a quotation, and 1 if a
+    quotation is open at the end, else 0.
     """
     errors, is_open = [0, 0], False
     for mark in re.findall("[“”]", "".join(text)):
@@ -106,7 +106,7 @@ def _ends_and_trend(shapes: Array) -> Array:
 def _cohesion(cosines: Array) -> list[float]:
     """Return four numbers of a text from the cosines [sentences, sentences] of its sentences. They
     are the mean over all pairs, mean and minimum over neighbours, and the smallest mean cosine of
-    one sentence to the others. The diagonal of `cosines` is 0."""
+    one sentence to all other ones. The diagonal of `cosines` is 0."""
     if len(cosines) < 2:
         return [0.0] * 4
     neighbours, to_others = np.diag(cosines, 1), cosines.sum(1) / (len(cosines) - 1)
@@ -197,6 +197,7 @@ class Features:
     """
 
     def __init__(self, kind: Kind, train: Sequence[Variants], test: Sequence[Variants]) -> None:
+        """Learn the vocabularies from `train`; number the distinct sentences of all rows."""
         from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
         train_texts = list(chain.from_iterable(train))
@@ -234,9 +235,10 @@ class Features:
         return {rule: first[rule] - second[0][rule] for rule in first} if second else first
 
     def _of_texts(self, texts: Sequence[Text]) -> dict[str, Matrix]:
-        """Return for each rule the features of texts; the rule `numbers` has all dense ones."""
+        """Return for each rule the features of texts; the rule `numbers` has all dense features."""
         from scipy.sparse import hstack
 
+        # Features of each distinct text, from the numbers of its sentences
         kind, number = self.kind, {text: n for n, text in enumerate(dict.fromkeys(texts))}
         rows = [[self.index[sentence] for sentence in text] for text in number]
         features = {"surface": np.array([kind.shape(self.shapes[row]) for row in rows])}
@@ -256,6 +258,7 @@ class Features:
             features["quotes"] = np.array([kind.quotes(text) for text in number], float)
             numbers.append(features["quotes"])
         features["numbers"] = np.hstack(numbers)
+        # One row for each text, equal ones too
         order = [number[text] for text in texts]
         return {rule: matrix[order] for rule, matrix in features.items()}
 

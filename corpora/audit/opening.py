@@ -37,6 +37,7 @@ def opened(spec: str, kind: str = "") -> dict[str, Configuration]:
     Raises `InputError` for a dataset that cannot be read or lacks the columns of the kind, and
     `ConfigError` for an unknown kind or configuration.
     """
+    # Open the configurations.
     kind = kind and check_choice("kind", kind, KINDS)
     spec, config = split_config(spec)
     folder = expand_home(spec)
@@ -50,6 +51,7 @@ def opened(spec: str, kind: str = "") -> dict[str, Configuration]:
         configs = _open_dataset(folder if folder.is_dir() else spec, config)
     if config:
         configs = {config: configs[check_choice("configuration", config, configs)]}
+    # Give the kind to those with its columns.
     if kind:
         missing_columns = {name: missing_column(c.schema, kind) for name, c in configs.items()}
         if all(missing_columns.values()):

@@ -61,7 +61,11 @@ class Division(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RuleScore:
-    """A rule's accuracy on `n` rows, in per cent, with its interval and chance."""
+    """The accuracy (`value`) of a rule on `n` rows, in per cent, with its interval and chance.
+
+    `measure` is `accuracy`, `balanced` (the mean over labels) or `pairwise`; the 95 % interval is
+    from `low` to `high`.
+    """
 
     rule: str
     measure: str
@@ -82,6 +86,7 @@ def make_divisions(train: list[AuditedRow], test: list[AuditedRow]) -> list[Divi
         parts = [(train, test)]
     else:
         rows = train or test
+        # Quarters of items: two forms of a text stay together.
         number = {item: i for i, item in enumerate(dict.fromkeys(row.item for row in rows))}
         quarters: list[list[AuditedRow]] = [[] for _ in range(4)]
         for row in rows:
@@ -111,7 +116,8 @@ def too_few(division: Division) -> str:
 
 
 def rule_scores(kind: Kind, divisions: Sequence[Division]) -> list[RuleScore]:
-    """Fit every rule to the training rows of each division; return its accuracy on the others."""
+    """Fit every rule to the training rows of each division, and score it on the test rows."""
+    # Labels, and whether one is much more frequent than the others
     tests = [row for division in divisions for row in division.test]
     units, labels = [row.unit for row in tests], [row.label for row in tests]
     train_labels = Counter(row.label for row in divisions[0].train)
@@ -122,6 +128,7 @@ def rule_scores(kind: Kind, divisions: Sequence[Division]) -> list[RuleScore]:
     )
     scores: dict[tuple[str, str], list[float]] = defaultdict(list)  # of each test row
     for train, test in divisions:
+        # Rules from features of the texts
         train_texts, test_texts = ([row.texts for row in rows] for rows in (train, test))
         features = Features(kind, train_texts, test_texts)
         train_features, test_features = features.of(train_texts), features.of(test_texts)
@@ -135,6 +142,7 @@ def rule_scores(kind: Kind, divisions: Sequence[Division]) -> list[RuleScore]:
                 scores[rule, "balanced"] += _label_scores(*matrices, train, test, "balanced")
         if kind.ranked:
             continue
+        # Rules that know no text: the most frequent label of all rows or of rows with an equal key
         keys: dict[str, Callable[[AuditedRow], Hashable]] = {"majority": lambda row: 0}
         keys["row_order"] = lambda row: row.tenth
         if train[0].columns:
@@ -142,6 +150,7 @@ def rule_scores(kind: Kind, divisions: Sequence[Division]) -> list[RuleScore]:
         for rule, key in keys.items():
             cases, queries = ([(key(row), row.label) for row in rows] for rows in (train, test))
             scores[rule, "accuracy"] += _predict_most_frequent(cases, queries)[0]
+    # Accuracies with intervals
     majority = with_interval(scores["majority", "accuracy"], units)[0] if uneven else 100 / classes
     results = []
     for (rule, measure), values in scores.items():
@@ -260,6 +269,7 @@ def with_interval(
     column = {label: n for n, label in enumerate(dict.fromkeys(labels))}
     cells = [row[unit] for unit in units], [column[label] for label in labels]
     sums, counts = np.zeros((2, len(row), len(column)))  # [units, classes] each
+    # `add.at` also counts rows of the same unit and class, which `sums[cells] +=` would not.
     np.add.at(sums, cells, scores)
     np.add.at(counts, cells, 1)
     repetitions = _resamples(len(row))

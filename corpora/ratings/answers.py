@@ -63,7 +63,9 @@ class Share:
 
 @dataclass(frozen=True)
 class Rater:
-    """What one rater said: shares of all items and of each group, kappa with the anchors."""
+    """The figures of one rater: the share of items rated as expected, of all and of each group, the
+    number of each rating and of unusable answers, and Cohen's kappa on the anchors, whose right
+    rating is known."""
 
     name: str
     share: Share
@@ -84,7 +86,11 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of a draw; `items` are without the anchors."""
+    """The scores of the raters of a draw, each alone and each two (`agreement`).
+
+    `digest` is that of the dataset's rows, `draw` and `rubric` are names, `measures` says what a
+    share of expected ratings means. `items` counts the drawn rows, without `anchors`.
+    """
 
     dataset: str
     config: str
@@ -105,6 +111,7 @@ def read_answers(path: Path, draw: Draw) -> Answers:
     """
     if not path.is_file():
         raise InputError("no such file", where=str(path), hint="give the answers as JSON Lines")
+    # Collect the answers of each item.
     numbers = {id: number for number, id in enumerate(draw.ids())}
     answers: defaultdict[int, list[str]] = defaultdict(list)
     unusable = Counter[str]()
@@ -123,6 +130,7 @@ def read_answers(path: Path, draw: Draw) -> Answers:
         number = numbers[id]
         choices = draw.rubric.choices(draw.items[number].fields)
         answers[number].append(_rating(record, choices))
+    # An item needs exactly one usable answer.
     ratings = {}
     for number in range(len(draw.items)):
         given = answers[number]
@@ -169,12 +177,14 @@ def score(draw: Draw, answers: Sequence[Answers]) -> Scores:
         raise ConfigError(
             f"two files of answers are called {twice[0]}", hint="name each file after its rater"
         )
+    # Items by their numbers: drawn rows (also by group), and anchors, whose ratings are known
     drawn = [n for n, item in enumerate(draw.items) if not item.anchor]
     anchors = [n for n, item in enumerate(draw.items) if item.anchor]
     expected = {n: item.expected for n, item in enumerate(draw.items)}
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for n in drawn:
         groups[draw.items[n].group].append(n)
+    # Each rater alone, and each two raters
     raters = [
         Rater(
             name=one.rater,

@@ -51,7 +51,10 @@ class Item(BaseModel):
 
 
 class Draw(BaseModel):
-    """Items in the order in which raters see them; `digest` is that of the rows they are from."""
+    """The items of a configuration `config` that raters rate, in their order, with the `rubric`.
+
+    `digest` is that of the dataset's rows.
+    """
 
     dataset: str
     config: str = ""
@@ -106,12 +109,14 @@ def draw_rows(
     Rows without a label or with an empty text are passed over. Raises `InputError` if no rubric
     fits the columns or no row is left, `ConfigError` for another rubric or an unknown split.
     """
+    # Check the arguments.
     form = form_of(configuration, name)
     if rubric:
         check_choice("rubric of such rows", rubric, [form.rubric], name)
     splits = {**configuration.splits}
     if split:
         splits = {split: splits[check_choice("split", split, splits, name)]}
+    # Draw rows until there are enough.
     labels = dict(enumerate(configuration.classes.get("label", ())))
     unit = next((column for column in UNITS if column in configuration.schema.names), "")
     drawn: list[Item] = []

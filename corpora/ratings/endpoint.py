@@ -60,6 +60,7 @@ class Endpoint:
     key_variable: str = KEY_VARIABLE
 
     def __post_init__(self) -> None:
+        """Check the name of the variable, and that the address keeps the key secret."""
         if not _VARIABLE.fullmatch(self.key_variable):  # it may be the key itself: not shown
             hint = "give the variable's name, such as OPENAI_API_KEY, not the key"
             raise ConfigError("--key-variable is not the name of a variable", hint=hint)
@@ -118,6 +119,7 @@ class Endpoint:
                 request.headers["Authorization"] = f"Bearer {key}"
             return request
 
+        # A session that tries again where that may help
         retry = Bounded(
             total=ATTEMPTS - 1,
             status_forcelist=_TEMPORARY,
@@ -146,6 +148,7 @@ class Endpoint:
                             break
             except requests.RequestException as error:
                 status, content, problem = 0, b"", type(error).__name__
+            # Errors of the endpoint are raised; every other answer is returned.
             text = self._without_key(content.decode("utf-8", "replace"))
             if status in (0, *_TEMPORARY):
                 problem = f"it answers {status}" if status else f"no connection ({problem})"
@@ -183,8 +186,8 @@ def _answer(status: int, text: str) -> dict[str, Any]:
 def send(draw: Draw, endpoint: Endpoint, folder: Path) -> Path:
     """Send all items to an endpoint; return the file of answers, `answers-MODEL.jsonl` in `folder`.
 
-    Answers are written as they come. Of an earlier, interrupted run those with status 200 are kept
-    and not asked for again. Raises as `Endpoint.asker` does.
+    Answers are written as they come. Answers of an earlier, interrupted run with status 200 are
+    kept and not asked for again. Raises as `Endpoint.asker` does.
     """
     path = folder / f"answers-{re.sub(r'[^A-Za-z0-9.]+', '-', endpoint.model).strip('-')}.jsonl"
     with locked(beside(path, "lock"), "another process sends these items"):

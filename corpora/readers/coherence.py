@@ -253,6 +253,8 @@ class _Expert(Fields):
 
 
 class _Summary(Fields):
+    """A line of SummEval: the summary `decoded` by the system `model_id`, and experts' ratings."""
+
     id: Filled
     model_id: Filled
     decoded: Filled

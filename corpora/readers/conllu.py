@@ -120,7 +120,11 @@ def _document_builders(
 
 @dataclass(slots=True)
 class _DocumentBuilder:
-    """A document to which sentences are added one by one."""
+    """A document to which sentences are added one by one.
+
+    `where` is the place of its first line, for errors. With `trees`, a broken tree rejects the
+    document; without, no trees are read from the first broken one (`broken`) on.
+    """
 
     name: str
     where: str
@@ -159,6 +163,7 @@ class _DocumentBuilder:
         if self.refused:
             return
         self.lines += len(comments) + len(lines)
+        # What the comments say: paragraphs, headings, captions, metadata, ids
         new_paragraph, heading, new_caption = not self.pieces, False, False
         for comment in comments:
             key, value = map(str.strip, comment[1:].partition("=")[::2])
@@ -177,6 +182,7 @@ class _DocumentBuilder:
                 self.sentence_ids.add(value)
         if not lines or self.refused:
             return
+        # Add the words to the document's text.
         gap = PARAGRAPH_BREAK if new_paragraph else "" if self.glued else " "
         start = self.length + (len(gap) if self.pieces else 0)
         try:
@@ -188,6 +194,7 @@ class _DocumentBuilder:
             return
         self.pieces += [gap, text] if self.pieces else [text]
         self.length = end = start + len(text)
+        # Add the sentence to the layers of sentences, captions and paragraphs.
         self.sentences.add(start, end)
         if new_caption:
             self.captions.add(start, end)
@@ -202,8 +209,7 @@ class _DocumentBuilder:
 
     def _add_words(self, lines: list[str], start: int) -> tuple[str, bool]:
         """Add the words of a sentence that starts at character `start`; return its text and whether
-        no space follows, as `add_sentence` does. If the document may lack trees, none are read
-        after a broken one."""
+        no space follows it. If the document may lack trees, none are read after a broken one."""
         if self.trees:
             return add_sentence(lines, start, self.tokens)
         lines = [_with_ten_columns(line) for line in lines]
@@ -289,11 +295,11 @@ def add_sentence(
 ) -> tuple[str, bool]:
     """Add the words of a sentence that starts at character `start` of its document to `tokens`.
 
-    Returns its text and whether no space follows it. Raises `Refused`, its `where` the index of the
-    line, and leaves `tokens` unchanged, for another number of columns, word numbers that are not 1
-    to n, and a missing form; `BrokenTree` for heads that are not numbers or do not exist, and a
-    tree without a root or with a cycle. Several roots are allowed. Without `tree` the heads are not
-    read: each word is a root.
+    Returns its text and whether no space follows it. Raises `Refused` if a line does not have ten
+    columns, the words are not numbered 1 to n, or a form is missing; the error's `where` is the
+    index of the line. Raises `BrokenTree` if a head is not a number or does not exist, or if the
+    tree has no root or a cycle; several roots are allowed. In both cases `tokens` stays unchanged.
+    Without `tree` the heads are not read: each word is a root.
     """
     rows = [line.split("\t") for line in lines]
     for index, row in enumerate(rows):
@@ -309,6 +315,7 @@ def add_sentence(
     tokens.form.extend(forms)
     for name, column in (("upos", 3), ("xpos", 4), ("feats", 5), ("deprel", 7)):
         getattr(tokens, name).extend("" if value == "_" else value for value in columns[column])
+    # The text, and the characters of each word in it
     pieces: list[str] = []
     word = 0
     space_after = False

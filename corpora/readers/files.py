@@ -80,6 +80,7 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
     A folder is searched recursively for names that end in one of `suffixes`, hidden files and
     folders aside; a file or a glob is used as given. Raises `InputError` if there are none.
     """
+    # Find the files.
     path, has_wildcard = expand_home(target), glob.has_magic(target)
     matches = [path] if target and (path.is_file() or path.is_dir()) else []
     if has_wildcard and not matches:
@@ -93,6 +94,7 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
             files.add(match)
     if files:
         return sorted(files)
+    # No file: say why.
     if not target:
         problem, hint = f"{kind}: needs a path", f"write {kind}:PATH with a file, folder or glob"
     elif path.is_dir():

@@ -80,6 +80,7 @@ class GuardedXml:
         return piece
 
     def _on_start_tag(self, name: str, attributes: dict[str, str]) -> None:
+        """Check the depth and the number of tags; note the line of a child of the root."""
         self._last_tag = self._parser.CurrentByteIndex
         self._depth += 1
         self._tags += 1
@@ -207,6 +208,7 @@ def largest_pages(path: Path) -> tuple[int, int]:
     largest = {False: 0, True: 0}  # by whether it is a dictionary
     try:
         with path.open("rb") as file:
+            # The footer says where the pages of each column are.
             file.seek(-_FOOTER_END, io.SEEK_END)
             size = int.from_bytes(file.read(4), "little")
             if size > FOOTER_LIMIT:
@@ -218,6 +220,7 @@ def largest_pages(path: Path) -> tuple[int, int]:
                     _byte_count(column, number) for number in (_DATA_START, _DICTIONARY_START)
                 )
                 end = file.seek(min(filter(None, starts))) + _byte_count(column, _SIZE)
+                # Read the header of each page, and skip its content.
                 while file.tell() < end:
                     header = _read_struct(file)
                     kind, unpacked, packed = (_byte_count(header, field) for field in _PAGE_FIELDS)

@@ -85,6 +85,7 @@ def without_licence(lines: Sequence[str], source: Source) -> Sequence[str]:
     has_start_mark = False  # whether that book began with a mark
     for number, block in enumerate(blocks):
         paragraph = " ".join(block)
+        # A mark, or the first paragraph of a header or licence, begins another part.
         if _MARK.match(paragraph):
             if _BOOK_BEGINS.match(paragraph):
                 if not has_start_mark or "SMALL PRINT" in paragraph:

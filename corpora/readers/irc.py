@@ -124,6 +124,7 @@ def read_log(log: Path, on_bad: OnBad) -> list[Message]:
     without text, since links count lines. Without an annotation conversations are unknown.
     Raises `Refused` for a log of more lines than `LINES_LIMIT`.
     """
+    # Messages, one for each line
     messages: list[Message] = []
     for number, line in enumerate(read_lines(log)):
         message = Message()

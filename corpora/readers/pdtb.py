@@ -141,6 +141,7 @@ def read_gold(
     for name, path in _files_by_document(folder, _relations_folder(folder)).items():
         if ids is not None and name not in ids:
             continue
+        # Read the gold file and the raw text that its offsets fit best.
         rows, relations = [], []
         try:
             where = str(folder / "raw" / path.parent.name / name)
@@ -158,6 +159,7 @@ def read_gold(
             continue
         if not fits:
             misfits.append(str(path))
+        # Turn rows into relations: offsets are shifted to those of the text.
         for row in rows:
             spans = (*row.connective_spans, *row.arg1_spans, *row.arg2_spans)
             if bad_span := next((f"{a}..{b}" for a, b in spans if b - offset > len(text)), ""):
@@ -191,7 +193,7 @@ def _relations_folder(folder: Path) -> str:
 
 
 def _shift_spans(spans: tuple[Span, ...], offset: int) -> tuple[Span, ...]:
-    """Return the spans moved to the left by `offset` characters; empty ones are dropped."""
+    """Return the spans moved to the left by `offset` characters, without empty spans."""
     shifted = ((max(0, start - offset), max(0, end - offset)) for start, end in spans)
     return tuple((start, end) for start, end in shifted if start < end)
 
@@ -248,11 +250,10 @@ def _best_form(text: str, rows: list[Relation]) -> tuple[str, int, bool]:
     """Return the form of `text` that the rows' offsets fit best, their shift, and whether they fit.
 
     Releases differ in what their offsets count: a line end as one character or two (`\\r\\n`), a
-    byte-order mark at the start (a shift of 1) or none (0), and those inside a text, where files
-    were joined. The file may have lost such characters since. Each form is tried with each shift;
-    the one with the fewest misfits (`_count_misfits`) is returned, of equal ones the first, which
-    is the usual one. The offsets fit if at least half of the explicit connectives are at their
-    spans.
+    byte-order mark at the start (a shift of 1) or none (0), and byte-order marks inside a text,
+    where files were joined. The file may have lost such characters since. Each form is tried with
+    each shift; the first one with the fewest misfits (`_count_misfits`) is returned. The offsets
+    fit if at least half of the explicit connectives are at their spans.
     """
     unix = text.replace("\r\n", "\n")
     forms = dict.fromkeys((unix, text, unix.replace("\n", "\r\n")))  # an ordered set

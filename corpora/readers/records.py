@@ -167,6 +167,7 @@ class RecordReader(Reader):
         self, records: Iterable[PlacedRecord], source: Source, stem: str
     ) -> Iterator[Document]:
         """Yield what `documents` does, with ids that still lack `id_prefix`."""
+        # The first good record shows the layout and the names of the fields.
         records = iter(records)
         where, first = next(records, ("", None))
         while isinstance(first, BadRecord):
@@ -188,6 +189,7 @@ class RecordReader(Reader):
             # A field `id` is then probably that of the turn or paragraph: it is the last choice.
             id, *others = _usual_names()["id"]
             names["id"] = next((name for name in (*others, id) if name in first), others[0])
+        # Make documents from all records by the layout.
         turns_as_document = partial(
             as_conversation, speakers=(self.speaker,) if self.speaker else SPEAKERS
         )
@@ -259,7 +261,10 @@ class RecordReader(Reader):
         return names
 
     def _field_names_in_turns(self, turns: Any) -> dict[str, str]:
-        """Return the field of each role of a turn, as `_field_names` does, by the first turn."""
+        """Return the name of the field of a turn that has each role (`text`, `speaker`, ...).
+
+        It is that of the reader's option, else the first usual name that the first turn has.
+        """
         first = turns[0] if isinstance(turns, list) and turns else None
         turn = first if isinstance(first, Mapping) else {}
         usual = {role: _usual_names()[role] for role in IN_TURNS}
@@ -333,6 +338,7 @@ def _document_runs(
     bad: BadRecord | None = None  # the last one after the last good one
     has_gap = False  # whether a bad record is between two of the document `key`
     for where, row in chain(rows, [("", None)]):
+        # Read the record's key and text.
         next_key = text = ""
         try:
             good = good_record(row)
@@ -355,6 +361,7 @@ def _document_runs(
                 reason = f"{bad.reason} (document {key!r} is incomplete without it)"
                 bad = replace(bad, reason=reason)
             source.refuse(bad)
+        # Another document begins: yield the one that ended.
         if next_key != key:
             if run and not has_gap:
                 yield start, key, run
@@ -368,6 +375,7 @@ def _document_runs(
         bad = None
         if good is None:
             return
+        # Add the record to its document.
         run.append((good.record, text))
         size += len(text)
         if size > DOCUMENT_LIMIT or len(run) > LINES_LIMIT:
@@ -457,6 +465,8 @@ class _TextRecord(_DocumentRecord):
 
 
 class _Section(Fields):
+    """A section of an article: its `heading` or `title`, and its `paragraphs` or `text`."""
+
     heading: str | None = None
     title: str | None = None
     level: Annotated[int, Field(ge=1, le=99)] | None = None
@@ -504,6 +514,7 @@ def as_article(record: Record, source: Source, name: str) -> Document:
     span covers its paragraphs. The id is `name` if the record has none.
     """
     fields = _ArticleRecord.of(record)
+    # Abstract, sections, or else the text alone
     parts: list[tuple[int, str, list[str]]] = []  # level, heading, paragraphs
     if abstract := paragraphs_of(*fields.abstract):
         parts.append((1, "Abstract", abstract))
@@ -514,6 +525,7 @@ def as_article(record: Record, source: Source, name: str) -> Document:
         parts.append((level, heading, paragraphs_of(*texts)))
     if not fields.sections and (body := paragraphs_of(*(fields.paragraphs or fields.text))):
         parts.append((1, "", body))
+    # Join the paragraphs; a section covers the spans of its own.
     text, spans = join_paragraphs([p for _, _, body in parts for p in body])
     sections, paragraph = Sections(), 0
     for level, heading, body in parts:

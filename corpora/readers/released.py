@@ -100,7 +100,7 @@ class Release(Reader):
                     yield document
 
     def split_of_text(self, row: ReleasedRow) -> str:
-        """Return the split of a document; "" if the path of its file tells."""
+        """Return the split of a document; "" if its file's path says which it is."""
         return ""
 
 
@@ -195,7 +195,8 @@ class Nli(Release):
 
 
 class _InstedRecord(Fields):
-    """A text of INSteD. `ctx` is a list of sentences, or one text."""
+    """A text of INSteD, `ctx`: a list of sentences, or one text. The sentence `to_be_replaced` is
+    number `sen_position` in it (-1: none), and `replace_with` is the intruder."""
 
     file_id: Filled
     train: Annotated[Literal["0", "1"], BeforeValidator(str)]
@@ -221,6 +222,7 @@ class Insted(Release):
 
         `position` is the index of the intruding sentence, -1 in a coherent text.
         """
+        # The coherent text in sentences, and the place of the intruder
         fields = _InstedRecord.of(record)
         text, position = fields.ctx, max(-1, fields.sen_position)
         if isinstance(record["ctx"], str):
@@ -242,6 +244,7 @@ class Insted(Release):
         if position < 0:
             yield "detection", common_columns | {"label": "coherent", "sentences": text}
             return
+        # The text with the intruder
         replaced = text[position].strip() if position < len(text) else None
         expect(
             replaced == fields.to_be_replaced.strip(),
@@ -276,6 +279,8 @@ UNITS = ("u1_raw", "u2_raw", "unit1_txt", "unit2_txt")
 
 
 class _Relation(Fields):
+    """A row of DISRPT: two units of the document `doc` in their order, and their relation."""
+
     arg1: Filled = Field(validation_alias=AliasChoices(*UNITS[::2]))
     arg2: Filled = Field(validation_alias=AliasChoices(*UNITS[1::2]))
     doc: Filled
@@ -300,7 +305,7 @@ class Disrpt(Release):
     paper = "DISRPT 2025"
 
     def records(self, path: Path, source: Source) -> Iterable[PlacedRecord]:
-        """Yield relations, or tagged sentences. Masked ones are counted and left out."""
+        """Yield relations, or tagged sentences. Masked records are counted and left out."""
         columns = ("doc", "unit1_txt", "unit2_txt", "dir", "label")
         records: Iterable[PlacedRecord] = (
             table_rows(path, columns, quoted=False)
@@ -317,7 +322,7 @@ class Disrpt(Release):
             yield where, record
 
     def columns(self, record: Record, path: Path) -> Iterator[Columns]:
-        """Yield one row: a sentence with its tags, or a relation with its two units."""
+        """Yield the row of a record: a sentence with its tags, or a relation with its two units."""
         corpus = {"corpus": path.stem.rpartition("_")[0] or path.stem}
         if "tokens" in record:
             config = "connectives" if record["kind"] == "Conn" else "units"
@@ -347,6 +352,7 @@ def tagged_sentences(path: Path, source: Source) -> Iterator[PlacedRecord]:
     doc = ""
     misc = (line.rpartition("\t")[2] for line in read_lines(path) if isinstance(line, str))
     kinds = sorted(set(chain.from_iterable(map(_tags_by_kind, misc))))
+    # The sentence that is being read
     tokens: list[str] = []
     surface: list[str] = []
     tags: list[dict[str, str]] = []
@@ -465,6 +471,8 @@ class _Scores(Fields):
 
 
 class _Story(Fields):
+    """A story of CoheSentia, with ratings of the whole and sentence by sentence."""
+
     Title: Filled
     Text: Filled
     HolisticData: _Scores

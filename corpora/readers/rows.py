@@ -90,7 +90,7 @@ class Hub(RecordReader):
         return sorted(path for path in expand_home(target).rglob("*") if path.is_file())
 
     def read(self, source: Source) -> Iterator[Document]:
-        """Yield the documents of one split, its rows read as those of `jsonl:`.
+        """Yield the documents of one split; its rows are read like the records of `jsonl:`.
 
         Raises as `records` does.
         """
@@ -205,6 +205,7 @@ def table_rows(
         where = f"{path}:{number}"
         if isinstance(line, str) and not line.strip():
             continue
+        # Split the line into fields.
         try:
             text = good_record(line)
             if not header and "\t" in text:
@@ -224,6 +225,7 @@ def table_rows(
         if header:
             yield where, dict(zip(header, cells, strict=True))
             continue
+        # The first line is the header.
         header = [cell.strip() for cell in cells]
         if missing := [column for column in columns if column not in header]:
             raise InputError(

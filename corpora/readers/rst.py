@@ -84,6 +84,7 @@ class Rst(Encoded):
         if not path.name.endswith(self.suffixes):
             return  # it goes with a tree
         raw, licence = None, ""
+        # The tree and the texts of its EDUs
         if path.suffix == ".dis":
             licence = str(self.licence or "LDC")
             root, texts = parse_dis(read_whole(path, self.encoding), path)
@@ -111,6 +112,7 @@ class Rst(Encoded):
                     count = amount(omitted, "EDU")
                     log.warning("%s: %s outside the largest tree left out", path, count)
                     source.warned = True
+        # The document's text: the joined EDUs, or the raw text to which their spans are mapped
         text, spans = _text_and_edus(texts)
         if raw is not None:  # only white space may differ
             raw_text, _ = join_paragraphs(list(map(" ".join, blocks_of(raw.splitlines()))))
@@ -170,7 +172,8 @@ def _node_name(id: str, relation: str) -> str:
 
 @dataclass(slots=True)
 class _Bracket:
-    """An open bracket of a `.dis` file: its first word (`head`), and its content so far."""
+    """An open bracket of a `.dis` file: its place, its first word (`head`), and its content so far:
+    `values` (words), `fields` (inner brackets with words only) and `children` (nodes)."""
 
     where: str
     head: str = ""
@@ -241,7 +244,10 @@ def parse_dis(text: str, path: Path) -> tuple[Node, list[str]]:
 
 @dataclass(slots=True)
 class _Unit:
-    """A segment (`edu` >= 0) or a group, with the units that name it as their parent."""
+    """A segment (`edu` >= 0, its number) or a group of an `.rs3` file.
+
+    `relation` is that to its parent, and `children` are the units that name it as their parent.
+    """
 
     id: str
     edu: int
@@ -261,8 +267,8 @@ def parse_rs(
 
     The texts are in the order of the file. Only the primary tree is read, not the secondary edges
     and signals of eRST. `encoding` is used if the file's XML declaration names none. If
-    `unattached` is `omit`, the largest of several trees is read (of equal ones the first). Raises
-    `Refused` if the structure is not one tree, `BadXml` for rejected XML.
+    `unattached` is `omit`, the largest of several trees is read (the first of equally large ones).
+    Raises `Refused` if the structure is not one tree, `BadXml` for rejected XML.
     """
     units: dict[str, _Unit] = {}
     texts: list[str] = []
@@ -286,6 +292,7 @@ def parse_rs(
             has_parent = unit.parent in units
             expect(has_parent, f"bad tree: the parent of {unit} is {unit.parent[:40]!r}, not there")
             units[unit.parent].children.append(unit)
+    # Find the tree: the units under the only (or the largest) root.
     trees = {id: _edus_under(unit) for id, unit in units.items() if not unit.parent}
     if len(trees) != 1 and not (trees and unattached == "omit"):
         sizes = ", ".join(f"{id[:40]!r} over {amount(len(t), 'EDU')}" for id, t in trees.items())
@@ -298,6 +305,7 @@ def parse_rs(
         reason = f"bad tree: {unit} is in no tree: its parents lead back to themselves"
         expect(unit.edu < 0 or unit.edu in edus_in_trees, reason)
     expect(len(edus) > 1 or len(trees) == 1, "bad tree: no relation joins two EDUs")
+    # Number its EDUs from 0.
     numbers = {edu: number for number, edu in enumerate(sorted(edus))}
     for unit in units.values():
         unit.edu = numbers.get(unit.edu, -1)
@@ -337,7 +345,7 @@ def _edus_under(root: _Unit) -> list[int]:
 
 def _nuclei(unit: _Unit, types: Mapping[str, set[str]]) -> set[str]:
     """Return the relations whose children are nuclei of a unit; its other children are satellites.
-    `types` are those that the file's header gives each relation: `rst`, `multinuc`, or both."""
+    `types` has the types of each relation in the file's header: `rst`, `multinuc`, or both."""
     if unit.edu >= 0:
         return set()
     counts = Counter(child.relation for child in unit.children if unit.type == MULTINUCLEAR)
@@ -380,7 +388,8 @@ def _node_of_unit(
 
 
 class _Subtree(NamedTuple):
-    """A finished subtree: its number in the tree, the EDUs that it covers, its role, its name."""
+    """A finished subtree: its number in the tree, its `first` and `last` EDU, whether it is a
+    nucleus, and the relation to its sibling."""
 
     number: int
     first: int

@@ -124,7 +124,7 @@ class Reader(Declared):
         return find_files(target, cls.suffixes, kind=cls.name)
 
     def read(self, source: Source) -> Iterator[Document]:
-        """Yield the documents of a source; by default those of its files in order."""
+        """Yield the documents of a source; by default the documents of its files in order."""
         for path in source.files:
             with source.refusing(path):
                 split = split_of(path_below(source.target, path))
@@ -342,6 +342,7 @@ def paragraphs_from_blocks(blocks: Iterable[Sequence[str]]) -> list[str]:
     Lines are joined by a space, but not behind a hyphen (except in "two- or"). The hyphen stays
     before a capital or digit ("Neo-Gothic"), and if the text never has the word without it.
     """
+    # Divide the lines into paragraphs.
     groups: list[list[str]] = []  # the lines of each paragraph
     blocks = list(blocks)
     are_captions = _are_captions(blocks)
@@ -360,6 +361,7 @@ def paragraphs_from_blocks(blocks: Iterable[Sequence[str]]) -> list[str]:
             elif kind:
                 groups.append([line])
             previous = kind
+    # Join the lines, and the words that a line break divides.
     paragraphs = [_HYPHENS.sub("-\n", "\n".join(group).replace("\u00ad\n", "")) for group in groups]
     if any("-\n" in paragraph for paragraph in paragraphs):
         words = {word for text in paragraphs for word in _LETTERS.findall(text.lower())}

@@ -121,6 +121,8 @@ class _Rte(_Identified):
 
 
 class _Copa(_Identified):
+    """A record of COPA: which of two choices is the cause or the effect of the premise."""
+
     premise: Filled
     question: Literal["cause", "effect"]
     choice1: Filled
@@ -153,6 +155,8 @@ class _Record(_Identified):
 
 
 class _HubRecord(_Identified):
+    """A record of ReCoRD on the Hub: a passage with one query."""
+
     passage: Filled
     query: Filled
     entities: Strings
@@ -160,7 +164,7 @@ class _HubRecord(_Identified):
 
 
 def _row_as_it_is(record: Record, kind: type[_Rte | _Copa]) -> Iterator[SuperGlueRow]:
-    """Yield the one row of a record of RTE or COPA."""
+    """Yield the row of a record of RTE or COPA, which is one example."""
     fields = kind.of(record).model_dump()
     yield {"id": fields.pop("idx"), **fields}
 
@@ -187,8 +191,8 @@ def _rows_of_passage(record: Record) -> Iterator[SuperGlueRow]:
 def _query_row(
     id: str, passage: str, query: str, entities: list[str], answers: list[str]
 ) -> SuperGlueRow:
-    """Return the row of a query, its entities and answers without repetitions. Raises `Refused` for
-    a query without `@placeholder`."""
+    """Return the row of a query, with its entities and answers without repetitions. Raises
+    `Refused` for a query without `@placeholder`."""
     expect(PLACEHOLDER in query, f"no {PLACEHOLDER}: {query[:60]!r} leaves nothing out")
     lists = {"entities": list(dict.fromkeys(entities)), "answers": list(dict.fromkeys(answers))}
     return {"id": id, "passage": passage, "query": query, **lists}

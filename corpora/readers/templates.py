@@ -209,7 +209,7 @@ def _render_last(values: Values, named: Named) -> str:
 
 
 def _render_joined(values: Values, named: Named) -> str:
-    """Return words that editors wrote in pieces, to keep programs from correcting them."""
+    """Join the pieces of a word, which editors split so that no program corrects it."""
     return "".join(values[1:] if values[:1] == ["?"] else values)
 
 
@@ -261,7 +261,7 @@ def render_nothing(values: Values, named: Named) -> str:
 
 
 def render_gap(values: Values, named: Named) -> str:
-    """Return `GAP`, as it is unknown what the template shows."""
+    """Return `GAP`: it is unknown what the template shows."""
     return GAP
 
 

@@ -184,6 +184,8 @@ class Wsj(Encoded):
 
 
 class _Abstract(Fields):
+    """A line of the arXiv metadata."""
+
     id: str
     abstract: str
     title: Any = None
@@ -222,6 +224,8 @@ class _PaperSection(Fields):
 
 
 class _Metadata(Fields):
+    """The content of a paper of PeerRead: title, authors, abstract and sections."""
+
     title: Any = None
     authors: Any = None
     abstractText: TextField = ""

@@ -140,6 +140,7 @@ class Wikipedia(Reader):
         truncated ends the reading with an `InputError`. Raises `DiscorporaError` without the
         packages of the extra `wikipedia`.
         """
+        # Open the dump.
         parser = require("mwparserfromhell", EXTRA, "to read wikitext")
         mwxml = require("mwxml", EXTRA, "to read a Wikipedia dump")
         elements = require("mwxml.element_iterator", EXTRA, "to read a Wikipedia dump")
@@ -154,6 +155,7 @@ class Wikipedia(Reader):
         site = Site(language=root.attr("{http://www.w3.org/XML/1998/namespace}lang") or "en")
         structure = TypeError, AttributeError, ValueError, KeyError, AssertionError
         for element in root:
+            # Read a page, and free its memory.
             where, page, text = f"{path}:{xml.lines.popleft()}", None, ""
             try:
                 if element.tag == "siteinfo":
@@ -425,6 +427,7 @@ def count_unclosed(text: str, limit: int) -> int:
             return unclosed + len(stack)
         position = mark.end()
         name, rest = (mark["name"] or "").lower(), mark["rest"] or ""
+        # What the mark does: it opens a construct, closes one, or begins text to skip.
         opens = closes = skips_to = ""
         if mark["open"]:
             opens = _CLOSERS[mark["open"].lstrip(" \t:")]
@@ -438,6 +441,7 @@ def count_unclosed(text: str, limit: int) -> int:
             closes = name
         elif name not in _VOID and not rest.endswith("/"):
             opens, skips_to = ("", f"</{name}>") if name in _RAW else (name, "")
+        # Update the stack.
         if opens:
             stack.append(opens)
             awaited[opens] += 1

@@ -140,6 +140,7 @@ class Rules:
     """The rules of one language, which find the sentence ends of one text."""
 
     def __init__(self, text: str, words: Language) -> None:
+        """Find the sentence ends of `text` that have no stop."""
         self.text, self.words = text, words
         self.small_begins = False
         """Whether a sentence of the paragraph so far begins with a small letter."""
@@ -325,6 +326,7 @@ class Rules:
         next_word = match[0].lower() if match else ""
         if len(last_word) < 2:
             return False
+        # A next word that begins sentences, or a last word that ends them
         if next_word in words.openers:
             return last_word.isalpha() or last_word[-1].isdigit()
         if not (last_word.isalpha() and last_word.islower()):

@@ -71,18 +71,19 @@ def divide(
 
     Each source comes with the datasets that draw on it; its documents are iterated twice. Groups
     are kept whole. But if a dataset then misses its shares by more than 20 %, or has fewer than
-    three groups in a split, its documents are divided singly. A document that is in two sources, as
-    text and annotated, counts once, and its groups are one group. The split of a document does not
-    depend on the order of sources or documents.
+    three groups in a split, its documents are divided one by one. A document that is in two
+    sources, as text and annotated, counts once, and its groups are one group. The split of a
+    document does not depend on the order of sources or documents.
 
     Documents of `kept`, an earlier division, stay in its splits, and new documents of their groups
-    go there too. Of the other documents, those in `prescribed` go to the split that it names (""
-    for no split); the rest fill the splits up to their shares. `prescribed_words` is a text about
-    the prescribed splits, which is added to the reason of the summary.
+    go there too. Other documents in `prescribed` go to the split that it names ("" for no
+    split); all that are in neither fill the splits up to their shares. `prescribed_words` is a text
+    about the prescribed splits, which is added to the reason of the summary.
 
     Raises `InputError` if a dataset draws on two sources with a document of one id, as its builder
     would, but before anything is parsed; `names` are the sources' names, for the message.
     """
+    # Fix the documents of an earlier division and the prescribed ones.
     table = DocumentTable.read(sources)
     _check_ids(table, sources, names)
     earlier_division = kept or Division.of({})
@@ -94,8 +95,10 @@ def divide(
     in_no_split = fixed == NOWHERE
     fixed[in_no_split] = -1
     table = replace(table, weights=np.where(in_no_split, 0, table.weights))
+    # Divide all other documents.
     split, broken = stratify(table, shares, seed, fixed, settled)
     split[in_no_split] = NOWHERE
+    # Describe the division.
     causes = ["whole groups do not fit the shares"] if broken else []
     causes += ["the table divides them"] if table.cuts(fixed) else []
     _, first_rows = np.unique(table.documents, return_index=True)
@@ -184,12 +187,16 @@ def _check_ids(table: DocumentTable, sources: Sequence[Served], names: Sequence[
 
 
 def _id_hashes(names: Sequence[str]) -> Words:
-    """Return the 64-bit hash of each document's id, by which a division knows it."""
+    """Return the 64-bit hash of each document's id, which stands for the document in a division."""
     return np.fromiter(map(stable_id, names), np.uint64, len(names))
 
 
 class Division:
-    """The split of every document of a build: 9 bytes of memory each."""
+    """The split of every document of a build, in 9 bytes of memory for each.
+
+    `keys` are the hashes of the documents' ids, `codes` their splits as indices into `PLACES`. `by`
+    is the unit that was divided (groups or documents) and `reason` a text for the dataset's card.
+    """
 
     def __init__(self, keys: Words, codes: Codes, by: str = "", reason: str = "") -> None:
         keys, first = np.unique(keys, return_index=True)
@@ -236,5 +243,6 @@ class Division:
         """
         if not len(self._keys):
             return np.full(len(keys), -1, np.int8)
+        # An id behind all others gets the last place; no key there is equal to it.
         index = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
         return np.where(self._keys[index] == keys, self._codes[index], np.int8(-1))

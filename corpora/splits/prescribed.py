@@ -163,6 +163,7 @@ def _table_lines(path: Path) -> Iterator[tuple[str, str, str]]:
         codes = zip(table["doc"].to_pylist(), table["split"].to_pylist(), strict=True)
         yield from ((SPLITS[code], doc, str(path)) for doc, code in codes if code < len(SPLITS))
         return
+    # A table of lines `SPLIT tab DOCUMENT`, or a folder with a list of documents for each split
     is_folder = path.is_dir()
     for file in sorted(path.iterdir()) if is_folder else [path]:
         split_of_list = split_of(file.name) if is_folder else ""

@@ -121,9 +121,9 @@ def stratify(
 ) -> tuple[Codes, list[str]]:
     """Return the split of each row of the table, and the datasets whose groups were broken up.
 
-    `fixed` [rows] is the split that a document has already, or -1; the rest of its group goes to
-    the same split. `settled` are datasets that keep their groups whole, even if they miss their
-    shares.
+    `fixed` [rows] is the split that a document has already, or -1; all other documents of its
+    group go to the same split. `settled` are datasets that keep their groups whole, even if they
+    miss their shares.
     """
     whole_groups = units = table.units(fixed)
     best = _best_attempt(table, units, shares, seed, fixed)
@@ -156,6 +156,7 @@ def _best_attempt(
     the one with the lowest cost is returned. `units` [rows] and `fixed` [rows] are the unit and the
     fixed split, or -1, of each row of the table.
     """
+    # Facts about each unit: its fixed split, its name, its weight in each dataset
     total = int(units.max(initial=-1)) + 1
     fixed_split = np.full(total, -1, np.int8)  # by unit
     np.maximum.at(fixed_split, units, fixed)
@@ -176,6 +177,7 @@ def _best_attempt(
         weight = np.bincount(split[placed], weights[dataset][placed], len(SPLITS))
         return weight.tolist(), np.bincount(split[placed], minlength=len(SPLITS)).tolist()
 
+    # Deal out the units in another random order in each attempt.
     attempts: list[_Attempt] = []
     for attempt in range(ATTEMPTS if total <= SMALL else 2):
         salt = np.uint64(stable_id(f"{seed}/division/{attempt}"))
@@ -194,6 +196,7 @@ def _best_attempt(
             dealt_weights = weights[dataset][next_units].tolist()
             split[next_units] = _deal(dealt_weights, targets[dataset], *sums(dataset, split))
             undealt = {name: rest[split[rest] < 0] for name, rest in undealt.items()}
+        # Rate the attempt.
         fits = {
             dataset: measure_fit(targets[dataset], *sums(dataset, split)) for dataset in members
         }

@@ -139,6 +139,7 @@ def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
     """
     from datasets import Features
 
+    # The files, features and sizes of each configuration
     configs, licence = manifest["configs"], manifest["licence"]
     data_files, dataset_info = [], []
     rows_by_default = {True: 0, False: 0}  # of the default configuration, and of the others
@@ -165,6 +166,7 @@ def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
                 "dataset_size": sum(entry["bytes"] for entry in filled.values()),
             }
         )
+    # The Hub's size class
     size = rows_by_default[True] or rows_by_default[False]
     sizes = ["n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M"]
     sizes += ["1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B"]

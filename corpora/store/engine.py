@@ -46,6 +46,7 @@ class Engine:
     """
 
     def __init__(self, folder: Path, *, threads: int = 1, memory: str = MEMORY) -> None:
+        """Open the database with `threads` threads and the memory limit `memory`, such as "4GB"."""
         import duckdb  # 0.1 s: only where a dataset is built
 
         self._spill = folder / ".spill"

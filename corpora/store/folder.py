@@ -97,7 +97,9 @@ class DatasetFolder:
 
     The descriptions of the fields of `builder` explain its settings on the card. `documents` are
     the folders of the documents of the rows: those with an author or an address are listed in
-    `attribution.parquet`. `extraction_rejects` are reasons with their numbers and meanings.
+    `attribution.parquet`. `extraction_rejects` are reasons with their numbers and meanings,
+    `rejects` the numbers of rejected candidates by reason, `licences` the numbers of rows by
+    licence. `notes` are sentences for the card, `details` further keys of the manifest.
 
         with staged(target) as partial, DatasetFolder(partial, "sp", stage, card) as dataset:
             dataset.writer("default", "train", schema, texts=("s1", "s2")).extend(rows)
@@ -201,6 +203,7 @@ class DatasetFolder:
         Raises `InputError` if there is no row at all, and `DiscorporaError` if no row's licence was
         counted: the licence in the build file may differ from those of the documents.
         """
+        # The shards of the configurations that have rows
         configs = self._close_writers()
         if not configs:
             reasons = ", ".join(f"{reason} {n:,}" for reason, n in self.rejects.most_common())
@@ -216,6 +219,7 @@ class DatasetFolder:
                 hint="let it call dataset.count_licences with the licences of each batch's "
                 "documents: docs/how-to/add-a-stage.md",
             )
+        # Figures that need all rows: distinct texts, overlap of the splits, attribution, groups
         self._note_shares(configs)
         if default is not None:
             configs[default if default in configs else next(iter(configs))]["default"] = True
@@ -231,6 +235,7 @@ class DatasetFolder:
                     overlap[config] = _count_overlap(engine, writers)
             attribution = self._write_attribution(engine, configs)
             groups = self._rows_by_group(engine, configs)
+        # The manifest, which is written last
         stage = self.stage.to_dict()
         manifest = {
             "name": self.name,
@@ -252,6 +257,7 @@ class DatasetFolder:
             "details": self.details,
             "versions": versions(*LIBRARIES),
         }
+        # The audit, the card and the benchmark's description
         audits = audit.audited(audit.built(self.folder, configs), self.folder)
         write_json(self.folder / audit.AUDIT_FILE, audit.to_json(audits))
         for config, audit_of_config in audits.items():
@@ -346,6 +352,7 @@ class DatasetFolder:
         """Return, by split, the number of rows of each group (book), or else of each document. The
         result is empty if there are `SHOWN` groups or more. Adds a note for an evaluation split
         with fewer than `FEW` groups."""
+        # The default configuration, counted by its column of groups or documents
         config = next((name for name in configs if configs[name]["default"]), next(iter(configs)))
         entry = configs[config]
         column = next((name for name in ("group", "doc") if name in entry["features"]), "")

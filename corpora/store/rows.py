@@ -163,6 +163,7 @@ class SplitWriter:
     end, so shards have a temporary name until `close`. Shards and row groups have fixed numbers of
     rows: the bytes depend on the rows alone. `texts` and `long` name string columns (or lists of
     strings) whose values hardly repeat; the overlap between splits is counted for `texts` only.
+    `schema` is that of the rows; `rows_per_shard` and `rows_per_group` are maximum numbers.
     """
 
     def __init__(
@@ -268,7 +269,8 @@ class SplitWriter:
 
 
 def _choose_examples(rows: list[dict[str, Any]], columns: Sequence[str]) -> list[dict[str, Any]]:
-    """Return `EXAMPLES` rows for the card; those that add most new values of `columns` first."""
+    """Return `EXAMPLES` rows for the card: those with most values that no earlier row has in
+    `columns`."""
     earlier_values: set[tuple[str, str]] = set()
 
     def count_new_values(row: dict[str, Any]) -> int:

@@ -174,7 +174,7 @@ class Builder(Declared):
         return self.model_dump(mode="json", exclude={*Builder.model_fields})
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
-        """Yield the candidates of one document; call `reject` with the reason for each left out."""
+        """Yield the candidates of one document; call `reject(reason)` for each one left out."""
         raise NotImplementedError
 
     def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
@@ -223,11 +223,13 @@ class Builder(Declared):
         """Yield the candidates of documents as rows of `candidate_schema`. Each has a key of its
         texts, and a random priority from the random stream of its document, which other documents
         do not change."""
+        # The columns whose values make the key
         columns = self.columns.names
         where = f"builder {self.name!r}"
         names = [check_choice("column", name, columns, where) for name in self.equal]
         equal_columns = [columns.index(name) for name in names]
         for document in documents:
+            # The candidates of the document by part
             by_part: dict[tuple[str, str], list[Candidate]] = {}
             for candidate in self.candidates(document, lambda r: shard.rejects.update((r,))):
                 values = getattr(candidate, "values", None)
@@ -253,7 +255,8 @@ class Builder(Declared):
                     yield dict(row)
 
     def select(self, candidates: Candidates) -> None:
-        """Give each document its split: that of the target's division, or without one by shares."""
+        """Give each document its split: that in the target's division or, without a division, by
+        the builder's shares."""
         candidates.split()
 
     def dataset(self, target: Target) -> DatasetFolder:

@@ -87,6 +87,7 @@ class Candidates:
         self.assignments: dict[str, dict[str, Any]] = {}
 
     def __enter__(self) -> Self:
+        """Open the shards as tables, check the documents' ids, and remove duplicates."""
         for name, files in (("candidate", "*.rows"), ("documents", "*.documents")):
             self.engine.run(f"create view {name} as select * from {parquet(self.folder / files)}")
         for path in sorted(self.folder.glob("*.documents")):
@@ -109,7 +110,8 @@ class Candidates:
             )
 
     def _remove_duplicates(self) -> None:
-        """Make the table `single` of one candidate for each key; the others count as rejected."""
+        """Make the table `single`: one candidate for each key. Other candidates with the key are
+        duplicates, which count as rejected."""
         self.engine.run(_CREATE_SINGLE)
         number = "select (select count(*) from candidate) - (select count(*) from single)"
         self.dataset.reject("exact_duplicate", int(self.engine.value(number)))
@@ -141,6 +143,7 @@ class Candidates:
         )
         where_parts = "where list_contains($parts, part)"
         for name, member_parts in parts_of_division.items():
+            # The division: prescribed, of the target, or new, by the shares of the builder
             parameters, division = {"parts": member_parts}, target.division
             if prescribed or division is None:
                 query = (
@@ -152,6 +155,7 @@ class Candidates:
                 division = division or dataset_division(
                     weights, self.builder.shares(name), target.seed
                 )
+            # Store the split of each document.
             query = f"select part, doc, whole from weighed {where_parts}"
             for batch in self.engine.batches(query, parameters, DOCUMENTS_PER_BATCH):
                 # A build divides whole documents, even if candidates are from parts of them.
@@ -159,6 +163,7 @@ class Candidates:
                 splits = pa.array(division.splits_of(ids), pa.string())
                 columns = [batch["part"], batch["doc"], splits]
                 self.engine.insert("split", pa.table(columns, ["part", "doc", "split"]))
+            # Record how many candidates each split has.
             query = f"from weighed join split using (part, doc) {where_parts} group by split"
             sums = dict(self.engine.rows(f"select split, sum(candidates) {query}", parameters))
             sizes = {split: int(sums.get(split, 0)) for split in SPLITS}

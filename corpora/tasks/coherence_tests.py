@@ -54,7 +54,7 @@ class CoherenceTests(FromSources):
         duplicates = dataset.details.setdefault("exact_duplicates", {})
 
         def new_tests(name: str, place: str, tests: Iterator[Test]) -> PlacedRows:
-            """Yield the tests of a file of the set `name` that are in no earlier file of it."""
+            """Yield the tests of a file of the set `name` that no earlier file of the set has."""
             earlier_ids, ids_of_file = ids_by_set.setdefault(name, {}), dict[int, str]()
             duplicates.setdefault(name, 0)
             for test in tests:

@@ -102,6 +102,7 @@ class Dissent(Builder):
             if missing := sorted({*COLUMNS} - {*batch.schema.names}):
                 hint = f"a table of pairs has the columns {', '.join(PAIRS.names)}"
                 raise InputError(f"has no column {', '.join(missing)}", where=str(path), hint=hint)
+            # Filter the pairs, and draw the number and priority of each within its document.
             passes = self._passing_filters(batch, shard.rejects)
             number = np.empty(batch.num_rows, np.int32)
             priority = np.empty(batch.num_rows, np.int64)
@@ -123,6 +124,7 @@ class Dissent(Builder):
                 priority[start:end] = random.random_raw(pairs) >> np.uint64(1)
                 number[start:end] = np.arange(first_number, first_number + pairs)
                 pairs_before[key] += pairs
+            # Make the rows of candidates from the pairs that pass.
             passing = batch.filter(pa.array(passes))
             texts = zip(*(passing[name].to_pylist() for name in self.equal), strict=True)
             values = {
@@ -173,6 +175,7 @@ class Dissent(Builder):
 
         `balanced` takes an equal number of each marker, those of lowest priority.
         """
+        # Notes on the card: markers without pairs, copied subjects, the size of `balanced`
         counts = dict(candidates.engine.rows("select marker, count(*) from chosen group by marker"))
         absent = [marker for marker in self.markers if marker not in counts]
         if absent:
@@ -188,6 +191,7 @@ class Dissent(Builder):
         cap = self.balanced_cap or min(counts.values(), default=0)
         dataset.note(f"Maximum number of pairs of each marker in `balanced`: {cap:,}.")
         dataset.details["balanced_cap"] = cap
+        # Write the rows of each configuration and split.
         for pairs in candidates.engine.batches(_IN_ORDER, {"cap": cap}, ROWS_PER_BATCH):
             dataset.count_licences(pairs["licence"])
             for config, markers in self.sets().items():

@@ -128,7 +128,7 @@ class FromSources(Builder):
 
 
 def _check_unique_ids(rows: PlacedRows, ids: SeenIds, where: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows without their places; raises `InputError` for an id that came before."""
+    """Yield the rows without their places; raises `InputError` for an id that comes twice."""
     for place, row in rows:
         if not ids.add(row["id"]):
             raise InputError(

@@ -75,8 +75,10 @@ def permutations(
     low_bytes = texts << EIGHT | np.arange(n, dtype=np.uint64)
     if kinds is not None:  # sorted by kind first: then each goes back to a place of its kind
         low_bytes |= kinds << KIND
+        # `argsort` twice: the rank of each place among the places in the order of their kinds
         places_of_kinds = np.argsort(np.argsort(kinds, axis=1, kind="stable"), axis=1)
     original = (texts * WEIGHTS[:n]).sum(axis=1)
+    # Draw orders of documents until each has `k` different ones.
     todo = np.arange(len(keys))
     while todo.size:
         unfinished = []
@@ -144,6 +146,7 @@ def order_rows(
             negatives.append(outer.cast(PERMUTED_ORDERS.field("orders").type))
             positions.append(np.repeat(members, rows))
             repetitions.append(np.tile(np.arange(rows, dtype=np.uint8), len(members)))
+    # Put the rows in the order of the documents.
     if not negatives:
         return None
     documents = np.concatenate(positions)

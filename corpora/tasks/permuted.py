@@ -159,7 +159,7 @@ class Permuted(Prescribed):
         return rows, negatives
 
     def write(self, candidates: Candidates, dataset: DatasetFolder) -> None:
-        """Write the positives once, and their orders in each other configuration."""
+        """Write the original documents once, and their orders in each further configuration."""
         for id, source in candidates.engine.rows(_REPEATED_IDS):
             raise InputError(
                 f"two positives have the id {id!r}",

@@ -142,6 +142,7 @@ class Criteria(Builder):
 
 def criteria_columns(document: Document, bins: int) -> dict[str, Any]:
     """Return a document as a row of `CRITERIA`, with `bins` bins of relative positions."""
+    # The section and the paragraph of each sentence, and its position in the paragraph
     rows, sections = sentence_places(document), document.sections
     section = [number for _, number, _ in rows]
     paragraph = codes_by_occurrence(number for *_, number in rows)

@@ -170,6 +170,7 @@ class Categories:
 
 def _scale_rows(matrix: Any) -> Any:
     """Scale the rows of a sparse matrix to length 1, in place; return the matrix."""
+    # The 0 at the end: `indptr` of a last empty row points behind the data.
     squares = np.add.reduceat(np.append(matrix.data**2, 0), matrix.indptr[:-1])
     squares[np.diff(matrix.indptr) == 0] = 1
     matrix.data /= np.repeat(np.sqrt(squares), np.diff(matrix.indptr)).astype(matrix.data.dtype)

@@ -49,12 +49,18 @@ class UposTable:
         self._ud_root = np.uint64(vocab.strings.add("root"))
 
     def __call__(self, doc: Doc) -> Doc:
+        """Set UPOS and the name of the root in a tagged and parsed `doc`; return the same `doc`.
+
+        Level `n` of the table has the keys of `n + 1` parts as hashes in ascending order. A token
+        gets the value of the last level that has its key, so the longest key counts.
+        """
         columns = np.asarray(doc.to_array([TAG, DEP, LOWER, IS_SPACE]), dtype=np.uint64)
         columns[columns[:, 1] == self._spacy_root, 1] = self._ud_root
         upos: Hashes = np.full(len(doc), self._unknown, dtype=np.uint64)
         key = np.zeros(len(doc), dtype=np.uint64)
         for column, (keys, values) in enumerate(self._levels):
             key = key * _MIX + columns[:, column]
+            # A key behind all others would have the index `len(keys)`; no key is equal to it.
             at = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
             upos = np.where(keys[at] == key, values[at], upos)
         upos[columns[:, 3] != 0] = self._space

@@ -79,6 +79,7 @@ def check_language(parser: str, language: str) -> None:
 
 
 def _check_settings(name: str, settings: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raise `ConfigError` for a setting that is not one of the `names` of the parser's settings."""
     for setting in settings:
         if setting not in names:
             choices = f"choose from {', '.join(names)}" if names else "it has none"

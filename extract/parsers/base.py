@@ -54,7 +54,7 @@ class SentenceParser:
         raise NotImplementedError
 
     def sentences(self, document: Document) -> Iterator[Sentence]:
-        """The sentences to parse, without those of too many characters."""
+        """The sentences to parse: all except sentences of too many characters."""
         layer = document.sentences
         if layer is None:
             raise ValueError(f"document {document.id!r} has no sentence layer; split it first")

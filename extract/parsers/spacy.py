@@ -76,7 +76,7 @@ class SpacyParser(SentenceParser):
 
     @property
     def scheme(self) -> str:
-        """`clear` for pipelines with its labels (spaCy's English ones), else `ud`."""
+        """The scheme of the labels: `clear` for spaCy's English pipelines, else `ud`."""
         if self.pipeline is None:
             return "ud"
         if "parser" not in self.nlp.pipe_names:

@@ -1,4 +1,4 @@
-"""Parsing with stanza (the extra `stanza`): slower than the others, good on a GPU.
+"""Parsing with stanza (the extra `stanza`): slower than the other parsers, good on a GPU.
 
 stanza tokenises each sentence of the document separately (`ssplit` off) and parses in batches of
 similar length.

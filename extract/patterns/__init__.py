@@ -136,6 +136,7 @@ def _merged(
 
     Only a user's file may replace entries of another.
     """
+    # Collect the entries of all files; a later file replaces entries of an earlier one.
     files = [PatternFile.read(path) for path, _ in files_with_times]
     entries_by_key: dict[Loc, Any] = {}
     stated_in: dict[Loc, PatternFile] = {}
@@ -164,6 +165,7 @@ def _merged(
         """Return the entries under a table of the file, by their last key."""
         return {str(keys[-1]): entry for keys, entry in entries_by_key.items() if keys[:-1] == kind}
 
+    # Check that the scheme has classes, and that the ids of patterns differ.
     rows = [row for of_marker in entries_under("pattern").values() for row in of_marker]
     classes = entries_under("classes", scheme)
     if not classes:
@@ -173,6 +175,7 @@ def _merged(
         if ids.count(row.id) > 1:
             place = stated_in["pattern", row.marker].where()
             raise ConfigError(f"two patterns have the id {row.id!r}", where=place)
+    # Make the table. At the end each file's names are checked against it.
     table = PatternTable.of(
         {
             "language": language,

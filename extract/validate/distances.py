@@ -8,11 +8,11 @@ define alignment with a gold pair:
 - `criterion_strict`: the least `max(d1, d2)` over the gold pairs of the same document and marker
   is at most 0.3.
 
-The quality of an aligned pair is `(d1 + d2) / 2` to that gold pair, the best of several
-equally near ones. The control uses gold from *other* documents, where nothing should align.
+The quality of an aligned pair is `(d1 + d2) / 2` for that gold pair (the least value, if several
+are equally near). The control uses gold from *other* documents, where nothing should align.
 
-`criterion_paper` is what the appendix says. Figure 2 of the paper cannot be of it, since it aligns
-every pair; the reading that comes nearest to that figure is
+`criterion_paper` is what the appendix says. It aligns every pair, so figure 2 of the paper
+must use another criterion; the one that comes nearest to that figure is
 
 - `criterion_nearest`: the least `max(d1, d2)` over the gold pairs of the same marker is below 0.7,
   with words as symbols.
@@ -121,7 +121,7 @@ class Distances:
 
 
 def measure(pairs: Sequences, gold: Sequences) -> Distances:
-    """Align every pair by two criteria, with all gold and without that of its own document."""
+    """Align every pair by two criteria, with all gold pairs and with those of other documents."""
     paper = _distances_to_gold(pairs, gold, PAPER)
     strict = np.full_like(paper, np.nan)
     # Marker by marker: the strict criterion aligns only pairs and gold of the same marker.
@@ -145,10 +145,12 @@ def nearest_reading(pairs: Sequences, gold: Sequences) -> Floats:
 
 
 def _distances_to_gold(pairs: Sequences, gold: Sequences, criterion: str) -> Floats:
-    """Return `(d1 + d2) / 2` of each pair and its gold pair: [all gold or control, pairs].
+    """Return the distance of each pair to the gold pair it is aligned with: [2, pairs].
 
-    The gold pair is the one with the least `min(d1, d2)` or `max(d1, d2)` by the criterion, of
-    several the nearest one. A pair that is not aligned has nan.
+    Row 0 aligns with all gold pairs, row 1 (the control) with those of other documents only. With
+    `d1` and `d2`, the distances of S1 and of S2 to the gold arguments, the gold pair with the least
+    `min(d1, d2)` (criterion of the paper) or `max(d1, d2)` (strict) is chosen; if several have the
+    least value, the one with the least mean. The distance is `(d1 + d2) / 2`; nan if not aligned.
     """
     quality = np.full((2, len(pairs)), np.nan, dtype=np.float32)
     far = np.float32(np.inf)
@@ -190,7 +192,7 @@ def _histogram(values: Floats) -> dict[str, int]:
 
 
 def _alignment(values: Floats) -> Alignment:
-    """Return the figures of pairs from their distances; nan stands for no alignment."""
+    """Return the figures of pairs from their distances; nan is that of a pair without alignment."""
     aligned = values[~np.isnan(values)].astype(np.float64)
     return {
         "extracted": len(values),
@@ -224,6 +226,6 @@ def _all_distances(strings: Sequence[str], others: Sequence[str]) -> Floats:
 
 
 def _by_length(strings: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Return the indices of the short strings, and of the others."""
+    """Return the indices of the short strings, and those of the long strings."""
     short = [i for i, string in enumerate(strings) if len(string) <= SHORT]
     return short, [i for i, string in enumerate(strings) if len(string) > SHORT]

@@ -135,6 +135,7 @@ def gather(
     if no document is in both, if two texts differ (with the place), or if a pair's spans are
     outside its document.
     """
+    # The gold of the documents that the source has, with maps from offsets to gold words
     texts = {document.id: document.text for document in sources}
     material, left_out = Material(), Counter[str]()
     maps: dict[str, tuple[int, WordMap]] = {}
@@ -154,6 +155,7 @@ def gather(
             hint=f"documents match by id; the source has {amount(len(texts), 'document')}{ids}",
         )
     left_out["source_documents_without_gold"] += len(texts) - len(maps)
+    # The pairs, as words of the gold
     connectives = set(map(connective, markers))
     for pair in pairs:
         if connective(pair.marker) not in connectives:

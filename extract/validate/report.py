@@ -148,14 +148,14 @@ def cells(*values: object) -> str:
 
 
 def decimal(value: float | None) -> str:
-    """Return a figure with three digits, without a leading zero; a dash for None."""
+    """Return a share with three decimals, `.512` or `1.000`, or a dash for None."""
     if value is None:
         return "–"
     return f"{value:.3f}".removeprefix("0") if value < 1 else f"{value:.3f}"
 
 
 def with_interval(scores: Score) -> str:
-    """Return F1 with its interval, if it has one."""
+    """Return F1 as text, with its interval if it has one."""
     if scores["ci"] is None:
         return decimal(scores["f1"])
     return f"{decimal(scores['f1'])} [{decimal(scores['ci'][0])}, {decimal(scores['ci'][1])}]"

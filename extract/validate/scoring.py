@@ -77,10 +77,10 @@ def validate(
     """Score pairs against gold relations; the result is the JSON of `discorpora validate`.
 
     `gold` documents (`corpora.readers.pdtb.read_gold`) and `sources` (what was extracted from)
-    meet by id; only documents in both count. `seen` are the documents that the parser was
-    trained on; `unseen` of the result holds the same blocks without them. `settings` are facts
+    meet by id; only documents in both count. `seen` are the ids of documents that the parser was
+    trained on; `unseen` of the result has all scores without these documents. `settings` are facts
     about the pairs (parser, `trees`) that are copied into the result. `multiword` is a
-    policy of `strict.count`; `settings.multiword` has the scores under the others. With the
+    policy of `strict.count`; `settings.multiword` has the scores under the other policies. With the
     `filters` "dissent" pairs of unfit lengths are left out, as from the dataset (appendix A.1), and
     strict scores are of relations of fit lengths; the paper's criteria use all gold pairs (A.2).
 
@@ -128,7 +128,11 @@ def tree_source(parser: str, *, gold_tokens: bool = False, gold_sentences: bool 
 
 
 class Scoring:
-    """Computes the scores of one validation over any documents, by index in `material.texts`."""
+    """Computes the scores of one validation over any documents, by index in `material.texts`.
+
+    `markers` are the markers whose pairs count; `policy` says how gold relations of other
+    connectives count (one of `strict.POLICIES`).
+    """
 
     def __init__(self, material: Material, markers: Sequence[str], policy: str = "other") -> None:
         self.material, self.names, self.policy = material, tuple(markers), policy
@@ -160,7 +164,10 @@ class Scoring:
         }
 
     def blocks(self, documents: list[int]) -> Blocks:
-        """Return all scores over pairs and gold of these documents alone."""
+        """Return the scores (strict, by distances, nearest) of pairs and gold in `documents` alone.
+
+        `documents` are indices into `material.texts`.
+        """
         weights = strict.draws(len(documents), RESAMPLES, stream(SEED, STAGE))
         return {
             "strict": strict.summary(self.counts[self.policy][documents], self.names, weights),
@@ -180,7 +187,11 @@ class Scoring:
         return summary({NEAREST: nearest_reading(pairs, gold)}, pairs.marker, self.names)[NEAREST]
 
     def alignment(self, documents: list[int], unit: str) -> Alignments:
-        """Return `paper` and `control` over these documents, by distances in `unit`."""
+        """Align pairs with gold over these documents, by distances in `unit`.
+
+        The figures `paper` align each pair with all gold, the figures `control` with the gold of
+        other documents, where nothing should align.
+        """
         pairs, gold = self.sides(documents, unit)
         distances = measure(pairs, gold)
         return {

@@ -36,7 +36,11 @@ class Score(TypedDict):
 
 
 class Figures(TypedDict):
-    """The scores of one marker, or of all; `documents` counts those with a pair or a relation."""
+    """The scores of one marker, or of all markers.
+
+    `occurrence`, `exact` and `dice` are the three kinds of hit; `extracted` is the number of pairs,
+    `gold` that of relations, and `documents` that of documents with a pair or a relation.
+    """
 
     occurrence: Score
     exact: Score
@@ -70,6 +74,7 @@ def count(material: Material, markers: Sequence[str], policy: str) -> Counts:
     lengths the filters do not allow does not count either, nor does a pair at it.
     """
     column = {marker: i for i, marker in enumerate(markers)}
+    # Pairs and relations that do not count
     ignored = {
         (relation.doc, word)
         for relation in material.gold
@@ -97,6 +102,7 @@ def count(material: Material, markers: Sequence[str], policy: str) -> Counts:
         else:
             continue
         gold.append(relation)
+    # Pairs whose marker is at the place of a relation
     candidates = (
         (p, g)
         for p, pair in enumerate(pairs)

@@ -80,6 +80,7 @@ class Report(StageTask):
             if f"evaluation {evaluation}" not in skipped:
                 usable = [name for name in plan.models if f"model {name}" not in skipped]
                 stages += [Evaluate(config=config, name=name, on=evaluation) for name in usable]
+        # Sources that nothing reads
         validated = {name for check in build.validation for name in check.sources}
         for source in build.sources:
             if not source.datasets and source.name not in validated:
@@ -87,6 +88,7 @@ class Report(StageTask):
         return stages
 
     def settings(self) -> dict[str, Any]:
+        """The name of the build, what it skips, and its tables of papers."""
         build = self.build
         tables = [shown.model_dump() for shown in build.tables]
         settings = {"name": build.name, "skipped": build.skipped}
@@ -191,7 +193,7 @@ class BuildAll(StageTask):
         return [task for task in self.lineage if task in missing]
 
     def run(self) -> None:
-        """Finish the build's own stage, and put the results under `place`."""
+        """Complete the stage `all`, and put the results of all stages under `place`."""
         super().run()
         with console.explained(self.folder):
             put_results(self.place, self.results())
@@ -336,6 +338,7 @@ class PublishAll(luigi.Task):
         return self.done
 
     def run(self) -> None:
+        """Check the licences of all datasets and models, then publish each of them."""
         from corpora.publish import plan_publication, publish
         from corpora.publish.hub import Hub
 

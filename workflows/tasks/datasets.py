@@ -56,6 +56,7 @@ class Validate(StageTask):
         ]
 
     def settings(self) -> dict[str, Any]:
+        """The parser, markers and mode whose pairs are compared with gold."""
         entry = self.build.check(self.name)
         return {
             "parser": entry.parser,
@@ -71,6 +72,7 @@ class Validate(StageTask):
         return [SourceRecord(f"{entry.name}-gold", self.build.place(entry.gold), get=entry.get)]
 
     def work(self, folder: Path) -> dict[str, Any]:
+        """Score the pairs of all sources against the gold."""
         from extract.commands import validate_stage  # no other stage needs what it imports
 
         tasks = cast("list[Pairs]", self.upstream)
@@ -135,6 +137,7 @@ class Divide(StageTask):
 
     def work(self, folder: Path) -> dict[str, Any]:
         """Divide the documents; raise `InputError` for a table of splits that does not fit them."""
+        # The prescribed splits of the sources' documents
         sizes_of_sources = [DocumentSizes(task.folder) for task in self.upstream]
         prescribed: dict[str, str] = {}
         notes = []
@@ -148,6 +151,7 @@ class Divide(StageTask):
                     log.warning("source %s: %s", name, count)
                     notes[-1] += f", {count}"
                 prescribed |= split_of
+        # Divide all other documents; the table of an earlier division comes first.
         split_table = read_table(Path(self.table)) if self.table else {}
         division = divide(
             list(zip(self.datasets_of.values(), sizes_of_sources, strict=True)),
@@ -159,6 +163,7 @@ class Divide(StageTask):
             prescribed=prescribed,
             prescribed_words="; ".join(notes),
         )
+        # Check that the table fits the documents.
         if division.kept == 0:
             example = next((name for sizes in sizes_of_sources for name, *_ in sizes), "")
             raise InputError(
@@ -212,6 +217,7 @@ class Divide(StageTask):
         """
         if self.complete():
             return self.warnings(DivisionSummary(**self.manifest()["counts"]))
+        # Not where it would take long, or splits are prescribed
         sources = [source for task in self.upstream for source in task.own_sources]
         size = sum(path.stat().st_size for source in sources for path in source.files)
         unread = any(source.problem for source in sources) or size > READ_TO_FORESEE
@@ -246,7 +252,7 @@ class Dataset(StageTask):
 
     @cached_property
     def builder(self) -> Builder:
-        """The builder that its table names, or the one of the dataset's name."""
+        """The builder that the dataset's table names, or the one with the dataset's name."""
         return self.build.builder(self.name)
 
     @property
@@ -304,7 +310,7 @@ class Dataset(StageTask):
         return [SourceRecord.of(source) for source in self.entries] if self.direct else []
 
     def card_facts(self) -> dict[str, Any]:
-        """What its card says of each source and, under the key "", of itself and its publisher."""
+        """Facts for the card on each source and, under the key "", on dataset and publisher."""
         facts = {source.name: source.about for source in self.all_sources if source.about}
         dataset = self.builder.model_dump(include={*Builder.model_fields}, exclude_defaults=True)
         dataset |= self.build.publisher.model_dump(exclude_defaults=True)
@@ -324,6 +330,7 @@ class Dataset(StageTask):
     def build_file(self) -> str:
         """Return the tables that determine the dataset as TOML, without paths of this machine."""
         build = self.build
+        # Tables of the build that all sources share
         datasets_of = {source.name: [self.name] for source in self.entries}
         tables: dict[str, Any] = {}
         if publisher := build.publisher.model_dump(exclude_defaults=True):
@@ -340,6 +347,7 @@ class Dataset(StageTask):
             patterns = [Path(file).name for file in build.extract.patterns]
             tables["parse"] = build.parse.model_dump()
             tables["extract"] = {**build.extract.model_dump(), "patterns": patterns}
+        # Sources, with the datasets that they serve
         keys = {"licence", "language", "options", "splitter", "splits"}
         keys |= {"title", "url", "authors", "description", "get"}
         lines = toml_lines(build.model_dump(include={"name", "seed", "max_bad_share"}))
@@ -348,6 +356,7 @@ class Dataset(StageTask):
             spec = SourceRecord.of(source).portable_spec()
             table = {"name": source.name, "spec": spec, **facts}
             lines += ["[[sources]]", *toml_lines({**table, "datasets": datasets_of[source.name]})]
+        # This dataset, and the builders of the other ones: they determine the splits
         for name in sorted({self.name, *chain.from_iterable(datasets_of.values())}):
             table = build.dataset(name)
             if "builder" in table:

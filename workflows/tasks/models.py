@@ -55,7 +55,12 @@ TEXTS = ("README.md", "results.json")
 
 
 class Evaluated(BaseModel):
-    """The manifest of a finished evaluation."""
+    """The manifest of a finished evaluation.
+
+    `settings` and `version` are the suite's, `counts` has numbers of rows, `inputs` is the hash of
+    all inputs but datasets, `data` has facts of the datasets; `made_by` names another stage with
+    the same results.
+    """
 
     settings: dict[str, Any]
     version: int
@@ -149,12 +154,15 @@ class Train(ModelStage):
 
     @property
     def places(self) -> tuple[Path | None, Path | None, Path]:
-        """The folders of its dataset (or None), of its base model (or None), and of itself."""
+        """The folders of the dataset (or None), of the base model (or None), and of this model."""
         folders = {stage.stage: stage.folder for stage in self.upstream}
         return folders.get("dataset"), folders.get("model"), self.folder
 
     def equal_models(self) -> Iterator[tuple[Path, Finished]]:
-        """Yield folder and manifest of finished models of equal settings, and rows if built."""
+        """Yield folder and manifest of each finished model with the settings of this one.
+
+        If the stages upstream are built, its rows must be the same, too.
+        """
         recipe, preset, built = self.choice.recipe, self.choice.preset, self.upstream_is_built
         identity = {"recipe": preset.name, **recipe.identity()}
         ignored = {"dataset_revision", *recipe.marked(Mark.PLACE)}
@@ -278,7 +286,7 @@ class Evaluate(ModelStage):
         ]
 
     def requires(self) -> list[StageTask]:
-        """The model, the datasets that it is evaluated on, and those that it was trained on."""
+        """The stages of the model, of the datasets to evaluate on, and of its training datasets."""
         if self.parts:
             return list(dict.fromkeys(task for part in self.parts for task in part.upstream))
         train = Train(config=self.config, name=self.name)
@@ -300,6 +308,7 @@ class Evaluate(ModelStage):
         return {"version": suite.version, **plan.model_dump(include=fields)}
 
     def sources(self) -> list[SourceRecord]:
+        """The data that the evaluation reads from outside the build."""
         if self.parts or not self.plan.data:
             return []
         spec = self.build.place(self.plan.data)
@@ -326,6 +335,7 @@ class Evaluate(ModelStage):
 
     def inputs(self) -> tuple[str, list[dict[str, Any]]]:
         """Return a digest of all inputs but datasets, and facts of the datasets ([]: not known)."""
+        # The model: its settings and weights; its data are among the facts of the datasets.
         train = Train(config=self.config, name=self.name)
         model = read_record(Finished, train.folder / MANIFEST)
         ignored = {"dataset_revision", "backbone"} if train.entry.base else {"dataset_revision"}
@@ -338,6 +348,7 @@ class Evaluate(ModelStage):
             "run": [self.name, self.build.seed, self.build.threads],
             "model": [settings, weights],
         }
+        # The datasets to evaluate on
         data = [facts_of(str(task.folder)) for task in self.test_datasets()]
         for facts, task in zip(data, self.test_datasets(), strict=True):
             facts |= {"rejects": task.manifest().get("rejects", {})} if facts else {}
@@ -388,6 +399,7 @@ class Evaluate(ModelStage):
     def run(self) -> None:
         """Evaluate; a failed evaluation affects neither the model nor other evaluations."""
         stop_with_build()
+        # The evaluations that are not complete, and equal none that is
         waiting = [part for part in self.parts or [self] if not is_complete(part.folder)]
         for part in waiting:
             log.info("%s", part.title)
@@ -396,6 +408,7 @@ class Evaluate(ModelStage):
         waiting = [part for part in waiting if not part.take_over_equal()]
         if not waiting:
             return
+        # Evaluate them in one process, and store each result.
         meter, errors = usage.Meter(), dict[str, DiscorporaError]()
         self.root.mkdir(parents=True, exist_ok=True)
         with console.explained(self.root), tempfile.TemporaryDirectory(dir=self.root) as temporary:

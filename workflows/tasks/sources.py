@@ -91,6 +91,7 @@ class Documents(SourceStage):
     stage = "documents"
 
     def settings(self) -> dict[str, Any]:
+        """The version of the reading stage, and the options of the source."""
         entry = self.entry
         return {
             "code": INGEST_VERSION,
@@ -153,6 +154,10 @@ class Parse(SourceStage):
         return stage(config=self.config, source=self.source)
 
     def settings(self) -> dict[str, Any]:
+        """The parse settings, the version of the stage, and hashes of all else that it reads.
+
+        `pipeline` has the hashes of the parser's model, `patterns` that of the pattern table.
+        """
         parse = self.parse_settings
         return {
             **parse.model_dump(),
@@ -246,6 +251,7 @@ class Pairs(SourceStage):
         return Parse(config=self.config, source=self.source, parser=parser)
 
     def settings(self) -> dict[str, Any]:
+        """The pair settings, the markers, the hash of the pattern table, the stage's version."""
         language = self.pair_settings.language
         return {
             **self.pair_settings.model_dump(),

@@ -102,6 +102,7 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
     A dataset of permuted documents has a table of documents, and rows that refer to it; the rows of
     the intrusion task contain their texts.
     """
+    # Data: documents, and rows that refer to them
     folder, config = split_config(recipe.dataset, recipe.dataset_config)
     dataset = open_dataset(folder, config or recipe.configuration())
     documents: dict[str, pa.Table] = {}
@@ -118,6 +119,7 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
         documents, orders, pairs = (
             {split: part[split] for split in SPLITS} for part in (text_dataset, dataset, pairwise)
         )
+    # Tokenizer and model
     training = rows_of(documents["train"], ("sentences",))
     sentences = (sentence for row in training for sentence in row["sentences"])
     tokenizer = tokenizer_for(recipe, sentences, recipe.max_tokens)
@@ -130,6 +132,7 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
         quotes=dataset.quotes,
     )
     set_attention(model.backbone, recipe.attention)
+    # Data as model input
     limit, eval_rows = model.config.max_tokens, recipe.max_eval_rows
     tokenizer.model_max_length = limit
     encoded = mapped_documents(recipe, text_dataset, documents, tokenizer, limit)
@@ -168,7 +171,7 @@ def note_cuts(job: Job, prepared: Prepared) -> None:
 
 def evaluate_and_save(job: Job, prepared: Prepared, training: Mapping[str, Any]) -> None:
     """Evaluate the trained model, and write it with its card and results. `training` is the run's
-    history for the results. A file has the scores of validation documents, to which a scored text
+    history for the results. Also writes the scores of validation documents, to which a scored text
     is compared."""
     seed = job.recipe.seed
     metrics = {split: prepared.ranking(split).metrics(seed) for split in prepared.pairs}

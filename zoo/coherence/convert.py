@@ -37,12 +37,14 @@ def convert(
     that only training needs and that were left out. Raises `InputError` for a file that is not a
     plain state dict, or has other weights.
     """
+    # Weights under the names of this model
     state = read_state(checkpoint)
     weights: dict[str, Tensor] = {}
     for name, value in state.items():
         if name.rpartition(".")[2] not in BUFFERS and not name.startswith(LEFT_OUT):
             part = next((part for part in PARTS if name.startswith(part)), "")
             weights[PARTS.get(part, "") + name.removeprefix(part)] = value
+    # Model and tokenizer
     config = load_config(backbone)
     tokenizer = load_tokenizer(backbone, config)
     model = CoherenceScorer.from_backbone(
@@ -57,6 +59,7 @@ def convert(
             hint="name the backbone that it was trained with, --backbone FOLDER_OR_ID; expected "
             f"weights named {', '.join(f'{part}*' for part in PARTS)}",
         ) from error
+    # The folder
     left_out = [LEFT_OUT.rstrip(".")] if any(name.startswith(LEFT_OUT) for name in state) else []
     with staged(output) as partial:
         save_model(model, tokenizer, partial)

@@ -76,7 +76,7 @@ class Documents:
         return [assemble([sentences[index] for index in order]) for order in (original, *orders)]
 
     def cut_order(self, document: str, order: Sequence[int]) -> list[int]:
-        """Return `order` without the numbers of sentences that are beyond the maximum length. An
+        """Return `order` without the numbers of sentences behind the maximum length. An
         intruder (-1) stays if the sentence that it replaces is within it."""
         size = self.size(document)
         return [i for place, i in enumerate(order) if i < size and (i >= 0 or place < size)]
@@ -84,7 +84,7 @@ class Documents:
     def orders(
         self, document: str, orders: Sequence[Sequence[int]], *, distinct: bool = False
     ) -> list[list[int]]:
-        """Return the `orders` of a document after the cut, without those that give its own text.
+        """Return the `orders` of a document after the cut, except orders that do not change it.
 
         With `distinct`, only the first of several orders that give equal texts is returned.
         """
@@ -263,7 +263,7 @@ class Instances(Dataset[tuple[list[np.ndarray], int]]):
         return self.documents.row_texts(self.rows[row]), self.counts[row]
 
     def lengths(self) -> np.ndarray:
-        """Return the number of tokens of each row's document, `[rows]`; its permutations' too."""
+        """Return the number of tokens of each row's document, `[rows]`, including permutations."""
         return np.array([self.documents.length(document) for document, _ in self.rows], np.int64)
 
     def collate(self, rows: Sequence[tuple[list[np.ndarray], int]]) -> dict[str, Any]:

@@ -76,6 +76,7 @@ class LinkScorer(OverBackbone):
     config_class = LinkConfig
 
     def __init__(self, config: LinkConfig) -> None:
+        """Make the backbone and, with `order_rank`, the changes and head of the model of order."""
         super().__init__(config)
         self.bf16 = False
         """Whether to encode in bfloat16: faster where the hardware has it."""
@@ -204,8 +205,11 @@ def changeable_weights(backbone: nn.Module) -> Iterator[tuple[str, nn.Parameter]
 def change_shapes(
     shapes: Mapping[str, tuple[int, ...]], rank: int
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield the name and shape of each tensor that stores changes to weights of these `shapes`. The
-    change of a matrix larger than `rank` is two factors, `NAME-up` and `NAME-down`."""
+    """Yield the name and shape of each tensor that stores changes to a model's weights.
+
+    `shapes` has the shape of each weight by its name. The change of a matrix whose sides are both
+    longer than `rank` is stored as two factors, `NAME-up` and `NAME-down`, any other one as it is.
+    """
     for name, shape in shapes.items():
         if len(shape) == 2 and min(shape) > rank:
             yield f"{name}-up", (shape[0], rank)
@@ -215,7 +219,7 @@ def change_shapes(
 
 
 def weight_change(changes: Mapping[str, Tensor], name: str) -> Tensor:
-    """Return the tensor to add to the weight `name`: stored as such, or as two factors."""
+    """Return the tensor to add to the weight `name`, from `changes`: one tensor or two factors."""
     if name in changes:
         return changes[name]
     return changes[f"{name}-up"] @ changes[f"{name}-down"]
@@ -225,7 +229,7 @@ def weight_change(changes: Mapping[str, Tensor], name: str) -> Tensor:
 def changes_between(start: nn.Module, end: nn.Module, rank: int) -> dict[str, Tensor]:
     """Return the changes of weights from backbone `start` to backbone `end`, by name. The change of
     a matrix is approximated by its `rank` largest singular values, as two factors `NAME-up` and
-    `NAME-down`; that of another weight is stored as it is."""
+    `NAME-down`; the change of any other weight is stored as it is."""
     changes: dict[str, Tensor] = {}
     weights = zip(changeable_weights(start), changeable_weights(end), strict=True)
     for (name, before), (_, after) in weights:

@@ -94,13 +94,19 @@ class Progress:
 
 
 class FullTraining:
-    """Trains a scorer with hard negatives and, if there is one, the momentum encoder."""
+    """Trains a scorer with hard negatives and, if the recipe has one, a momentum encoder.
+
+    `prepared` has the model, the tokenizer and the encoded documents; `rows` are the training rows,
+    each a document with permuted orders of its sentences. The record of the run goes to `job`.
+    """
 
     def __init__(self, recipe: Full, job: Job, prepared: Prepared, rows: list[Row]) -> None:
+        # What to train, on what
         self.recipe, self.job, self.prepared, self.rows = recipe, job, prepared, rows
         self.progress = Progress()
         self.documents: Documents = prepared.documents["train"]
         self.bf16 = uses_bf16(recipe.bf16)
+        # The processes and devices
         job.trained_on = len(rows)
         # As the Trainer does: an earlier run of this process may have had another precision.
         AcceleratorState._reset_state(reset_partial_state=True)
@@ -119,6 +125,7 @@ class FullTraining:
             )
         self.processes = self.accelerator.num_processes
         recipe.share_of_batch(self.processes)  # raises if the batch cannot be divided
+        # Model, optimizer and schedule
         prepared.model.to(self.accelerator.device)
         optimizer = torch.optim.AdamW(
             prepared.model.parameters(),
@@ -141,6 +148,7 @@ class FullTraining:
         self.model: CoherenceScorer = self.accelerator.unwrap_model(
             self.parallel, keep_fp32_wrapper=False
         )
+        # Objective, with the momentum encoder if the recipe has one
         self.contrast = ContrastiveMargin(recipe.margin)
         self.momentum_contrast = MomentumContrast(recipe.margin)
         self.losses: list[Tensor] = []
@@ -169,6 +177,7 @@ class FullTraining:
         Returns the run's history for results.json. A file beside the output has seconds by part,
         instances/s and the share of mining; share and rates leave out validation and checkpoints.
         """
+        # Resume from the newest checkpoint.
         progress, folder = self.progress, self.job.checkpoints
         if is_main_process():
             checkpoints.clear_broken(folder)
@@ -178,6 +187,7 @@ class FullTraining:
             log.info("resuming from %s", start)
             self.accelerator.load_state(str(start))
             self.job.note_processes(start, "random_states_*.pkl", self.processes)
+        # Count the steps, for the display of progress.
         steps = self.max_steps
         if math.isinf(steps):
             bounds = [*range(0, len(self.rows), self.recipe.mine_every), len(self.rows)]
@@ -190,6 +200,7 @@ class FullTraining:
         with float32_products(tf32=True):
             while not self._is_finished():
                 self._train_round()
+        # Record the speed.
         mining, training = progress.seconds["mining"], max(progress.seconds["training"], 1e-9)
         figures = {
             "recipe": self.job.name,
@@ -203,6 +214,7 @@ class FullTraining:
         }
         if is_main_process():
             write_json(self.job.run_file, figures)
+        # Load the best weights.
         best = self.checkpoint(progress.best_step) / "model.safetensors"
         if best.is_file():
             load_model(self.model, best)
@@ -225,11 +237,13 @@ class FullTraining:
         """Mine the hardest negatives of the next rows, and train on them; validate and save if due.
         In the first round, before the model has learnt anything, negatives are chosen at random."""
         progress, recipe = self.progress, self.recipe
+        # The rows of this round, in the epoch's random order
         epoch, place = divmod(progress.round, self.rounds_an_epoch)
         shuffle = stream(recipe.seed, "zoo.coherence.rounds", epoch=epoch)
         start = place * recipe.mine_every
         numbers = shuffle.permutation(len(self.rows))[start : start + recipe.mine_every].tolist()
         rows = [self.rows[number] for number in numbers]
+        # Negatives for each row
         with self._timed("mining"):
             if progress.round:
                 progress.mined += sum(len(orders) for _, orders in rows)
@@ -242,6 +256,7 @@ class FullTraining:
                     random_negatives(row, recipe.negatives, recipe.seed, number)
                     for row, number in zip(rows, numbers, strict=True)
                 ]
+        # Train.
         self.model.train()
         with self._timed("training"), training_attention(self.model.backbone, recipe):
             # Batches of similar length, in random order.
@@ -255,6 +270,7 @@ class FullTraining:
                     self._train_step([rows[index] for index in batch])
             self._check_losses()
         progress.round += 1
+        # Validate.
         last_validation = progress.log[-1]["step"] if progress.log else -math.inf
         if progress.step - last_validation >= recipe.eval_steps or self._is_finished():
             with self._timed("validation"):
@@ -264,6 +280,7 @@ class FullTraining:
             self.accelerator.log({"eval_accuracy": accuracy}, step=progress.step)
             if accuracy > progress.best:
                 progress.best, progress.best_step = accuracy, progress.step
+        # Save a checkpoint.
         is_best = progress.best_step == progress.step
         if is_best or self._is_finished() or progress.step - progress.saved >= recipe.save_steps:
             progress.saved = progress.step
@@ -419,9 +436,9 @@ def hardest_negatives(
 ) -> list[Row]:
     """Return each row with its `keep` hardest negatives, the hardest first (algorithm 1).
 
-    The hardest negatives are those that `model` scores highest; of equal ones the earlier is
-    harder. If a row has fewer, they are repeated. All orders of a document have the same number of
-    tokens, so that batches of at most `batch_tokens` have almost no padding.
+    The hardest negatives have the highest scores by `model`; if scores are equal, the earlier one
+    counts as harder. If a row has fewer negatives, they are repeated. All orders of a document have
+    the same number of tokens, so that batches of at most `batch_tokens` have almost no padding.
     """
     if not rows:  # one of several processes may get none
         return []

@@ -108,6 +108,7 @@ class ScorerRecipe(BackboneRecipe):
 
     @model_validator(mode="after")
     def _check_final_rate(self) -> Self:
+        """Check that the learning rate does not rise."""
         if self.final_learning_rate > self.learning_rate:
             raise ConfigError(
                 f"final_learning_rate = {self.final_learning_rate:g} is above learning_rate = "
@@ -185,6 +186,7 @@ class Full(ScorerRecipe):
 
     @model_validator(mode="after")
     def _check_accumulation(self) -> Self:
+        """Check that a batch is not divided into parts."""
         if self.gradient_accumulation != 1:
             raise ConfigError(
                 "the full model does not support gradient_accumulation",

@@ -43,7 +43,10 @@ EXPLAINED = 10
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Reference:
-    """The scores of coherent texts as 101 quantiles; `of` describes the texts."""
+    """The scores of coherent texts as 101 quantiles, to which the score of a text is compared.
+
+    `of` describes the coherent texts, `texts` is their number.
+    """
 
     of: str
     texts: int
@@ -51,7 +54,10 @@ class Reference:
 
     @classmethod
     def among(cls, of: str, scores: Sequence[float]) -> Reference:
-        """Make the reference of the texts described by `of`. Raises `InputError` for no scores."""
+        """Make a reference from the `scores` of coherent texts, which `of` describes.
+
+        Raises `InputError` if there are no scores.
+        """
         if not len(scores):
             raise InputError(
                 "the reference set has no texts", hint="give coherent texts to compare to"
@@ -130,6 +136,7 @@ def explain(model: Model, text: Text) -> list[SentenceEffect]:
     Only the windows of the text that contain the sentence change; the effect is the mean over all
     windows. Each piece of a long sentence is left out separately.
     """
+    # The windows of the text
     check_texts([text])
     sentences = as_sentences(text)
     balanced = as_sentences(text, model.config.quotes)
@@ -150,6 +157,7 @@ def explain(model: Model, text: Text) -> list[SentenceEffect]:
             if i + 1 < len(window):
                 swapped = [*window[:i], window[i + 1], window[i], *window[i + 2 :]]
                 variants.append(("swapped", number, swapped))
+    # The mean change of the score by each change
     scores = window_scores(model, [variant for _, _, variant in variants])
     changes: dict[tuple[str, int], float] = defaultdict(float)
     unchanged = 0.0
@@ -203,7 +211,8 @@ UNMEASURED = 1.0
 
 
 def largest_gain(gains: np.ndarray) -> tuple[int, float]:
-    """Return the index of the largest gain, and its margin over the next in standard deviations."""
+    """Return the index of the largest gain, and its distance to the second largest in standard
+    deviations."""
     place = int(gains.argmax())
     deviation = float(gains.std())
     margin = float(gains[place] - np.delete(gains, place).max())

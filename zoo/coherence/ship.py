@@ -140,8 +140,9 @@ def sentence_key(sentence: str) -> str:
 def texts(options: argparse.Namespace) -> None:
     """Write pairs of coherent and incoherent texts, as the configuration `pairs` of a dataset.
 
-    The files of `options.exclude` are test sets: texts with a sentence of theirs are not used.
+    The files of `options.exclude` are test sets: texts with a sentence of a test set are not used.
     """
+    # Read the documents without a sentence of a test set.
     excluded = {
         sentence_key(text)
         for path in options.exclude
@@ -156,6 +157,7 @@ def texts(options: argparse.Namespace) -> None:
             documents_of.setdefault(source, []).append(document)
             if source == "novels":
                 novel_sizes[document.group] += len(document.text)
+    # Split them: the two shortest novels are for validation and test; articles by their ids.
     shortest_first = sorted(novel_sizes, key=novel_sizes.__getitem__)
     novel_splits = dict(zip(shortest_first, ("validation", "test"), strict=False))
     split = {
@@ -165,6 +167,7 @@ def texts(options: argparse.Namespace) -> None:
         for source, documents in documents_of.items()
         for document in documents
     }
+    # Build the pairs of each source with several builders, and write them into one dataset.
     stage = Stage("scorer", 1, "scorer-texts-1")
     with staged(options.output) as folder, DatasetFolder(folder, "scorer", stage, CARD) as dataset:
         for source, documents in documents_of.items():
@@ -219,6 +222,7 @@ def scorer(options: argparse.Namespace) -> None:
 
     Every letter of ASCII stays in the vocabulary, so that English words always have pieces.
     """
+    # Count the word pieces in the texts.
     rows = open_dataset(str(options.texts), "pairs")["train"]["pos"].to_pylist()
     tokenizer = load_tokenizer(options.backbone)
     distinct = list(dict.fromkeys(text for row in rows for text in row))
@@ -226,6 +230,7 @@ def scorer(options: argparse.Namespace) -> None:
     for start in range(0, len(distinct), 1024):
         for ids in tokenizer(distinct[start : start + 1024], add_special_tokens=False).input_ids:
             counts.update(ids)
+    # Choose the most frequent ones, after special tokens and single characters.
     words = {number: word for word, number in tokenizer.get_vocab().items()}
     required = [
         number
@@ -236,6 +241,7 @@ def scorer(options: argparse.Namespace) -> None:
     by_frequency = sorted(counts, key=lambda number: (-counts[number], number))
     chosen = sorted(list(dict.fromkeys([*required, *by_frequency]))[: options.words])
     vocabulary = {words[number]: place for place, number in enumerate(chosen)}
+    # The encoder with this vocabulary
     small = BertTokenizer(vocab=vocabulary, model_max_length=512)
     model: Any = load_backbone(options.backbone, {})
     vectors = model.embeddings.word_embeddings.weight[chosen].detach().clone()
@@ -245,6 +251,7 @@ def scorer(options: argparse.Namespace) -> None:
     model.config.pad_token_id = small.pad_token_id
     share = sum(counts[number] for number in chosen) / counts.total()
     log.info("%d word pieces, %.2f %% of those used", len(chosen), 100 * share)
+    # The scorer around it
     link_scorer = LinkScorer(LinkConfig(backbone_config=model.config, quotes="balance"))
     link_scorer.backbone = model
     options.output.mkdir(parents=True)
@@ -280,11 +287,13 @@ def orders(options: argparse.Namespace) -> None:
 
 def ship(options: argparse.Namespace) -> None:
     """Write the scorer's folder: the model with its fitted weights, its figures and its card."""
+    # Pairs to test on: the test split, and all splits of the datasets `unseen`
     dataset = open_dataset(str(options.texts), "pairs")
     test_tables = {"test": [dataset["test"]]}
     for path in options.unseen:
         test_tables[path.name] = list(open_dataset(str(path), "pairs").splits.values())
     test_pairs = {name: long_pairs(*tables) for name, tables in test_tables.items()}
+    # The model, with weights of the cues fitted on the validation split
     folder, validation = options.output, long_pairs(dataset["validation"])
     shutil.copytree(options.model, folder)
     if options.ranker:
@@ -297,6 +306,7 @@ def ship(options: argparse.Namespace) -> None:
     fitted = dict(zip(names, fit_cue_weights(cues, validation), strict=False))
     write_json(folder / CONFIG, {**read_json(folder / CONFIG), **fitted})
     model = LinkScorer.from_pretrained(folder)
+    # Figures: accuracies, scores of coherent texts to compare to, marks of intruding sentences
     metrics = {name: pair_accuracy(model, pairs) for name, pairs in test_pairs.items()}
     scores = model.score(list(dict.fromkeys(tuple(pair["pos"]) for pair in validation)))
     reference = Reference.among("held-out novels and articles of the validation split", scores)
@@ -307,6 +317,7 @@ def ship(options: argparse.Namespace) -> None:
     metrics["breaks"] = {
         name: mark_shares(marks, breaks.least) for name, marks in test_marks.items()
     }
+    # The card
     figures, marked_table = card_tables(metrics)
     write_shipped_files(
         folder,
@@ -343,7 +354,7 @@ def long_pairs(*tables: pa.Table) -> list[TextPair]:
 
 
 def sample_by_kind(pairs: Sequence[TextPair], limit: int) -> list[list[TextPair]]:
-    """Return for each kind and source a list of at most `limit` pairs, spread evenly over all."""
+    """Return a list for each kind and source: at most `limit` of its pairs, at equal intervals."""
     groups: dict[tuple[str, str], list[TextPair]] = {}
     for pair in pairs:
         groups.setdefault((pair["kind"], pair["source"]), []).append(pair)
@@ -351,17 +362,19 @@ def sample_by_kind(pairs: Sequence[TextPair], limit: int) -> list[list[TextPair]
 
 
 def fit_cue_weights(cues: Sequence[Cue], pairs: Sequence[TextPair]) -> list[float]:
-    """Fit the weights of `cues` on pairs; return all but the first, which is 1; none is negative.
+    """Fit the weights of `cues` on pairs, and return all but the first, which is 1.
 
     Logistic regression predicts from the differences of the cues which text of a pair is coherent.
     It takes at most `FITTED` pairs of each kind and source, and each of these groups has the same
-    weight. If the first cue is no better than chance, the others get weight 0.
+    weight. If the first cue is no better than chance, all other cues get weight 0. No weight is
+    negative.
     """
     groups = sample_by_kind(pairs, FITTED)
     sample = [pair for group in groups for pair in group]
     pair_weights = np.concatenate(
         [np.full(len(group), len(sample) / len(group)) for group in groups]
     )
+    # Differences of the cues between the texts of each pair, `[pairs, cues]`
     texts = [tuple(pair[key]) for key in ("pos", "neg") for pair in sample]
     values = np.array([cue(texts) for cue in cues]).reshape(len(cues), 2, -1)
     differences = (values[:, 0] - values[:, 1]).T
@@ -372,6 +385,7 @@ def fit_cue_weights(cues: Sequence[Cue], pairs: Sequence[TextPair]) -> list[floa
     weights = np.tile(pair_weights / len(groups), 2) / 2
     learner = LogisticRegression(C=STRENGTH, fit_intercept=False)
     fitted = learner.fit(features, is_coherent, sample_weight=weights)
+    # Weights relative to that of the first cue
     first, *others = fitted.coef_[0] / deviations
     log.info("weights: %d pairs", len(sample))
     return [round(max(0.0, float(other / first)), 4) if first > 0 else 0.0 for other in others]
@@ -382,6 +396,7 @@ def pair_accuracy(model: Scorer, pairs: Sequence[TextPair]) -> dict[str, Any]:
     pairs = [pair for group in sample_by_kind(pairs, JUDGED) for pair in group]
     texts = [tuple(pair[key]) for key in ("pos", "neg") for pair in pairs]
     coherent, incoherent = scores_of(model, texts).reshape(2, -1)
+    # The pairs of each figure, by number
     groups: dict[str, list[int]] = {}
     for number, pair in enumerate(pairs):
         for name in ("accuracy", pair["kind"], f"{pair['kind']}, {pair['source']}"):
@@ -407,10 +422,11 @@ class Marks(NamedTuple):
 
 
 def mark_intruders(model: Any, pairs: Sequence[TextPair]) -> Marks:
-    """Return the marks of a model in at most `MARKED` intruded texts, spread over the pairs. It
-    marks the sentence, never the first, whose removal increases the score of the text most."""
+    """Let a model mark a sentence in at most `MARKED` intruded texts, spread over the pairs: the
+    one, never the first, whose removal increases the score of the text most."""
 
     def mark(sentences: list[str]) -> tuple[int, float]:
+        """Return the number of the marked sentence, and its margin (0 if no score increases)."""
         gains = np.array([effect.left_out for effect in explain(model, sentences)][1:], float)
         place, margin = largest_gain(gains)
         return place + 1, margin if gains[place] > 0 else 0.0
@@ -426,7 +442,7 @@ def mark_intruders(model: Any, pairs: Sequence[TextPair]) -> Marks:
 def measure_breaks(validation: Marks, tests: Sequence[Marks]) -> Breaks:
     """Return how often a model's marks in the test texts are right, for each of several margins.
 
-    The least margin of a mark is that which a fifth of the coherent validation texts reach.
+    The least margin of a mark is the margin that a fifth of the coherent validation texts reach.
     """
     least = max(float(np.quantile(validation.coherent, 0.8)), 1e-6)
     margins, right, coherent = map(np.concatenate, zip(*tests, strict=True))

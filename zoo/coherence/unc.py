@@ -35,7 +35,10 @@ class PermutedDocuments(TorchDataset[tuple[list[list[int]], list[int]]]):
     def __init__(
         self, documents: pa.Table, orders: pa.Table, tokenizer: PreTrainedTokenizerBase, limit: int
     ) -> None:
-        """Make rows from `documents` and `orders`, with at most `limit` words of a sentence."""
+        """Make rows from `documents` and `orders`, with at most `limit` words of a sentence.
+
+        `tokenizer` turns sentences into word ids.
+        """
         self.pad_id = tokenizer.pad_token_id
         sentences = {
             row["id"]: word_ids(tokenizer, row["sentences"], limit) for row in documents.to_pylist()
@@ -128,6 +131,7 @@ def train(recipe: Unc, job: Job) -> None:
 
     # Objective and Trainer
     def objective(outputs: UncOutput, labels: Tensor, **_: Any) -> Tensor:
+        """Return the margin loss plus, in training, the weighted loss of the language model."""
         loss = margin_at_positions(outputs, recipe.margin)
         if outputs.language_loss is not None:  # not computed in validation
             loss = loss + recipe.language_weight * outputs.language_loss

@@ -37,7 +37,12 @@ CHUNK = 512
 
 @strict
 class UncConfig(PretrainedConfig):
-    """Sizes (`hidden_size` is one direction's of the BiLSTM), and the dataset's `quotes`."""
+    """The sizes of the model, and the setting `quotes` of the dataset that it was trained on.
+
+    `hidden_size` is that of one direction of the BiLSTM, `bilinear_size` that of the comparison of
+    two sentences; `kernel_size` and `kernel_heads` are those of the convolutions. A sentence is cut
+    after `max_words` words.
+    """
 
     model_type = "discorpora-coherence-unc"
 
@@ -71,6 +76,7 @@ class LightweightConv(nn.Module):
     a head (Wu et al. 2019), between a gated and a linear projection."""
 
     def __init__(self, width: int, kernel: int, heads: int) -> None:
+        """Make a convolution of `width` channels and `heads` kernels of `kernel` positions each."""
         super().__init__()
         if width % heads:
             raise ConfigError(
@@ -95,7 +101,10 @@ class LightweightConv(nn.Module):
 
 
 class ConvolutionBlock(nn.Module):
-    """A residual block of two convolutions: `x + conv(conv(x))`."""
+    """A residual block of two convolutions: `x + conv(conv(x))`.
+
+    For `width`, `kernel` and `heads` see `LightweightConv`.
+    """
 
     def __init__(self, width: int, kernel: int, heads: int) -> None:
         super().__init__()
@@ -113,7 +122,7 @@ class UncModel(ZooModel):
     main_input_name = "input_ids"
 
     def __init__(self, config: UncConfig, tokenizer: PreTrainedTokenizerBase | None = None) -> None:
-        """Without a `tokenizer`, the one beside the weights is loaded when texts are scored."""
+        """Without a `tokenizer`, that beside the weights is loaded when texts are scored."""
         super().__init__(config)
         width = 2 * config.hidden_size
         self.embeddings = nn.Embedding(
@@ -229,6 +238,7 @@ class UncModel(ZooModel):
         if not texts:
             return []
         self.eval()
+        # Encode each distinct sentence once.
         rows: dict[str, int] = {}
         sentences = [as_sentences(text, self.config.quotes) or [""] for text in texts]
         numbered = [[rows.setdefault(s, len(rows)) for s in text] for text in sentences]
@@ -242,6 +252,7 @@ class UncModel(ZooModel):
             words, mask = pad(batch, self.config.pad_token_id or 0)
             parts.append(self.encode(words.to(self.device), mask.to(self.device))[1])
         vectors = torch.cat(parts)
+        # Score texts in batches of similar length.
         order = np.argsort([len(text) for text in numbered], kind="stable")
         scores = np.zeros(len(texts))
         for start in range(0, len(order), CHUNK):
@@ -256,7 +267,8 @@ class UncModel(ZooModel):
 def word_ids(
     tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str], limit: int
 ) -> list[list[int]]:
-    """Return the ids of the first `limit` words of each sentence, at least the unknown word's."""
+    """Return the ids of the first `limit` words of each sentence; without words, the unknown
+    word's id."""
     ids = tokenizer(list(sentences), add_special_tokens=False, verbose=False)["input_ids"]
     return [sentence[:limit] or [tokenizer.unk_token_id] for sentence in ids]
 

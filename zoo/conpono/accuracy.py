@@ -99,6 +99,7 @@ def count_hits(
         with torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
             scores = model(**as_tensors(inputs, model.device)).scores
         counts.append(hits(scores.float().cpu().numpy(), inputs["labels"]))
+    # Process `i` has the rows `i`, `i + n`, ...: this order restores that of the examples.
     order = np.argsort(np.argsort(numbers % state.num_processes, kind="stable"))
     by_process = gather_object(counts)
     right, questions = (np.concatenate(part)[order] for part in zip(*by_process, strict=True))

@@ -66,6 +66,7 @@ def compare(
     if domain not in domains:
         hint = f"give --domain {' or '.join(domains)}"
         raise InputError(f"no BSO data of the domain {domain!r}", where=data, hint=hint)
+    # Which rows each model gets right
     task = domains[domain]
     options = DiscoEval(
         protocol="pairs", representation=representation, cache="", seeds=1, second_opinion=False
@@ -74,6 +75,7 @@ def compare(
         run_task(task, open_model(options, name), options, "test", seed) for name in (one, two)
     ]
     right = [score["outcomes"].right == 1 for score in scores]
+    # Compare by the texts of the pairs.
     split = scores[0]["split"]
     pairs: dict[str, list[SentencePair]] = {}
     for part in ("train", split):
@@ -86,6 +88,7 @@ def compare(
             name: examples_of(pairs[split], labels, rows, examples, seed)
             for name, rows in _only_one_right(*right).items()
         }
+    # The paper's figures
     table = paper_table(PUBLISHED)
     result["published"] = {row: table.printed(row) for row in table.rows}
     accuracy = {"one": float(right[0].mean()), "two": float(right[1].mean())}
@@ -127,7 +130,7 @@ def analyse(
     *,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Compare the examples that only model one gets right with those that only model two does.
+    """Compare the examples that only model one gets right with those that only two gets right.
 
     `training` and `examples` are the sentence pairs of BSO; `right_one`, `right_two` `[examples]`
     mark the correct ones. Returns for each set and each place of the markers (`both` sentences, the

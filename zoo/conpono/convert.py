@@ -69,6 +69,7 @@ def convert(
             hint=f"{nearest(encoder, ENCODERS)}give one of {', '.join(ENCODERS)}; a uni-encoder is "
             "recognised by its weights",
         )
+    # Configuration, vocabulary, model
     directory = checkpoint if checkpoint.is_dir() else checkpoint.parent
     config = config or directory / "bert_config.json"
     try:
@@ -80,6 +81,7 @@ def convert(
     model = to_model(open_checkpoint(checkpoint), settings, encoder, str(checkpoint))
     tokenizer = BertTokenizer(vocab=ids, do_lower_case=lower)
     tokenizer.model_max_length = settings.max_position_embeddings
+    # The folder
     manifest = {
         "converted_from": checkpoint.name,
         "model_type": model.config.model_type,
@@ -127,6 +129,7 @@ def to_model(reader: Any, config: BertConfig, encoder: str, where: str) -> Conpo
 
     Raises `InputError` for a variable that is missing, unknown, or of another shape.
     """
+    # Weights under the names of this model
     weights: dict[str, torch.Tensor] = {}
     names = [name for name in reader.get_variable_to_shape_map() if not LEFT_OUT.search(name)]
     for name in sorted(names):
@@ -144,6 +147,7 @@ def to_model(reader: Any, config: BertConfig, encoder: str, where: str) -> Conpo
             where=where,
             hint="leave out --encoder",
         )
+    # The model; its settings follow from the weights.
     model = ConponoModel.from_backbone(
         AutoModel.from_config(config),
         encoder="uni" if UNI in names else encoder,

@@ -83,7 +83,10 @@ class Examples(Dataset[AnchorExample]):
     def draw(
         self, paragraph: int, document: int, random: np.random.Generator
     ) -> tuple[list[Encoded], np.ndarray]:
-        """Sample the sequences of an example, and its labels, from a paragraph of a document."""
+        """Sample the sequences of an example, and its labels, from a paragraph of a document.
+
+        `paragraph` and `document` are indices into the store.
+        """
 
 
 @dataclass
@@ -101,6 +104,8 @@ class Candidates(Examples):
     def draw(
         self, paragraph: int, document: int, random: np.random.Generator
     ) -> tuple[list[Encoded], np.ndarray]:
+        """Sample an anchor and targets from the paragraph, and segments of other documents."""
+        # The anchor and its targets, from this paragraph
         store, pool, geometry = self.store, self.pool, self.geometry
         first, end = store.paragraphs[paragraph].tolist()
         start, distances = geometry.draw(end - first, self.targets, random)
@@ -152,6 +157,11 @@ class Orderings(Examples):
     def draw(
         self, paragraph: int, document: int, random: np.random.Generator
     ) -> tuple[list[Encoded], np.ndarray]:
+        """Sample one window from the paragraph, and `candidates - 1` from all windows of the store.
+
+        Each window is cut into two texts of the sizes of an anchor and a target, in either order of
+        sizes. The label is 1 if the texts are swapped.
+        """
         first, end = self.store.paragraphs[paragraph].tolist()
         starts = [first + int(random.integers(end - first - self.geometry.window + 1))]
         numbers = random.integers(0, int(self.store.windows[-1]), self.candidates - 1)
@@ -200,11 +210,13 @@ class Collator:
         slots, words, plan = [], [], []
         by_length = remaining = np.argsort(-lengths, kind="stable")
         while len(remaining):
+            # The next block has the longest sequences that remain, of similar length.
             longest = int(lengths[remaining[0]])
             shortest = self.shortest * longest
             similar = int(np.searchsorted(-lengths[remaining], -shortest, side="right"))
             size = max(1, min(similar, self.block_tokens // longest))
             rows, remaining = np.split(remaining, [size])
+            # `sources [rows, longest]` has the place of each token in `ids` (0 at padding).
             places = np.arange(longest)
             real = places < lengths[rows, None]
             sources = np.where(real, begins[rows, None] + places, 0)

@@ -49,7 +49,9 @@ WORDS_AT_ONCE = 2048
 class ConponoConfig(BackboneConfig):
     """The backbone's configuration, and the settings of training.
 
-    `objective` "bso" is the ordering baseline, which has no W_k.
+    `objective` "bso" is the ordering baseline, which has no W_k. An anchor has `anchor_sentences`,
+    a target `target_sentences`; targets are at distances up to `k` on both sides. With `mlm` there
+    is a masked-word head. `vector` is a text's vector: [CLS], or the mean of the tokens.
     """
 
     model_type = "discorpora-conpono"
@@ -83,7 +85,9 @@ class Relations(nn.Module):
         log f_k(s_j, s_i) = t_j^T W_k c_i        full and isolated encoders
         log f_k(s_j, s_i) = t_j^T w_k            uni-encoder
 
-    `weight [2K, width, width]` or `[2K, width]`, initialised with standard deviation 0.02.
+    `distances` is 2K, the number of distances; `width` the size of a vector. `weight` is `[2K,
+    width, width]` or, for the uni-encoder (`uni`), `[2K, width]`, initialised with standard
+    deviation 0.02.
     """
 
     def __init__(self, distances: int, width: int, uni: bool = False) -> None:
@@ -94,7 +98,7 @@ class Relations(nn.Module):
     def forward(self, vectors: Tensor) -> Tensor:
         """Return `scores [batch, 2K, candidates]` of `vectors [batch, sequences, width]`.
 
-        The first sequence is the anchor alone (c), the others the candidates (t); the
+        The first sequence is the anchor alone (c); all further sequences are candidates (t). The
         uni-encoder has candidates only. In float32, whatever the encoder's precision.
         """
         weight, vectors = self.weight.float(), vectors.float()
@@ -161,6 +165,7 @@ class ConponoModel(OverBackbone):
     main_input_name = "slots"
 
     def __init__(self, config: ConponoConfig) -> None:
+        """Make the backbone, the head of the objective and, if `config.mlm`, of masked words."""
         super().__init__(config)
         width = self.backbone.config.hidden_size
         if config.objective == "bso":
@@ -222,6 +227,7 @@ class ConponoModel(OverBackbone):
         for all blocks, since the gradient of a look-up is a matrix of the vocabulary's size. Masked
         words of several blocks share runs of the head for the same reason.
         """
+        # Look up the words of all blocks.
         table = self.backbone.get_input_embeddings()
         sizes = (plan[:, 0] * plan[:, 1]).tolist()
         word_vectors = table(slots[0]).split(sizes) if takes_vectors(self.backbone) else None
@@ -232,6 +238,7 @@ class ConponoModel(OverBackbone):
         config = self.backbone.config
         takes_types = getattr(config, "type_vocab_size", 0) > 1
         takes_types &= "token_type_ids" in signature(self.backbone.forward).parameters
+        # Encode each block; `waiting` has the states and labels of masked words without a loss yet.
         vectors, losses, waiting = [], [], []
         for number, (rows, tokens, _, padded) in enumerate(plan.tolist()):
             ids, types, real = parts[number].view(3, rows, tokens)

@@ -48,6 +48,7 @@ class TokenStore:
     def starting(self, counts: np.ndarray, number: int) -> int:
         """Return the first sentence of a segment or window by its `number`. `counts` are `segments`
         or `windows`: how many begin before each paragraph."""
+        # The last paragraph before which at most `number` of them begin
         paragraph = int(np.searchsorted(counts, number, side="right")) - 1
         return int(self.paragraphs[paragraph, 0]) + number - int(counts[paragraph])
 

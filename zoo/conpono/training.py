@@ -89,6 +89,7 @@ class ConponoTrainer(ZooTrainer):
         return (outputs.loss, outputs) if return_outputs else outputs.loss
 
     def log(self, logs: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        """Add the mean parts of the loss and the share of real tokens to a report of the loss."""
         if self._parts and "loss" in logs:
             # Every process has its share of the batch and of the loss.
             process_means = torch.stack(self._parts).mean(0)

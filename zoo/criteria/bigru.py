@@ -112,7 +112,7 @@ def train(recipe: Bigru, job: Job) -> None:
 
 
 def part_losses(losses: np.ndarray, config: CriteriaConfig) -> dict[str, float]:
-    """Return the mean of each column of `losses [sentences, parts]`, without NaN, by its name."""
+    """Return the mean of each column of `losses [sentences, parts]` by its name, without NaN."""
     columns = zip((*config.bags, *config.classes), losses.T, strict=True)
     parts = {name: column[~np.isnan(column)] for name, column in columns}
     return {f"{name}_loss": float(part.mean()) for name, part in parts.items() if len(part)}
@@ -132,6 +132,7 @@ def evaluate(
     in training, `frequency [vocabulary]`.
     """
     config = model.eval().config
+    # Losses and predicted classes of all sentences; a loss is nan where there is no text
     losses = np.zeros((len(contexts), len(config.bags) + len(config.classes)), np.float32)
     classes = np.zeros((len(contexts), len(config.classes)), np.int64)
     for rows, batch in batches_of(contexts, batch_size, model.device):
@@ -139,6 +140,7 @@ def evaluate(
         losses[rows] = outputs.parts.float().cpu().numpy()
         classes[rows] = outputs.predicted.cpu().numpy()
 
+    # The baseline
     counts = frequency.copy()
     counts[[contexts.pad_id, config.unk_token_id]] = 0
     # Add-one smoothing: words of headings may be in no sentence.
@@ -159,6 +161,7 @@ def evaluate(
             **ratio_interval(sums, sizes, seed, f"criteria.{name}"),
             "by_frequency": sum(by_frequency) / len(with_text),
         }
+    # Classifications
     gold = contexts.labels[contexts.rows][:, contexts.columns].astype(np.int64)
     for column, (name, size) in enumerate(config.classes.items()):
         first = 1 if name == "level" else 0

@@ -71,7 +71,7 @@ class SentenceContexts(TorchDataset[Any]):
         return self, row
 
     def bags_of(self, name: str, sentences: np.ndarray) -> Texts:
-        """Return the words of a neighbour or heading of each sentence; no words if it has none.
+        """Return the words of one neighbour or heading of each sentence; empty without one.
 
         `name` is "previous", "next", "section" or "title"; `sentences` are sentence numbers.
         """

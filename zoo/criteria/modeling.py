@@ -28,8 +28,9 @@ CLASSES = {"nl": ("level",), "spp": ("sentence_bin", "paragraph_bin")}
 class CriteriaConfig(PretrainedConfig):
     """The sizes of the model, and its learning criteria in addition to NSP.
 
-    `hidden_size` is one direction's; `levels` and `bins` are the numbers of nesting levels (NL) and
-    of position bins (SPP).
+    `hidden_size` is that of one direction of the encoder, `decoder_size` that of each of the
+    `decoder_layers`; `levels` and `bins` are the numbers of nesting levels (NL) and of position
+    bins (SPP). Random word vectors have the standard deviation `embedding_std`.
     """
 
     model_type = "discorpora-criteria"

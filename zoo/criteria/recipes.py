@@ -66,7 +66,8 @@ class Bigru(StepRecipe, WordRecipe):
     """Bins of relative positions: the number in the dataset."""
 
     def work(self) -> Work:
-        """A GRU of three gates in two directions, and a decoder for each bag of words."""
+        """The cost of an example: a GRU (three gates, two directions), and a decoder for each
+        bag."""
         weights = 6 * self.hidden_size * (self.embedding_size + self.hidden_size)
         bags = 2 + 2 * ("sdt" in self.criteria)  # the neighbours; title and heading
         hidden = (self.decoder_layers - 1) * self.decoder_size

@@ -98,7 +98,7 @@ class AccuracySchedule(LRScheduler):
 
     where `falls` counts the epochs whose validation accuracy was below that of the previous epoch.
     `steps` is the number of optimizer steps in an epoch; `step()` is called after each of them.
-    Neither torch nor transformers has such a schedule.
+    torch and transformers have no schedule of this kind.
     """
 
     def __init__(
@@ -125,6 +125,7 @@ class AccuracyFalls(TrainerCallback):
     """Passes each epoch's accuracy to an `AccuracySchedule`, before the checkpoint is written."""
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Give the schedule the validation accuracy at the end of each epoch."""
         scheduler = kwargs["lr_scheduler"]
         schedule = getattr(scheduler, "scheduler", scheduler)  # accelerate may wrap it
         if float(state.epoch or 0).is_integer():

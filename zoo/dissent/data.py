@@ -86,6 +86,7 @@ class EncodedPairs(Dataset[EncodedPair]):
         `[batch, 2, tokens]` for separate texts. `padded` is true if any padding was needed.
         `packed [texts]` is the number of words of each text that count, if `counted` is set.
         """
+        # Pad all texts to one length.
         sequences = [ids for row_sequences, *_ in rows for ids in row_sequences]
         texts = Texts(np.concatenate(sequences), bounds_of([len(ids) for ids in sequences]))
         ids, real = texts.padded(self.pad_id)
@@ -93,6 +94,7 @@ class EncodedPairs(Dataset[EncodedPair]):
         if rows[0][1] is not None:
             batch["token_type_ids"] = np.zeros_like(ids)
             batch["token_type_ids"][real] = np.concatenate([types for _, types, _ in rows])
+        # Give each row one text or two, and make tensors.
         shape = (len(rows), self.sides, -1) if self.sides > 1 else (len(rows), -1)
         tensors: dict[str, Any] = {
             name: torch.from_numpy(array.reshape(shape)) for name, array in batch.items()

@@ -64,7 +64,12 @@ def encode_features(
 
 @strict
 class BiLstmConfig(PretrainedConfig):
-    """The sizes of the encoder and the classifier; `hidden_size` is that of one direction."""
+    """The sizes of the encoder and the classifier.
+
+    `hidden_size` is that of one direction, `projection_size` that of the `linear_layers` of the
+    classifier. `pooling` is over the tokens. Random word vectors have the standard
+    deviation `embedding_std`; with `drop_unknown` words without a vector are left out.
+    """
 
     model_type = "discorpora-dissent-bilstm"
 
@@ -149,7 +154,9 @@ class SifForMarkers(PairModel):
 
 @strict
 class NgramConfig(PretrainedConfig):
-    """`features` is twice the number of n-grams; the id after the last feature is padding."""
+    """The size of the classifier of n-grams.
+
+    `features` is twice the number of n-grams; the id after the last feature is padding."""
 
     model_type = "discorpora-dissent-ngram"
 
@@ -183,7 +190,8 @@ class NgramForMarkers(PairModel):
 
 @strict
 class PairTransformerConfig(BackboneConfig):
-    """The backbone's configuration, the pooling of a pair's states, and its most tokens."""
+    """The backbone's configuration, the pooling of a pair's states, and the maximum of its
+    tokens."""
 
     model_type = "discorpora-dissent-transformer"
 

@@ -90,6 +90,7 @@ def ship(options: argparse.Namespace) -> None:
             vectors = model.features(batch["input_ids"], batch["attention_mask"])
             features[torch.from_numpy(numbers)] = vectors
     train(model, features, torch.from_numpy(rows["train"].labels))
+    # The folder; the figures are those of the weights as they are stored there
     options.output.mkdir(parents=True)
     save_model(model, tokenizer, options.output)
     pack_folder(options.output)

@@ -57,6 +57,7 @@ class Agreement(OfScorers):
                 where=str(pair_sets.description["name"]),
                 hint='give @lmvlm or @summeval, or JSON Lines with "votes": [1, 0, -1]',
             )
+        # Alpha with the model, and with each rule in its place
         scorers = self.scorers(model, seed)
         sets: dict[str, dict[str, Any]] = {}
         for each in voted:
@@ -110,6 +111,7 @@ def agreement_on(
     equally frequent. Where `pos` is defined as the text that most annotators preferred, nearly all
     votes are 1, and the usual alpha is low however well the annotators agree.
     """
+    # Votes of the annotators, with those of the model and of random coders
     people = vote_counts(pair_set.votes)
     model_votes = np.where(coherent > other, 1, np.where(coherent < other, 0, MISSING))
     with_model = people + vote_counts([(int(vote),) for vote in model_votes])
@@ -118,17 +120,23 @@ def agreement_on(
     by_chance = [
         alpha(people + one_vote[random.integers(0, 2, len(people))]) for _ in range(CODERS)
     ]
+    # The model's accuracy where most annotators prefer one text
     majority = np.sign(people[:, 1] - people[:, 0])
     decided = majority != 0
     right = np.sign(coherent - other)[decided] == majority[decided]
+    # Bootstrap samples of groups, for the intervals
     _, group = np.unique(pair_set.groups, return_inverse=True)
     units = int(group.max()) + 1
     samples = list(resampled_counts(units, seed, f"alpha.{pair_set.name}"))
 
     def both_ways(counts: np.ndarray) -> float:
+        """Return alpha of votes `counts [pairs, 2]` with each pair in both orders."""
         return alpha(np.concatenate([counts, counts[:, ::-1]]))
 
     def with_interval(counts: np.ndarray) -> dict[str, Any]:
+        """Return alpha of votes `counts [pairs, 2]`, with its interval over resampled groups of
+        pairs.
+        """
         comparable = counts.sum(1) > 1
         usable = [times[group] for times in samples if times[group][comparable].any()]
         resampled = (alpha(np.repeat(counts, times, axis=0)) for times in usable)

@@ -132,7 +132,7 @@ class Entry:
 
     @property
     def data(self) -> dict[str, str]:
-        """For each dataset a text of its name, its revision and the judged split, by its name."""
+        """For each dataset, by its name, a text with name, revision and the judged split."""
         return {
             name: f"{name}, revision {about['revision']}, "
             f"split {about.get('split', self.result.split)}"
@@ -154,6 +154,7 @@ def read_results(path: Path) -> list[Entry]:
         if not isinstance(content, dict) or "metrics" not in content:
             continue
         record_of(Results, content, str(file))
+        # The figures, then the outcomes of the model and of the rules
         of_training = "suite" not in content
         try:
             result = _training_result(content, file) if of_training else Result.of(content)
@@ -333,7 +334,7 @@ def on_same_rows(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _shares(columns: Columns, column: str) -> Outcomes | None:
-    """The outcomes of `column` if they are shares (`right`) and not in parts, or else None."""
+    """The outcomes of `column`; None if they are classes (not `right`) or divided into parts."""
     outcomes = columns.get(column, {}).get("")
     return None if outcomes is None or outcomes.right is None else outcomes
 
@@ -342,6 +343,7 @@ def _on_rows(entry: Entry, column: str, common: np.ndarray) -> Entry:
     """Recompute the figures of `column` (rules' too) over the rows that `common [rows]` marks."""
 
     def cell(outcomes: Outcomes) -> Cell:
+        """Return the cell of a model or rule over the common rows."""
         outcomes = outcomes.only(common)
         assert outcomes.right is not None
         figure = mean_figure(outcomes.right, outcomes.units, entry.result.seed, column)
@@ -349,7 +351,7 @@ def _on_rows(entry: Entry, column: str, common: np.ndarray) -> Entry:
         return percent({**figure, "ties": ties}, len(outcomes.units))
 
     def recomputed(cells: Cells, columns: Columns) -> Cells:
-        """One row's cells with new figures in `column`, and in the means that it is a part of."""
+        """The cells of a row with new figures in `column`, and in the means over this column."""
         outcomes = _shares(columns, column)
         others = {name: each for name, each in cells.items() if name != column}
         cells = {column: cell(outcomes), **others} if outcomes else others
@@ -358,6 +360,7 @@ def _on_rows(entry: Entry, column: str, common: np.ndarray) -> Entry:
             cells[name] = replace(cells[name], value=mean(cells[part].value for part in parts))
         return cells
 
+    # The entry with a note, and new cells for the model and the rules
     outcomes = entry.outcomes[column][""]
     assert outcomes.right is not None
     note = (
@@ -420,6 +423,7 @@ def table_of(entries: Sequence[Entry], published: bool = True) -> ScoreTable:
     paper_order = [name for part in parts for name in part.columns]
     names = dict.fromkeys(name for row in models for name in row.cells)
     columns = sorted(names, key=lambda name: (*paper_order, name).index(name))
+    # Rows and notes of rules, then those of the papers with a protocol that was judged here
     rules = [ScoreRow(name, "rule", cells) for name, cells in _rule_cells(entries).items()]
     rows, notes = [*models, *rules], _notes(suite, entries)
     protocols = {None, *(str(entry.result.protocol.get("protocol", "")) for entry in entries)}
@@ -458,6 +462,7 @@ def _model_rows(entries: Sequence[Entry]) -> list[ScoreRow]:
     """
 
     def fits(group: Sequence[Entry], entry: Entry) -> bool:
+        """Return whether the entry has the model of a group, but none of its columns."""
         first = group[0]
         facts = (first.kind, entry.kind), (first.result.trained_on, entry.result.trained_on)
         same_facts = all(a == b for a, b in facts if a and b)  # an empty one is unknown

@@ -195,6 +195,7 @@ def compare(unbalanced: np.ndarray, balanced: np.ndarray, names: Sequence[str]) 
     """
     from scipy.stats import linregress
 
+    # Logarithms of the markers' frequencies
     present = np.flatnonzero((unbalanced.sum(1) > 0) & (balanced.sum(1) > 0))
     frequency = np.log(unbalanced.sum(1)[present])
     if len(np.unique(frequency)) < 2:
@@ -203,8 +204,10 @@ def compare(unbalanced: np.ndarray, balanced: np.ndarray, names: Sequence[str]) 
             "predicted from their frequency",
             hint="evaluate both models on rows with the frequencies of the texts",
         )
+    # Logarithms of the shares of each gold marker's predictions
     cells = [counts[np.ix_(present, present)] + PRIOR for counts in (unbalanced, balanced)]
     first, second = (np.log(part / part.sum(1, keepdims=True)).ravel() for part in cells)
+    # Regress the first on frequency, then the second on the residuals.
     of_predicted = np.tile(frequency, len(frequency))
     frequency_line = linregress(of_predicted, first)
     residuals = first - (frequency_line.intercept + frequency_line.slope * of_predicted)

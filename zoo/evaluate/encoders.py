@@ -61,7 +61,7 @@ class Vectors:
         self.layers, self.trained_with, self.has_pooler = 0, "", False
 
     def describe(self) -> dict[str, Any]:
-        """The model in a result: only its name, since nothing else is known of a function."""
+        """The description of the model for a result: its name alone, since it is a function."""
         return {"name": self.name}
 
     def named(self, representation: str) -> str:
@@ -113,6 +113,7 @@ def encoder_of(model: Any, name: str = "") -> SentenceEncoder:
         name = name or "arrays"
 
         def vector(text: Any) -> Any:
+            """Return the vector of a text in the mapping `model`."""
             if text not in model:
                 hint = "give a vector for each of discoeval.texts(DATA, options, limit=...)"
                 raise InputError(f"no vector for the text {text!r}", where=name, hint=hint)
@@ -191,7 +192,8 @@ class BackboneEncoder:
 
     `model` is any backbone that `AutoModel` loads, the `backbone` or `encoder` inside a model of
     the zoo, or the encoder of T5. The representation `auto` is the mean of the last layer's tokens,
-    or the model's own vector if it has no layers to read. `cache` is a folder for its vectors.
+    or the model's own vector if it has no layers to read. `name` and `folder` are what results say
+    of the model, `cache` is a folder for its vectors, `batch_tokens` the tokens of a batch.
 
     `tokens` counts the tokens encoded so far, without padding and vectors from the cache.
     `trained_with` is "mean" for a model of the zoo that was trained on the mean of a text's tokens.
@@ -420,10 +422,10 @@ SentenceEncoder = BackboneEncoder | Vectors
 
 
 def layers_to_judge(encoder: SentenceEncoder, vectors: str) -> range:
-    """The layers of an encoder to judge one by one, by the `mean` of the tokens or by `cls`.
+    """The layers of an encoder to judge one by one, by the vector `mean` (of the tokens) or `cls`.
 
-    By the mean, 0, the embeddings, is one of them. Before the first layer [CLS] is the same vector
-    in every text, so by [CLS] they begin at 1.
+    With `mean` they begin with 0, the embeddings. With `cls` they begin with 1: the embedding of
+    [CLS] is the same vector in every text.
     """
     return range(1 if vectors == "cls" else 0, encoder.layers + 1)
 

@@ -71,6 +71,7 @@ class CausalScorer:
     model_type = "baseline"
 
     def __init__(self, name: str, *, by_sentence: bool) -> None:
+        """Load the model of a folder or Hub id; raise `InputError` if it is no causal model."""
         self.by_sentence = by_sentence
         self.name = f"{'conditional' if by_sentence else 'perplexity'} ({Path(name).name})"
         self.model, tokenizer, max_tokens = load(AutoModelForCausalLM, name)

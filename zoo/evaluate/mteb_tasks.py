@@ -83,6 +83,8 @@ def discoeval(
         inputs = inputs_of(data, options)
 
         def predictions(encoder: Vectors, scored: str) -> list[np.ndarray]:
+            """The classes of the split `scored` that each probe predicts from encoded texts."""
+            # "" stands for the encoder's own vectors, not those of one of its layers.
             features = features_of(inputs, vectors_of(encoder, inputs.texts, [""])[""])
             probes = classifiers(data, features, options, seed)
             return [each.predict(features[scored]) for each in probes]
@@ -113,6 +115,7 @@ def dissent(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskCl
     need_labels(len(pairs.tables.get("test", ())), split, pairs.data.where)
 
     def predictions(encoder: Vectors, scored: str) -> list[np.ndarray]:
+        """The labels that the probe predicts for the test pairs from encoded texts."""
         return [probe(encoder, pairs, "sentences")[0]]
 
     about = pairs.data.describe()
@@ -195,6 +198,7 @@ class _Probed(AbsTaskClassification):
         """Encode a split's texts with mteb's `model`; average the scores of all classifiers."""
 
         def encode(texts: Sequence[str]) -> Any:
+            """Return the vectors of the texts by mteb's model."""
             return model.encode(
                 DataLoader(
                     Dataset.from_dict({TEXTS: list(texts)}),
@@ -271,7 +275,7 @@ def _texts(batches: Any) -> list[str]:
 
 
 class _Encoder(AbsEncoder):
-    """An encoder of the zoo with mteb's interface."""
+    """An encoder of the zoo (`model`) with mteb's interface; `meta` is mteb's record of a model."""
 
     def __init__(self, model: SentenceEncoder, meta: ModelMeta) -> None:
         self.model, self.mteb_model_meta = model, meta

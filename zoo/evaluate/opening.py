@@ -38,7 +38,7 @@ def open_model(suite: Suite, name: str, *, seed: int = 0, batch_size: int = 64) 
         return load_encoder(
             name, **suite.model_dump(include={"representation", "cache", "dtype", "batch_tokens"})
         )
-    if GOES_ON in suite.needs:
+    if GOES_ON in suite.needs:  # the suite trains the model further
         from zoo.evaluate.superglue_training import Start
 
         return Start.load(name, batch_size)

@@ -57,12 +57,14 @@ class Pairwise(OfScorers):
         self, model: Any, data: Any, *, split: str = "test", seed: int = 0, limit: int = 0
     ) -> Result:
         """Measure how often the scorer and the rules score the coherent text of a pair higher."""
+        # Test sets and scorers
         pair_sets = open_sets(data, split, limit)
         scorers = self.scorers(model, seed, *RULES)
         notes = [] if self.encoder else ["no encoder for the rule cosine: see --encoder"]
         if self.encoder not in ("", "none"):
             scorers["cosine"] = baseline(f"cosine:{self.encoder}")
         encoder = Path(self.encoder).name if "cosine" in scorers else ""
+        # Figures, notes and outcomes of each set
         sets: dict[str, dict[str, Any]] = {}
         outcomes: list[Outcomes] = []
         whole = self.long == "windows"

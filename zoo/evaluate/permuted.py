@@ -37,6 +37,7 @@ class Permuted(OfScorers):
 
         `data` are two datasets: `documents`, and one with the permuted orders of their sentences.
         """
+        # Data
         datasets = {each.config: each for each in as_datasets(data)}
         documents = datasets.pop("documents", None)
         if documents is None or len(datasets) != 1:
@@ -48,6 +49,7 @@ class Permuted(OfScorers):
         [orders] = datasets.values()
         orders, documents = orders.need("document", "orders"), documents.need("id", "sentences")
         tables = documents[split], spread(orders[split], limit)
+        # Scores of the model and the rules
         scorers = self.scorers(model, seed)
         model = scorers.pop("")
         # A scorer may cut a document and its permutations alike, as in its training.
@@ -59,6 +61,7 @@ class Permuted(OfScorers):
             rules[name] = rank_texts(rule, *tables).scores
             figure = ranking.figure(rules[name], seed, name, self.ties)
             metrics["baselines"][name] = figure
+        # Result
         column, pairs = self.column(about["config"]), len(ranking.documents)
         outcomes = [
             Outcomes(
@@ -83,7 +86,7 @@ class Permuted(OfScorers):
 
     @classmethod
     def column(cls, config: str) -> str:
-        """The table column of a configuration; it names any other than `pairwise`."""
+        """The table column of a configuration, with the name of any but `pairwise`."""
         return "permuted accuracy" + ("" if config == cls.config else f" ({config})")
 
     @classmethod

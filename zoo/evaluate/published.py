@@ -77,7 +77,7 @@ class Part(BaseModel):
 
     @property
     def printed(self) -> dict[str, dict[str, float]]:
-        """The same as floats."""
+        """The paper's numbers (`numbers`) as floats, by row and column."""
         return {
             row: {head: float(number) for head, number in cells.items()}
             for row, cells in self.numbers.items()
@@ -136,7 +136,7 @@ class PaperTable:
 
     @property
     def columns(self) -> list[str]:
-        """The paper's names of the columns, in its order."""
+        """The paper's names of the columns, in the order of the paper."""
         heads = dict.fromkeys(head for part in self.parts for head in part.shown_columns)
         order = next((part.order for part in self.parts if part.order), ())
         return sorted(heads, key=lambda head: (*order, head).index(head))
@@ -193,7 +193,7 @@ def paper_tables() -> Mapping[str, PaperTable]:
 
 
 def paper_table(name: str) -> PaperTable:
-    """The table `name`. Raises `ConfigError` with the nearest names for another one."""
+    """The paper's table `name`. Raises `ConfigError` with the nearest names for an unknown one."""
     known = paper_tables()
     if name in known:
         return known[name]

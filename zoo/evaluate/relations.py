@@ -98,9 +98,10 @@ class DisSent(Suite):
 class Pdtb(Suite):
     """Implicit relations, and marked against unmarked ones.
 
-    The dataset decides the task: `pdtb_implicit` (the 11 most frequent senses) or `pdtb_marked`.
-    A model that was fine-tuned on it (recipe `dissent/pdtb`) predicts the labels itself. For others
-    a logistic regression on the frozen vectors does, with the penalty that is best on validation.
+    The dataset decides the task: `pdtb_implicit` (the 11 most frequent senses) or `pdtb_marked`
+    (whether a relation is marked, with an explicit connective, or not).
+    A model that was fine-tuned on it (recipe `dissent/pdtb`) predicts the labels itself. For other
+    models, a logistic regression on frozen vectors predicts, with the best penalty on validation.
     """
 
     name = "pdtb"
@@ -139,6 +140,7 @@ class Pdtb(Suite):
         rows = pairs.tables["test"].num_rows if "test" in pairs.tables else 0
         need_labels(rows, split, pairs.data.where)
         protocol: dict[str, Any] = {"classes": len(pairs.labels), "limit": limit}
+        # Predictions of a fine-tuned classifier, or of probes on sentence vectors
         answers: dict[str, tuple[np.ndarray, dict[str, Any]]]
         classifier = as_classifier(model)
         if classifier and set(classifier.labels) & set(pairs.labels):
@@ -236,6 +238,7 @@ def probe(
     `pair` encodes both texts as one input; `sentences` combines the vectors x1 and x2 of both to
     [x1, x2, x1 * x2, |x1 - x2|]. Features are standardised.
     """
+    # Features
     name = encoder.representation if representation == AUTO else encoder.named(representation)
     features = {}
 
@@ -249,6 +252,7 @@ def probe(
         else:
             x1, x2 = np.split(encode([*first, *second]), 2)
             features[split] = np.concatenate([x1, x2, x1 * x2, np.abs(x1 - x2)], axis=1)
+    # Regression on standardised features
     mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
     scaled = {split: (values - mean) / deviation for split, values in features.items()}
     regression = fit_logistic(

@@ -31,8 +31,9 @@ class Result:
 
     `model` has a name and a type; `dataset` describes one dataset, a list of them, or several by
     name. Two results are comparable if `dataset` and `protocol` are equal. Figures in `metrics`
-    are tables with `value`, a share, and perhaps `ci` and `n`. `more` has other keys of the JSON.
-    The function `finished` fills in the fields after `more`.
+    are tables with `value`, a share, and perhaps `ci` and `n`. `examples` is the number of examples
+    that were judged, `outcomes` says how each was judged. `more` has other keys of the JSON. The
+    function `finished` fills in the fields after `more`.
     """
 
     model: Mapping[str, Any]
@@ -161,6 +162,7 @@ def outcomes_of(result: Path) -> dict[str, Columns]:
     Returns {} if there is no file of outcomes. Raises `InputError` for a file that is no table of
     outcomes.
     """
+    # Read the table.
     place = place_of(result)
     if not place.is_file():
         return {}
@@ -175,6 +177,7 @@ def outcomes_of(result: Path) -> dict[str, Columns]:
             where=str(place),
             hint="evaluate the model again, or remove the file",
         ) from error
+    # Divide it by rule, column and part.
     values = {name: table[name].to_numpy(zero_copy_only=False) for name in SCHEMA.names}
     outcomes = []
     rules, columns, parts = (values[name] for name in ("rule", "column", "part"))

@@ -132,7 +132,7 @@ def baseline(name: str, seed: int = 0) -> Scorer:
 
 
 def _rule(function: Callable[[list[list[str]]], list[float]], name: str) -> Scores:
-    """Wrap a function of texts, which it gets as lists of sentences, as the baseline `name`."""
+    """Make the baseline `name` from a function that scores texts as lists of sentences."""
     return Scores(function, name, sentences=True, model_type="baseline")
 
 

@@ -59,8 +59,9 @@ def figure_of_confusion(
 ) -> dict[str, Any]:
     """The figure `statistic(confusion)`, with its bootstrap interval over rows.
 
-    `confusion [gold, predicted]` counts rows. A resample draws as many rows with replacement, which
-    is one multinomial draw over the cells. One is in memory at a time: many classes need much.
+    `confusion [gold, predicted]` counts rows. A resample draws the same number of rows with
+    replacement, which is one multinomial draw over the cells. One is in memory at a time: many
+    classes need much.
     """
     rows, random = int(confusion.sum()), stream(seed, f"zoo.bootstrap.{name}")
     shares = (confusion / max(rows, 1)).ravel()
@@ -102,7 +103,11 @@ def resampled_counts(units: int, seed: int, name: str) -> Iterator[np.ndarray]:
 
 
 def notes_of(metrics: Any) -> list[str]:
-    """The note, in a list, on figures in `metrics` without an interval; [] if all have one."""
+    """Return [a note on the figures in `metrics` that have no interval], or [] if all have one.
+
+    `metrics` is a result: nested mappings whose figures have `units` and the interval `ci`. The
+    note gives the smallest and the largest number of units of figures without an interval.
+    """
 
     def units_without_interval(tree: Any) -> Iterator[int]:
         if isinstance(tree, Mapping):
@@ -114,6 +119,7 @@ def notes_of(metrics: Any) -> list[str]:
     numbers = sorted(set(units_without_interval(metrics)))
     if not numbers:
         return []
+    # "3 to 8", or "3" if both ends are equal
     shown = " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
     return [
         f"no interval where fewer than {FEW} units (rows, documents: what is drawn anew) were "
@@ -470,7 +476,7 @@ def differences(suite: str, first: Columns, other: Columns, seed: int = 0) -> di
 
 
 def _mean_difference(independent: Sequence[Difference]) -> Difference:
-    """The mean of differences whose resamples were drawn independently of each other."""
+    """The mean of differences, each with resamples that are independent of those of the others."""
     share = float(np.mean([each.share for each in independent]))
     drawn = np.mean([each.drawn for each in independent], axis=0)
     units, of = sum(each.units for each in independent), sum(each.of for each in independent)

@@ -105,6 +105,7 @@ class SentEval(Suite):
         frozen = as_encoder(model)
         if frozen is None:
             raise self.unfit(model)
+        # Scores by mteb, then the result
         scores, revisions = run(mteb_tasks.encoder(frozen))
         tasks = {
             task.name: {"value": scores[task.name], "metric": METRIC}
@@ -144,11 +145,14 @@ class SentEval(Suite):
             raise ConfigError("this encoder has no layers to look at", hint=hint, field="layers")
 
         def figures_of(representation: str) -> Any:
+            """Return the figures of all tasks by one representation."""
+
             def vectors(texts: Sequence[str]) -> np.ndarray:
                 return encoder.vectors(texts, [representation])[representation]
 
             return senteval_released.run(folder, vectors, self.tasks, seed)
 
+        # Figures by the suite's vectors and, if asked for, by each layer
         name = encoder.named(self.representation)
         tasks = figures_of(name)
         numbers = layers_to_judge(encoder, self.layer_vectors) if self.layers else ()

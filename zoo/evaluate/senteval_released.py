@@ -145,6 +145,8 @@ def read_classes(name: str, positive: str, negative: str, folder: Path) -> Parts
 
 
 def read_sst(folder: Path) -> Parts:
+    """Read SST: movie reviews with their sentiment, 0 or 1."""
+
     def part(name: str) -> Examples:
         path = folder / "downstream/SST/binary" / f"sentiment-{name}"
         return examples(path, ((label, text) for text, label in rows(path, 0, 1)), int)
@@ -153,6 +155,8 @@ def read_sst(folder: Path) -> Parts:
 
 
 def read_trec(folder: Path) -> Parts:
+    """Read TREC: questions with one of six classes."""
+
     def part(name: str) -> Examples:
         path = folder / "downstream/TREC" / f"{name}.label"
         lines = (line for (line,) in rows(path, encoding="latin-1"))  # CLASS:subclass question
@@ -164,6 +168,8 @@ def read_trec(folder: Path) -> Parts:
 
 
 def read_mrpc(folder: Path) -> Parts:
+    """Read MRPC: pairs of sentences, and whether they are paraphrases."""
+
     def part(name: str) -> Examples:
         path = folder / "downstream/MRPC" / f"msr_paraphrase_{name}.txt"
         return examples(path, rows(path, 0, 3, 4, header=True), int)
@@ -183,6 +189,8 @@ def read_sick(column: int, value: Callable[[str], float], folder: Path) -> Parts
 
 
 def read_sts_benchmark(folder: Path) -> Parts:
+    """Read STS-B: pairs of sentences with a score of their similarity."""
+
     def part(name: str) -> Examples:
         path = folder / "downstream/STS/STSBenchmark" / f"sts-{name}.csv"
         return examples(path, rows(path, 4, 5, 6), float)
@@ -308,7 +316,7 @@ def stratified_folds(gold: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def by_folds(x: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, dict[str, Any]]:
-    """Classify each of ten folds with a classifier of the other nine.
+    """Classify each of ten folds with a classifier that is trained on the other nine folds.
 
     `x [examples, width]` are the features, `y [examples]` the classes. Returns which examples are
     right, `[examples]`, and the L2 of each fold's classifier.
@@ -374,7 +382,7 @@ def best_l2(x: np.ndarray, y: np.ndarray, seed: int) -> float:
 
 
 def train_probe(x: np.ndarray, y: np.ndarray, l2: float, seed: int, classes: int) -> Any:
-    """Train a classifier on 95 % of the examples; the other 5 %, drawn at random, stop it."""
+    """Train a classifier on 95 % of the examples; a random 5 % decide when it stops."""
     from zoo.evaluate.discoeval.probe import fit
 
     order = stream(seed, "zoo.senteval.held_out").permutation(len(x))
@@ -415,6 +423,7 @@ def relatedness(
     from zoo.evaluate.discoeval.probe import initial
     from zoo.modeling import best_device
 
+    # Data and model
     device, random = best_device(), stream(seed, "zoo.senteval.relatedness")
     inputs = {name: torch.from_numpy(np.float32(each)).to(device) for name, each in x.items()}
     target = torch.from_numpy(bins(y["train"])).to(device)
@@ -424,10 +433,12 @@ def relatedness(
     adam = torch.optim.Adam([weight, bias])
 
     def expected(part: str) -> np.ndarray:
+        """Return the expected bin of each pair of a part, as its score."""
         with torch.inference_mode():
             shares = (inputs[part] @ weight.T + bias).softmax(1).cpu().numpy()
         return np.asarray(shares @ np.arange(1, BINS + 1))
 
+    # Train in rounds of 50 epochs.
     best, predicted, worse, epoch = -1.0, expected("test"), 0, 0
     while worse <= 3 and epoch <= 1000:
         for _ in range(50):

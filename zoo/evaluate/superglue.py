@@ -52,8 +52,9 @@ _QUESTIONS = {"cause": "What was the cause?", "effect": "What happened as a resu
 class SuperGlueTask:
     """A task of SuperGLUE with its settings in appendix A.4.
 
-    `classes` is 0 for a task that ranks candidates. Training takes `max_steps` steps, or `epochs`
-    if that is 0. `checkpoint` is the number of steps between two checkpoints (0: one an epoch).
+    `config` is the configuration of the task's dataset, `columns` its columns. `classes` is 0 for a
+    task that ranks candidates. Training takes `max_steps` steps, or `epochs` if that is 0.
+    `checkpoint` is the number of steps between two checkpoints (0: one an epoch).
     """
 
     name: str
@@ -152,6 +153,7 @@ class SuperGlue(Suite):
         """Fine-tune on each task, and measure accuracy (ReCoRD: EM and F1 too) on validation."""
         from zoo.evaluate.superglue_training import Start
 
+        # Model and data
         start = Start.of(model)
         if start is None:
             raise self.unfit(model)
@@ -165,17 +167,20 @@ class SuperGlue(Suite):
                 where=", ".join(each.where for each in datasets.values()),
                 hint='give {"rte": DATASET, "copa": DATASET}, by the names of the tasks',
             )
+        # The rows to judge in each task
         judged = {}
         for name in names:
             test = datasets[name].splits.get("test")  # empty: SuperGLUE publishes no test labels
             hidden = split == "test" and (test is None or not test.num_rows)
             scored = "validation" if hidden else split
             judged[TASKS[name]] = scored, spread(datasets[name][scored], limit)
+        # Fine-tune and judge.
         tasks, outcomes = {}, []
         for task, (_, table) in judged.items():
             train = datasets[task.config]["train"]
             tasks[task.name], of_task = self._run_task(task, train, table, start, seed)
             outcomes += of_task
+        # Result
         rows = {name: datasets[name].describe()["rows"] for name in names}
         ranks = [task.name for task in judged if not task.classes]
         notes = []
@@ -203,6 +208,7 @@ class SuperGlue(Suite):
         """
         from zoo.evaluate.superglue_training import fine_tune
 
+        # Fine-tune with each seed.
         changes: dict[str, Any] = {"max_steps": self.max_steps, "learning_rate": self.learning_rate}
         task = replace(task, **{name: value for name, value in changes.items() if value})
         training, examples = (
@@ -216,6 +222,7 @@ class SuperGlue(Suite):
             chance = np.bincount([example.right[0] for example in examples]).max() / len(examples)
         else:  # the accuracy of choosing a candidate at random
             chance = np.mean([len(set(e.right)) / len(e.pairs) for e in examples])
+        # Figures of all seeds together
         best = [max(point["accuracy"] for point in points) for _, points in runs]
         figures: dict[str, Any] = {
             "examples": len(examples),
@@ -303,7 +310,8 @@ def _record_example(row: Mapping[str, Any], where: str) -> SuperGlueExample:
 
 
 def fewer_candidates(example: SuperGlueExample, limit: int) -> SuperGlueExample:
-    """Reduce a training example to `limit` candidates: its first right one and the first others."""
+    """Reduce a training example to `limit` candidates: its first right one and the first wrong
+    ones."""
     if len(example.pairs) <= limit:
         return example
     first_right = example.right[0]

@@ -56,7 +56,7 @@ class Start:
 
     @classmethod
     def load(cls, name: str, batch_size: int = 64) -> Start:
-        """Start from a folder or Hub id; each training draws the weights that it lacks anew."""
+        """Start from a folder or Hub id; each training draws its missing weights at random."""
 
         def make() -> tuple[Any, Any]:
             backbone = load_backbone(name, {})
@@ -111,6 +111,7 @@ def fine_tune(
     Returns the number of the class or candidate chosen for each example after the last step, and
     the step and accuracy of each checkpoint.
     """
+    # Backbone and tokenizer
     torch.manual_seed(seed)
     backbone, tokenizer = start.make()
     if tokenizer.pad_token is None:  # any token will do: padding is masked
@@ -118,6 +119,7 @@ def fine_tune(
     warn_of_padding(backbone)
     limit = max_positions(backbone.config) or options.max_length
     pooling = pooling_of(backbone.config, tokenizer)
+    # Model: a new head, or the relation matrix of CONPONO
     relation = None
     if options.head == "bilinear" and not task.classes:
         relation = start.relation
@@ -130,6 +132,7 @@ def fine_tune(
     points: list[dict[str, Any]] = []
 
     def judge(step: int) -> list[int]:
+        """Return the model's choices, and note its accuracy after this step."""
         choices: list[int] = choose(model, examples, collator, start.batch_size).tolist()
         right = [choice in e.right for choice, e in zip(choices, examples, strict=True)]
         points.append({"step": step, "accuracy": float(np.mean(right))})
@@ -200,7 +203,8 @@ class PairModel(nn.Module):
 
     The head is a linear layer on the vector of the pair or, with `relation [width, width]`,
     CONPONO's log-bilinear score t^T W c (equation 2): c is the vector of the first text alone, t
-    that of the pair, W starts as `relation`.
+    that of the pair, W starts as `relation`. `pooling` says which state of the backbone is the
+    vector: the first, the last or the mean.
     """
 
     # `forward` passes its keyword arguments on to the backbone: the Trainer must not add any.
@@ -249,7 +253,7 @@ class PairModel(nn.Module):
         contexts: dict[str, Tensor] | None = None,
         **encoded: Tensor,
     ) -> dict[str, Tensor]:
-        """The mean loss of a batch of examples, of which `encoded` are the pairs of texts.
+        """The mean loss of a batch of examples; `encoded` has the tokens of their pairs of texts.
 
         Example `i` has `sizes[i]` pairs. With several outputs, `right [pairs]` are the classes, and
         the loss is cross entropy. With one output, the pairs of an example are its candidates,
@@ -272,7 +276,7 @@ class PairModel(nn.Module):
 
 @dataclass(frozen=True)
 class PairCollator:
-    """Makes batches of examples: tokenised pairs of texts, of which the longer text is cut.
+    """Makes batches of examples: tokenised pairs of texts. In a long pair the longer text is cut.
 
     `classes` is the task's number of classes, 0 if it ranks candidates. With `contexts` a batch
     also has the tokenised first text of each example.
@@ -322,6 +326,7 @@ def choose(
             encoded = collator.encode([texts[row] for row in rows])
             yield rows, {name: value.to(device) for name, value in encoded.items()}
 
+    # Vectors of first texts alone, which the bilinear head needs
     sizes = [len(example.pairs) for example in examples]
     first_texts = None
     if collator.contexts:
@@ -329,6 +334,7 @@ def choose(
         for rows, inputs in batches([example.pairs[0][:1] for example in examples]):
             first_texts[torch.from_numpy(rows)] = model.vectors(inputs).float()
         first_texts = first_texts.repeat_interleave(torch.tensor(sizes, device=device), 0)
+    # Scores of all pairs; then the best of each example
     flat = [pair for example in examples for pair in example.pairs]
     scores = np.zeros((len(flat), model.outputs))
     for rows, inputs in batches(flat):

@@ -163,7 +163,7 @@ class ScoreTable:
 def print_result(table: ScoreTable) -> None:
     """Print the table of one model's result: a line for each metric, with the rules' figures.
 
-    Of the published figures of a metric only the highest is shown.
+    Only the highest of the published figures of a metric is shown.
     """
     model, *others = table.rows
     lines, papers = [], set()
@@ -235,6 +235,7 @@ def _row_texts(name: str, cells: Mapping[str, Any], columns: Sequence[str]) -> l
 
 def _markdown(table: ScoreTable) -> str:
     """The table in Markdown under a heading, with its differences and notes below it."""
+    # The table of figures
     rows = [["", *table.columns]]
     if counts := table.examples:
         numbers = [f"{counts[c]:,}" if c in counts else "-" for c in table.columns]
@@ -243,6 +244,7 @@ def _markdown(table: ScoreTable) -> str:
         name = f"{row.name} (published: {row.source})" if row.kind == "published" else row.name
         rows.append(_row_texts(name, row.cells, table.columns))
     lines = [f"## {table.suite}\n", *markdown(rows)]
+    # The table of differences
     if table.differences:
         names = dict.fromkeys(name for cells in table.differences.values() for name in cells)
         columns = sorted(names, key=lambda name: (*table.columns, name).index(name))
@@ -271,7 +273,7 @@ def _csv_rows(table: ScoreTable) -> Iterator[list[Any]]:
 
 
 def _as_dict(table: ScoreTable) -> dict[str, Any]:
-    """Convert a table to the object that its JSON holds."""
+    """Return a table as the object to write as JSON."""
     rows, differences = [], {}
     for row in table.rows:
         cells = {}

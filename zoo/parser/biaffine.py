@@ -70,7 +70,10 @@ class Batch(NamedTuple):
 
     @property
     def words(self) -> Tensor:
-        """True at real words, `[sentences, words]`; padding has 0, the place of a special piece."""
+        """True at words, False at padding: `[sentences, words]`.
+
+        No word begins at piece 0, which is a special token; padding has 0 in `first`.
+        """
         return self.first > 0
 
 
@@ -101,6 +104,7 @@ class Teacher(nn.Module):
     """A parser that scores the arcs, labels and tags of the words of a batch."""
 
     def __init__(self, encoder: Any, deprels: Sequence[str], xpos: Sequence[str]) -> None:
+        """Make untrained layers over `encoder` for the labels `deprels` and the tags `xpos`."""
         super().__init__()
         config = encoder.config
         self.encoder, self.deprels, self.xpos = encoder, deprels, xpos
@@ -301,7 +305,8 @@ def best_tree(scores: np.ndarray) -> np.ndarray:
 
 
 def is_tree(heads: np.ndarray) -> bool:
-    """Return True if each word reaches the root, 0, by way of heads; words count from 1."""
+    """Return True if the chain of heads of each word ends at the root. `heads [words]` has the
+    head of each word; 0 is the root, and words are numbered from 1."""
     ancestors = np.concatenate([[0], heads])
     for _ in range(len(heads).bit_length()):  # each round doubles the distance
         ancestors = ancestors[ancestors]

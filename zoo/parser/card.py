@@ -26,6 +26,7 @@ def run(options: argparse.Namespace) -> None:
 
     The scores of a dev set are named after its path: `EWT dev` for `en_ewt-ud-dev.conllu`.
     """
+    # Measure.
     training = read_json(options.pipeline / "training.json")
     load, folder = loader(options.loader), options.pipeline / NAME
     load(folder)  # the first load pays for spaCy's own imports
@@ -42,6 +43,7 @@ def run(options: argparse.Namespace) -> None:
         },
     }
     write_json(options.pipeline / "scores.json", scores)
+    # Fill in the card.
     sets = scores["sets"]
     score_table, label_table = tables(sets)
     values = {

@@ -58,6 +58,7 @@ def to_doc(
     if starts:
         annotation["sent_starts"] = [i == 0 for s in sentences for i in range(len(s))]
     if trees:
+        # spaCy counts heads from the document's start; a root is its own head.
         heads: list[int] = []
         for sentence in sentences:
             start = len(heads)

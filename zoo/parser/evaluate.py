@@ -111,6 +111,7 @@ def baseline_las(train: Sequence[Sentence], dev: Sequence[Sentence]) -> float:
     """
 
     def tagged_arcs(sentences: Sequence[Sentence]) -> Iterable[tuple[str, tuple[int, str]]]:
+        """Yield for each word its tag and its arc: distance to the head (0: root) and label."""
         for sentence in sentences:
             columns = zip(sentence.xpos, sentence.heads, sentence.deprels, strict=True)
             for i, (tag, head, deprel) in enumerate(columns):

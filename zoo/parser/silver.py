@@ -76,7 +76,7 @@ def annotate(
 ) -> Iterator[list[str]]:
     """Parse blocks of sentences, and yield the CoNLL-U rows of each; an empty row ends a sentence.
 
-    Of every `CHUNK` blocks, only the share `keep` of sentences is yielded of which the teacher is
+    From every `CHUNK` blocks, only the share `keep` of sentences is yielded of which the teacher is
     most confident, and none whose `key_of` is in `excluded`. A block becomes a document.
     """
     for start in range(0, len(blocks), CHUNK):

@@ -214,7 +214,7 @@ def learn_upos(sentences: Iterable[Sentence]) -> dict[str, str]:
 
 
 def first_words(sentences: Sequence[Sentence], words: int) -> list[Sentence]:
-    """Return the sentences of the first documents, as many as are needed for `words` words."""
+    """Return the sentences of the first documents that together have at least `words` words."""
     first: list[Sentence] = []
     for _, document in groupby(sentences, key=lambda s: s.document):
         if sum(map(len, first)) >= words:

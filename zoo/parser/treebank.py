@@ -17,9 +17,9 @@ SPLITS = ("train", "dev", "test")
 class Sentence:
     """A tree as parallel columns over its syntactic words.
 
-    `heads` are indices into the sentence, -1 for the root. `spaces` is true if a blank follows the
-    word. `paragraph` is the paragraph's number in `document`, from 0. A value that the file leaves
-    out ("_") is "".
+    `forms` are the words, `deprels` the labels of the arcs to their heads. `heads` are indices into
+    the sentence, -1 for the root. `spaces` is true if a blank follows the word. `paragraph` is the
+    paragraph's number in `document`, from 0. A value that the file leaves out ("_") is "".
     """
 
     document: str

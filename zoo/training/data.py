@@ -76,8 +76,8 @@ def batches(
 class Dataset:
     """One configuration of a dataset: its splits as tables, and its manifest if it was built here.
 
-    `revision` is the stage hash of a built folder, or the commit of a Hub dataset. `names` gives
-    the dataset's names of splits that it does not call train, validation or test.
+    `revision` is the stage hash of a built folder, or the commit of a Hub dataset. `names` maps
+    train, validation and test to the dataset's names of these splits, where they differ.
     """
 
     name: str
@@ -150,7 +150,7 @@ class Dataset:
 
     @property
     def quotes(self) -> Quotes:
-        """The setting `quotes` of its build; "keep" if it was not built here."""
+        """The setting `quotes` that the dataset was built with; "keep" if it was not built here."""
         return quotes_of(self.manifest)
 
     def describe(self) -> dict[str, Any]:
@@ -236,14 +236,15 @@ def open_dataset(
 ) -> Dataset:
     """Open one configuration of a dataset: `spec` is `FOLDER` or a Hub id, `OWNER/NAME`.
 
-    `@CONFIG` at the end of `spec`, or `config`, names the configuration. `splits` gives the
-    dataset's names of splits that it does not call train, validation or test:
+    `@CONFIG` at the end of `spec`, or `config`, names the configuration. `splits` maps
+    train, validation and test to the dataset's names of these splits, where they differ:
     `{"validation": "validation_matched"}`. If `streamed`, the splits of a folder are `Shards`, read
     batch by batch; a dataset of the Hub comes as tables, which its library maps into memory.
 
     Raises `InputError` for a folder that is absent, has no manifest or lacks files, and
     `ConfigError` for a configuration that it does not have.
     """
+    # Find the configuration.
     spec, config = split_config(spec, config)
     folder, names = Path(spec), splits or {}
     if not folder.is_dir():
@@ -260,6 +261,7 @@ def open_dataset(
             where=str(folder),
             hint=f"{nearest(config, configs)}name one with @CONFIG: {', '.join(configs)}",
         )
+    # Open its splits.
     entries = configs[config].get("splits", {})
     tables: dict[str, Any] = {}
     for split in SPLITS:

@@ -86,6 +86,7 @@ def finish(
     `metrics` are all figures by split, and `results` are further entries of results.json, such as
     `data` and `training`.
     """
+    # The weights and the tokenizer
     save_model(model, tokenizer, job.folder)
     about, described, name = job.about, dataset.describe(), model.config.model_type
     origins = origins_of(job.recipe, dataset)
@@ -96,6 +97,7 @@ def finish(
     backbone = str(settings.get("backbone", ""))
     family = family_of(model.config)
     figures = figures_of(metrics, dataset, family.task)
+    # The card, with metadata for the Hub
     metadata = ModelCardData(
         library_name=family.library,
         pipeline_tag=family.task,
@@ -137,6 +139,7 @@ def finish(
         usage=usage(model.config),
     )
     write_text(job.folder / "README.md", text)
+    # The results
     write_json(
         job.folder / RESULTS,
         {
@@ -217,11 +220,13 @@ def origins_of(recipe: Recipe, dataset: Dataset | None = None) -> dict[str, list
     README.md beside them, or unknown.
     """
     origins: dict[str, list[str]] = {}
+    # Data
     if dataset is not None:
         manifest = dataset.manifest
         licence = manifest.get("licence") or {}
         data_licences = manifest.get("licences") or [licence.get("id") or licences.UNKNOWN]
         origins[f"data {dataset.name}"] = sorted(data_licences)
+    # Models and vectors that it starts from
     for setting in recipe.marked(Mark.PLACE):
         if name := str(getattr(recipe, setting, "")):
             path = Path(name)

@@ -72,6 +72,7 @@ class Job:
     """The file beside the output for what varies from run to run: seconds, memory, host."""
 
     def __post_init__(self) -> None:
+        """Set the paths of checkpoints, logs and run figures."""
         output = Path(self.recipe.output)
         self.checkpoints = self.folder / "checkpoints"
         self.logs = output.with_name(f"{output.name}.logs")
@@ -112,7 +113,8 @@ def is_main_process() -> bool:
 
 
 class Finished(BaseModel):
-    """The manifest of a finished model."""
+    """The manifest of a finished model: its recipe's settings, the hash of the recipe's code, the
+    sha256 of each file, and the training data."""
 
     settings: dict[str, Any]
     version: int = 0

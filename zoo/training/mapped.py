@@ -71,8 +71,8 @@ class Texts(Sequence[np.ndarray]):
 
 
 def bounds_of(lengths: Any) -> np.ndarray:
-    """Return the bounds of items of these `lengths` in one array, `[items + 1]`. Item `i` is from
-    `bounds[i]` to `bounds[i + 1]`."""
+    """Return the bounds `[items + 1]` of items with these `lengths` that are concatenated. Item `i`
+    is from `bounds[i]` to `bounds[i + 1]`."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 

@@ -95,7 +95,7 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
 
 
 def take_one_gpu(arguments: TrainingArguments, others: str = "") -> None:
-    """Make a Trainer in one process use one GPU, not all by `DataParallel`, which divides batches.
+    """Make a Trainer use one GPU. By default it would divide batches over all (`DataParallel`).
 
     If the machine has more, a log line says so; `others` is its end.
     """
@@ -124,6 +124,7 @@ class ZooTrainer(Trainer):
         schedule: Schedule | None = None,
         **kwargs: Any,
     ) -> None:
+        """Make the Trainer of `job`; `lengths` has the length of each training row."""
         super().__init__(*args, **kwargs)
         self.job, self.schedule = job, schedule
         job.trained_on = len(lengths)
@@ -341,11 +342,13 @@ def thinned(losses: Sequence[tuple[int, float]], most: int = 200) -> list[list[f
 class EpochSampler(Sampler[int]):
     """Yields row numbers in an order in which each batch has rows of similar length.
 
-    The rows are shuffled, cut into windows of 50 batches, and sorted by length inside a window;
-    then the batches are shuffled. (`LengthGroupedSampler` of transformers does so too, but with the
-    global generator: a run resumed in a later epoch sees another order.) The order does not depend
-    on the number of processes. The last rows of an epoch that fill no batch are left out, so that
-    each step sees the same rows with any number of processes; they are others in each epoch.
+    `lengths` has the length of each row, `batch_size` counts the rows of a batch over all
+    processes, and `seed` with the number of the epoch determines the order. The rows are shuffled,
+    cut into windows of 50 batches, and sorted by length inside a window; then the batches are
+    shuffled. (`LengthGroupedSampler` of transformers does so too, but with the global generator: a
+    run resumed in a later epoch sees another order.) The order does not depend on the number of
+    processes. The last rows of an epoch that fill no batch are left out, so that each step sees the
+    same rows with any number of processes; they are others in each epoch.
     """
 
     def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
@@ -414,6 +417,7 @@ class LogLines(TrainerCallback):
         self.pace = Pace(state.max_steps, batch, state.global_step)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
+        """Log the figures of a report, except that at the end of the training, with the pace."""
         if not state.is_world_process_zero or not logs or "train_runtime" in logs:
             return
         skipped = ("_runtime", "_per_second", "total_flos", "epoch")

@@ -63,8 +63,9 @@ def conversations(
 class Nicknames:
     """Recognises the nicknames of a chat log in other spellings too: `Ann_`, `ann-away`, `ann2`.
 
-    Some nicknames are words (`ubuntu`, `right`). One that turns use as a word more often than its
-    owner speaks and is addressed counts as a nickname only before a colon.
+    `speakers` and `texts` are the nicknames and the texts of all turns of the log. Some nicknames
+    are words (`ubuntu`, `right`). One that turns use as a word more often than its owner speaks and
+    is addressed counts as a nickname only before a colon.
     """
 
     def __init__(self, speakers: Iterable[str], texts: Iterable[str]) -> None:
@@ -77,7 +78,7 @@ class Nicknames:
             self.words.update(map(normalize_nickname, _TOKEN.findall(text)))
 
     def mask(self, text: str) -> str:
-        """Return a turn with `<user>` for each nickname; those addressed become `<user>: `."""
+        """Return a turn with `<user>` for each nickname, `<user>: ` for that of an addressee."""
         address = ""
         while (match := _ADDRESSED.match(text)) and self._is_addressee(*match.groups()):
             address, text = f"{USER}: ", text[match.end() :]

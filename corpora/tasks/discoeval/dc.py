@@ -93,7 +93,9 @@ class Dc(Consecutive):
     def candidates(self, document: Document, reject: Reject) -> Iterator[Candidate]:
         """Yield windows of six turns of a conversation (part `chat`), or sentences (`text`).
 
-        Only the first window has the keys of all sentences or turns, and the categories of a text.
+        The first window also has the keys of all sentences or turns of its document, and the
+        categories of a text. The other windows have none: the choice of a donor needs these
+        once for a document.
         """
         if document.turns is None:
             keys = sentence_keys(document.sentence_texts())
@@ -165,6 +167,7 @@ class Dc(Consecutive):
                     yield dict(zip(DC.names, values, strict=True))
                 pair += 1
 
+        # Write each split, and count the windows that were not needed.
         for split, size in zip(SPLITS, map(int, self.shares(config).parts), strict=True):
             writer = dataset.writer(config, split, DC, texts=("sentences",))
             rejects_before = dataset.rejects.total()

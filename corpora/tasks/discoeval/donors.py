@@ -91,7 +91,10 @@ class Windows:
     """
 
     def __init__(self, candidates: Candidates, table: pa.Table, part: str, split: str) -> None:
-        """Read the windows of `part` and `split`; `table` is the result of the query `WINDOWS`."""
+        """Read the windows of `part` and `split` from `candidates`.
+
+        `table` is the result of the query `WINDOWS` for the same part and split.
+        """
         values = {"part": part, "split": split}
         documents = dict(candidates.engine.rows(_DOCUMENTS, values))
         with candidates.engine.reader(_KEPT, values) as reader:

@@ -76,7 +76,7 @@ class Rst(Treebank):
     def prescribed(
         self, documents: Mapping[str, tuple[str, int]], target: Target
     ) -> Division | None:
-        """Return the splits of the table, or without one those of RST-DT's folders."""
+        """Return the splits of the table or, without a table, the splits of RST-DT's folders."""
         splits = {name: _split_of_folder(name) for name in documents}
         if self.table or not documents or not all(splits.values()):
             return super().prescribed(documents, target)

@@ -155,7 +155,7 @@ def _section_kinds(headings: list[str], levels: list[int]) -> Iterator[str]:
 
 
 def _is_body(heading: str) -> bool:
-    """Return whether a heading is neither that of the lead (empty) nor that of the abstract."""
+    """Return whether a heading is that of a body section: not empty, and not the abstract's."""
     title = _NUMBER.sub("", heading).strip()
     return bool(title) and not _ABSTRACT.match(title)
 

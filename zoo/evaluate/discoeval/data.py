@@ -99,6 +99,7 @@ def read(data: Any, tasks: Sequence[str] = (), *, limit: int = 0) -> DiscoEvalDa
     `data` is a `DiscoEvalData`, dataset objects (one or a mapping), or a name as `find` takes it.
     `tasks` names the tasks to read, all if empty. Raises `InputError` if there are none.
     """
+    # Find the tasks.
     if isinstance(data, str | Path):
         data = find(str(data), tasks)
     elif not isinstance(data, DiscoEvalData):
@@ -107,6 +108,7 @@ def read(data: Any, tasks: Sequence[str] = (), *, limit: int = 0) -> DiscoEvalDa
         pairs = zip(datasets, domains, strict=True)
         all_tasks = [task for each, domain in pairs for task in _tasks_of_dataset(each, domain)]
         data = _chosen(DiscoEvalData(all_tasks), tasks, ", ".join(each.name for each in datasets))
+    # Note those without data, and prepare all others.
     skipped, names = dict(data.skipped), {each.task.name for each in data.tasks}
     for name in (name for name in tasks if name not in names):
         skipped.setdefault(name, "no data of it there")
@@ -190,10 +192,11 @@ def divide(split: Split, seed: int = 0) -> tuple[Split, Split]:
 
 
 def _read_several(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> None:
-    """Add to `data` the `wanted` tasks of the dataset folders in `folder`; others are not opened.
+    """Add to `data` the `wanted` tasks of the dataset folders in `folder`.
 
     A task without a dataset is read from the released files in `folder` or in a subfolder.
     """
+    # Dataset folders of builders of the wanted tasks
     builders = {"", *(TASKS[name].builder for name in wanted)}
     for subfolder in sorted(folder.iterdir()):
         path = subfolder / MANIFEST
@@ -205,6 +208,7 @@ def _read_several(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> N
                 data.tasks += _tasks_of_dataset(open_dataset(f"{subfolder}@{config}"), name)
             except InputError as error:
                 data.skipped[name] = error.message
+    # Released files, for the tasks that are still missing
     built = {each.task.name for each in data.tasks}
     rest = [name for name in wanted if name not in built]
     for place in (folder, *sorted(folder.iterdir())):
@@ -218,7 +222,7 @@ def _builder_of(manifest: Mapping[str, Any]) -> str:
 
 
 def _tasks_of_dataset(data: Dataset, domain: str) -> list[TaskData]:
-    """The task of a dataset in a list, [] if it has none; an empty `domain` is its name."""
+    """The task of a dataset in a list, [] if it has none. `domain` is by default its name."""
     builder = _builder_of(data.manifest)
     columns = {name for table in data.splits.values() for name in table.schema.names}
     task = task_of(columns, builder or data.name)
@@ -279,10 +283,12 @@ def _read_original(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> 
         if task.builder == "rst":
             data.tasks += _trees(task, task_folder)
             continue
+        # Names of the labels: those of the task, or in a file of the folder
         label_file = task_folder / "labelset.txt"
         lines = _lines(label_file) if label_file.is_file() else ()
         labels = task.labels or tuple(name for line in lines if (name := line.strip()))
         for subfolder in sorted(task_folder.glob("*/")) if task.labels else [task_folder]:
+            # The files of a domain
             files = {s: subfolder / name for s, name in FILES.items()}
             files = {split: path for split, path in files.items() if path.is_file()}
             if not files:  # a stray folder, such as .ipynb_checkpoints
@@ -296,7 +302,7 @@ def _read_original(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> 
 
 
 def _revision(files: Mapping[str, Path]) -> str:
-    """The hash of the files: results of other files are not comparable."""
+    """The hash of the files: only results of equal files are comparable."""
     digests = "".join(sha256(path) for path in files.values())
     return f"files {hashlib.sha256(digests.encode()).hexdigest()[:12]}"
 

@@ -140,6 +140,7 @@ class DiscoEval(Suite):
         one_seed = result.protocol.get("seeds") == 1
 
         def cell(figure: Mapping[str, Any], domains: Mapping[str, Mapping[str, Any]]) -> Cell:
+            """The cell of a figure, in per cent, which is a mean over `domains`."""
             n = sum(each.get("rows", {}).get(each.get("split"), 0) for each in domains.values())
             if one_seed:
                 shown = percent(figure)
@@ -234,6 +235,7 @@ def evaluate_all(
         )
     for name, reason in data.skipped.items():
         log.warning("%s is left out: %s", name, reason)
+    # Train and judge the probes of each task.
     domains: dict[str, dict[str, Any]] = {}
     outcomes, about, notes = [], [], []
     for each in track(data.tasks, "tasks", total=len(data.tasks)):
@@ -246,6 +248,7 @@ def evaluate_all(
         notes += [f"{each.name}: {note}" for note in each.notes]
         if figures["split"] != split:
             notes.append(f"{each.name}: no test set: the accuracy is that of the validation set")
+    # Averages, as far as they are comparable to the paper's
     metrics = {**summary(domains), "skipped": data.skipped}
     if metrics["average"]["complete"] and not as_published(encoder, options):
         metrics["average"]["complete"] = False
@@ -356,6 +359,7 @@ def inputs_of(data: TaskData, options: DiscoEval) -> Inputs:
             return [(" ".join(slots[0]), " ".join(slots[1]))]
         return [" ".join(slots[0])] if settings.joined else [*slots[0]]
 
+    # Number the distinct texts, and list those of each example.
     number: dict[Text, int] = {}
     rows: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for name, split in data.splits.items():
