@@ -216,3 +216,15 @@ def test_words_that_share_a_span_are_a_multiword_token(tmp_path: Path) -> None:
 
 def test_every_sense_has_a_label_of_disrpt() -> None:
     assert set(load_model().senses) <= set(LABELS)
+
+
+def test_a_sentence_that_was_not_parsed_keeps_its_words(tmp_path: Path) -> None:
+    parse = parse_of(TEXT, (SENTENCES[0], SENTENCES[2]))
+    parse.sentence[:] = (0, 2)
+    sentences = Spans(*map(list, zip(*SENTENCES, strict=True)))
+    parsed = ParsedText(Document("kilns", TEXT, sentences=sentences), parse, [])
+    output, _ = written(parsed, tmp_path, "disrpt")
+    (document,) = open_source(f"conllu:{output}")
+    assert document.text == TEXT and document.tokens is not None
+    assert document.tokens.offsets == [0, 11, 17, 24]
+    assert document.tokens.deprel[12:17] == ["dep"] * 5
