@@ -303,7 +303,7 @@ def fit(options: argparse.Namespace) -> None:
     for mode, checked in itertools.product(MODES, (False, True)):
         rows: list[Observation] = []
         for number in range(FOLDS):
-            parser = _parser(options.folds / f"parser-{number}", options.folds / f"second-{number}")
+            parser = fold_parser(options.folds, number)
             parser.check = checked
             rows += observe_treebank(options.folds / f"held-{number}.conllu", mode, parser, votes)
         if mode == "standalone":
@@ -314,11 +314,11 @@ def fit(options: argparse.Namespace) -> None:
     write_text(options.output, json.dumps({"en": models}, separators=(",", ":")) + "\n")
 
 
-def _parser(first: Path, second: Path) -> SpacyParser:
-    """Return a parser with a first and a second pipeline from folders of `zoo.parser.train`."""
+def fold_parser(folds: Path, number: int) -> SpacyParser:
+    """Return a parser with the two pipelines (of `zoo.parser.train`) of the fold `number`."""
     parser = SpacyParser()
-    parser.second = embedded.load(second / PIPELINE)
-    parser.nlp = embedded.load(first / PIPELINE)
+    parser.second = embedded.load(folds / f"second-{number}" / PIPELINE)
+    parser.nlp = embedded.load(folds / f"parser-{number}" / PIPELINE)
     for name in parser.second.vocab.strings:
         parser.nlp.vocab.strings.add(name)
     return parser
