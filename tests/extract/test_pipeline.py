@@ -135,7 +135,7 @@ def test_clear_labels_are_recognised_and_an_option_overrides() -> None:
     assert [(p.s1, p.marker, p.s2) for p in doc._.pairs] == [
         ("The ferry left.", "because", "The wind dropped.")
     ]
-    override: Any = with_parser("nsubj", "dobj").add_pipe("discorpora", config={"scheme": "ud"})
+    override: Any = pipeline.add_pipe("discorpora", name="other", config={"scheme": "ud"})
     assert override.scheme == "ud"
 
 
@@ -154,21 +154,31 @@ def test_a_saved_pipeline_loads_with_its_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pipeline", "config", "words"),
+    ("pipeline", "words"),
     [
-        (lambda: spacy.blank("en"), {}, "no parser before discorpora"),
-        (lambda: with_parser("obj", tagger=False), {}, "trained tagger first"),
-        (lambda: spacy.blank("de"), {}, "language of this one is 'de'"),
-        (lambda: with_parser("SB", "OA"), {}, "neither UD's nor CLEAR's: .*SB"),
-        (lambda: with_parser("obj"), {"scheme": "sud"}, "no scheme 'sud'"),
-        (lambda: with_parser("obj"), {"markers": "wheras"}, "no pattern for 'wheras'"),
-        (lambda: with_parser("obj"), {"mode": "all"}, "standalone"),
-        (lambda: with_parser("obj"), {"min_probability": 7.0}, "min_probability = 7"),
+        (lambda: spacy.blank("en"), "no parser before discorpora"),
+        (lambda: with_parser("obj", tagger=False), "trained tagger first"),
+        (lambda: spacy.blank("de"), "language of this one is 'de'"),
+        (lambda: with_parser("SB", "OA"), "neither UD's nor CLEAR's: .*SB"),
     ],
 )
-def test_add_pipe_says_what_is_wrong(pipeline: Any, config: dict[str, Any], words: str) -> None:
+def test_add_pipe_says_what_the_pipeline_lacks(pipeline: Any, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        pipeline().add_pipe("discorpora", config=config)
+        pipeline().add_pipe("discorpora")
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"scheme": "sud"}, "no scheme 'sud'"),
+        ({"markers": "wheras"}, "no pattern for 'wheras'"),
+        ({"mode": "all"}, "standalone"),
+        ({"min_probability": 7.0}, "min_probability = 7"),
+    ],
+)
+def test_add_pipe_refuses_wrong_settings(nlp: Language, config: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        nlp.add_pipe("discorpora", name="other", config=config)
 
 
 def test_a_document_without_trees_is_an_error(nlp: Language) -> None:
@@ -176,11 +186,10 @@ def test_a_document_without_trees_is_an_error(nlp: Language) -> None:
         nlp("It rained because it was autumn.")
 
 
-def test_heads_in_white_space_or_another_sentence_are_roots() -> None:
-    pipeline = with_parser("obj")
-    component: Any = pipeline.add_pipe("discorpora")
+def test_heads_in_white_space_or_another_sentence_are_roots(nlp: Language) -> None:
+    component: Any = nlp.get_pipe("discorpora")
     doc = Doc(
-        pipeline.vocab,
+        nlp.vocab,
         words=["\n", "We", "left", "because", "it", "rained", "."],
         tags=["_SP", "PRP", "VBD", "IN", "PRP", "VBD", "."],
         pos=["SPACE", "PRON", "VERB", "SCONJ", "PRON", "VERB", "PUNCT"],
