@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -55,10 +56,13 @@ class Pair:
 
 def pairs_of(rows: pa.RecordBatch) -> Iterator[Pair]:
     """Yield the rows of `corpora.schemas.PAIRS` as objects."""
-    for row in rows.to_pylist():
-        for key in ("marker_spans", "s1_spans", "s2_spans"):
-            row[key] = tuple(map(tuple, row[key]))
-        yield Pair(**row)
+    yield from map(pair_of, rows.to_pylist())
+
+
+def pair_of(row: Mapping[str, Any]) -> Pair:
+    """Return a row of `corpora.schemas.PAIRS` as an object."""
+    spans = {k: tuple(map(tuple, row[k])) for k in ("marker_spans", "s1_spans", "s2_spans")}
+    return Pair(**{**row, **spans})
 
 
 MEANINGS = {

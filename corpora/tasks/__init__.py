@@ -17,6 +17,7 @@ BUILDERS = Registry(
         "pdtb_explicit": "corpora.tasks.relations:PdtbExplicit",
         "pdtb_implicit": "corpora.tasks.relations:PdtbImplicit",
         "pdtb_marked": "corpora.tasks.relations:PdtbMarked",
+        "explicit_relations": "extract.relations:ExplicitRelations",
         "rst": "corpora.tasks.discoeval.rst:Rst",
         "permuted": "corpora.tasks.permuted:Permuted",
         "intrusion": "corpora.tasks.intrusion:Intrusion",

@@ -29,6 +29,7 @@ SOURCES = {
     "pdtb_explicit": (f"pdtb:{SAMPLE / 'gold'}",),
     "pdtb_implicit": (f"pdtb:{SAMPLE / 'gold'}",),
     "pdtb_marked": (f"pdtb:{SAMPLE / 'gold'}",),
+    "explicit_relations": (f"pdtb:{SAMPLE / 'gold'}", "sample:abstracts"),
     "rst": (f"rst:{SAMPLE / 'rst'}",),
 }
 LABELS = {
@@ -47,6 +48,7 @@ SETTINGS = {
     "discovery": {"min_count": 1, **ALL_TRAIN},
     "pdtb_explicit": {"min_count": 1},
     "pdtb_implicit": {"min_count": 1},
+    "explicit_relations": {"min_count": 1},
 }
 
 
