@@ -21,7 +21,8 @@ from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
 from corpora.tasks.relations import Treebank, argument_text, sense_at
 from extract import arguments, connectives
-from extract.connectives.features import GAP, Lexicon
+from extract.connectives.candidates import GAP, Lexicon
+from extract.connectives.model import MODEL
 from extract.parse import Parser, by_words
 from extract.parsers import check_language, get_parser, is_checked
 
@@ -77,7 +78,7 @@ class ExplicitRelations(Treebank):
 
     def identity(self) -> dict[str, Any]:
         """Return the settings, and digests of the models that find connectives and arguments."""
-        models = (connectives.MODEL, arguments.MODEL)
+        models = (MODEL, arguments.MODEL)
         digests = [hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in models]
         return {**super().identity(), "models": digests}
 
