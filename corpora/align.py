@@ -57,7 +57,8 @@ def map_spans(offsets: OffsetMap, spans: Iterable[Span]) -> list[Span]:
     """
     mapped = []
     for start, end in spans:
-        # The map rises exactly after a visible character: the last one before `end` is there.
+        # Find the last visible character before `end`. The offsets after it, up to `end`, map to
+        # the same offset of the target; so it stands just before the first of these offsets.
         last = int(np.searchsorted(offsets, offsets[end], side="left")) - 1
         if last >= start:
             mapped.append((int(offsets[start]), int(offsets[last]) + 1))

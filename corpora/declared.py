@@ -100,7 +100,11 @@ class TomlTable(BaseModel):
 
 
 class Declared(TomlTable):
-    """Something that a user can add. Class variables of a subclass say what it reads and gives."""
+    """The base class of readers, builders, recipes, objectives and suites.
+
+    A user adds one as a subclass, in a plug-in or a file. The class variables of the subclass say
+    what the subclass reads and gives.
+    """
 
     name: ClassVar[str] = ""
     """Its name in build files and on the command line."""

@@ -150,12 +150,13 @@ def is_verse(paragraph: str) -> bool:
     """Return whether a paragraph is verse whose lines were joined.
 
     English verse begins each line with a capital, also in the middle of a sentence, where prose
-    writes a function word with a small letter. In a title the word before has a capital too.
+    writes a function word with a small letter. So a function word with a capital begins a line if
+    the word before it has a small letter. If that word has a capital too, both belong to a title
+    ("The Fall Of Rome").
     """
-    lines = sum(
-        paragraph[: line.start() - 1].split(" ")[-1].split("—")[-1][:1].islower()
-        for line in LINE_OF_VERSE.finditer(paragraph)
-    )
+    texts_before = (paragraph[: word.start() - 1] for word in LINE_OF_VERSE.finditer(paragraph))
+    words_before = (text.split(" ")[-1].split("—")[-1] for text in texts_before)
+    lines = sum(word[:1].islower() for word in words_before)
     return lines > 1 and count_words([paragraph]) <= WORDS_OF_A_LINE * (lines + 1)
 
 

@@ -339,23 +339,24 @@ class Block:
         the second conjunct is the question. S1 keeps the mark if S1 is a question itself, or if S2
         is subordinate to it.
         """
-        # Marks "?" and "!" of S1, of matches whose S2 is coordinate
+        # Take the marks "?" and "!" in S1, in matches whose S2 is coordinate with S1.
         batch, match = self.batch, self.match
         marks = np.flatnonzero((side == S1) & ~self.words)
         marks = marks[batch.listed("terminal")[self.token[marks]]]
         marks = marks[~self.subordinate[match[marks]]]
-        # Those whose last word before them belongs to S2
+        # Keep the marks whose last word before them belongs to S2, to its text or only to its span.
         words = np.flatnonzero(self.words)
         before = np.searchsorted(words, marks) - 1
         marks, word_before = marks[before >= 0], words[before[before >= 0]]
         of_s2 = np.isin(side[word_before], (S2, S2 + MUTED, S2 + MODIFIER))
         marks = marks[(match[word_before] == match[marks]) & of_s2]
-        # S1 keeps the mark if S1 is a question.
+        # S1 is a question, and keeps the mark, if its auxiliary precedes its subject, or if its
+        # first word is interrogative.
         s1 = self.matches.s1[match[marks]]
         subject = batch.leftmost_child("subject")[s1]
         asks = (batch.leftmost_child("auxiliary")[s1] < subject) & (subject < len(batch))
-        opening = self.end_words(side == S1)[0][match[marks]]
-        asks |= batch.tagged("interrogative")[opening]
+        first_tokens, _ = self.end_words(side == S1)
+        asks |= batch.tagged("interrogative")[first_tokens[match[marks]]]
         side[marks[~asks]] = S2
 
     def with_modifiers_muted(self, side: SideCodes, opener: SideCodes) -> SideCodes:

@@ -294,10 +294,10 @@ class Extractor:
             yield from pairs_of(rows)
 
     def rows(self, documents: Iterable[Document]) -> Iterator[pa.RecordBatch]:
-        """The same pairs as rows of `corpora.schemas.PAIRS`.
+        """The pairs of all documents, in order, in batches of rows of `corpora.schemas.PAIRS`.
 
         With several `workers`, each process loads the parser and takes chunks of documents; the
-        order of pairs and rejects stays the same.
+        pairs and rejects come in the order of the documents all the same.
         """
         if self.workers <= 1:
             for columns in self.columns(documents):

@@ -446,8 +446,10 @@ class Judge:
     def _mute_coordinators(self, block: Block, side: SideCodes) -> None:
         """Mute a coordinator at the start of a side: it joins the side to something else.
 
-        A coordinator behind the side's first word joins parts of the side and stays ("the towers
-        and walls came back"). So does a correlative of parts ("neither the king nor I slept").
+        A coordinator behind the side's first word joins parts of the side, so the text keeps it
+        ("the towers and walls came back"). The text also keeps a correlative that joins parts of
+        the side ("neither the king nor I slept"). In `side`, a word of side `number` (S1 or S2) has
+        the code `number` if the side's text keeps the word, `number + MUTED` if it is muted.
         """
         batch, matches, token = self.batch, block.matches, block.token
         head = batch.head[token]
@@ -457,9 +459,12 @@ class Judge:
             correlative &= head != heads[block.match]
         coordinating = batch.tagged("coordinating")[token] & ~correlative
         for number in (S1, S2):
-            first = block.end_words(side == number)[0][block.match]
+            # Unmute the muted coordinators behind the first word of the side's text.
+            first_tokens, _ = block.end_words(side == number)  # -1: no word
+            first = first_tokens[block.match]
             muted = (side == number + MUTED) & coordinating
             side[muted & (first >= 0) & (block.token > first)] = number
+            # Mute the first word of the side's text if it is a coordinator.
             opening = block.first_words(side == number)
             side[opening[coordinating[opening]]] += MUTED
 

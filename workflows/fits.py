@@ -80,9 +80,10 @@ class DeclaredDataset:
                 )
 
     def form_error(self, config: str, forms: Sequence[Form], what: str, *, at: bool) -> ConfigError:
-        """Return the error that `what` cannot read a configuration; it names those that fit.
+        """Return an error for a recipe or suite (`what`) that cannot read the configuration.
 
-        With `at` it names them as `DATASET@CONFIG`, else by the key `config`.
+        The error names the configurations of this dataset that have the columns of one of `forms`:
+        with `at` as `dataset = "DATASET@CONFIG"`, else as `config = "CONFIG"`.
         """
         config = config if self.schema(config) else self.default_configuration()
         key = f'dataset = "{self.name}@' if at else 'config = "'

@@ -44,7 +44,11 @@ def verdict(audits: Mapping[str, Audited]) -> list[str]:
 
 
 def _faults(audit: Audited) -> Iterator[str]:
-    """Yield the rules that do better than on released data, and duplicates."""
+    """Yield a line for each rule that does too well, and for each split with too many duplicates.
+
+    A rule does too well if the interval of its accuracy lies above its accuracies on all released
+    data of this kind (`exceeded`). Duplicates are too many from `DUPLICATES` per cent on.
+    """
     for rule in audit.rules:
         if figures := exceeded(audit.kind, rule):
             others = ", ".join(f"{value} on {data}" for data, value in figures.items())

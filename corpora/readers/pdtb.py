@@ -133,7 +133,8 @@ def read_gold(
     Bad relations (too few fields, spans that are unreadable or outside the text) and whole
     documents (raw text missing, empty, over 16 MiB, not in `encoding`) go to `on_bad` and are left
     out; by default the first one raises `InputError`, as does a folder with another layout.
-    `encoding` is `latin-1` for the Wall Street Journal where its files are.
+    `encoding` is that of the raw and gold files; some copies of the Wall Street Journal are in
+    `latin-1`.
     """
     folder = Path(folder)
     texts = _files_by_document(folder, "raw")

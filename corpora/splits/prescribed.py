@@ -123,12 +123,13 @@ def table_hash(table: str) -> str:
 
 
 def read_table(path: Path) -> dict[str, str]:
-    """Return the split of each document in a table: lines `SPLIT<TAB>DOCUMENT`, or Parquet.
+    """Return the split of each document, by the document's id, from a table or a folder of lists.
 
-    The Parquet file is the `division.parquet` of a build. `path` may also be a folder with a list
-    of files for each split, which its name names (`list.train`, `dev.txt`), as the coherence papers
-    divide the Wall Street Journal; a document is then called as its file, without folders and
-    suffixes. Raises `ConfigError` for any other file, and for a document in two splits.
+    The table is a text file of lines `SPLIT<TAB>DOCUMENT`, or the `division.parquet` of a build.
+    The folder has one list for each split, as in the coherence papers that divide the Wall Street
+    Journal. The file name of a list contains the split (`list.train`, `dev.txt`); each line of the
+    list names the file of a document. The document's id is the name of that file without folders
+    and suffixes. Raises `ConfigError` for any other file, and for a document in two splits.
     """
     try:
         entries = list(_table_lines(path))

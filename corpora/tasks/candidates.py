@@ -197,8 +197,9 @@ class Candidates:
 
     def _limit_groups(self, part: str) -> None:
         """Drop training candidates of each group that has more than the allowed share of them. A
-        group keeps its candidates of lowest priority. The share is `largest_group`, but at least 2
-        / n for `n` groups: a smaller one could leave almost no candidates."""
+        group keeps the candidates whose `priority` is the smallest number. The allowed share is
+        `largest_group`, but at least 2 / n for `n` groups: a smaller share could leave almost no
+        candidates."""
         self.engine.run(_CREATE_TRAINING, {"part": part})
         # size [k]: the sizes of groups, in candidates; groups [k]: how many groups have that size
         sizes = 'select count(*) as size from training group by "group"'

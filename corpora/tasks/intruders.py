@@ -194,8 +194,9 @@ class Pool:
 
     def _rank_guests(self, sentence: int, measures: Matrix, shifts: Matrix) -> Numbers:
         """Return the indices of possible intruders for the place of a sentence, the best first.
-        `measures` [guests, MEASURES] are those of each guest in that place; `shifts` [guests, 2 *
-        MEASURES] is what each would add to the balance."""
+        `measures` [guests, MEASURES] are the measures of each guest in that place; `shifts`
+        [guests, 2 * MEASURES] is what each guest would add to the pool's `balance` if it intruded
+        there."""
         if self.settings.choose == "random":
             return self.random.permutation(len(measures))
         # The aim: as similar as a random sentence of the corpus is to its text, and of the same

@@ -132,7 +132,7 @@ class Insted(Released):
 
 
 class Disrpt(Released):
-    """DISRPT as released: relations between units, connectives, and discourse units."""
+    """Datasets from the released files of DISRPT: relations, connectives, and discourse units."""
 
     name, version = "disrpt", 3
     paper = "DISRPT 2025"

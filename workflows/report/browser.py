@@ -106,7 +106,7 @@ def _write_rows(
             "facets": [[_number(row[c], ids) for row in batch] for c, ids in facets.items()],
             "confidence": [_rounded(row["confidence"]) for row in batch if "confidence" in names],
             "about": [[_rounded(row[name]) for row in batch] for name in about],
-            **_with_text_numbers(lines.of(batch), roles),
+            **_with_text_numbers(lines.of_rows(batch), roles),
         }
         path = data / f"{number}-{files:05d}.js"
         call = f"discorpora.add({number},{files},{script_json(chunk)});\n"
@@ -210,9 +210,10 @@ class _Lines:
         sides = [schema.field(name).type for name in ("s1", "s2") if name in self.names]
         return len(sides) == 2 and all(map(pa.types.is_string, sides))
 
-    def of(self, batch: list[dict[str, Any]]) -> Iterator[list[Line]]:
-        """Yield the lines of each row."""
+    def of_rows(self, batch: list[dict[str, Any]]) -> Iterator[list[Line]]:
+        """Yield, for each row of a batch, the list of lines that the page shows for the row."""
         if {"document", "orders"} <= {*self.names}:
+            # The rows are permutations of documents, whose texts are read for the whole batch.
             yield from self.orders(batch)
         else:
             yield from map(self.lines_of_row, batch)
@@ -318,7 +319,10 @@ class Passages:
         ids = pa.array(sorted({key[0] for key in missing}), pa.string())
 
         def tables(stage: str, name: str, *columns: str) -> Iterator[pa.Table]:
-            """Yield from each file of a stage the rows whose document id is among `ids`."""
+            """Yield, for each file of a stage, its rows of the documents with missing pairs.
+
+            The column `name` has the id of a row's document.
+            """
             rows = pc.field(name).isin(ids)
             options = {"columns": [name, *columns], "page_checksum_verification": True}
             return (pq.read_table(p, filters=rows, **options) for p in self.files[stage])

@@ -123,10 +123,13 @@ def as_json(filled: Filled) -> dict[str, Any]:
 
 
 def _as_dict(cell: Measured) -> dict[str, Any]:
-    """A cell as plain values, without those that it does not have; a measured 0 is a value."""
+    """Return a cell as a dict of its fields; fields that are None or empty are left out.
+
+    `parts` is empty without a part, `ties` if it counts none. In any other field, 0 is a value.
+    """
     values = {key: value for key, value in asdict(cell).items() if value is not None}
-    absent = {"ties": 0, "parts": ()}
-    return {key: value for key, value in values.items() if value != absent.get(key)}
+    empty = {"ties": 0, "parts": ()}
+    return {key: value for key, value in values.items() if value != empty.get(key)}
 
 
 def blocks(filled: Sequence[Filled]) -> Iterator[Block]:

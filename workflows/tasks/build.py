@@ -167,7 +167,10 @@ class BuildAll(StageTask):
         return results
 
     def outdated(self) -> dict[Path, Path]:
-        """Return the `results` that are missing, or no copies of their stage's folder."""
+        """Return the result folders to write, each with its stage's folder, as `results` does.
+
+        A result folder is written if it is missing or no up-to-date copy of its stage's folder.
+        """
         results = self.results()
         return {result: stage for result, stage in results.items() if not is_linked(stage, result)}
 

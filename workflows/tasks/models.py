@@ -286,11 +286,15 @@ class Evaluate(ModelStage):
         ]
 
     def requires(self) -> list[StageTask]:
-        """The stages of the model, of the datasets to evaluate on, and of its training datasets."""
+        """The stages of the model, of the datasets to evaluate on, and of its training datasets.
+
+        A batch requires what its single evaluations (`parts`) require.
+        """
         if self.parts:
             return list(dict.fromkeys(task for part in self.parts for task in part.upstream))
         train = Train(config=self.config, name=self.name)
-        # `seen_counts` reads its training data too; behind a built model Luigi checks nothing.
+        # `seen_counts` reads the model's training datasets. They are required here, because Luigi
+        # does not look at what a complete task requires: not at the datasets of a built model.
         training = [task for task, _ in self.training_datasets()] if self.plan.datasets else []
         return list(dict.fromkeys([train, *self.test_datasets(), *training]))
 

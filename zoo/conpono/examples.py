@@ -83,9 +83,10 @@ class Examples(Dataset[AnchorExample]):
     def draw(
         self, paragraph: int, document: int, random: np.random.Generator
     ) -> tuple[list[Encoded], np.ndarray]:
-        """Sample the sequences of an example, and its labels, from a paragraph of a document.
+        """Sample an example from a paragraph of a document; return its sequences and its labels.
 
-        `paragraph` and `document` are indices into the store.
+        `paragraph` and `document` are indices into the store. The labels are those of
+        `AnchorExample`: `[2K]` or, for the ordering baseline, `[pairs]`.
         """
 
 
@@ -104,7 +105,10 @@ class Candidates(Examples):
     def draw(
         self, paragraph: int, document: int, random: np.random.Generator
     ) -> tuple[list[Encoded], np.ndarray]:
-        """Sample an anchor and targets from the paragraph, and segments of other documents."""
+        """Sample an anchor and targets from the paragraph, and segments of other documents.
+
+        Returns the sequences, and the labels `[2K]`: the number of the target at each distance.
+        """
         # The anchor and its targets, from this paragraph
         store, pool, geometry = self.store, self.pool, self.geometry
         first, end = store.paragraphs[paragraph].tolist()
@@ -160,7 +164,7 @@ class Orderings(Examples):
         """Sample one window from the paragraph, and `candidates - 1` from all windows of the store.
 
         Each window is cut into two texts of the sizes of an anchor and a target, in either order of
-        sizes. The label is 1 if the texts are swapped.
+        sizes. Returns the pairs of texts, and their labels `[pairs]`: 1 if the texts are swapped.
         """
         first, end = self.store.paragraphs[paragraph].tolist()
         starts = [first + int(random.integers(end - first - self.geometry.window + 1))]

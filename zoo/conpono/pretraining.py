@@ -149,7 +149,8 @@ def make_examples(
     recipe: Conpono, job: Job, split: str, stores: Mapping[str, TokenStore], **parts: Any
 ) -> Examples:
     """Return the examples of a split for the recipe's objective; `parts` are fields of `Examples`.
-    If the split is too small for its own random segments, they are from `train`, as `job` notes."""
+    A split may have fewer segments than an example has candidates. Then the random segments are
+    sampled from `train`, and a note of `job` says so."""
     store = stores[split]
     shared = {"candidates": recipe.candidates, "seed": recipe.seed, "split": split, **parts}
     if recipe.objective == "bso":

@@ -149,7 +149,7 @@ def read_outcomes(result: Path) -> Columns:
 
 
 def by_rule(outcomes: Iterable[Outcomes]) -> dict[str, Columns]:
-    """Group outcomes by rule ("" for the model), column and part."""
+    """Group outcomes by baseline rule ("" for the model), column and part: see `Outcomes`."""
     rules: dict[str, dict[str, dict[str, Outcomes]]] = {}
     for each in outcomes:
         rules.setdefault(each.rule, {}).setdefault(each.column, {})[each.part] = each
@@ -157,10 +157,12 @@ def by_rule(outcomes: Iterable[Outcomes]) -> dict[str, Columns]:
 
 
 def outcomes_of(result: Path) -> dict[str, Columns]:
-    """Read the outcomes beside a result file, by rule ("" for the model), column and part.
+    """Read the outcomes beside a result file: `outcomes_of(result)[rule][column][part]`.
 
-    Returns {} if there is no file of outcomes. Raises `InputError` for a file that is no table of
-    outcomes.
+    `rule` is the baseline rule whose answers were judged, "" for the model's answers. `column` is a
+    column of `discorpora compare`, `part` one of the parts of its figure, such as a domain;
+    `Outcomes` describes all three. Returns {} if there is no file of outcomes. Raises `InputError`
+    for a file that is no table of outcomes.
     """
     # Read the table.
     place = place_of(result)
@@ -184,7 +186,7 @@ def outcomes_of(result: Path) -> dict[str, Columns]:
     for rule, column, part in dict.fromkeys(zip(rules, columns, parts, strict=True)):
         rows = (rules == rule) & (columns == column) & (parts == part)
         units, right = values["unit"][rows].tolist(), values["right"][rows]
-        if np.isnan(right).all():
+        if np.isnan(right).all():  # `right` is null in each row: the outcomes are classes
             gold, predicted = (values[name][rows].astype(int) for name in ("gold", "predicted"))
             each = Outcomes(column, units, gold=gold, predicted=predicted, part=part, rule=rule)
         else:

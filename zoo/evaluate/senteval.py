@@ -179,11 +179,14 @@ class SentEval(Suite):
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
-        """The model's row: the complete columns, and each task measured by SentEval's protocol."""
+        """Return one row, the model's, whose name is "".
+
+        The row has the complete columns, and each task that was measured by SentEval's protocol.
+        """
         columns, tasks = result.metrics["columns"], result.metrics["tasks"]
         cells = {name: percent(column) for name, column in columns.items() if column["complete"]}
         for name, task in tasks.items():
-            if "note" not in task:  # mteb's are not SentEval's
+            if "note" not in task:  # only the tasks that mteb measured have a note
                 show = plain if task["metric"] == "pearson" else percent
                 cells[name] = show(task, task["n"])
         return {"": cells}
