@@ -57,8 +57,8 @@ class Dissent(Builder):
     """Labels of `all`, in this order; pairs with other markers are rejected (`marker_not_in_set`).
     """
     require_clauses: bool = True
-    """Both sides need a finite verb or copula and an overt subject, or must be imperatives (section
-    2)."""
+    """Both sides need a finite verb or copula and a subject (section 2): the pair's `has_clauses`.
+    """
     min_words: int = MIN_WORDS
     """Minimum words of each side, split at white space. The paper's script counts tokens with
     punctuation, so a side of four words and a comma passes there."""
