@@ -61,7 +61,7 @@ def job(
 ) -> subprocess.CompletedProcess[str]:
     environment = {
         **{**os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": token, "HF_HUB_OFFLINE": "0"},
-        **{"HF_HOME": str(place / "home"), "HF_HUB_DISABLE_XET": "1"},
+        **{"HF_HOME": str(place / "home"), "HF_HUB_DISABLE_XET": "1", "HF_DATASETS_OFFLINE": "0"},
         "PYTHONPATH": str(JOBS.parents[1]),
     }
     command = [sys.executable, str(JOBS / script), *arguments]
@@ -87,7 +87,7 @@ def test_a_script_names_what_it_needs(script: str) -> None:
     assert {module.partition(".")[0] for module in modules} - {*sys.stdlib_module_names} <= ours
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_pairs_of_a_dataset_and_a_recipe_on_them(hub: HubServer, tmp_path: Path) -> None:
     refused = job(hub, tmp_path, "pairs.py", "ana/stories", "ben/pairs")
     assert refused.returncode == 1 and "namespace 'ben'" in refused.stderr

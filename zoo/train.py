@@ -59,7 +59,11 @@ def train_assignment(assignment: Assignment) -> None:
         return
     processes = recipe.processes if isinstance(recipe, StepRecipe) else 1
     if processes > 1 and not {"WORLD_SIZE", LAUNCHED} & os.environ.keys():
-        _launch(assignment, processes, recipe.threads)
+        try:
+            _launch(assignment, processes, recipe.threads)
+        except DiscorporaError:
+            job.leave(run)
+            raise
         return
     with job.working(run):
         if not run.finished:

@@ -53,7 +53,7 @@ def test_manifests(
         lambda: export(folder, tmp_path / "out", "pairs"),
         lambda: opened(str(folder)),
         lambda: [each.describe() for each in open_configs(str(folder))[1]],
-        lambda: inspect(str(folder), config="all"),
+        lambda: inspect(f"{folder}@all"),
         lambda: load_plugins(folder),
     ]
 

@@ -370,7 +370,7 @@ def test_the_commands_report_and_browse(
     config = built.parent.parent / "tiny.toml"
     assert run("report", built) == str(built / "report" / "index.html")
     assert run("report", config, "--output", built.parent) == run("report", built)
-    page = run("browse", built / "datasets" / "dissent", "--config", "books5")
+    page = run("browse", f"{built / 'datasets' / 'dissent'}@books5")
     assert page == "build/browse/dissent/index.html"
     rows = examples(Path(page).parent, "dissent, books5")
     assert rows == examples(built / "report", "dissent, books5")

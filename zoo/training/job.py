@@ -207,7 +207,8 @@ def working(job: Job) -> Iterator[None]:
         try:
             yield
         except Exception:
-            _leave(job)
+            if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # else others may still read it
+                leave(job)
             raise
         # Only the model stays in the folder, and the manifest is written last.
         for private in (job.checkpoints, *job.folder.glob(f"{TOKENS}*")):
@@ -220,7 +221,7 @@ def working(job: Job) -> Iterator[None]:
         write_json(job.folder / MANIFEST, {**manifest, "files": sums, "data": job.data})
 
 
-def _leave(job: Job) -> None:
+def leave(job: Job) -> None:
     """Remove the folder of a training that failed; if it has a checkpoint, say that it stays."""
     if job.finished or newest(job.checkpoints):
         log.warning(
