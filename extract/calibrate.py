@@ -360,6 +360,22 @@ def score(options: argparse.Namespace) -> None:
     write_json(options.output, report)
 
 
+def run_command(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
+    """Run the command that `arguments` name (`None`: those of the process), and log its progress.
+
+    `run` is the command's function in the parsed options. Returns the exit status: 2 for an error
+    of input or output, which is written to stderr as one line.
+    """
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    try:
+        options.run(options)
+    except (OSError, ValueError) as error:  # a library's error too is one line
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    return 0
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one of the commands `folds`, `fit` and `score`; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -377,14 +393,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("--treebank", type=Path, nargs="+", required=True, help="CoNLL-U")
     for command in (folds, fitting, scoring):
         command.add_argument("--output", type=Path, required=True)
-    options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    try:
-        options.run(options)
-    except (OSError, ValueError) as error:  # a library's error too is one line
-        sys.stderr.write(f"error: {error}\n")
-        return 2
-    return 0
+    return run_command(parser, arguments)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ from extract.arguments.candidates import (
 )
 from extract.arguments.spans import child_features, children_of_heads
 from extract.arguments.trees import KINDS, NOWHERE, Marks, Trees
-from extract.calibrate import FOLDS
+from extract.calibrate import FOLDS, run_command
 from extract.clauses import S1
 from extract.connectives import LANGUAGE, Connective, connectives
 from extract.connectives.fit import fold_parser
@@ -366,14 +366,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("--treebank", type=Path, required=True, help="folder of GUM")
         command.add_argument("--gdtb", type=Path, required=True, help="folder of GDTB")
         command.add_argument("--output", type=Path, required=True)
-    options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    try:
-        options.run(options)
-    except (OSError, ValueError) as error:  # a library's error too is one line
-        sys.stderr.write(f"error: {error}\n")
-        return 2
-    return 0
+    return run_command(parser, arguments)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from corpora.readers import open_source
 from corpora.readers.pdtb import read_gold
 from corpora.sentences import split
 from corpora.store.atomic import replacing, write_json
-from extract.calibrate import FOLDS, PIPELINE
+from extract.calibrate import FOLDS, PIPELINE, run_command
 from extract.connectives.features import SINGLE, Keys
 from extract.connectives.model import (
     BITS,
@@ -396,14 +396,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("--treebank", type=Path, required=True, help="folder with train, dev")
         command.add_argument("--gdtb", type=Path, required=True, help="folder with gold, raw")
         command.add_argument("--output", type=Path, required=True)
-    options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    try:
-        options.run(options)
-    except (OSError, ValueError) as error:  # a library's error too is one line
-        sys.stderr.write(f"error: {error}\n")
-        return 2
-    return 0
+    return run_command(parser, arguments)
 
 
 if __name__ == "__main__":
