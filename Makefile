@@ -130,10 +130,18 @@ scorer: $(STAMP) ## make and measure the shipped coherence scorer again (four ho
 	$(BIN)/python -m zoo.coherence.ship ship build/scorer/model --ranker build/scorer/ranker --texts build/scorer/texts \
 	    --unseen build/scorer/held --output build/scorer/shipped
 
-# PAIRS: the folder of a dataset `dissent`; docs/results/zoo-dissent.md says which was used.
-predictor: $(STAMP) ## make and measure the shipped marker predictor again (two minutes)
+# Novels that choose the settings of the marker predictor; those of RESERVED judge it.
+CHOOSING ?= treasure-island dorian-gray
+CHOSEN = $(foreach name,$(CHOOSING),$(wildcard $(NOVELS)/*$(name)*.jsonl))
+
+predictor: export OMP_NUM_THREADS = 1
+predictor: $(STAMP) ## make and measure the shipped marker predictor again (an hour)
 	rm -rf build/predictor
-	$(BIN)/python -m zoo.dissent.ship $(PAIRS) --backbone zoo/coherence/shipped --output build/predictor
+	$(BIN)/python -m zoo.dissent.ship novels --output build/predictor/novels --validation $(CHOSEN) \
+	    --test $(JUDGED) --train $(filter-out $(JUDGED) $(CHOSEN),$(wildcard $(NOVELS)/*.jsonl))
+	$(BIN)/discorpora build --config build/predictor/novels/novels.toml --output build/predictor/build
+	$(BIN)/python -m zoo.dissent.ship ship build/predictor/build/novels/datasets/dissent \
+	    --backbone $(BACKBONE) --output build/predictor/shipped
 
 docs: $(STAMP)   ## the documentation as a site, in build/docs
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'

@@ -19,8 +19,9 @@ from transformers import AutoModel, AutoModelForSequenceClassification
 import zoo
 from corpora.schemas import CONPONO
 from tests.processes import ran
+from zoo import modeling_discorpora
 from zoo.coherence import CoherenceScorer
-from zoo.dissent import PairClassifier, predict
+from zoo.dissent import SHIPPED, PairClassifier, predict
 from zoo.evaluate.encoders import load_encoder
 from zoo.modeling import save_model
 from zoo.train import main, train
@@ -43,11 +44,6 @@ VECTORS = {  # how our own encoder is told to take the vector that the model was
 NEEDS_CODE = ("bilstm_tiny", "sif", "criteria")
 TEXTS = ["Anna sang at noon.", "We took our coats, since the house was cold and it was late."]
 FENCE = re.compile(r"```python\n(.*?)```", re.S)
-CLASSIFY = """
-from transformers import pipeline
-classify = pipeline("text-classification", ".", trust_remote_code=True, top_k=None)
-labels = classify([{"text": "It rained all day.", "text_pair": "We stayed inside."}])
-"""
 ELSEWHERE = """
 import json, os, sys
 from importlib.util import find_spec
@@ -136,7 +132,8 @@ def elsewhere(
     """What a process without this project gets from each folder."""
     work = tmp_path_factory.mktemp("elsewhere")
     folders = {name: (str(models[name]), examples(models[name])[0]) for name in VECTORS}
-    folders["packed"] = (str(packed), CLASSIFY)
+    folders["packed"] = (str(packed), examples(SHIPPED)[0])
+    folders["shipped"] = (str(SHIPPED), examples(SHIPPED)[0])
     asked = json.dumps([str(ROOT), folders, TEXTS, str(work / "found.json")])
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     environment |= {"HF_HOME": str(work / "hf"), "HF_HUB_OFFLINE": "1"}
@@ -181,17 +178,20 @@ def test_a_pipeline_gives_the_label_that_we_give(
 def test_weights_of_four_bits_need_only_their_folder(
     packed: Path, elsewhere: dict[str, dict[str, Any]]
 ) -> None:
-    model = PairClassifier.load(packed)
-    own = model.probabilities([(text, TEXTS[0]) for text in TEXTS])
-    for row, found in zip([*own, *own], elsewhere["packed"]["labels"], strict=True):
-        scores = {one["label"]: one["score"] for one in found}
-        assert [scores[label] for label in model.labels] == pytest.approx(row, abs=1e-5)
-    assert elsewhere["packed"]["model"] == "PairEncoder"
+    for name, folder in (("packed", packed), ("shipped", SHIPPED)):
+        model = PairClassifier.load(folder)
+        own = model.probabilities([(text, TEXTS[0]) for text in TEXTS])
+        for row, found in zip([*own, *own], elsewhere[name]["labels"], strict=True):
+            scores = {one["label"]: one["score"] for one in found}
+            assert [scores[label] for label in model.labels] == pytest.approx(row, abs=1e-5)
+        assert elsewhere[name]["model"] == "PairEncoder"
     stored = load_file(packed / "model.safetensors")
     assert {str(stored[name].dtype) for name in stored if f"{name}.scale" in stored} == {
         "torch.uint8"
     }
     assert not (packed / "modules.json").exists()  # with it no code of the folder would run
+    code = (SHIPPED / "modeling_discorpora.py").read_text(encoding="utf-8")
+    assert code == Path(modeling_discorpora.__file__).read_text(encoding="utf-8")
 
 
 def test_the_examples_with_this_project_run_as_printed(
