@@ -312,7 +312,8 @@ def cross_validated(views: dict[str, list[Example]], trees: str) -> float:
         for item in (item for item in views[trees] if part_of(item.id) == part):
             tables = map(matrix.rows, item.candidates.features)
             members.append(item)
-            scores.append(probability(np.mean([*map(fitted.decision_function, tables)], axis=0)))
+            score = np.mean([*map(fitted.decision_function, tables)], axis=0)
+            scores.append(item.candidates.joined(probability(score)))
     least = best_threshold(members, scores)
     log.info("cross-validation, %s: %s from %s on", trees, f1(members, scores, least), least)
     return least

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from extract.connectives.candidates import GAP, Finder, Lexicon, Places
+from extract.connectives.candidates import NOWHERE, Finder, Lexicon, Places
 from extract.connectives.features import SINGLE, Keys, keys
 from extract.trees import Batch
 
@@ -121,24 +121,35 @@ class Candidates:
         return cls(places, tuple(keys(batch, places, finder.lexicon) for batch in batches))
 
     def probabilities(self, model: Model, trees: str = "parsed") -> Floats:
-        """Return the probability [candidates] of being a connective: the parsers' mean log-odds.
-
-        A correlative of two adverbials ("on the one hand ... on the other hand") is as likely as
-        the likelier one.
-        """
+        """Return the probability [candidates] of being a connective: the parsers' mean log-odds."""
         scores = np.mean([model.detect(features, trees) for features in self.features], axis=0)
-        result: Floats = probability(scores)
-        lexicon, bounds = english().lexicon, self.places.bounds
-        kinds = dict(zip(lexicon.words, lexicon.classes, strict=True))
-        alone = {
-            (word, *self.places.bounds[row, 0].tolist()): result[row]
-            for row, word in enumerate(lexicon.words[entry] for entry in self.places.entry)
-        }
-        for row, entry in enumerate(self.places.entry):
-            parts = lexicon.words[entry].split(GAP)
-            if len(parts) > 1 and all(kinds.get(part) == "adverbial" for part in parts):
-                of_parts = zip(parts, bounds[row].tolist(), strict=False)
-                result[row] = max(alone.get((part, *ends), 0.0) for part, ends in of_parts)
+        return self.joined(probability(scores))
+
+    def joined(self, probabilities: Floats) -> Floats:
+        """Return probabilities in which those of connectives in two parts follow their parts'.
+
+        Two adverbials ("on the one hand ... on the other hand") are as likely as the likelier one.
+        A conjunction that is announced ("not only ... but also", "either ... or") is at least as
+        likely as a connective that is the beginning of its second part: both are one.
+        """
+        result, bounds, finder = probabilities.copy(), self.places.bounds, english()
+        alone: dict[tuple[int, int], float] = {}
+        for (first, last), apart, share in zip(
+            bounds[:, 0].tolist(),
+            self.places.second != NOWHERE,
+            probabilities.tolist(),
+            strict=True,
+        ):
+            if not apart:
+                alone[first, last] = share
+        for row, entry in enumerate(self.places.entry.tolist()):
+            parts = [tuple(ends) for ends in bounds[row].tolist()]
+            if entry in finder.adverbials:
+                result[row] = max(alone.get(ends, 0.0) for ends in parts)
+            elif entry in finder.announced:
+                first, last = parts[1]
+                shares = (alone.get((first, end), 0.0) for end in range(first, last + 1))
+                result[row] = max(result[row], *shares)
         return result
 
     def judged(self, model: Model, rows: Sequence[int]) -> Floats:

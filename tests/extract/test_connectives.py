@@ -56,6 +56,10 @@ def test_words_that_join_no_clauses_are_no_connectives(parser):
     [
         ("If the bridge is closed, then we will take the ferry.", "if ... then", ["If", "then"]),
         (
+            "She not only sings but also writes the songs.",
+            *("not only ... but also", ["not only", "but also"]),
+        ),
+        (
             "On the one hand the flat is cheap, but on the other hand it is far away.",
             "on the one hand ... on the other hand",
             ["On the one hand", "on the other hand"],
@@ -67,6 +71,31 @@ def test_a_discontinuous_connective_is_one(parser, text, form, pieces):
     item = next(item for item in found if item.text == form)
     assert [text[a:b] for a, b in item.spans] == pieces
     assert len(item.tokens) == sum(len(piece.split()) for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        (
+            "On the one hand, the flat is cheap. It has a garden. On the other hand, it is noisy.",
+            ["On the one hand", "On the other hand"],
+        ),
+        (
+            "On the one hand, the flat is cheap. The street, on the other, is noisy all night.",
+            ["On the one hand", "on the other"],
+        ),
+        ("On the one hand, the flat is cheap. A school is on the other side of the street.", None),
+        (
+            "On the one hand, it is cheap." + " It is new." * 5 + " On the other hand, it hums.",
+            None,
+        ),
+    ],
+)
+def test_a_pair_of_adverbials_may_be_in_two_sentences(parser, text, pieces):
+    (found,) = find(parser, text)
+    pairs = [item for item in found if len(item.spans) > 1]
+    assert [[text[a:b] for a, b in item.spans] for item in pairs] == ([pieces] if pieces else [])
+    assert all(item.sentence == 0 and item.kind == "correlative" for item in pairs)
 
 
 def test_no_token_is_in_two_connectives(parser):
