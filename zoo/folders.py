@@ -158,7 +158,7 @@ FAMILIES = {
         (
             *TEXTS,
             "scorer = CrossEncoder(folder, trust_remote_code=True)",
-            "scores = [scorer.predict(text) for text in texts]  # two in a list would be a pair",
+            'scores = scorer.predict([(text, "") for text in texts])  # it takes pairs',
             STANDARD,
             "vectors = encoder.encode(texts)",
         ),
@@ -206,14 +206,15 @@ def auto_map(config: PretrainedConfig) -> dict[str, str]:
     return dict(zip(auto_classes, classes, strict=False))
 
 
-def write_modules(model: Any, folder: Path) -> None:
+def write_modules(model: Any, folder: Path, *, packed: bool = False) -> None:
     """Write the files with which other libraries load a model into its `folder`. They are
     `modeling_discorpora.py`, for `trust_remote_code`, and for sentence-transformers `modules.json`
-    with the configurations that it names."""
+    with the configurations that it names. A `packed` model lacks the latter: without the code,
+    nothing reads its weights."""
     family = family_of(model.config)
     if family.classes:
         shutil.copyfile(modeling_discorpora.__file__, folder / "modeling_discorpora.py")
-    if family.vector is None:
+    if family.vector is None or packed:
         return
     # Settings by the vector of a text: one that the model gives, or a pooling of its tokens
     vector = family.vector(model)

@@ -21,12 +21,13 @@ from transformers import (
 )
 
 from corpora.errors import DiscorporaError, InputError
-from zoo.compact import load_packed
-from zoo.folders import auto_map, write_modules
+from zoo.compact import pack_folder
+from zoo.folders import auto_map, family_of, write_modules
 from zoo.loading import config_of, opening
+from zoo.modeling_discorpora import StoredModel
 
 
-class ZooModel(PreTrainedModel):
+class ZooModel(StoredModel):
     """A `PreTrainedModel` that loads weights only from safetensors, in float32 by default.
 
     Weights of four bits (`zoo.compact`) become float32.
@@ -56,17 +57,9 @@ class ZooModel(PreTrainedModel):
                 problem = f"holds a model of type {model_type!r}, not {expected!r}"
                 raise InputError(problem, where=str(path))
             kwargs |= {**options, "output_loading_info": True}
-            weights_path: str | PathLike[str] | None = path
-            if stored.get("stored") == "int4":
-                config = kwargs.pop("config", None) or cls.config_class.from_pretrained(path)
-                config.stored, weights_path = "float32", None
-                kwargs |= {"config": config, "dtype": torch.float32}
-                kwargs["state_dict"] = load_packed(path)
-            loaded: Any = super().from_pretrained(weights_path, *args, **kwargs)
+            loaded: Any = super().from_pretrained(path, *args, **kwargs)
             model, report = loaded
             check_whole(model, report, str(path))
-        if weights_path is None:
-            model.config._name_or_path = str(path)  # where its tokenizer is
         return loaded if with_report else model
 
 
@@ -186,10 +179,14 @@ def uses_bf16(setting: bool | str) -> bool:
     return bool(setting)
 
 
-def save_model(model: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
+def save_model(
+    model: PreTrainedModel, tokenizer: Any, folder: Path, *, packed: bool = False
+) -> None:
     """Write a model, its tokenizer, and the files that other libraries need to load it.
 
-    No path of this machine is written. The tokenizer pads on the right, as our models expect.
+    No path of this machine is written. The tokenizer pads on the right, as our models expect. If
+    the model is `packed`, its weights are stored in four bits (`zoo.compact`), which only the code
+    in the folder reads.
     """
     for config in (model.config, getattr(model.config, "backbone_config", None)):
         if config is not None:
@@ -198,9 +195,13 @@ def save_model(model: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
         model.config.auto_map = classes
     if isinstance(tokenizer, PreTrainedTokenizerBase):
         tokenizer.padding_side = "right"
+        if family_of(model.config).task == "text-ranking":
+            model.config.sep_token_id = tokenizer.sep_token_id  # see modeling_discorpora.Scorer
     with clear_write_errors(folder):
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-        write_modules(model, folder)
+        write_modules(model, folder, packed=packed)
+        if packed:
+            pack_folder(folder)
     for weights in folder.glob("*.safetensors"):
         weights.chmod((folder / "config.json").stat().st_mode)  # safetensors makes them private

@@ -14,10 +14,12 @@ and each direction separately, since the backward one must not begin in the padd
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -30,6 +32,7 @@ from transformers import (
 )
 from transformers import initialization as init
 from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
+from transformers.utils.hub import cached_file
 
 CELLS = {"lstm": nn.LSTM, "gru": nn.GRU}
 Layer = nn.LSTM | nn.GRU
@@ -38,6 +41,58 @@ GROUP = 32
 Pooling = Literal["first", "last", "mean"]
 BACKBONE = r"^(?!backbone\.)"
 """Matches the weights outside the backbone: the heads that training adds."""
+WEIGHTS, SCALE = "model.safetensors", ".scale"
+SHARED = 32
+"""Neighbours in a row of a matrix that share a scale, where weights are stored in four bits."""
+OF_THE_HUB = ("cache_dir", "force_download", "local_files_only", "revision", "subfolder", "token")
+"""The arguments of `from_pretrained` that say where a file comes from."""
+
+
+def unpack(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return weights that are stored in four bits as float32, by name (`zoo.compact` packs them).
+
+    A matrix `[rows, columns]` is stored as uint8 `[rows, columns / 2]`, two numbers in a byte, and
+    under its name with `.scale` as the scales `[rows, columns / 32]`. Other tensors stay as they
+    are.
+    """
+    weights: dict[str, Tensor] = {}
+    for name, stored in packed.items():
+        if name + SCALE in packed:
+            levels = torch.stack([stored & 15, stored >> 4], dim=-1).flatten(1).float() - 8
+            scale = packed[name + SCALE].float().unsqueeze(-1)
+            weights[name] = (levels.unflatten(1, (-1, SHARED)) * scale).flatten(1)
+        elif not name.endswith(SCALE):
+            weights[name] = stored
+    return weights
+
+
+class StoredModel(PreTrainedModel):
+    """A `PreTrainedModel` that also loads weights of four bits, which become float32.
+
+    The configuration of such a folder has `stored = "int4"`.
+    """
+
+    config_class: type[PretrainedConfig]
+
+    @classmethod
+    def from_pretrained(
+        cls, pretrained_model_name_or_path: str | PathLike[str] | None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Load a model from a folder or Hub id, with the arguments that transformers takes."""
+        path = pretrained_model_name_or_path
+        config = kwargs.pop("config", None)
+        origin = {key: kwargs[key] for key in OF_THE_HUB if kwargs.get(key) is not None}
+        if path is not None and not isinstance(config, PretrainedConfig):
+            config = cls.config_class.from_pretrained(config or path, **origin)
+        if path is None or getattr(config, "stored", "") != "int4":
+            return super().from_pretrained(path, *args, config=config, **kwargs)
+        config.stored = "float32"
+        weights = unpack(load_file(str(cached_file(str(path), WEIGHTS, **origin))))
+        kwargs |= {"config": config, "state_dict": weights, "dtype": torch.float32}
+        loaded: Any = super().from_pretrained(None, *args, **kwargs)
+        model = loaded[0] if isinstance(loaded, tuple) else loaded
+        model.config._name_or_path = str(path)  # where its tokenizer is
+        return loaded
 
 
 def pooled(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
@@ -95,7 +150,7 @@ def backbone_of(config: Any) -> PreTrainedModel:
     return model
 
 
-class BackboneModel(PreTrainedModel):
+class BackboneModel(StoredModel):
     """The backbone of a model, without the heads that training adds."""
 
     base_model_prefix = ""
@@ -124,7 +179,7 @@ class ScorerEncoder(BackboneModel):
     config_class = ScorerConfig
 
 
-class _Classifier(PreTrainedModel):
+class _Classifier(StoredModel):
     """`logits = W h + b` of the vector h of a text, or of two texts encoded together."""
 
     base_model_prefix = ""
@@ -158,10 +213,25 @@ class PairClassifier(_Classifier):
 
 
 class Scorer(_Classifier):
-    """Scores the coherence of a text by one number."""
+    """Scores the coherence of a text by one number.
+
+    `CrossEncoder.predict` takes several texts only as pairs. A pair of a text and an empty text has
+    more separators than the text alone; they are hidden, so that the score is the text's.
+    """
 
     config_class = ScorerConfig
     head = "score_head"
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, **kwargs: Any
+    ) -> SequenceClassifierOutput:
+        """Return `logits [batch, 1]` of `input_ids [batch, tokens]`, padded on the right."""
+        if attention_mask is None:
+            attention_mask = torch.ones_like(input_ids)
+        separator = getattr(self.config, "sep_token_id", None)
+        ends = input_ids == (-1 if separator is None else separator)
+        repeated = pad(ends[:, 1:] & ends[:, :-1], (1, 0))
+        return super().forward(input_ids, attention_mask * ~repeated, **kwargs)
 
 
 class WordModel(PreTrainedModel):

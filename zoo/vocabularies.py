@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,10 +20,12 @@ from tokenizers import (
     trainers,
 )
 from torch.nn import Embedding
-from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import BertTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from corpora.errors import ConfigError, InputError
 from zoo.declared import WordRecipe
+
+log = logging.getLogger("zoo")
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 ENDS = ("<s>", "</s>")
@@ -100,6 +105,43 @@ def train_subwords(
         model_max_length=max_length,
         **{f"{name}_token": token for name, token in names.items()},
     )
+
+
+def keep_frequent_pieces(
+    backbone: Any, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], words: int
+) -> BertTokenizer:
+    """Keep in an uncased BERT only the `words` word pieces that are most frequent in `texts`.
+
+    Changes the `backbone` and its configuration, and returns its new tokenizer. Every letter of
+    ASCII stays in the vocabulary, so that English words always have pieces.
+    """
+    # Count the word pieces in the texts.
+    counts: Counter[int] = Counter()
+    for start in range(0, len(texts), 1024):
+        part = list(texts[start : start + 1024])
+        for ids in tokenizer(part, add_special_tokens=False, verbose=False).input_ids:
+            counts.update(ids)
+    # Choose the most frequent ones, after special tokens and single characters.
+    pieces = {number: piece for piece, number in tokenizer.get_vocab().items()}
+    required = [
+        number
+        for number, piece in sorted(pieces.items())
+        if number in tokenizer.all_special_ids
+        or (len(piece.removeprefix("##")) == 1 and piece.isascii())
+    ]
+    by_frequency = sorted(counts, key=lambda number: (-counts[number], number))
+    chosen = sorted(list(dict.fromkeys([*required, *by_frequency]))[:words])
+    vocabulary = {pieces[number]: place for place, number in enumerate(chosen)}
+    # The encoder with this vocabulary
+    small = BertTokenizer(vocab=vocabulary, model_max_length=tokenizer.model_max_length)
+    vectors = backbone.embeddings.word_embeddings.weight[chosen].detach().clone()
+    backbone.resize_token_embeddings(len(chosen))
+    backbone.embeddings.word_embeddings.weight.data = vectors
+    backbone.config.vocab_size = len(chosen)
+    backbone.config.pad_token_id = small.pad_token_id
+    share = sum(counts[number] for number in chosen) / counts.total()
+    log.info("%d word pieces, %.2f %% of those used", len(chosen), 100 * share)
+    return small
 
 
 def _normalizer(lower: bool) -> normalizers.Normalizer:

@@ -73,6 +73,16 @@ def test_markers_are_equally_frequent_unless_the_corpus_is_asked_for(tmp_path: P
     [equal] = predict(model, PAIRS[:1])
     assert list(equal) == ["because", "and", "so"]
     assert equal == pytest.approx({"because": 10 / 11, "and": 1 / 11, "so": 0})
+    # A model whose logits assume other frequencies than those of its training pairs
+    data = {
+        "train_labels": {"and": 60, "because": 20, "so": 20},
+        "assumed_shares": {"and": 0.9, "because": 0.05, "so": 0.05},
+    }
+    (tmp_path / "results.json").write_text(json.dumps({"data": data}), encoding="utf-8")
+    [equal] = predict(model, PAIRS[:1])
+    assert equal == pytest.approx({"because": 2 / 3, "and": 1 / 3, "so": 0})
+    [corpus] = predict(model, PAIRS[:1], prior="corpus")
+    assert corpus == pytest.approx({"and": 0.6, "because": 0.4, "so": 0})
     with pytest.raises(ConfigError, match="no prior 'flat'"):
         predict(model, PAIRS, prior="flat")
 

@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 from huggingface_hub import ModelCard
+from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForSequenceClassification
 
 import zoo
 from corpora.schemas import CONPONO
 from tests.processes import ran
 from zoo.coherence import CoherenceScorer
-from zoo.dissent import predict
+from zoo.dissent import PairClassifier, predict
 from zoo.evaluate.encoders import load_encoder
+from zoo.modeling import save_model
 from zoo.train import main, train
 from zoo.training.results import trained_on
 
@@ -41,6 +43,11 @@ VECTORS = {  # how our own encoder is told to take the vector that the model was
 NEEDS_CODE = ("bilstm_tiny", "sif", "criteria")
 TEXTS = ["Anna sang at noon.", "We took our coats, since the house was cold and it was late."]
 FENCE = re.compile(r"```python\n(.*?)```", re.S)
+CLASSIFY = """
+from transformers import pipeline
+classify = pipeline("text-classification", ".", trust_remote_code=True, top_k=None)
+labels = classify([{"text": "It rained all day.", "text_pair": "We stayed inside."}])
+"""
 ELSEWHERE = """
 import json, os, sys
 from importlib.util import find_spec
@@ -57,18 +64,26 @@ for name, (folder, example) in folders.items():
     os.chdir(folder)
     made = {}
     exec(example, made)  # as the card prints it
-    made["encoder"].save_pretrained(f"{out}.{name}")
-    saved = type(made["encoder"])(f"{out}.{name}", trust_remote_code=True)
-    found[name] = {
-        "vectors": made["encoder"].encode([*texts, texts[0]]).tolist(),
-        "saved": saved.encode([*texts, texts[0]]).tolist(),
-        "shape": list(made["vectors"].shape),
-        "model": type(AutoModel.from_pretrained(folder, trust_remote_code=True)).__name__,
-    }
-    if "classify" in made:
+    model = AutoModel.from_pretrained(folder, trust_remote_code=True)
+    found[name] = {"model": type(model).__name__}
+    if "encoder" in made:
+        made["encoder"].save_pretrained(f"{out}.{name}")
+        saved = type(made["encoder"])(f"{out}.{name}", trust_remote_code=True)
+        found[name] |= {
+            "vectors": made["encoder"].encode([*texts, texts[0]]).tolist(),
+            "saved": saved.encode([*texts, texts[0]]).tolist(),
+            "shape": list(made["vectors"].shape),
+        }
+    if "label" in made:
         found[name]["label"] = made["label"]
+    if "labels" in made:
+        pairs = [{"text": text, "text_pair": texts[0]} for text in texts] * 2
+        found[name]["labels"] = made["classify"](pairs, batch_size=3)
     if "scorer" in made:
-        found[name]["scores"] = [float(made["scorer"].predict(text)) for text in texts]
+        predict = made["scorer"].predict
+        assert made["scores"].shape == (len(made["texts"]),)
+        found[name]["scores"] = predict([(text, "") for text in [*texts, texts[0]]]).tolist()
+        found[name]["single"] = [float(predict(text)) for text in texts]
 Path(out).write_text(json.dumps(found))
 """
 
@@ -106,12 +121,22 @@ def examples(folder: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
+def packed(dissent_models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier of pairs whose weights are stored in four bits."""
+    folder = tmp_path_factory.mktemp("packed")
+    classifier = PairClassifier.load(dissent_models["transformer_tiny"])
+    save_model(classifier.model, classifier.tokenizer, folder, packed=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
 def elsewhere(
-    models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+    models: dict[str, Path], packed: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, dict[str, Any]]:
     """What a process without this project gets from each folder."""
     work = tmp_path_factory.mktemp("elsewhere")
     folders = {name: (str(models[name]), examples(models[name])[0]) for name in VECTORS}
+    folders["packed"] = (str(packed), CLASSIFY)
     asked = json.dumps([str(ROOT), folders, TEXTS, str(work / "found.json")])
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     environment |= {"HF_HOME": str(work / "hf"), "HF_HUB_OFFLINE": "1"}
@@ -139,7 +164,8 @@ def test_a_cross_encoder_gives_the_scores_that_we_give(
     name: str, models: dict[str, Path], elsewhere: dict[str, dict[str, Any]]
 ) -> None:
     own = CoherenceScorer.from_pretrained(models[name]).score(TEXTS)
-    assert elsewhere[name]["scores"] == pytest.approx(own, abs=1e-5)
+    assert elsewhere[name]["scores"] == pytest.approx([*own, own[0]], abs=1e-5)
+    assert elsewhere[name]["single"] == pytest.approx(own, abs=1e-5)
 
 
 def test_a_pipeline_gives_the_label_that_we_give(
@@ -150,6 +176,22 @@ def test_a_pipeline_gives_the_label_that_we_give(
     found = elsewhere["transformer_tiny"]["label"]
     found = found[0] if isinstance(found, list) else found
     assert found["label"] == label and found["score"] == pytest.approx(probability, abs=1e-5)
+
+
+def test_weights_of_four_bits_need_only_their_folder(
+    packed: Path, elsewhere: dict[str, dict[str, Any]]
+) -> None:
+    model = PairClassifier.load(packed)
+    own = model.probabilities([(text, TEXTS[0]) for text in TEXTS])
+    for row, found in zip([*own, *own], elsewhere["packed"]["labels"], strict=True):
+        scores = {one["label"]: one["score"] for one in found}
+        assert [scores[label] for label in model.labels] == pytest.approx(row, abs=1e-5)
+    assert elsewhere["packed"]["model"] == "PairEncoder"
+    stored = load_file(packed / "model.safetensors")
+    assert {str(stored[name].dtype) for name in stored if f"{name}.scale" in stored} == {
+        "torch.uint8"
+    }
+    assert not (packed / "modules.json").exists()  # with it no code of the folder would run
 
 
 def test_the_examples_with_this_project_run_as_printed(

@@ -36,7 +36,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from safetensors.torch import load_file, save_file
 from sklearn.linear_model import LogisticRegression
-from transformers import BertTokenizer
 
 from corpora.document import Document
 from corpora.prose import balance_quotes
@@ -64,12 +63,13 @@ from zoo.coherence.links import LinkConfig, LinkScorer, changes_between, years_a
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.scoring import BREAKS, REFERENCE, Breaks, Reference, explain, largest_gain
 from zoo.commands import command, log, write_shipped_files
-from zoo.compact import WEIGHTS, pack, pack_folder
+from zoo.compact import pack
 from zoo.evaluate.scorers import Scorer, scores_of
 from zoo.evaluate.scores import ranking_accuracy
-from zoo.loading import CONFIG, load_tokenizer
+from zoo.loading import CONFIG, WEIGHTS, load_tokenizer
 from zoo.modeling import save_model
 from zoo.training.data import evenly, open_dataset
+from zoo.vocabularies import keep_frequent_pieces
 
 SEED = 27
 HELD_OUT = {0: "validation", 1: "test"}
@@ -218,45 +218,16 @@ def plain_marks(text: str) -> str:
 
 
 def scorer(options: argparse.Namespace) -> None:
-    """Write a scorer around an uncased BERT whose vocabulary is the texts' most frequent pieces.
-
-    Every letter of ASCII stays in the vocabulary, so that English words always have pieces.
-    """
-    # Count the word pieces in the texts.
+    """Write a scorer around an uncased BERT whose vocabulary is the texts' most frequent pieces."""
     rows = open_dataset(str(options.texts), "pairs")["train"]["pos"].to_pylist()
-    tokenizer = load_tokenizer(options.backbone)
     distinct = list(dict.fromkeys(text for row in rows for text in row))
-    counts: Counter[int] = Counter()
-    for start in range(0, len(distinct), 1024):
-        for ids in tokenizer(distinct[start : start + 1024], add_special_tokens=False).input_ids:
-            counts.update(ids)
-    # Choose the most frequent ones, after special tokens and single characters.
-    words = {number: word for word, number in tokenizer.get_vocab().items()}
-    required = [
-        number
-        for number, word in sorted(words.items())
-        if number in tokenizer.all_special_ids
-        or (len(word.removeprefix("##")) == 1 and word.isascii())
-    ]
-    by_frequency = sorted(counts, key=lambda number: (-counts[number], number))
-    chosen = sorted(list(dict.fromkeys([*required, *by_frequency]))[: options.words])
-    vocabulary = {words[number]: place for place, number in enumerate(chosen)}
-    # The encoder with this vocabulary
-    small = BertTokenizer(vocab=vocabulary, model_max_length=512)
     model: Any = load_backbone(options.backbone, {})
-    vectors = model.embeddings.word_embeddings.weight[chosen].detach().clone()
-    model.resize_token_embeddings(len(chosen))
-    model.embeddings.word_embeddings.weight.data = vectors
-    model.config.vocab_size = len(chosen)
-    model.config.pad_token_id = small.pad_token_id
-    share = sum(counts[number] for number in chosen) / counts.total()
-    log.info("%d word pieces, %.2f %% of those used", len(chosen), 100 * share)
+    small = keep_frequent_pieces(model, load_tokenizer(options.backbone), distinct, options.words)
     # The scorer around it
     link_scorer = LinkScorer(LinkConfig(backbone_config=model.config, quotes="balance"))
     link_scorer.backbone = model
     options.output.mkdir(parents=True)
-    save_model(link_scorer, small, options.output)
-    pack_folder(options.output)
+    save_model(link_scorer, small, options.output, packed=True)
 
 
 def orders(options: argparse.Namespace) -> None:

@@ -37,8 +37,8 @@ def predict(
     from a corpus, where some markers are much more frequent than others. The prior `equal` divides
     this by the marker's share of the training pairs, and scales the sum to 1: the probabilities if
     all markers were equally frequent (Saerens, Latinne and Decaestecker 2002, equation 2.4).
-    `corpus` keeps what was learnt. Raises `ConfigError` for another prior, and `InputError` for
-    `equal` if the results of the model lack the shares.
+    `corpus` gives those at the frequencies of the training pairs. Raises `ConfigError` for another
+    prior, and `InputError` for `equal` if the results of the model lack the shares.
     """
     return list(predictions(model, pairs, batch_size, prior))
 
@@ -53,7 +53,7 @@ def predictions(
     check_choice("prior", prior, PRIORS)
     classifier = model if isinstance(model, PairClassifier) else PairClassifier.load(model)
     names = classifier.labels
-    weights = _prior_weights(classifier) if prior == "equal" else np.ones(len(names))
+    weights = _prior_weights(classifier, prior)
     for part in in_parts(pairs, lambda pair: len(pair[0]) + len(pair[1])):
         weighted = classifier.probabilities(part, batch_size) * weights
         for row in weighted / weighted.sum(axis=1, keepdims=True):
@@ -62,23 +62,32 @@ def predictions(
 
 
 class _Results(BaseModel):
-    """The number of training rows of each label, as a model's results.json has it."""
+    """What a model's results.json says of its labels: the number of training rows of each, and the
+    shares that its logits assume, if they are not those of the training rows."""
 
     train_labels: Mapping[str, Annotated[int, Field(ge=0)]] = Field(
         {}, validation_alias=AliasPath("data", "train_labels")
     )
+    assumed_shares: Mapping[str, Annotated[float, Field(gt=0)]] = Field(
+        {}, validation_alias=AliasPath("data", "assumed_shares")
+    )
 
 
-def _prior_weights(classifier: PairClassifier) -> NDArray[np.float64]:
-    """Return weights `[labels]` in proportion to 1 / p(label); 0 for a label without training rows.
+def _prior_weights(classifier: PairClassifier, prior: str) -> NDArray[np.float64]:
+    """Return the factors `[labels]` of a model's probabilities under a prior; 0 for a label without
+    training rows.
 
-    Raises `InputError` if the model's results.json lacks the labels' numbers of training pairs.
+    Raises `InputError` if they need the labels' numbers of training pairs, and results.json lacks
+    them.
     """
-    results = file_of(classifier.folder, RESULTS)
-    counts: Mapping[str, int] = {}
-    if results:
-        counts = read_record(_Results, results, "copy or download it again").train_labels
-    rows = np.array([counts.get(name, -1) for name in classifier.labels], np.float64)
+    path = file_of(classifier.folder, RESULTS)
+    again = "copy or download it again"
+    results = read_record(_Results, path, again) if path else _Results.model_validate({})
+    names = classifier.labels
+    rows = np.array([results.train_labels.get(name, -1) for name in names], np.float64)
+    assumed = np.array([results.assumed_shares.get(name, 0) for name in names], np.float64)
+    if prior == "corpus" and not assumed.any():
+        return np.ones(len(names))
     if (rows < 0).any() or not rows.any():
         raise InputError(
             f"no {RESULTS} says how many training pairs each marker had, which equal priors need",
@@ -86,7 +95,11 @@ def _prior_weights(classifier: PairClassifier) -> NDArray[np.float64]:
             hint="train it again, or take the priors of its training pairs: --prior corpus "
             '(in Python prior="corpus")',
         )
-    return np.divide(rows.max(), rows, out=np.zeros_like(rows), where=rows > 0)
+    wanted = rows if prior == "corpus" else np.sign(rows)
+    if not assumed.all():
+        assumed = rows
+    weights = np.divide(wanted, assumed, out=np.zeros_like(rows), where=assumed > 0)
+    return weights / weights.max()
 
 
 def read_pairs(path: Path) -> Iterator[tuple[str, str]]:

@@ -184,6 +184,18 @@ def _precision_recall_f1(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     return precision, recall, 2 * precision * recall / np.maximum(precision + recall, 1e-12)
 
 
+def calibration_error(probabilities: np.ndarray, gold: np.ndarray, bins: int = 15) -> float:
+    """The expected calibration error (Guo et al. 2017): the mean distance between the probability
+    of the most probable class and how often it is right, in `bins` of equally many rows.
+
+    `probabilities [rows, classes]`; `gold [rows]` are the right classes.
+    """
+    confidence, predicted = probabilities.max(axis=1), probabilities.argmax(axis=1)
+    order = np.argsort(confidence, kind="stable")
+    gaps = (confidence - (predicted == gold))[order]
+    return sum(abs(float(part.sum())) for part in np.array_split(gaps, bins)) / max(len(gaps), 1)
+
+
 # Pairs of a coherent and another text.
 
 
