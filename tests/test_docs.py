@@ -129,16 +129,18 @@ def run_console(block: Block) -> None:
 
 
 def as_printed(command: str) -> subprocess.CompletedProcess[str]:
-    """What a command gives back and says; `discorpora` alone runs in a fork of this process."""
-    words = shlex.split(command, comments=True)
-    if words[0] != "discorpora" or SHELL.search(command.partition(" #")[0]):
+    """What a command gives back and says; `discorpora` runs in a fork, also before a pipe."""
+    first, _, rest = command.partition(" #")[0].partition(" | ")
+    words = shlex.split(first)
+    if words[0] != "discorpora" or SHELL.search(first):
         return ran(["bash", "-c", command])
 
     def main() -> None:
         sys.argv = words
         app.main()
 
-    return forked(main, env=os.environ, cwd=Path.cwd())
+    done = forked(main, env=os.environ, cwd=Path.cwd())
+    return ran(["bash", "-c", rest], input=done.stdout) if rest and not done.returncode else done
 
 
 def run_session(block: Block, names: dict[str, Any]) -> None:

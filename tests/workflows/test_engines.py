@@ -296,6 +296,7 @@ def test_workers_end_with_a_killed_build(tmp_path: Path, texts: Path) -> None:
     build.kill()
     build.wait()
     until(lambda: not living(mark))
+    config.write_text(text, encoding="utf-8")  # here, where a parser loads faster
     done = run_forked(command_of(config, output), tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
 
