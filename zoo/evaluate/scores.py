@@ -563,21 +563,30 @@ def _difference_of_f1(
 ) -> Difference | None:
     """The difference of two models' unweighted F1; None if they did not judge the same rows.
 
-    The bootstrap draws rows: one multinomial draw over the cells (gold class, first model's class,
-    other model's class).
+    The bootstrap draws units, such as documents with all their rows, and counts the cells (gold
+    class, first model's class, other model's class) in each draw. If each row is a unit, that is
+    one multinomial draw over the cells.
     """
     if first.gold is None or other.gold is None or not np.array_equal(first.gold, other.gold):
         return None
     if list(first.units) != list(other.units):
         return None
     rows = np.array([first.gold, first.predicted, other.predicted])
-    classes, units = int(rows.max()) + 1, len(first.units)
-    (gold, *predictions), counts = np.unique(rows, axis=1, return_counts=True)
+    classes, (names, unit) = int(rows.max()) + 1, np.unique(first.units, return_inverse=True)
+    (gold, *predictions), cell, counts = np.unique(
+        rows, axis=1, return_inverse=True, return_counts=True
+    )
 
     def difference(weights: np.ndarray) -> float:
         """The other model's F1 minus the first one's, where cell `i` counts `weights[i]`."""
         matrices = [confusion_matrix(gold, each, classes, weights) for each in predictions]
         return macro_f1(matrices[1]) - macro_f1(matrices[0])
 
-    draws = (random.multinomial(units, counts / units) for _ in range(RESAMPLES))
-    return Difference(difference(counts), np.array([*map(difference, draws)]), units, units)
+    units, draws = len(names), range(RESAMPLES)
+    if units == len(unit):
+        drawn = (random.multinomial(units, counts / units) for _ in draws)
+    else:
+        cells = np.zeros((units, len(counts)))  # the rows of each unit by cell
+        np.add.at(cells, (unit, cell.ravel()), 1)
+        drawn = (random.multinomial(units, np.full(units, 1 / units)) @ cells for _ in draws)
+    return Difference(difference(counts), np.array([*map(difference, drawn)]), units, units)
