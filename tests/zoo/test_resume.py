@@ -264,6 +264,24 @@ def test_accelerate_launch_needs_no_configuration(
     assert found == pytest.approx(dict(_flat(expected)), abs=1e-5)
 
 
+@pytest.mark.nightly
+def test_torchrun_starts_two_processes(
+    pairs_folder: Path, undisturbed: dict[str, Run], tmp_path: Path
+) -> None:
+    """The other tests fork the processes that `torchrun` starts."""
+    launch = ["torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m", "zoo.train"]
+    command = [*PAIRS, "--dataset", str(pairs_folder), "--output", str(tmp_path / "pairs")]
+    subprocess.run(
+        [sys.executable, "-m", *launch, *command],
+        cwd=ROOT,
+        env={**os.environ, "ACCELERATE_USE_CPU": "true"},
+        check=True,
+        capture_output=True,
+    )
+    results = json.loads((tmp_path / "pairs" / "results.json").read_text(encoding="utf-8"))
+    assert results["metrics"].keys() == undisturbed["pairs"].results["metrics"].keys()
+
+
 def test_two_processes_learn_what_one_does(pairs_folder: Path, tmp_path: Path) -> None:
     """Without dropout on a CPU: the same batches, halved; the results say how many there were."""
     settings = ["--max_steps", "6", "--save_steps", "2", "--batch_size", "8"]
