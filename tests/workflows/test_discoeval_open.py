@@ -38,7 +38,7 @@ def datasets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, shuffled = tmp_path_factory.mktemp("data"), random.Random(1)
     write_discoeval(folder, examples=6)
     (folder / "DiscoEval" / "data").rename(folder / "discoeval")
-    rows = []
+    rows: list[list[Any]] = []
     for number, sentences in enumerate(INTRODUCTIONS):
         moved = number % 5
         rest = sentences[:moved] + sentences[moved + 1 :]
@@ -51,10 +51,10 @@ def datasets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_jsonl(folder / "articles.jsonl", *articles)
     # The shipped file, with the source that is a comment in it
     shipped = config_path("discoeval_open").read_text(encoding="utf-8")
-    head, mark, rest = shipped.partition("# [[sources]]\n")
-    block, blank, rest = rest.partition("\n\n")
+    head, mark, tail = shipped.partition("# [[sources]]\n")
+    block, blank, tail = tail.partition("\n\n")
     block = f"\n{mark}{block}".replace("\n# ", "\n")
-    text = f"{head}{block}{blank}{rest}"
+    text = f"{head}{block}{blank}{tail}"
     dump = "wikipedia:{data}/enwiki-pages-articles.xml.bz2"
     assert dump in text
     config = folder / "mine.toml"

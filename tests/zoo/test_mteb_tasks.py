@@ -88,7 +88,7 @@ def test_released_rows_that_were_built_are_tasks_too(layout: Path, tmp_path: Pat
 
     stage = Stage("discoeval", 1, "0012e5", {"builder": "discoeval"})
     with staged(tmp_path / "discoeval") as folder:
-        builder = BUILDERS.find("discoeval")(tasks=("sp_wiki", "bso_wiki"))
+        builder = BUILDERS.find("discoeval").of({"tasks": ["sp_wiki", "bso_wiki"]})
         builder.build([(f"discoeval:{layout}", {})], Target(folder, stage, seed=1))
     tasks = mteb_tasks.discoeval(tmp_path / "discoeval", QUICK)
     assert [task.metadata.name for task in tasks] == [
@@ -96,6 +96,7 @@ def test_released_rows_that_were_built_are_tasks_too(layout: Path, tmp_path: Pat
         "DiscoEvalSingleBSOWiki",
     ]
     tasks[0].load_data()
+    assert tasks[0].dataset
     assert tasks[0].dataset["default"]["test"]["label"][:6] == [0, 1, 2, 3, 4, 0]
 
 
