@@ -161,4 +161,4 @@ def test_the_figures_on_unseen_documents_hold(tmp_path):
     assert figures["gold trees"]["f1"] > 0.89
     assert figures["raw text, embedded parser"]["f1"] > 0.86
     senses = figures["gold trees"]["senses of gold connectives"]
-    assert senses["level 1"] > 0.86 and senses["level 2"] > 0.76
+    assert senses["level 1"] > 0.87 and senses["level 2"] > 0.775
