@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from extract.connectives.candidates import NOWHERE, Finder, Lexicon, Places
 from extract.connectives.features import SINGLE, Keys, keys
+from extract.parse import Ints
 from extract.trees import Batch
 
 MODEL = Path(__file__).with_name("model.npz")
@@ -35,8 +36,9 @@ class Model:
     """Weights of the detection [`TREES`, 2 ** `BITS`] and the senses [2 ** `SENSE_BITS`, senses].
 
     They are whole numbers of steps. A candidate's log-odds of being a connective, or of having a
-    sense, are the bias and the weights of its features. `thresholds` are the least probabilities
-    of a connective [`TREES`].
+    sense, are the bias and the weights of its features; to those of a sense `sense_usual` [lexicon,
+    senses] adds how usual it is for the connective. `thresholds` are the least probabilities of a
+    connective [`TREES`].
     """
 
     detection: NDArray[np.int8]
@@ -47,6 +49,7 @@ class Model:
     sense: NDArray[np.int8]
     sense_step: float
     sense_bias: Floats
+    sense_usual: NDArray[np.float16]
 
     @cached_property
     def used(self) -> NDArray[np.bool_]:
@@ -64,13 +67,14 @@ class Model:
         """Return the least probability of a connective."""
         return float(self.thresholds[TREES.index(trees)])
 
-    def judge(self, features: Keys) -> Floats:
-        """Return the log-odds [candidates, senses] of each sense."""
+    def judge(self, features: Keys, entry: Ints) -> Floats:
+        """Return the log-odds [candidates, senses] of each sense; `entry` as in `Places`."""
         weights = np.zeros((len(features), len(self.senses)), dtype=np.int64)
         places = slots(features[:, SINGLE], SENSE_BITS)
         for row, place in enumerate(places):
             weights[row] = self.sense[place[self.used[place]]].sum(axis=0, dtype=np.int64)
-        return (self.sense_bias + self.sense_step * weights).astype(np.float32)
+        score = self.sense_bias + self.sense_step * weights + self.sense_usual[entry]
+        return score.astype(np.float32)
 
 
 @cache
@@ -86,6 +90,7 @@ def load_model(path: Path = MODEL) -> Model:
             sense=arrays["sense"],
             sense_step=float(arrays["sense_step"]),
             sense_bias=arrays["sense_bias"],
+            sense_usual=arrays["sense_usual"],
         )
 
 
@@ -155,7 +160,8 @@ class Candidates:
     def judged(self, model: Model, rows: Sequence[int]) -> Floats:
         """Return the probability of each sense [rows, senses] of some candidates."""
         index = np.array(rows, dtype=np.intp)
-        scores = [model.judge(features[index]) for features in self.features]
+        entry = self.places.entry[index]
+        scores = [model.judge(features[index], entry) for features in self.features]
         return sense_probabilities(np.mean(scores, axis=0))
 
     def chosen(self, probabilities: Floats, least: float) -> list[int]:

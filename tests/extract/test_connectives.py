@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from corpora.document import Document, Spans
@@ -11,7 +12,7 @@ from corpora.errors import ConfigError
 from corpora.sentences import split
 from extract.connectives import Connective, connectives
 from extract.connectives.candidates import Lexicon
-from extract.connectives.fit import main
+from extract.connectives.fit import main, usual_senses
 from extract.parsers import get_parser
 
 GUM = Path(os.environ.get("DISCORPORA_DATA", "../shared/data"))
@@ -142,6 +143,20 @@ def test_a_word_is_in_one_class():
     assert all(word == " ".join(word.lower().split()) for word in lexicon.words)
 
 
+def test_a_rare_connective_has_the_usual_sense_of_its_class():
+    because, since, lest, however = map(
+        Lexicon.english().words.index, ("because", "since", "lest", "however")
+    )
+    entry = np.array([because] * 8 + [since] * 2 + [however] * 9)
+    senses = np.eye(2)[[0] * 8 + [1] * 2 + [1] * 9]
+    usual = usual_senses(entry, senses, np.array([because, since, lest, however]))
+    assert usual.argmax(axis=1).tolist() == [0, 1, 0, 1]
+    assert usual[0, 0] > usual[2, 0] > 0
+    # Without its own row, one of two rows of "since" knows the other one only.
+    (left,) = usual_senses(entry, senses, np.array([since]), own=np.array([[0.0, 1.0]]))
+    assert usual[2, 1] < left[1] < usual[1, 1]
+
+
 def test_fit_and_score_name_what_is_missing(tmp_path, capsys):
     missing = str(tmp_path / "nothing")
     options = ["--treebank", missing, "--gdtb", missing, "--output", str(tmp_path / "report.json")]
@@ -161,4 +176,4 @@ def test_the_figures_on_unseen_documents_hold(tmp_path):
     assert figures["gold trees"]["f1"] > 0.89
     assert figures["raw text, embedded parser"]["f1"] > 0.86
     senses = figures["gold trees"]["senses of gold connectives"]
-    assert senses["level 1"] > 0.86 and senses["level 2"] > 0.76
+    assert senses["level 1"] > 0.87 and senses["level 2"] > 0.775
