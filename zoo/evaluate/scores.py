@@ -583,6 +583,7 @@ def _difference_of_f1(
         return macro_f1(matrices[1]) - macro_f1(matrices[0])
 
     units, draws = len(names), range(RESAMPLES)
+    drawn: Iterator[np.ndarray]
     if units == len(unit):
         drawn = (random.multinomial(units, counts / units) for _ in draws)
     else:
