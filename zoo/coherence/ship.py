@@ -26,6 +26,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,7 +61,7 @@ from corpora.tasks.builder import Builder, Target
 from corpora.tasks.intrusion import Intrusion
 from corpora.tasks.permuted import Permuted
 from zoo.backbones import load_backbone
-from zoo.coherence.links import LinkConfig, LinkScorer, changes_between, years_ascend
+from zoo.coherence.links import LinkConfig, LinkScorer, changes_between
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.scoring import BREAKS, REFERENCE, Breaks, Reference, explain, largest_gain
 from zoo.commands import command, log, write_shipped_files
@@ -94,10 +95,11 @@ CARD = Card(
 LICENCE = "CC-BY-SA-4.0"
 TextPair = dict[str, Any]
 """A row of `PAIRS`."""
-Cue = Callable[[Sequence[Sequence[str]]], Any]
-"""A function of texts (lists of sentences): a number for each, larger for coherent ones."""
-FITTED, MARKED, JUDGED = 1500, 200, 500
-"""Maximum rows of each kind and source to fit weights with, to mark, and to test intruders with."""
+Cues = Callable[[Sequence[Sequence[str]]], np.ndarray]
+"""A function of texts (lists of sentences): numbers `[texts, cues]`, larger for coherent ones."""
+FITTED, MARKED, JUDGED, CHANGED = 1500, 200, 500, 200
+"""Maximum rows of each kind and source to fit weights with, to mark, to test intruders with, and to
+make the small changes of `changed` in."""
 STRENGTH = 0.1
 """Inverse strength of the L2 penalty, chosen by cross-validation on the training split."""
 BUILT: dict[str, dict[str, Builder]] = {
@@ -266,11 +268,8 @@ def ship(options: argparse.Namespace) -> None:
     if options.ranker:
         add_ranker(folder, options.ranker, options.rank)
     model = LinkScorer.from_pretrained(folder)
-    cues: list[Cue] = [model.similarities, lambda texts: [years_ascend(text) for text in texts]]
-    if options.ranker:
-        cues.append(model.ranker.score)
-    names = ("years", "order")
-    fitted = dict(zip(names, fit_cue_weights(cues, validation), strict=False))
+    weights = fit_cue_weights(lambda texts: model.parts(texts)[0], validation)
+    fitted = dict(zip(("years", "order"), weights, strict=True))
     write_json(folder / CONFIG, {**read_json(folder / CONFIG), **fitted})
     model = LinkScorer.from_pretrained(folder)
     # Scores of coherent texts to compare to, marks of intruding sentences
@@ -299,12 +298,14 @@ def measure(options: argparse.Namespace) -> None:
     judged = {}
     for name, pairs in tests.items():
         permuted, intruded = ([p for p in pairs if p["kind"] == kind] for kind in KINDS)
-        some = [pair for group in sample_by_kind(intruded, JUDGED) for pair in group]
-        judged[name] = [*permuted, *some, *changed(permuted)]
+        some = chain.from_iterable(sample_by_kind(intruded, JUDGED))
+        to_change = chain.from_iterable(sample_by_kind(permuted, CHANGED))
+        judged[name] = [*permuted, *some, *changed([*to_change])]
     judged["all"] = [pair for pairs in judged.values() for pair in pairs]
     texts = list(dict.fromkeys(tuple(p[key]) for p in judged["all"] for key in ("pos", "neg")))
-    scores = zip(model.score(texts), model.similarities(texts).tolist(), strict=True)
-    scores_of = dict(zip(texts, scores, strict=True))
+    parts, _ = model.parts(texts)
+    scores = parts @ [1.0, model.config.years, model.config.order]
+    scores_of = dict(zip(texts, zip(scores, parts[:, 0], strict=True), strict=True))
     metrics = {name: pair_accuracy(pairs, scores_of) for name, pairs in judged.items()}
     metrics["breaks"] = read_json(folder / RESULTS)["metrics"]["breaks"]
     figures, marked_table = card_tables(metrics)
@@ -358,7 +359,7 @@ def sample_by_kind(pairs: Sequence[TextPair], limit: int) -> list[list[TextPair]
     return [[group[i] for i in evenly(len(group), limit)] for group in groups.values()]
 
 
-def fit_cue_weights(cues: Sequence[Cue], pairs: Sequence[TextPair]) -> list[float]:
+def fit_cue_weights(cues: Cues, pairs: Sequence[TextPair]) -> list[float]:
     """Fit the weights of `cues` on pairs, and return all but the first, which is 1.
 
     Logistic regression predicts from the differences of the cues which text of a pair is coherent.
@@ -373,8 +374,8 @@ def fit_cue_weights(cues: Sequence[Cue], pairs: Sequence[TextPair]) -> list[floa
     )
     # Differences of the cues between the texts of each pair, `[pairs, cues]`
     texts = [tuple(pair[key]) for key in ("pos", "neg") for pair in sample]
-    values = np.array([cue(texts) for cue in cues]).reshape(len(cues), 2, -1)
-    differences = (values[:, 0] - values[:, 1]).T
+    coherent, incoherent = np.split(cues(texts), 2)
+    differences = coherent - incoherent
     deviations = differences.std(0).clip(1e-6)
     # Each pair counts in both directions, so that no intercept is needed.
     features = np.concatenate([differences, -differences]) / deviations
