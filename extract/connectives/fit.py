@@ -214,9 +214,10 @@ def part_of(name: str) -> int:
 
 @dataclass
 class Rows:
-    """Training rows: features, labels, senses, the part and the weight of each."""
+    """Training rows: features, entries of the lexicon, labels, senses, parts and weights."""
 
     features: Keys
+    entry: Ints
     right: Labels
     senses: list[set[str]]
     part: NDArray[np.int64]
@@ -236,6 +237,7 @@ class Rows:
         sizes = [len(features) for _, features, _ in parts]
         return cls(
             np.concatenate([features for _, features, _ in parts]),
+            np.concatenate([item.candidates.places.entry for item, _, _ in parts]),
             np.concatenate([item.right for item, _, _ in parts]),
             [senses for item, _, _ in parts for senses in item.senses],
             np.repeat([part_of(item.id) for item, _, _ in parts], sizes),
@@ -281,10 +283,20 @@ def usual_senses(
         (of_class, kind[asked], DRAWN["class"]),
         (counts, asked, DRAWN["connective"]),
     ):
-        rest = table[row] - own
+        rest = np.maximum(table[row] - own, 0)
         share = (rest + drawn * share) / (rest.sum(axis=1, keepdims=True) + drawn)
     result: NDArray[np.float64] = np.log(share / (1 - share))
     return result
+
+
+def two_columns(right: Labels) -> NDArray[np.float64]:
+    """Return labels [rows] as counts of connectives and of others [rows, 2]."""
+    return np.stack([right, ~right], axis=1).astype(np.float64)
+
+
+def with_usual(rows: csr_matrix, usual: NDArray[np.float64]) -> csr_matrix:
+    """Return rows with one more feature: the log-odds [rows, 2] of being a connective."""
+    return hstack([rows, usual[:, :1]]).tocsr()
 
 
 def fit_senses(views: dict[str, list[Example]]) -> dict[str, Any]:
@@ -319,17 +331,26 @@ def fit_model(views: dict[str, list[Example]], thresholds: dict[str, float]) -> 
     tables: list[NDArray[np.int8]] = []
     steps: list[float] = []
     biases: list[float] = []
+    usual_tables: list[NDArray[np.float64]] = []
+    gold = Rows.of(views, VIEWS["gold"])
+    counts = two_columns(gold.right)
+    every = np.arange(len(Lexicon.english().words))
     for trees in TREES:
         rows = Rows.of(views, VIEWS[trees])
         matrix = Matrix(rows.features)
-        fitted = regression(matrix.rows(rows.features), rows.right, rows.weight, COSTS[trees])
-        table, step = stepped(matrix.table(fitted.coef_.T, rows.features, BITS)[:, 0])
+        usual = usual_senses(gold.entry, counts, rows.entry, two_columns(rows.right))
+        sparse = with_usual(matrix.rows(rows.features), usual)
+        fitted = regression(sparse, rows.right, rows.weight, COSTS[trees])
+        weights = fitted.coef_.T
+        table, step = stepped(matrix.table(weights[:-1], rows.features, BITS)[:, 0])
         tables, steps = [*tables, table], [*steps, step]
         biases.append(fitted.intercept_[0])
+        usual_tables.append(weights[-1] * usual_senses(gold.entry, counts, every)[:, 0])
     return Model(
         detection=np.stack(tables),
         detection_step=np.array(steps, dtype=np.float32),
         detection_bias=np.array(biases, dtype=np.float32),
+        detection_usual=np.array(usual_tables, dtype=np.float16),
         thresholds=np.array([thresholds[trees] for trees in TREES], dtype=np.float32),
         **fit_senses(views),
     )
@@ -343,15 +364,18 @@ def stepped(table: NDArray[np.float64]) -> tuple[NDArray[np.int8], float]:
 
 def cross_validated(views: dict[str, list[Example]], trees: str) -> float:
     """Return the threshold with the best F1 of models that were fitted to other documents."""
-    rows = Rows.of(views, VIEWS[trees])
+    rows, gold = Rows.of(views, VIEWS[trees]), Rows.of(views, VIEWS["gold"])
     members, scores = [], []
     for part in range(PARTS):
-        kept = rows.part != part
+        kept, others = rows.part != part, gold.part != part
+        known = gold.entry[others], two_columns(gold.right[others])
         matrix = Matrix(rows.features[kept])
-        table = matrix.rows(rows.features[kept])
+        usual = usual_senses(*known, rows.entry[kept], two_columns(rows.right[kept]))
+        table = with_usual(matrix.rows(rows.features[kept]), usual)
         fitted = regression(table, rows.right[kept], rows.weight[kept], COSTS[trees])
         for item in (item for item in views[trees] if part_of(item.id) == part):
-            tables = map(matrix.rows, item.candidates.features)
+            usual = usual_senses(*known, item.candidates.places.entry)
+            tables = [with_usual(matrix.rows(f), usual) for f in item.candidates.features]
             members.append(item)
             score = np.mean([*map(fitted.decision_function, tables)], axis=0)
             scores.append(item.candidates.joined(probability(score)))

@@ -36,14 +36,15 @@ class Model:
     """Weights of the detection [`TREES`, 2 ** `BITS`] and the senses [2 ** `SENSE_BITS`, senses].
 
     They are whole numbers of steps. A candidate's log-odds of being a connective, or of having a
-    sense, are the bias and the weights of its features; to those of a sense `sense_usual` [lexicon,
-    senses] adds how usual it is for the connective. `thresholds` are the least probabilities of a
-    connective [`TREES`].
+    sense, are the bias and the weights of its features; `detection_usual` [`TREES`, lexicon] and
+    `sense_usual` [lexicon, senses] add how usual either is for its words. `thresholds` are the
+    least probabilities of a connective [`TREES`].
     """
 
     detection: NDArray[np.int8]
     detection_step: Floats
     detection_bias: Floats
+    detection_usual: NDArray[np.float16]
     thresholds: Floats
     senses: tuple[str, ...]
     sense: NDArray[np.int8]
@@ -56,11 +57,12 @@ class Model:
         """Which rows of `sense` have a weight."""
         return np.asarray(self.sense.any(axis=1))
 
-    def detect(self, features: Keys, trees: str = "parsed") -> Floats:
-        """Return the log-odds [candidates] that candidates are connectives."""
+    def detect(self, features: Keys, entry: Ints, trees: str = "parsed") -> Floats:
+        """Return the log-odds [candidates] of being a connective; `entry` as in `Places`."""
         kind = TREES.index(trees)
         weights = self.detection[kind][slots(features, BITS)].sum(axis=1, dtype=np.int64)
         score = self.detection_bias[kind] + self.detection_step[kind] * weights
+        score = score + self.detection_usual[kind][entry]
         return score.astype(np.float32)
 
     def threshold(self, trees: str = "parsed") -> float:
@@ -85,6 +87,7 @@ def load_model(path: Path = MODEL) -> Model:
             detection=arrays["detection"],
             detection_step=arrays["detection_step"],
             detection_bias=arrays["detection_bias"],
+            detection_usual=arrays["detection_usual"],
             thresholds=arrays["thresholds"],
             senses=tuple(arrays["senses"].tolist()),
             sense=arrays["sense"],
@@ -127,8 +130,9 @@ class Candidates:
 
     def probabilities(self, model: Model, trees: str = "parsed") -> Floats:
         """Return the probability [candidates] of being a connective: the parsers' mean log-odds."""
-        scores = np.mean([model.detect(features, trees) for features in self.features], axis=0)
-        return self.joined(probability(scores))
+        entry = self.places.entry
+        scores = [model.detect(features, entry, trees) for features in self.features]
+        return self.joined(probability(np.mean(scores, axis=0)))
 
     def joined(self, probabilities: Floats) -> Floats:
         """Return probabilities in which those of connectives in two parts follow their parts'.

@@ -173,7 +173,7 @@ def test_the_figures_on_unseen_documents_hold(tmp_path):
     assert main(["score", *folders, "--output", str(report)]) == 0
     figures = json.loads(report.read_text(encoding="utf-8"))
     assert figures["gold connectives"] == 482
-    assert figures["gold trees"]["f1"] > 0.89
+    assert figures["gold trees"]["f1"] > 0.9
     assert figures["raw text, embedded parser"]["f1"] > 0.86
     senses = figures["gold trees"]["senses of gold connectives"]
     assert senses["level 1"] > 0.87 and senses["level 2"] > 0.775
