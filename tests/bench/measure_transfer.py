@@ -61,7 +61,7 @@ PROTOCOLS = ("frozen", "finetune")
 DATASETS = {"b": "dissent@balanced", "c": "dissent@balanced", "d": "explicit_relations"}
 PAIRS, VALIDATION_PAIRS = 4000, 200
 """The most pairs of novels to train on and to validate with."""
-PENALTIES, CLASS_WEIGHTS = (1e-3, 1e-2, 1e-1), (None, "balanced")
+PENALTIES, CLASS_WEIGHTS = (1e-4, 1e-3, 1e-2, 1e-1), (None, "balanced")
 INNER_FOLDS = 3
 COMMON = {
     "pooling": "mean",  # as MiniLM's own vectors
