@@ -179,6 +179,11 @@ class Document:
         if self.paragraphs is None:
             self.paragraphs = paragraph_spans(self.text)
 
+    @property
+    def is_chat(self) -> bool:
+        """Whether the turns are those of conversations; an interview has turns of none."""
+        return self.turns is not None and max(self.turns.conversation, default=-1) >= 0
+
     def sentence_texts(self) -> list[str]:
         """Return the text of each sentence, with white space folded to single spaces.
 

@@ -15,7 +15,7 @@ from corpora.readers import open_reader, parse_spec, read_documents
 from corpora.readers.source import Source, without_folder
 from corpora.store.documents import write_documents
 
-VERSION = 6
+VERSION = 7
 """Increased when the output of `ingest` for the same source changes."""
 
 

@@ -111,14 +111,14 @@ def prose(document: Document, quotes: Quotes = "keep") -> list[str | None]:
             is_prose = (
                 ends_in_punctuation(text) and not is_no_prose and not is_fragment_or_title(text)
             )
-            is_rejected = section is None or not (document.turns or is_prose)
+            is_rejected = section is None or not (document.is_chat or is_prose)
             if "[" in sentence or "(" in sentence:  # faster than a search
                 sentence = FOOTNOTE.sub("", sentence)
             sentence = "" if is_rejected else sentence.strip()
             if announcement and (is_rejected or section != section_before):
                 results[-1] = announcement = ""  # nothing follows that it could be joined to
             sentence = _join_announcement(announcement, sentence) if announcement else sentence
-            announces_next = ANNOUNCES.search(text) and not document.turns
+            announces_next = ANNOUNCES.search(text) and not document.is_chat
             announcement = sentence if announces_next else ""
             results.append(None if announcement else sentence)
     if announcement:

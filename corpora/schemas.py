@@ -104,6 +104,21 @@ SSP = schema(
 )
 """Sentence section prediction: label 1 if the sentence is from the abstract."""
 
+
+def _released(task: pa.Schema, *columns: str) -> pa.Schema:
+    """Return the schema of a task's released rows: an id, and the `columns` of the task's own."""
+    fields = [pa.field("id", STRING, nullable=False), *map(task.field, columns)]
+    return pa.schema(fields, task.metadata)
+
+
+DISCOEVAL = {
+    "SP": _released(SP, "label", "sentences"),
+    "BSO": _released(BSO, "label", "sentence1", "sentence2").insert(1, DC.field("pair")),
+    "DC": _released(DC, "pair", "label", "sentences"),
+    "SSP": _released(SSP, "label", "sentence"),
+}
+"""The released rows of DiscoEval, by task. BSO: `pair` has a pair as written and swapped."""
+
 INTRUSION_DETECTION = schema(
     doc=STRING, label=["coherent", "intruded"], position=INT8, sentences=STRINGS
 )

@@ -36,7 +36,7 @@ FOLDER = Path(__file__).parent / "reference"
 MARKED = re.compile(r"(<!-- (settings|keys|reasons|cost): ([\w/:., -]+) -->\n\n)(?:\|.*\n)*\n*")
 SHARED = (declared.Recipe, declared.StepRecipe, declared.BackboneRecipe)
 """Their settings have a table each; a recipe's table has them only where it changes them."""
-LONGEST_LIST = 5
+LONGEST_LIST = 7
 """A longer list is described by its length."""
 
 Fields = Mapping[str, FieldInfo]

@@ -6,19 +6,22 @@ DiscourseParser(parser="embedded").parse(documents)
 from __future__ import annotations
 
 import itertools
+import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from corpora.document import Document, Relation, Span, Spans
 from corpora.errors import ConfigError
 from corpora.languages import frequent_words, is_foreign
+from corpora.processes import in_order
 from corpora.sentences import split
 from extract.arguments import arguments
 from extract.connectives import LANGUAGE, Connective, connectives
 from extract.pairs import Reject
-from extract.parse import ParsedDocument, Parser
+from extract.parse import CHUNK_WORDS, ParsedDocument, Parser, by_words
 from extract.parsers import check_language, get_parser, is_checked
 from extract.settings import Check
 
@@ -58,7 +61,7 @@ class ParsedText:
 class DiscourseParser:
     """Finds the explicit discourse relations of documents with one parser.
 
-    `parser`, `gold_sentences`, `gold_tokens`, `check` and `parser_settings` are those of
+    `parser`, `gold_sentences`, `gold_tokens`, `check`, `workers` and `parser_settings` are those of
     `extract.extractor.Extractor`; `min_probability` of a connective replaces the model's threshold.
     `counts` has the numbers of documents that are not in the language (`language`), which get no
     relation, and of sentences too long to parse (`sentence_too_long`). Raises `ConfigError` for a
@@ -73,8 +76,11 @@ class DiscourseParser:
         gold_sentences: bool = False,
         gold_tokens: bool = False,
         check: Check | None = None,
+        workers: int = 1,
         **parser_settings: Any,
     ) -> None:
+        if not isinstance(parser, str) and workers > 1:
+            raise ConfigError("several workers need a parser by its name, not an object")
         if language != LANGUAGE:
             raise ConfigError(
                 f"no model of connectives for the language {language!r}; choose from {LANGUAGE}"
@@ -86,6 +92,15 @@ class DiscourseParser:
         self.min_probability = min_probability
         self.gold_sentences = gold_sentences or gold_tokens or name == "gold"
         self.counts: Counter[str] = Counter()
+        self.workers = workers
+        self._keywords = {
+            "parser": parser,
+            "min_probability": min_probability,
+            "gold_sentences": gold_sentences,
+            "gold_tokens": gold_tokens,
+            "check": check,
+            **parser_settings,
+        }
         if not isinstance(parser, str):
             self.parser = parser
             return
@@ -97,7 +112,18 @@ class DiscourseParser:
         self.parser = get_parser(parser, **parser_settings)
 
     def parse(self, documents: Iterable[Document]) -> Iterator[ParsedText]:
-        """Yield each document with its relations, in constant memory."""
+        """Yield each document with its relations, in constant memory.
+
+        With several `workers`, each process loads the parser and takes chunks of documents; the
+        results are the same, in the same order.
+        """
+        if self.workers > 1:
+            keywords = pickle.dumps(self._keywords)
+            jobs = ((keywords, chunk) for chunk in by_words(documents, CHUNK_WORDS))
+            for parsed, counts in in_order(_parse_chunk, jobs, self.workers):
+                self.counts += counts
+                yield from parsed
+            return
         texts = itertools.tee(map(self._with_sentences, documents), 4)
         parses = itertools.tee(self.parser.parse(texts[0]), 3)
         marks = itertools.tee(self._connectives(texts[1], parses[0]))
@@ -131,6 +157,21 @@ class DiscourseParser:
             return document
         paragraphs = document.paragraphs or Spans()
         return document.with_sentences(split(document.text, paragraphs, language=LANGUAGE))
+
+
+@cache
+def _parser(keywords: bytes) -> DiscourseParser:
+    """Return the parser of a worker process, made once from pickled keywords."""
+    return DiscourseParser(**pickle.loads(keywords))
+
+
+def _parse_chunk(
+    keywords: bytes, documents: list[Document]
+) -> tuple[list[ParsedText], Counter[str]]:
+    """Return some documents with their relations, and what was skipped, in a worker process."""
+    parser = _parser(keywords)
+    parser.counts.clear()
+    return list(parser.parse(documents)), parser.counts
 
 
 def _is_foreign(parse: ParsedDocument) -> bool:

@@ -29,7 +29,15 @@ from extract.clauses import REFUSALS, Sides, sides_of
 from extract.confidence import load_model, threshold
 from extract.match import PREVIOUS, REASONS, Matches, find_candidates, match_rows
 from extract.pairs import ORDERS, POSITIONS, Pair, Reject, SpanColumn, pairs_of
-from extract.parse import BoolArray, Ints, ParsedDocument, Parser, by_words, grouped
+from extract.parse import (
+    CHUNK_WORDS,
+    BoolArray,
+    Ints,
+    ParsedDocument,
+    Parser,
+    by_words,
+    grouped,
+)
 from extract.parsers import check_language, get_parser, is_checked
 from extract.patterns import load_patterns, resolve_markers
 from extract.prefilter import Prefilter
@@ -39,7 +47,6 @@ from extract.text import texts_of
 from extract.trees import Batch, CompiledPatterns
 
 BATCH_TOKENS = 120_000
-CHUNK_WORDS = 20_000
 _compile_patterns = lru_cache(maxsize=4)(CompiledPatterns)
 
 

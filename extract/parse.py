@@ -14,6 +14,9 @@ from corpora.document import Document
 STRINGS_LIMIT = 200_000
 """A parser starts a new table after this many strings, so memory does not grow with the corpus."""
 
+CHUNK_WORDS = 20_000
+"""A worker process takes documents with about so many words at a time."""
+
 LETTERS_A_WORD = 10
 """Characters that count as a word in a text with fewer spaces; English has 5 to 8 a word."""
 

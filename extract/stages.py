@@ -33,7 +33,7 @@ from extract.settings import WORDS_PER_SHARD, PairSettings, ParseSettings
 from extract.shards import PairCounts, ParseCounts, ParseFacts, Rejects, iter_parses, write_parses
 
 PARSE_VERSION = 8
-EXTRACT_VERSION = 21
+EXTRACT_VERSION = 22
 
 
 @dataclass(frozen=True, slots=True)

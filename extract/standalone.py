@@ -21,7 +21,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from corpora.document import Span
+from corpora.document import PARAGRAPH_BREAK, Span
 from corpora.sentences.rules import CITATIONS, NOTE, NUMBERS
 from extract.clauses import MAX_DOUBLINGS, MUTED, REFUSALS, S1, S2, Block, SideCodes
 from extract.match import PREVIOUS, Matches
@@ -184,11 +184,9 @@ class Judge:
                 first = np.searchsorted(end, mark.start() - (mark[0][0] == "\n"), side="right")
                 last = np.searchsorted(start, mark.end())
                 self.markup[begin + first : begin + last] = True
-        # Clauses that "if", "that" or a correlative introduces
         # Conjuncts, and clauses that "if", "that" or a correlative introduces
         self.first_conjunct = np.where(labelled("conjunct") & (head >= 0), head, tokens)
         """The first conjunct of each token's coordination."""
-        # Each round doubles the steps that the chain of conjuncts is followed (pointer doubling).
         # Each round doubles the steps that the chain of conjuncts is followed (pointer doubling).
         for _ in range(MAX_DOUBLINGS):  # a malformed tree may have a chain of any length
             self.first_conjunct = self.first_conjunct[self.first_conjunct]
@@ -221,7 +219,6 @@ class Judge:
         self.inverted = (batch.leftmost_child("auxiliary") < subject) & (subject < len(batch))
         interrogative = tagged("interrogative")
         # A clause without a subject has the index `len(batch)`, which is cut to a valid one.
-        # A clause without a subject has the index `len(batch)`, which is cut to a valid one.
         by_subject = interrogative[np.minimum(subject, len(batch) - 1)]
         self.adverbial_statement = adverbial & ~self.inverted & ~by_subject
         """Adverbial clauses without the form of a question."""
@@ -251,7 +248,6 @@ class Judge:
         # By clause head: whether a question word opens the clause or its subject.
         self.has_question_word = np.zeros(len(batch), dtype=bool)
         self.has_question_word[head[fronted]] = self.has_question_word[head[within]] = True
-        # Brackets, and traces of words that the sides lack
         # Brackets, and traces of words that the sides lack
         opening, closing = listed("opening_bracket"), listed("closing_bracket")
         self.bracket_depth = np.append(0, np.cumsum(opening.astype(np.int32) - closing))
@@ -607,14 +603,16 @@ class Judge:
             document, speeches = batch.document(lead), self.speeches[batch.row_doc[row]]
             text, layer = document.text, document.sentences
             assert layer is not None
-            if (
-                batch.patterns.subordinates[matches.row[i]]
-                and self.in_question[batch.offsets[row] - 1]
-            ):
-                continue  # "Is he ill? Because he looks pale", or another speaker's answer
+            begin = layer.start[batch.row_sentence[row]]
+            if self.in_question[batch.offsets[row] - 1]:
+                # "Is he ill? Because he looks pale"; in a new paragraph another speaker answers.
+                answers = not marker_speech and text[span[1] - 1] == "?"
+                answers &= PARAGRAPH_BREAK in text[span[1] : begin]
+                if answers or batch.patterns.subordinates[matches.row[i]]:
+                    continue
             if self.first_adverbial[matches.s2[i]] < matches.first[i]:
                 continue  # "If it rains, then we stay": the marker goes back to the condition
-            if NEW_SPEAKER.match(text, layer.start[batch.row_sentence[row]]):
+            if NEW_SPEAKER.match(text, begin):
                 continue
             if (
                 MARKUP.search(text, *span)

@@ -137,6 +137,12 @@ def written(
         joined = " ".join(joined.split()) or stop
     if item := ITEM_NUMBER.match(joined):
         joined = joined[item.end() :]
+    # Quotes of the Penn Treebank, of which one of a pair is outside
+    penn = joined.count("``") != joined.count("''") and "“" not in joined
+    if penn and ("``" in text or joined.startswith("''")):
+        curly = joined.replace("``", "“").replace("''", "”")
+        paired = _capitalised(_with_paired_quotes(_CITED.sub("", curly), stop))
+        return paired.replace("“", "``").replace("”", "''")
     # Repair both ends. The usual text needs no pairing of quotes, which is slow.
     first, final = joined[0], joined[-1]
     at_ends = first in MARKS or final in MARKS or final.isdigit()
@@ -227,8 +233,6 @@ def _ends_in_terminal(text: str) -> bool:
 
 def _without_outer_mark(text: str) -> str:
     """Return the text without its first or last mark, if the mark's partner is outside the text."""
-    if text.startswith("''"):  # the quotes of the Penn Treebank: `` and ''
-        return text[2:].lstrip(SEPARATORS)
     # At the beginning: an opening mark without its closing one, or the other way round
     first, last = text[:1], text[-1:]
     unclosed_single = first == "‘" and not SINGLE_CLOSED.search(text)

@@ -35,7 +35,7 @@ class Traces:
         """The number of prepositions up to each token of the batch."""
         self.rows_checking = {
             name: np.array([name in row.checks for row in batch.patterns.table.patterns])
-            for name in ("asked", "dated", "later", "measured", "reported")
+            for name in ("alone", "asked", "dated", "later", "measured", "reported")
         }
 
     def behind(self, marked: BoolArray) -> BoolArray:
@@ -114,9 +114,36 @@ class Traces:
         measure &= batch.having("copula")[s1] & ~batch.having("case")[s1]
         measure &= (s1 >= 0) & (s1 < first) & (s1_last == s1)
         rejected |= self.rows_checking["measured"][matches.row] & measure
+        # "While at sea, he wrote", "because it rained they stayed": the sentence is no subordinate
+        # clause alone; the tree has lost where its main clause begins. (But "because, you see,".)
+        comma = batch.listed("comma")
+        subject = np.minimum(batch.leftmost_child("subject")[s2], len(batch) - 1)
+        behind = np.minimum(first + matches.length, len(batch) - 1)
+        fronted = ~comma[behind] & (np.cumsum(comma)[subject] > np.cumsum(comma)[behind])
+        not_alone = fronted | self._unintroduced()[batch.row[s2]]
+        rejected |= self.rows_checking["alone"][matches.row] & not_alone
         likened = has_before & batch.listed("likening")[before]
         reported = self._as_is_object(first, s2, last) | likened
         return rejected | (self.rows_checking["reported"][matches.row] & reported)
+
+    def _unintroduced(self) -> BoolArray:
+        """Mark the sentences [rows] with a further clause that no word or break introduces.
+
+        It has a verb and a subject, and is attached as if it depended on the clause before.
+        """
+        batch = self.batch
+        clause = (
+            (batch.tagged("finite") | batch.tagged("ambiguous"))
+            & batch.having("subject")
+            & (batch.head >= 0)
+        )
+        clause &= batch.head < batch.tokens
+        kinds = ("dependent_clause", "adverbial_clause", "main_clause")
+        clause &= np.logical_or.reduce([batch.labelled(kind) for kind in kinds])
+        clause &= ~batch.having("subordinator") & ~batch.with_child(batch.tagged("interrogative"))
+        clause &= ~batch.with_child(batch.tagged("coordinating"))
+        clause &= ~batch.with_child(batch.listed("clause_break"))
+        return batch.rows_with(clause)
 
     def _as_is_object(self, first: Ints, s2: Ints, last: Ints) -> BoolArray:
         """Return whether the marker "as" (`first`) is the object or predicate of a verb in S2.

@@ -1,7 +1,8 @@
 """`conllu:` CoNLL-U treebanks: text, paragraphs, headings, gold sentences and gold trees.
 
 The text is rebuilt from the forms and `SpaceAfter=No`; `# text` comments, enhanced dependencies and
-the rest of MISC (GUM's `PDTB=` is a gold label) are never read. Written by hand because it is three
+the rest of MISC (GUM's `PDTB=` is a gold label) are never read. Of a text with several speakers
+(`# speaker`) the sentences in a row of one speaker are a turn. Written by hand because it is three
 times as fast as the package `conllu`.
 """
 
@@ -10,11 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
 
-from corpora.document import PARAGRAPH_BREAK, Document, Sections, Spans, Tokens
+from corpora.document import PARAGRAPH_BREAK, Document, Sections, Spans, Tokens, Turns
 from corpora.errors import BadRecord, InputError, amount
 from corpora.readers.files import DOCUMENT_LIMIT, LINES_LIMIT, TOO_LONG, Refused, expect, read_lines
 from corpora.readers.source import Reader, SeenIds, Source
@@ -139,6 +141,7 @@ class _DocumentBuilder:
     refused: bool = False
     paragraphs: Spans = field(default_factory=Spans)
     sentences: Spans = field(default_factory=Spans)
+    speakers: list[str] = field(default_factory=list)  # of each sentence; "" if it has none
     tokens: Tokens = field(default_factory=Tokens)
     headings: list[bool] = field(default_factory=list)
     captions: Spans = field(default_factory=Spans)
@@ -163,8 +166,9 @@ class _DocumentBuilder:
         if self.refused:
             return
         self.lines += len(comments) + len(lines)
-        # What the comments say: paragraphs, headings, captions, metadata, ids
+        # What the comments say: paragraphs, headings, captions, metadata, ids, speakers
         new_paragraph, heading, new_caption = not self.pieces, False, False
+        speaker = ""
         for comment in comments:
             key, value = map(str.strip, comment[1:].partition("=")[::2])
             if key.startswith("newpar"):
@@ -176,6 +180,8 @@ class _DocumentBuilder:
                         new_caption, self.in_caption = True, int(caption[1])
             elif key.startswith("meta::"):
                 self.meta[key.removeprefix("meta::")] = value
+            elif key == "speaker":
+                speaker = value
             elif key == "sent_id":
                 if value in self.sentence_ids:
                     self.refuse(f"{path}:{first}", f"sentence id: {value!r} comes twice")
@@ -196,6 +202,7 @@ class _DocumentBuilder:
         self.length = end = start + len(text)
         # Add the sentence to the layers of sentences, captions and paragraphs.
         self.sentences.add(start, end)
+        self.speakers.append(speaker)
         if new_caption:
             self.captions.add(start, end)
         elif self.in_caption:
@@ -242,8 +249,23 @@ class _DocumentBuilder:
             sections=self._sections(text) if any(self.headings) or self.captions else None,
             paragraphs=self.paragraphs,
             sentences=self.sentences,
+            turns=self._turns(),
             tokens=None if self.broken else self.tokens,
         )
+
+    def _turns(self) -> Turns | None:
+        """Return the turns of a text with several speakers, in no conversation; else None."""
+        if len({*self.speakers, ""}) <= 2:
+            return None
+        turns = Turns()
+        by_speaker = groupby(zip(self.speakers, self.sentences, strict=True), key=itemgetter(0))
+        for speaker, sentences in by_speaker:
+            spans = [span for _, span in sentences]
+            turns.speaker.append(speaker)
+            turns.conversation.append(-1)
+            turns.start.append(spans[0][0])
+            turns.end.append(spans[-1][1])
+        return turns
 
     def _sections(self, text: str) -> Sections:
         """Return the sections between headings; text before them or under the title is the lead.

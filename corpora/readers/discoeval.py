@@ -5,13 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.readers.files import expect, good_record, read_lines
 from corpora.readers.records import as_document
-from corpora.readers.source import OnBad, Reader, Source, fail, refusing
+from corpora.readers.released import Release, ReleasedRow
+from corpora.readers.source import OnBad, Source, fail, refusing
+from corpora.schemas import DISCOEVAL
+from corpora.splits import split_of
+from corpora.store.rows import hub_features
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +37,12 @@ TASKS = {
     "SSP": LineFormat(1, ("0", "1")),
 }
 
+_LABELS = {task: hub_features(columns)["label"]["names"] for task, columns in DISCOEVAL.items()}
+"""The names that the labels have in datasets, by task."""
+
+_OTHER_TASKS = ("PDTB", "RST")
+"""Folders of tasks made from texts of the LDC."""
+
 _LICENCES = {
     "wiki": "CC-BY-SA-3.0",
     "arxiv": "CC0-1.0",
@@ -46,18 +56,67 @@ _NOT_IN_ORDER = (
     "(docs/reference/sources.md): use them as examples of SP, not as coherent texts for other "
     "datasets"
 )
-_NO_TEXTS = "skipped: the examples of SSP are single sentences, those of RST-DT parts of trees"
+_NO_TEXTS = "skipped: its examples are no texts: single sentences, relations or parts of trees"
 
 
-class DiscoEval(Reader):
-    """DiscoEval's own files of SP, BSO and DC."""
+class DiscoEval(Release):
+    """DiscoEval's own files of SP, BSO, DC and SSP."""
 
     name = "discoeval"
     suffixes = (".txt", ".pkl")
     paper = "Chen et al. 2019"
+    digits = 6
 
     task: Literal["SP", "BSO", "DC", "SSP"] | None = None
     """The task, if no folder of the path has its name."""
+
+    def licence_of(self, key: str = "") -> str:
+        """Return the licence of a domain's texts."""
+        return super().licence_of(key) if self.licence else _LICENCES.get(key, self.own_licence)
+
+    def licence_of_file(self, path: Path) -> str:
+        """Return the licence of a file; the folder that it is in names its domain."""
+        return self.licence_of(path.parent.name)
+
+    def task_of(self, path: Path, source: Source) -> str:
+        """Return the task of a file; "", counted as skipped, for one of PDTB or RST-DT.
+
+        Raises `ConfigError` if neither an option nor the path names it.
+        """
+        tasks = (*TASKS, *_OTHER_TASKS)
+        in_path = next((part for part in reversed(path.parts) if part in tasks), "")
+        task: str = self.task or in_path
+        if path.suffix == ".pkl" or task in _OTHER_TASKS:
+            source.skipped[f"file of {task or 'RST'}"] += 1
+            return ""
+        if not task:
+            hint = f"set the option task to one of {', '.join(TASKS)}"
+            raise ConfigError(f"the path does not name a task: {str(path)!r}", hint=hint)
+        return task
+
+    def rows(self, path: Path, stem: str, source: Source) -> Iterator[ReleasedRow]:
+        """Yield the examples of a file, of the configuration `TASK_DOMAIN` such as `sp_wiki`.
+
+        A line of BSO gives the pair as written, then swapped, with the number of the line as
+        `pair`; each two lines of DC have one `pair`.
+        """
+        task = self.task_of(path, source)
+        config, split = f"{task}_{path.parent.name}".lower(), split_of(path.name) or "train"
+        for label, sentences, where in read_discoeval(task, path, source.refuse) if task else ():
+            number = int(where.rpartition(":")[2])
+            id, names = f"{stem}:{number:0{self.digits}}", _LABELS[task]
+            columns: dict[str, Any] = {"id": id, "label": names[label]}
+            if task == "BSO":
+                columns |= zip(("sentence1", "sentence2"), sentences, strict=True)
+                columns |= {"pair": number, "label": names[1]}
+                yield ReleasedRow(config, split, columns, where)
+                swapped = zip(("sentence2", "sentence1"), sentences, strict=True)
+                columns = {**columns, **dict(swapped), "id": f"{id}:swapped", "label": names[0]}
+            elif task == "SSP":
+                columns["sentence"] = sentences[0]
+            else:
+                columns |= {"sentences": sentences, "pair": (number + 1) // 2}
+            yield ReleasedRow(config, split, columns, where)
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """Yield the texts of the examples as documents, with their sentences as a layer.
@@ -65,22 +124,18 @@ class DiscoEval(Reader):
         SP: the five sentences with the moved one put back; the other four are in order in the files
         of arXiv, but not in the published files of Wikipedia (a warning says so;
         `tests/bench/measure_order.py`). BSO: the two sentences. DC: the six sentences of the
-        coherent examples. SSP and the pickles of RST-DT are skipped, their examples are no texts;
-        the suite `discoeval` reads them. The domain, a part of the path, gives the licence.
+        coherent examples. SSP, PDTB and RST-DT are skipped, their examples are no texts; the suite
+        `discoeval` reads them. The domain, a part of the path, gives the licence.
         """
-        task: str = self.task or next((part for part in reversed(path.parts) if part in TASKS), "")
-        pickled = path.suffix == ".pkl"
-        if not task and not pickled:
-            hint = f"set the option task to one of {', '.join(TASKS)}"
-            raise ConfigError(f"the path does not name a task: {str(path)!r}", hint=hint)
-        if task == "SSP" or pickled:
+        task = self.task_of(path, source)
+        if task == "SSP":
+            source.skipped["file of SSP"] += 1
+        if task in ("", "SSP"):
             log.warning("%s: %s", path, _NO_TEXTS)
-            source.skipped[f"file of {'RST' if pickled else task}"] += 1
             return
-        domain = path.parent.name
-        if task == "SP" and domain == "wiki":
+        if task == "SP" and path.parent.name == "wiki":
             log.warning("%s: %s", path, _NOT_IN_ORDER)
-        licence = str(self.licence or _LICENCES.get(domain, ""))
+        licence = self.licence_of_file(path)
         for row in read_discoeval(task, path, source.refuse):
             if task == "DC" and row.label == 0:  # an incoherent text
                 continue
@@ -90,7 +145,7 @@ class DiscoEval(Reader):
             with source.refusing(row.where):
                 number = int(row.where.rpartition(":")[2])
                 record = {"sentences": sentences, "licence": licence}
-                yield as_document(record, source, f"{stem}:{number:06d}")
+                yield as_document(record, source, f"{stem}:{number:0{self.digits}}")
 
 
 class DiscoEvalRow(NamedTuple):

@@ -65,6 +65,10 @@ class Release(Reader):
         """Yield the rows of a record. `Refused` rejects the record."""
         raise NotImplementedError
 
+    def licence_of_file(self, path: Path) -> str:
+        """Return the licence of a file's rows."""
+        return self.licence_of()
+
     def rows(self, path: Path, stem: str, source: Source) -> Iterator[ReleasedRow]:
         """Yield the rows of a file, with ids that begin with `stem`.
 

@@ -25,6 +25,7 @@ BUILDERS = Registry(
         "criteria": "corpora.tasks.pretraining:Criteria",
         "coherence_tests": "corpora.tasks.coherence_tests:CoherenceTests",
         "discovery": "corpora.tasks.discovery:Discovery",
+        "discoeval": "corpora.tasks.discoeval.released:DiscoEval",
         "marker_pairs": "corpora.tasks.released:MarkerPairs",
         "nli": "corpora.tasks.released:NaturalInference",
         "insted": "corpora.tasks.released:Insted",

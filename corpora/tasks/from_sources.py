@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.ingest import check_bad_share
-from corpora.readers import Reader, open_reader
+from corpora.readers import Reader, open_reader, split_spec
 from corpora.readers.source import SeenIds, Source, without_folder
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Target
@@ -51,6 +51,8 @@ class FromSources(Builder):
     default = ""
     kinds: ClassVar[tuple[str, ...]]
     """The kinds of sources that it reads."""
+    beside: ClassVar[tuple[str, ...]] = ()
+    """More kinds, of texts that complete the rows; sources of these kinds are read last."""
     texts: ClassVar[Mapping[str, tuple[str, ...]]]
     """The columns of text of each configuration: their overlap between splits is counted."""
 
@@ -112,9 +114,11 @@ class FromSources(Builder):
                 reason = without_folder(source.target, record.reason)
                 examples.append(f"{record.where.rpartition('/')[2]}: {reason}"[:200])
 
-        for spec, options in specs:
+        for spec, options in sorted(
+            specs, key=lambda each: split_spec(each[0])[0] not in self.kinds
+        ):
             reader, source = open_reader(spec, options, on_bad=on_bad)
-            if source.kind not in self.kinds:
+            if source.kind not in self.kinds + self.beside:
                 raise ConfigError(
                     f"{source.kind}: is not a source of {dataset.name!r}",
                     where=str(options.get("name") or spec),

@@ -43,19 +43,21 @@ class Released(FromSources):
 
         Each file is read twice: first for its labels, splits and bad records, then for its rows.
         """
+        wanted = self.configurations()
         for reader, source in sources:
             assert isinstance(reader, Release)
             labels: dict[str, set[str]] = {}
             splits_of: dict[tuple[Path, str], set[str]] = {}  # by file and configuration
             for path in source.files:
-                for config, split, row, _ in _read_examples(reader, path, source):
+                for config, split, row, _ in read_examples(reader, path, source):
                     source.good += 1
+                    if config not in wanted:
+                        continue
                     splits_of.setdefault((path, config), set()).add(split)
                     labels.setdefault(config, set()).add(row.get("label", ""))
             for reason, number in sorted(source.skipped.items()):
                 dataset.reject(reason, number)
-            # Bad and skipped records are counted by now: the second reading counts nothing.
-            silent = replace(source, on_bad=lambda record: None, skipped=source.skipped.copy())
+            silent = silenced(source)
             with_validation = {
                 name for (_, name), splits in splits_of.items() if "validation" in splits
             }
@@ -67,10 +69,11 @@ class Released(FromSources):
                     if config in self.labelled:
                         schema = self.labelled[config](sorted(labels[config]))
                     examples = (
-                        e for e in _read_examples(reader, path, silent) if e.config == config
+                        e for e in read_examples(reader, path, silent) if e.config == config
                     )
                     rows = self._rows_of_split(examples, split, held_out, schema)
-                    yield SplitRows(config, split, reader.licence_of(), rows, schema)
+                    licence = reader.licence_of_file(path)
+                    yield SplitRows(config, split, licence, rows, schema)
 
     def _rows_of_split(
         self, examples: Iterable[ReleasedRow], split: str, held_out: float, schema: pa.Schema
@@ -86,7 +89,12 @@ class Released(FromSources):
                 yield where, {**row, "label": number[row["label"]]} if names else row
 
 
-def _read_examples(reader: Release, path: Path, source: Source) -> Iterator[ReleasedRow]:
+def silenced(source: Source) -> Source:
+    """Return a source to read again, whose bad and skipped records are counted already."""
+    return replace(source, on_bad=lambda record: None, skipped=source.skipped.copy())
+
+
+def read_examples(reader: Release, path: Path, source: Source) -> Iterator[ReleasedRow]:
     """Yield the examples of a file; a record that cannot be read counts as bad."""
     with source.refusing(path):
         yield from reader.rows(path, source.stem(path, reader.suffixes), source)

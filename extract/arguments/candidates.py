@@ -70,16 +70,18 @@ def second_heads(trees: Trees, marks: Marks) -> Candidates:
 
     A connective depends on the clause that it introduces, or on a phrase in it ("[also] cats
     sleep"): so they are what either part of the connective is attached to, and what is above. Where
-    a parser makes an object or a clause depend on the connective, it is a candidate too.
+    a parser makes an object or a clause depend on the connective, it is a candidate too. Arg2 of a
+    connective in two sentences ("on the one hand ... on the other") is in the second one.
     """
     every = np.arange(len(marks))
+    anchors = np.where(marks.apart(trees), NOWHERE, marks.anchor), marks.second_anchor
     parts: list[tuple[Ints, Ints, int, int | Ints]] = []
-    for place, anchor in enumerate((marks.anchor, marks.second_anchor)):
+    for place, anchor in enumerate(anchors):
         token = anchor
         for step in range(STEPS + 1):
             parts.append((every, token, place, step))
             token = trees.head[token]
-    for place, anchor in enumerate((marks.anchor, marks.second_anchor), 2):
+    for place, anchor in enumerate(anchors, 2):
         index, child = trees.children_of(anchor)
         keep = CLAUSE_CODES[trees.relation[child]] & (child > anchor[index])
         parts.append((index[keep], child[keep], place, 0))
@@ -92,7 +94,8 @@ def first_heads(trees: Trees, marks: Marks, second: Ints) -> Candidates:
     A subordinate clause depends on Arg1, or on a phrase of it: the heads above. A coordinate one
     has its conjunct before it, and so has the clause that it is in. Below and beside are clauses
     without such a link ("If he sings, [then] we go"; parataxis). A connective that begins or
-    modifies a whole sentence has the main clause of a sentence before.
+    modifies a whole sentence has the main clause of a sentence before; one in two sentences has
+    what its first part is attached to.
     """
     every = np.arange(len(marks))
     parts: list[tuple[Ints, Ints, int, int | Ints]] = [
@@ -111,8 +114,16 @@ def first_heads(trees: Trees, marks: Marks, second: Ints) -> Candidates:
         parts.append((index[keep], child[keep], place, 0))
     for back in range(1, SENTENCES_BACK + 1):
         parts.append((every, trees.root_before(marks.first, back), 4, back))
+    apart = marks.apart(trees)
+    token = np.where(apart, marks.anchor, NOWHERE)
+    for step in range(STEPS + 1):
+        parts.append((every, token, 4, step))
+        token = trees.head[token]
     candidates = _joined(parts)
-    return candidates.take(candidates.head != second[candidates.mark])
+    other = apart[candidates.mark] & (
+        trees.row[candidates.head] != trees.row[marks.first][candidates.mark]
+    )
+    return candidates.take((candidates.head != second[candidates.mark]) & ~other)
 
 
 def shape(trees: Trees, token: Ints, name: str) -> dict[str, NDArray[Any]]:

@@ -179,6 +179,10 @@ class Marks:
     def __len__(self) -> int:
         return len(self.first)
 
+    def apart(self, trees: Trees) -> BoolArray:
+        """Return whether the two parts of each connective are in two sentences."""
+        return (self.second != NOWHERE) & (trees.row[self.second] != trees.row[self.first])
+
     @classmethod
     def of(
         cls,

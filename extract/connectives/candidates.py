@@ -21,6 +21,10 @@ NOWHERE = -1
 PARTS = 3
 """Parts of a connective, at most."""
 NEAREST = 2
+SENTENCES_AHEAD = 4
+"""How many sentences after its first part the second part of two adverbials may be."""
+ANNOUNCING = ("not only", "not just", "either", "neither")
+"""First parts that call for a conjunction; "both" is mostly a determiner, and "not" an adverb."""
 Words = tuple[int, ...]
 
 
@@ -101,6 +105,19 @@ class Finder:
                 apart = (parts[0], parts[1][:1], parts[1][1:])
                 self.by_first[parts[0][0]].append(apart)
                 self.entries[apart] = entry
+        kinds = dict(zip(lexicon.words, lexicon.classes, strict=True))
+        self.adverbials = {
+            entry
+            for entry, words in enumerate(lexicon.words)
+            if GAP in words and all(kinds.get(part) == "adverbial" for part in words.split(GAP))
+        }
+        """Pairs of adverbials, which may open two sentences: "on the one hand ... on the other"."""
+        self.announced = {
+            entry
+            for entry, words in enumerate(lexicon.words)
+            if words.startswith(tuple(f"{part}{GAP}" for part in ANNOUNCING))
+        }
+        """Conjunctions in two parts whose first part calls for the second."""
         self.gerundial = {i for i, name in enumerate(lexicon.classes) if name == "gerundial"}
 
     def _number(self, word: str) -> int:
@@ -117,7 +134,8 @@ class Finder:
     def find(self, batch: Batch) -> Places:
         """Return all places of the lexicon's words in a batch, in the order of the text.
 
-        Of a part behind a gap the nearest two places in the sentence count.
+        Of a part behind a gap the nearest two places in the sentence count. The second of two
+        adverbials may be in a later sentence, if none is in the same one.
         """
         number = self.lookup(batch)[batch.form]
         words = number.tolist()
@@ -142,6 +160,7 @@ class Finder:
                         (*chain, (place, place + len(part) - 1))
                         for chain in chains
                         for place in self._later(words, part, chain[-1][1] + 2, end)
+                        or self._ahead(batch, words, part, entry, end)
                     ]
                 rows += [(token, entry, chain) for chain in chains]
         rows.sort()
@@ -155,6 +174,26 @@ class Finder:
             outside = np.flatnonzero((heads < first) | (heads > last))
             anchor[row] += outside[0] if len(outside) else 0
         return Places(np.array([entry for _, entry, _ in rows], dtype=np.int32), bounds, anchor)
+
+    def _ahead(
+        self, batch: Batch, words: list[int], part: Words, entry: int, end: int
+    ) -> list[int]:
+        """Return the first place of the second of two adverbials in the sentences from `end` on.
+
+        It is a phrase of its own there: in "on the other side" all words depend on another one.
+        """
+        if entry not in self.adverbials or end == len(words):
+            return []
+        row = batch.row[end - 1]
+        near = (batch.row_doc == batch.row_doc[row]) & (
+            batch.row_sentence <= batch.row_sentence[row] + SENTENCES_AHEAD
+        )
+        stop = int(batch.offsets[np.flatnonzero(near)[-1] + 1])
+        for token in self._later(words, part, end, stop):
+            heads = batch.head[token : token + len(part)]
+            if ((heads < token) | (heads >= token + len(part))).sum() == 1:
+                return [token]
+        return []
 
     @staticmethod
     def _later(words: list[int], part: Words, start: int, end: int) -> list[int]:

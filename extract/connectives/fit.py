@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, hstack
 from sklearn.linear_model import LogisticRegression
 
 from corpora.align import align
@@ -33,6 +33,7 @@ from corpora.readers.pdtb import read_gold
 from corpora.sentences import split
 from corpora.store.atomic import replacing, write_json
 from extract.calibrate import FOLDS, PIPELINE, run_command
+from extract.connectives.candidates import Lexicon
 from extract.connectives.features import SINGLE, Keys
 from extract.connectives.model import (
     BITS,
@@ -45,7 +46,7 @@ from extract.connectives.model import (
     slots,
 )
 from extract.embedded import load
-from extract.parse import ParsedDocument, Parser
+from extract.parse import Ints, ParsedDocument, Parser
 from extract.parsers import get_parser
 from extract.parsers.spacy import SpacyParser
 from extract.patterns import load_patterns
@@ -61,6 +62,8 @@ it."""
 COSTS = {"gold": 0.12, "parsed": 0.03}
 """The inverse of the regularisation, by kind of trees."""
 SENSE_COST = 0.05
+DRAWN = {"class": 5.0, "connective": 2.0}
+"""Rows that the senses of all count for in those of a class, and of the class for a connective."""
 RAREST = 3
 SENSE_RAREST = 2
 """A feature in fewer rows is left out."""
@@ -211,9 +214,10 @@ def part_of(name: str) -> int:
 
 @dataclass
 class Rows:
-    """Training rows: features, labels, senses, the part and the weight of each."""
+    """Training rows: features, entries of the lexicon, labels, senses, parts and weights."""
 
     features: Keys
+    entry: Ints
     right: Labels
     senses: list[set[str]]
     part: NDArray[np.int64]
@@ -233,6 +237,7 @@ class Rows:
         sizes = [len(features) for _, features, _ in parts]
         return cls(
             np.concatenate([features for _, features, _ in parts]),
+            np.concatenate([item.candidates.places.entry for item, _, _ in parts]),
             np.concatenate([item.right for item, _, _ in parts]),
             [senses for item, _, _ in parts for senses in item.senses],
             np.repeat([part_of(item.id) for item, _, _ in parts], sizes),
@@ -258,39 +263,96 @@ def best_threshold(members: Sequence[Example], scores: Sequence[Any]) -> float:
     return max(steps, key=lambda least: f1(members, scores, least)["f1"])
 
 
+def usual_senses(
+    entry: Ints, senses: NDArray[np.float64], asked: Ints, own: NDArray[np.float64] | float = 0.0
+) -> NDArray[np.float64]:
+    """Return log-odds [asked, senses] of how usual each sense is for entries of the lexicon.
+
+    `entry` [rows] and `senses` [rows, senses] are those of the training rows. The shares of a
+    connective are drawn to those of its class, so that a rare one has some (`DRAWN`). `own` [asked,
+    senses] is left out of the counts: a training row must not know its own sense.
+    """
+    kinds = Lexicon.english().classes
+    kind = np.array([sorted(set(kinds)).index(name) for name in kinds])
+    counts = np.zeros((len(kinds), senses.shape[1]))
+    np.add.at(counts, entry, senses)
+    of_class = np.zeros((kind.max() + 1, senses.shape[1]))
+    np.add.at(of_class, kind, counts)
+    share = (senses.sum(axis=0) + 0.5) / (senses.sum() + 0.5 * senses.shape[1])
+    for table, row, drawn in (
+        (of_class, kind[asked], DRAWN["class"]),
+        (counts, asked, DRAWN["connective"]),
+    ):
+        rest = np.maximum(table[row] - own, 0)
+        share = (rest + drawn * share) / (rest.sum(axis=1, keepdims=True) + drawn)
+    result: NDArray[np.float64] = np.log(share / (1 - share))
+    return result
+
+
+def two_columns(right: Labels) -> NDArray[np.float64]:
+    """Return labels [rows] as counts of connectives and of others [rows, 2]."""
+    return np.stack([right, ~right], axis=1).astype(np.float64)
+
+
+def with_usual(rows: csr_matrix, usual: NDArray[np.float64]) -> csr_matrix:
+    """Return rows with one more feature: the log-odds [rows, 2] of being a connective."""
+    return hstack([rows, usual[:, :1]]).tocsr()
+
+
+def fit_senses(views: dict[str, list[Example]]) -> dict[str, Any]:
+    """Fit the senses to the connectives in gold trees; return their fields of `Model`."""
+    rows = Rows.of(views, VIEWS["gold"])
+    features = rows.features[rows.right][:, SINGLE]
+    entry = np.concatenate([e.candidates.places.entry[e.right] for e in views["gold"]])
+    gold = [senses for senses, right in zip(rows.senses, rows.right, strict=True) if right]
+    names = sorted(set().union(*gold))
+    table = np.array([[float(name in senses) for name in names] for senses in gold])
+    usual = usual_senses(entry, table, entry, own=table)
+    matrix = Matrix(features, SENSE_RAREST, SENSE_WEIGHTS)
+    sparse = matrix.rows(features)
+    fits = [
+        regression(hstack([sparse, usual[:, [k]]]).tocsr(), table[:, k] > 0, None, SENSE_COST)
+        for k in range(len(names))
+    ]
+    weights = np.concatenate([fit.coef_ for fit in fits]).T
+    senses, step = stepped(matrix.table(weights[:-1], features, SENSE_BITS))
+    every = np.arange(len(Lexicon.english().words))
+    return {
+        "senses": tuple(names),
+        "sense": senses,
+        "sense_step": step,
+        "sense_bias": np.array([fit.intercept_[0] for fit in fits], dtype=np.float32),
+        "sense_usual": (weights[-1] * usual_senses(entry, table, every)).astype(np.float16),
+    }
+
+
 def fit_model(views: dict[str, list[Example]], thresholds: dict[str, float]) -> Model:
     """Fit the detection for each kind of trees, and the senses to gold trees."""
     tables: list[NDArray[np.int8]] = []
     steps: list[float] = []
     biases: list[float] = []
+    usual_tables: list[NDArray[np.float64]] = []
+    gold = Rows.of(views, VIEWS["gold"])
+    counts = two_columns(gold.right)
+    every = np.arange(len(Lexicon.english().words))
     for trees in TREES:
         rows = Rows.of(views, VIEWS[trees])
         matrix = Matrix(rows.features)
-        fitted = regression(matrix.rows(rows.features), rows.right, rows.weight, COSTS[trees])
-        table, step = stepped(matrix.table(fitted.coef_.T, rows.features, BITS)[:, 0])
+        usual = usual_senses(gold.entry, counts, rows.entry, two_columns(rows.right))
+        sparse = with_usual(matrix.rows(rows.features), usual)
+        fitted = regression(sparse, rows.right, rows.weight, COSTS[trees])
+        weights = fitted.coef_.T
+        table, step = stepped(matrix.table(weights[:-1], rows.features, BITS)[:, 0])
         tables, steps = [*tables, table], [*steps, step]
         biases.append(fitted.intercept_[0])
-    rows = Rows.of(views, VIEWS["gold"])
-    features = rows.features[rows.right][:, SINGLE]
-    gold = [senses for senses, right in zip(rows.senses, rows.right, strict=True) if right]
-    names = sorted(set().union(*gold))
-    matrix = Matrix(features, SENSE_RAREST, SENSE_WEIGHTS)
-    sparse = matrix.rows(features)
-    fits = [
-        regression(sparse, np.array([name in senses for senses in gold]), None, SENSE_COST)
-        for name in names
-    ]
-    columns = np.concatenate([fit.coef_ for fit in fits]).T
-    senses, sense_step = stepped(matrix.table(columns, features, SENSE_BITS))
+        usual_tables.append(weights[-1] * usual_senses(gold.entry, counts, every)[:, 0])
     return Model(
         detection=np.stack(tables),
         detection_step=np.array(steps, dtype=np.float32),
         detection_bias=np.array(biases, dtype=np.float32),
+        detection_usual=np.array(usual_tables, dtype=np.float16),
         thresholds=np.array([thresholds[trees] for trees in TREES], dtype=np.float32),
-        senses=tuple(names),
-        sense=senses,
-        sense_step=sense_step,
-        sense_bias=np.array([fit.intercept_[0] for fit in fits], dtype=np.float32),
+        **fit_senses(views),
     )
 
 
@@ -302,17 +364,21 @@ def stepped(table: NDArray[np.float64]) -> tuple[NDArray[np.int8], float]:
 
 def cross_validated(views: dict[str, list[Example]], trees: str) -> float:
     """Return the threshold with the best F1 of models that were fitted to other documents."""
-    rows = Rows.of(views, VIEWS[trees])
+    rows, gold = Rows.of(views, VIEWS[trees]), Rows.of(views, VIEWS["gold"])
     members, scores = [], []
     for part in range(PARTS):
-        kept = rows.part != part
+        kept, others = rows.part != part, gold.part != part
+        known = gold.entry[others], two_columns(gold.right[others])
         matrix = Matrix(rows.features[kept])
-        table = matrix.rows(rows.features[kept])
+        usual = usual_senses(*known, rows.entry[kept], two_columns(rows.right[kept]))
+        table = with_usual(matrix.rows(rows.features[kept]), usual)
         fitted = regression(table, rows.right[kept], rows.weight[kept], COSTS[trees])
         for item in (item for item in views[trees] if part_of(item.id) == part):
-            tables = map(matrix.rows, item.candidates.features)
+            usual = usual_senses(*known, item.candidates.places.entry)
+            tables = [with_usual(matrix.rows(f), usual) for f in item.candidates.features]
             members.append(item)
-            scores.append(probability(np.mean([*map(fitted.decision_function, tables)], axis=0)))
+            score = np.mean([*map(fitted.decision_function, tables)], axis=0)
+            scores.append(item.candidates.joined(probability(score)))
     least = best_threshold(members, scores)
     log.info("cross-validation, %s: %s from %s on", trees, f1(members, scores, least), least)
     return least

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from extract.connectives.candidates import GAP, Finder, Lexicon, Places
+from extract.connectives.candidates import NOWHERE, Finder, Lexicon, Places
 from extract.connectives.features import SINGLE, Keys, keys
+from extract.parse import Ints
 from extract.trees import Batch
 
 MODEL = Path(__file__).with_name("model.npz")
@@ -35,42 +36,47 @@ class Model:
     """Weights of the detection [`TREES`, 2 ** `BITS`] and the senses [2 ** `SENSE_BITS`, senses].
 
     They are whole numbers of steps. A candidate's log-odds of being a connective, or of having a
-    sense, are the bias and the weights of its features. `thresholds` are the least probabilities
-    of a connective [`TREES`].
+    sense, are the bias and the weights of its features; `detection_usual` [`TREES`, lexicon] and
+    `sense_usual` [lexicon, senses] add how usual either is for its words. `thresholds` are the
+    least probabilities of a connective [`TREES`].
     """
 
     detection: NDArray[np.int8]
     detection_step: Floats
     detection_bias: Floats
+    detection_usual: NDArray[np.float16]
     thresholds: Floats
     senses: tuple[str, ...]
     sense: NDArray[np.int8]
     sense_step: float
     sense_bias: Floats
+    sense_usual: NDArray[np.float16]
 
     @cached_property
     def used(self) -> NDArray[np.bool_]:
         """Which rows of `sense` have a weight."""
         return np.asarray(self.sense.any(axis=1))
 
-    def detect(self, features: Keys, trees: str = "parsed") -> Floats:
-        """Return the log-odds [candidates] that candidates are connectives."""
+    def detect(self, features: Keys, entry: Ints, trees: str = "parsed") -> Floats:
+        """Return the log-odds [candidates] of being a connective; `entry` as in `Places`."""
         kind = TREES.index(trees)
         weights = self.detection[kind][slots(features, BITS)].sum(axis=1, dtype=np.int64)
         score = self.detection_bias[kind] + self.detection_step[kind] * weights
+        score = score + self.detection_usual[kind][entry]
         return score.astype(np.float32)
 
     def threshold(self, trees: str = "parsed") -> float:
         """Return the least probability of a connective."""
         return float(self.thresholds[TREES.index(trees)])
 
-    def judge(self, features: Keys) -> Floats:
-        """Return the log-odds [candidates, senses] of each sense."""
+    def judge(self, features: Keys, entry: Ints) -> Floats:
+        """Return the log-odds [candidates, senses] of each sense; `entry` as in `Places`."""
         weights = np.zeros((len(features), len(self.senses)), dtype=np.int64)
         places = slots(features[:, SINGLE], SENSE_BITS)
         for row, place in enumerate(places):
             weights[row] = self.sense[place[self.used[place]]].sum(axis=0, dtype=np.int64)
-        return (self.sense_bias + self.sense_step * weights).astype(np.float32)
+        score = self.sense_bias + self.sense_step * weights + self.sense_usual[entry]
+        return score.astype(np.float32)
 
 
 @cache
@@ -81,11 +87,13 @@ def load_model(path: Path = MODEL) -> Model:
             detection=arrays["detection"],
             detection_step=arrays["detection_step"],
             detection_bias=arrays["detection_bias"],
+            detection_usual=arrays["detection_usual"],
             thresholds=arrays["thresholds"],
             senses=tuple(arrays["senses"].tolist()),
             sense=arrays["sense"],
             sense_step=float(arrays["sense_step"]),
             sense_bias=arrays["sense_bias"],
+            sense_usual=arrays["sense_usual"],
         )
 
 
@@ -121,30 +129,43 @@ class Candidates:
         return cls(places, tuple(keys(batch, places, finder.lexicon) for batch in batches))
 
     def probabilities(self, model: Model, trees: str = "parsed") -> Floats:
-        """Return the probability [candidates] of being a connective: the parsers' mean log-odds.
+        """Return the probability [candidates] of being a connective: the parsers' mean log-odds."""
+        entry = self.places.entry
+        scores = [model.detect(features, entry, trees) for features in self.features]
+        return self.joined(probability(np.mean(scores, axis=0)))
 
-        A correlative of two adverbials ("on the one hand ... on the other hand") is as likely as
-        the likelier one.
+    def joined(self, probabilities: Floats) -> Floats:
+        """Return probabilities in which those of connectives in two parts follow their parts'.
+
+        Two adverbials ("on the one hand ... on the other hand") are as likely as the likelier one.
+        A conjunction that is announced ("not only ... but also", "either ... or") is at least as
+        likely as a connective that is the beginning of its second part: both are one.
         """
-        scores = np.mean([model.detect(features, trees) for features in self.features], axis=0)
-        result: Floats = probability(scores)
-        lexicon, bounds = english().lexicon, self.places.bounds
-        kinds = dict(zip(lexicon.words, lexicon.classes, strict=True))
-        alone = {
-            (word, *self.places.bounds[row, 0].tolist()): result[row]
-            for row, word in enumerate(lexicon.words[entry] for entry in self.places.entry)
-        }
-        for row, entry in enumerate(self.places.entry):
-            parts = lexicon.words[entry].split(GAP)
-            if len(parts) > 1 and all(kinds.get(part) == "adverbial" for part in parts):
-                of_parts = zip(parts, bounds[row].tolist(), strict=False)
-                result[row] = max(alone.get((part, *ends), 0.0) for part, ends in of_parts)
+        result, bounds, finder = probabilities.copy(), self.places.bounds, english()
+        alone: dict[tuple[int, int], float] = {}
+        for (first, last), apart, share in zip(
+            bounds[:, 0].tolist(),
+            self.places.second != NOWHERE,
+            probabilities.tolist(),
+            strict=True,
+        ):
+            if not apart:
+                alone[first, last] = share
+        for row, entry in enumerate(self.places.entry.tolist()):
+            parts = [tuple(ends) for ends in bounds[row].tolist()]
+            if entry in finder.adverbials:
+                result[row] = max(alone.get(ends, 0.0) for ends in parts)
+            elif entry in finder.announced:
+                first, last = parts[1]
+                shares = (alone.get((first, end), 0.0) for end in range(first, last + 1))
+                result[row] = max(result[row], *shares)
         return result
 
     def judged(self, model: Model, rows: Sequence[int]) -> Floats:
         """Return the probability of each sense [rows, senses] of some candidates."""
         index = np.array(rows, dtype=np.intp)
-        scores = [model.judge(features[index]) for features in self.features]
+        entry = self.places.entry[index]
+        scores = [model.judge(features[index], entry) for features in self.features]
         return sense_probabilities(np.mean(scores, axis=0))
 
     def chosen(self, probabilities: Floats, least: float) -> list[int]:

@@ -108,7 +108,7 @@ class Pattern(TomlTable):
     """S2's head is one of these words."""
     standalone: bool = True
     """Whether its clauses can stand alone; if not, only the mode `recall` accepts them."""
-    checks: tuple[Literal["asked", "dated", "later", "measured", "reported"], ...] = ()
+    checks: tuple[Literal["alone", "asked", "dated", "later", "measured", "reported"], ...] = ()
     """What else the marker may introduce, which the mode `standalone` rejects: a clause that is
     asked ("if"), tells which time is meant ("when"), ends a measure of time ("before"), or stands
     beside what is said ("as")."""

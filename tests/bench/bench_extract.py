@@ -3,7 +3,8 @@
 On gold trees, sentences a second, text of the pairs included: this matcher, spaCy's
 DependencyMatcher with equivalent patterns and a marker prefilter, and a plain walk over token
 objects, which it makes of the same arrays or, in a line of its own, finds ready. On raw text: the
-pattern stage's share of the parse, and raw text to pairs against `nlp.pipe` over every sentence.
+pattern stage's share of the parse, raw text to pairs against `nlp.pipe` over every sentence, and
+all connectives with their arguments against pairs, both in the trees of every sentence.
 Time is processor time of one process, best of some repetitions, without the garbage collector.
 """
 
@@ -26,7 +27,10 @@ from corpora.document import Document
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from extract import Extractor
+from extract.arguments import arguments
+from extract.connectives import connectives
 from extract.extractor import extract
+from extract.parsers import get_parser
 from extract.patterns import load_patterns, resolve_markers
 from extract.patterns.table import Pattern
 from extract.text import written
@@ -298,6 +302,29 @@ def on_raw_text(documents: list[Document]) -> Iterator[str]:
     yield f"with the second parser: {twice / whole:.2f} times the time"
 
 
+def relations_beside_pairs(documents: list[Document], check: bool) -> Iterator[str]:
+    """What connectives and arguments cost beside matching, in the same trees."""
+    documents = [split_document(document) for document in documents]
+    threadpool_limits(1, user_api="blas")
+    parser = get_parser("embedded", check=check)
+    parses = list(parser.parse(documents))
+    settings = Extractor("embedded", check="second" if check else "none").settings
+    marks = list(connectives(documents, parses))
+    stages = {
+        "parse": lambda: list(parser.parse(documents)),
+        "match": lambda: list(extract(documents, parses, settings)),
+        "connectives": lambda: list(connectives(documents, parses)),
+        "arguments": lambda: list(arguments(documents, parses, marks)),
+    }
+    times = {name: seconds(work, 3) for name, work in stages.items()}
+    ours = times["parse"] + times["connectives"] + times["arguments"]
+    tokens = sum(len(parse.head) for parse in parses)
+    yield f"{tokens:,} tokens, {sum(map(len, marks)):,} connectives; seconds"
+    yield ", ".join(f"{name} {time:.2f}" for name, time in times.items())
+    yield f"parse, connectives, arguments: {ours / (times['parse'] + times['match']):.3f} times"
+    yield "  parse and match"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     root = Path(__file__).resolve().parents[2]
@@ -314,8 +341,13 @@ def main() -> None:
             sys.stdout.write(f"  {line}\n")
     novel = next(iter(sorted((options.data / "books").glob("jane*.jsonl"))))
     sys.stdout.write(f"raw text of {novel.stem}\n")
-    for line in on_raw_text(list(_first(open_source(f"jsonl:{novel}"), options.words))):
+    documents = list(_first(open_source(f"jsonl:{novel}"), options.words))
+    for line in on_raw_text(documents):
         sys.stdout.write(f"  {line}\n")
+    for check, name in enumerate(("one parser", "both parsers")):
+        sys.stdout.write(f"all relations of it, {name}\n")
+        for line in relations_beside_pairs(documents, bool(check)):
+            sys.stdout.write(f"  {line}\n")
 
 
 def _first(documents: Iterator[Document], words: int) -> Iterator[Document]:

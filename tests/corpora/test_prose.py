@@ -105,6 +105,8 @@ def test_entries_of_lists_are_no_prose(entry):
 def test_turns_need_no_punctuation():
     turns = Turns(["a", "b"], [0, 0], [0, 8], [6, 14])
     assert prose(of("hi all", "hello a", turns=turns)) == ["hi all", "hello a"]
+    turns.conversation = [-1, -1]  # an interview
+    assert prose(of("hi all", "hello a", turns=turns)) == ["", ""]
 
 
 def test_the_lead_ends_where_a_heading_is_a_bare_paragraph():

@@ -290,7 +290,7 @@ def test_a_source_of_what_is_no_document_says_what_was_passed_over(
     (folder / "train.txt").write_text("1\tWe say.\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"skipped: file of SSP \(1\)"):
         list(open_source(f"discoeval:{tmp_path}"))
-    assert "SSP/abs/train.txt: skipped: the examples of SSP are single sentences" in caplog.text
+    assert "SSP/abs/train.txt: skipped: its examples are no texts" in caplog.text
 
 
 def test_bad_lines_and_links_of_a_log(tmp_path: Path) -> None:

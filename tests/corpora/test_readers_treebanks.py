@@ -219,6 +219,21 @@ def test_the_shared_treebanks_give_back_their_text(discorpora_data: Path) -> Non
         assert found == tokens.form
 
 
+def test_sentences_in_a_row_of_one_speaker_are_a_turn(tmp_path: Path) -> None:
+    speakers = ("", "Ann", "Ann", "Bo")
+    words = ("Boats", "Yes.", "It leaks.", "No.")
+    lines = [
+        sentence(word(1, form), comments=(f"# speaker = {speaker}",) if speaker else ())
+        for speaker, form in zip(speakers, words, strict=True)
+    ]
+    talk = one(write(tmp_path, "".join(lines)))
+    assert talk.turns is not None and talk.turns.speaker == ["", "Ann", "Bo"]
+    spans = zip(talk.turns.start, talk.turns.end, strict=True)
+    assert [talk.text[a:b] for a, b in spans] == ["Boats", "Yes. It leaks.", "No."]
+    assert not talk.is_chat  # sentences are judged as those of a text
+    assert one(write(tmp_path, "".join(lines[:3]))).turns is None  # a monologue
+
+
 def test_a_caption_is_no_prose_and_cuts_its_section(tmp_path: Path) -> None:
     def said(*words: str, block: str = "") -> str:
         rows = [word(n, form, n - 1) for n, form in enumerate(words, 1)]

@@ -68,6 +68,16 @@ def found(
     return texts(source, sides.arg1), texts(source, sides.arg2)
 
 
+ONE = (
+    "On/ADP/case/4 the/DET/det/4 one/NUM/nummod/4 hand/N/obl/7 it/P/nsubj/7 is/X!=VBZ/cop/7 "
+    "cheap/A/root/0 ././punct/7"
+)
+OTHER = (
+    "On/ADP/case/4 the/DET/det/4 other/A/amod/4 hand/N/obl/7 it/P/nsubj/7 is/X!=VBZ/cop/7 "
+    "noisy/A/root/0 ././punct/7"
+)
+
+
 @pytest.mark.parametrize(
     ("sentences", "text", "kind", "tokens", "arg1", "arg2"),
     [
@@ -80,6 +90,11 @@ def found(
         ),
         ([IF], "if ... then", "correlative", [0, 4], "they answer", "you ask"),
         ([DESPITE], "despite", "preposition", [3], "They walked home", "the storm"),
+        (
+            [ONE, FULL, OTHER],
+            "on the one hand ... on the other hand",
+            *("correlative", [0, 1, 2, 3, 13, 14, 15, 16], "it is cheap", "it is noisy"),
+        ),
     ],
 )
 def test_arguments_by_class(

@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from corpora.document import Document, Spans
@@ -11,7 +12,7 @@ from corpora.errors import ConfigError
 from corpora.sentences import split
 from extract.connectives import Connective, connectives
 from extract.connectives.candidates import Lexicon
-from extract.connectives.fit import main
+from extract.connectives.fit import main, usual_senses
 from extract.parsers import get_parser
 
 GUM = Path(os.environ.get("DISCORPORA_DATA", "../shared/data"))
@@ -56,6 +57,10 @@ def test_words_that_join_no_clauses_are_no_connectives(parser):
     [
         ("If the bridge is closed, then we will take the ferry.", "if ... then", ["If", "then"]),
         (
+            "She not only sings but also writes the songs.",
+            *("not only ... but also", ["not only", "but also"]),
+        ),
+        (
             "On the one hand the flat is cheap, but on the other hand it is far away.",
             "on the one hand ... on the other hand",
             ["On the one hand", "on the other hand"],
@@ -67,6 +72,31 @@ def test_a_discontinuous_connective_is_one(parser, text, form, pieces):
     item = next(item for item in found if item.text == form)
     assert [text[a:b] for a, b in item.spans] == pieces
     assert len(item.tokens) == sum(len(piece.split()) for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        (
+            "On the one hand, the flat is cheap. It has a garden. On the other hand, it is noisy.",
+            ["On the one hand", "On the other hand"],
+        ),
+        (
+            "On the one hand, the flat is cheap. The street, on the other, is noisy all night.",
+            ["On the one hand", "on the other"],
+        ),
+        ("On the one hand, the flat is cheap. A school is on the other side of the street.", None),
+        (
+            "On the one hand, it is cheap." + " It is new." * 5 + " On the other hand, it hums.",
+            None,
+        ),
+    ],
+)
+def test_a_pair_of_adverbials_may_be_in_two_sentences(parser, text, pieces):
+    (found,) = find(parser, text)
+    pairs = [item for item in found if len(item.spans) > 1]
+    assert [[text[a:b] for a, b in item.spans] for item in pairs] == ([pieces] if pieces else [])
+    assert all(item.sentence == 0 and item.kind == "correlative" for item in pairs)
 
 
 def test_no_token_is_in_two_connectives(parser):
@@ -113,6 +143,20 @@ def test_a_word_is_in_one_class():
     assert all(word == " ".join(word.lower().split()) for word in lexicon.words)
 
 
+def test_a_rare_connective_has_the_usual_sense_of_its_class():
+    because, since, lest, however = map(
+        Lexicon.english().words.index, ("because", "since", "lest", "however")
+    )
+    entry = np.array([because] * 8 + [since] * 2 + [however] * 9)
+    senses = np.eye(2)[[0] * 8 + [1] * 2 + [1] * 9]
+    usual = usual_senses(entry, senses, np.array([because, since, lest, however]))
+    assert usual.argmax(axis=1).tolist() == [0, 1, 0, 1]
+    assert usual[0, 0] > usual[2, 0] > 0
+    # Without its own row, one of two rows of "since" knows the other one only.
+    (left,) = usual_senses(entry, senses, np.array([since]), own=np.array([[0.0, 1.0]]))
+    assert usual[2, 1] < left[1] < usual[1, 1]
+
+
 def test_fit_and_score_name_what_is_missing(tmp_path, capsys):
     missing = str(tmp_path / "nothing")
     options = ["--treebank", missing, "--gdtb", missing, "--output", str(tmp_path / "report.json")]
@@ -129,7 +173,7 @@ def test_the_figures_on_unseen_documents_hold(tmp_path):
     assert main(["score", *folders, "--output", str(report)]) == 0
     figures = json.loads(report.read_text(encoding="utf-8"))
     assert figures["gold connectives"] == 482
-    assert figures["gold trees"]["f1"] > 0.89
+    assert figures["gold trees"]["f1"] > 0.9
     assert figures["raw text, embedded parser"]["f1"] > 0.86
     senses = figures["gold trees"]["senses of gold connectives"]
-    assert senses["level 1"] > 0.86 and senses["level 2"] > 0.76
+    assert senses["level 1"] > 0.87 and senses["level 2"] > 0.775

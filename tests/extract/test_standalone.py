@@ -486,6 +486,16 @@ def test_a_pair_has_one_speaker() -> None:
         assert extractor.reject_counts["previous"] == 2 - number
 
 
+def test_a_question_at_the_end_of_a_paragraph_is_answered_by_another_speaker() -> None:
+    extractor = Extractor(markers="but", min_confidence=0)
+    for text, pairs in (
+        ("Is the old boat safe?\n\nBut the sail is new.", 0),
+        ("Is the old boat safe? But the sail is new.", 1),
+        ("The old boat leaks.\n\nBut the sail is new.", 1),
+    ):
+        assert len(list(extractor.pairs([Document(id="a", text=text)]))) == pairs
+
+
 def test_a_sentence_that_a_page_breaks_gives_no_side() -> None:
     for head, pairs in (("THE GATE 17", 0), ("The rain was over.", 1)):
         text = f"The gate was old, but he went\n\n{head}\n\nhome and slept."

@@ -75,7 +75,12 @@ from extract.text import tokenised, written
         ("2. wash the lid", [(0, 15)], "Wash the lid."),
         ("they met ( in May ) .", [(0, 19)], "They met ( in May )."),
         ("met Ann ( 19 ) there", [(0, 20)], "Met Ann ( 19 ) there."),
+        # The quotes of the Penn Treebank
         ("'' at home he slept", [(0, 19)], "At home he slept."),
+        ("`` it is so , he said", [(0, 21)], "It is so , he said."),
+        ("he said `` go home '' and", [(0, 18)], "He said `` go home.''"),
+        ("he sang `` Home ''", [(0, 18)], "He sang `` Home ''."),
+        ("a 3'' pipe broke", [(0, 16)], "A 3'' pipe broke."),
         ("we dined ) and left", [(0, 19)], "We dined and left."),
         ("that was sad :(", [(0, 15)], "That was sad."),
         ("and said, “You are right", [(4, 24)], "Said, “You are right.”"),

@@ -294,6 +294,28 @@ def test_a_variable_gets_no_capital(text: str, sentence: str) -> None:
     assert written(text, [(0, len(text))]) == sentence
 
 
+@pytest.mark.parametrize(
+    ("sentence", "number"),
+    [
+        ("Because/SCONJ/mark/3 it/P/nsubj/3 rained/V!/root/0 ././punct/3", 1),
+        # A phrase in front of the main clause; a main clause that the tree hides.
+        (
+            "While/SCONJ/mark/6 at/ADP/case/3 sea/N/obl/6 ,/PUNCT/punct/6 he/P/nsubj/6 "
+            "wrote/V!/root/0 ././punct/6",
+            0,
+        ),
+        (
+            "Because/SCONJ/mark/3 it/P/nsubj/3 shook/V!/root/0 the/DET/det/5 town/N/obj/3 "
+            "they/P/nsubj/7 left/V!/acl:relcl/5 ././punct/3",
+            0,
+        ),
+    ],
+)
+def test_a_subordinate_clause_alone_has_no_main_clause(sentence: str, number: int) -> None:
+    pairs, reasons = extracted("We/P/nsubj/2 stayed/V!/root/0 ././punct/2", sentence)
+    assert len(pairs) == number and ("construction" in reasons) == (number == 0)
+
+
 @pytest.mark.parametrize("mark", "□■∎")
 def test_a_proof_ends_within_no_side(mark: str) -> None:
     tree = (

@@ -1,4 +1,4 @@
-"""Builds run as a user runs them: `luigi` in a process of its own."""
+"""Builds run as a user runs them: `luigi` in a process of its own, mostly a fork of this one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from luigi.cmdline import luigi_run
 from typer.testing import CliRunner
 
-from tests.processes import ran
+from tests.processes import forked
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -67,9 +68,14 @@ def luigi_command(config: Path, output: Path, *more: str, task: str = "BuildAll"
 
 def run_build_file(config: Path, output: Path, *more: str) -> str:
     """Build a file in a process of its own; returns what it says."""
-    done = ran(luigi_command(config, output, *more), env=luigi_environment(), cwd=config.parent)
+    done = run_forked(luigi_command(config, output, *more), config.parent)
     assert done.returncode == 0, done.stderr
     return done.stderr
+
+
+def run_forked(command: list[str], cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of `luigi_command` in a fork; `more` environment variables."""
+    return forked(lambda: luigi_run(command[3:]), env=luigi_environment() | more, cwd=cwd)
 
 
 def luigi_environment() -> dict[str, str]:
@@ -110,18 +116,10 @@ def run_luigi(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]
     """Run a task (BuildAll) on a build file; the output goes to `tmp_path / "out"`."""
 
     def run(
-        config: Path,
-        *more: str,
-        output: Path | None = None,
-        task: str = "BuildAll",
-        **options: object,
-    ):
-        return ran(
-            luigi_command(config, output or tmp_path / "out", *more, task=task),
-            env=luigi_environment(),
-            cwd=tmp_path,
-            timeout=600,
-            **options,
+        config: Path, *more: str, output: Path | None = None, task: str = "BuildAll"
+    ) -> subprocess.CompletedProcess[str]:
+        return run_forked(
+            luigi_command(config, output or tmp_path / "out", *more, task=task), tmp_path
         )
 
     return run

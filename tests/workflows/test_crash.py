@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import ran
 from tests.workflows.conftest import MODELS, TINY, luigi_command, luigi_environment
 
 
@@ -63,7 +64,7 @@ def check_kills(
     """Build once undisturbed and once with `kills` kills at random moments: the same result."""
     calm, killed, more = folder / "calm", folder / "killed", ("--workers", str(workers))
     start = time.monotonic()
-    done = run_luigi(config, *more, output=calm)
+    done = ran(luigi_command(config, calm, *more), env=luigi_environment(), cwd=folder)
     assert done.returncode == 0, done.stderr
     whole = time.monotonic() - start
 

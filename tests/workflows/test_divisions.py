@@ -15,6 +15,8 @@ from corpora.readers import open_source
 from corpora.splits import SPLITS
 from tests.workflows.conftest import TINY
 from tests.workflows.test_config import CHAIN, graph
+from tests.workflows.test_papers import in_this_process
+from workflows import training
 from workflows.cli.show import plan
 from workflows.settings import options
 from workflows.tables import SAMPLE
@@ -283,8 +285,12 @@ settings = { protocol = "sentences" }
 
 
 def test_a_build_holds_out_the_same_documents_in_all_its_datasets(
-    write_config: Callable[[str], Path], run_luigi: Callable, tmp_path: Path
+    write_config: Callable[[str], Path],
+    run_luigi: Callable,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(training, "_run", in_this_process)
     table = tmp_path / "table.tsv"
     names = sorted(document.id for document in open_source(f"pdtb:{SAMPLE}/gold"))
     parts = (f"{SPLITS[i % 3]}\t{name}\n" for i, name in enumerate(names))

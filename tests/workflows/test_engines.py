@@ -19,8 +19,13 @@ from corpora.sentences import split_document
 from extract.settings import ParseSettings
 from extract.shards import ParseCounts
 from extract.stages import Part, extract, parse
-from tests.processes import ran
-from tests.workflows.conftest import living, luigi_command, luigi_environment, until
+from tests.workflows.conftest import (
+    living,
+    luigi_command,
+    luigi_environment,
+    run_forked,
+    until,
+)
 from workflows.cli.show import plan as show_plan
 from workflows.engines import _check_no_job, check
 from workflows.slurm import JOB
@@ -124,9 +129,7 @@ def built(
 ) -> subprocess.CompletedProcess[str]:
     config = output.with_suffix(".toml")
     config.write_text(BUILD.replace("{folder}", str(texts)) + engine, encoding="utf-8")
-    command = command_of(config, output, stage)
-    environment = luigi_environment() | more
-    return ran(command, env=environment)
+    return run_forked(command_of(config, output, stage), output.parent, **more)
 
 
 def command_of(config: Path, output: Path, stage: str = "Parse") -> list[str]:
@@ -293,7 +296,8 @@ def test_workers_end_with_a_killed_build(tmp_path: Path, texts: Path) -> None:
     build.kill()
     build.wait()
     until(lambda: not living(mark))
-    done = ran(command_of(config, output), env=environment)
+    config.write_text(text, encoding="utf-8")  # here, where a parser loads faster
+    done = run_forked(command_of(config, output), tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
 
 
@@ -338,6 +342,6 @@ def test_a_whole_build_says_it_before_anything_runs(tmp_path: Path, texts: Path)
     config, output = tmp_path / "build.toml", tmp_path / "out"
     engine = '[engine]\nkind = "local"\noptions = { partition = "cpu" }\n'
     config.write_text(BUILD.replace("{folder}", str(texts)) + engine, encoding="utf-8")
-    done = ran(luigi_command(config, output), env=luigi_environment())
+    done = run_forked(luigi_command(config, output), tmp_path)
     assert done.returncode != 0 and "unknown key 'engine.options.partition'" in done.stderr
     assert not list(output.glob("stages/*"))

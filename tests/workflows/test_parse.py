@@ -49,6 +49,50 @@ def test_a_text_in_every_format_and_its_scores(
     assert [json.loads(line) for line in capfd.readouterr().out.splitlines()][-1] == however
 
 
+def test_a_connective_in_two_sentences_is_one_in_every_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DISRPT's tags alone do not say that two runs of words are one connective."""
+    text = "On the one hand, the flat is cheap. It has a bath. On the other hand, it is noisy."
+    (tmp_path / "flat.txt").write_text(text)
+    outputs = {"jsonl": tmp_path / "o.jsonl", "pdtb": tmp_path / "p", "disrpt": tmp_path / "d"}
+    for format, output in outputs.items():
+        options = ("-o", output, "--format", format)
+        assert run(monkeypatch, "parse", tmp_path / "flat.txt", *options) == 0
+    (row,) = read_jsonl(outputs["jsonl"])
+    spans = [[0, 15], [51, 68]]
+    assert row["connective_spans"] == spans and text[51:68] == "On the other hand"
+    assert (row["arg1"], row["arg2"]) == ("the flat is cheap", "it is noisy")
+    gold = f"pdtb:{outputs['pdtb']}"
+    for relations in (outputs["jsonl"], gold, f"disrpt:{outputs['disrpt']}"):
+        arguments = ("validate", tmp_path / "flat.txt", "--gold", gold, "--relations", relations)
+        assert run(monkeypatch, *arguments, "--json", tmp_path / "s.json") == 0
+        figures = json.loads((tmp_path / "s.json").read_text())["figures"]
+        names = ["spans"] if str(relations).startswith("disrpt:") else figures
+        assert {figures[name]["f1"] for name in names} == {1.0}, relations
+
+
+@pytest.mark.slow
+def test_workers_change_no_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("extract.discourse.CHUNK_WORDS", 10)  # each document is a chunk
+    source = tmp_path / "texts.jsonl"
+    texts = [KILN, GERMAN, KILN.replace("because", "when")]
+    rows = [{"id": str(number), "text": text} for number, text in enumerate(texts)]
+    source.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    written, said = [], []
+    for workers in (1, 2):
+        output = tmp_path / str(workers)
+        options = ("-o", output, "--format", "disrpt", "--workers", workers)
+        assert run(monkeypatch, "parse", source, *options) == 0
+        written.append({path.name: path.read_bytes() for path in output.iterdir()})
+        said.append(capfd.readouterr().out.replace(str(output), ""))
+    assert written[0] == written[1] and said[0] == said[1]
+    assert "4 explicit relations from 3 documents" in said[0]
+    assert "in another language than en: 1 document" in said[0]
+
+
 def test_a_text_in_another_language_has_no_relations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

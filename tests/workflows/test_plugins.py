@@ -13,9 +13,10 @@ import pytest
 from corpora.declared import Registry
 from corpora.errors import ConfigError
 from corpora.tasks import BUILDERS
-from tests.processes import ran
+from tests.processes import forked, ran
 from tests.workflows.conftest import ROOT, luigi_environment
 from zoo.declared import OBJECTIVES
+from zoo.evaluate.__main__ import main
 
 PAGE = ROOT / "docs" / "tutorials" / "plug-in.md"
 SPEAKERS = ("Anna", "Boris", "Clara")
@@ -113,12 +114,9 @@ def splits(manifest: dict) -> list[dict]:
 
 
 def test_a_model_says_which_plugin_is_missing(build: Path) -> None:
-    code = (
-        "import sys\nfrom zoo.evaluate.__main__ import main\n"
-        f"sys.exit(main(['permuted', '--model', {str(build / 'models/scorer')!r}, "
-        f"'--data', {str(build / 'datasets/permuted')!r}, '--limit', '4']))"
-    )
-    done = ran([sys.executable, "-c", code], env=environment())
+    words = ["permuted", "--model", str(build / "models/scorer"), "--limit", "4"]
+    words += ["--data", str(build / "datasets/permuted")]
+    done = forked(lambda: sys.exit(main(words)), env=environment(), cwd=ROOT)
     assert not done.returncode, done.stderr  # the weights need no loss
     assert "plays.scorer" in done.stderr and "discorpora-plays" in done.stderr
 

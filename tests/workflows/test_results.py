@@ -157,7 +157,6 @@ def killed_at(step: int, act: Callable, monkeypatch: pytest.MonkeyPatch) -> bool
 def test_a_result_is_mended_wherever_a_build_is_killed(
     first: Path, other: Path, result: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)  # it is slow
     root, place = result.parents[2], result.parents[1]
     for chosen in ({result: other}, {}):
         for step in count():

@@ -22,7 +22,8 @@ from corpora.store.documents import iter_documents
 from tests.corpora.test_bad_input import KINDS
 from tests.corpora.test_publish import edit, folder, made, send, server  # noqa: F401 (fixtures)
 from tests.hub_server import HubServer
-from tests.workflows.conftest import ROOT, run_build_file
+from tests.processes import ran
+from tests.workflows.conftest import ROOT, luigi_command, luigi_environment, run_build_file
 from workflows import sources, stage
 from workflows.settings import options
 from workflows.tasks import BuildAll, Documents
@@ -468,9 +469,15 @@ def test_a_damaged_note_is_made_again(tmp_path: Path, monkeypatch: pytest.Monkey
 # Equal bytes from another place.
 
 
-def _sample(place: Path, name: str) -> Path:
-    """The sample's build file without its models, of a copy of the sample in `place`."""
+def _sample(place: Path, name: str, every: int = 1) -> Path:
+    """The sample's build file without its models, of a copy of the sample in `place`.
+
+    Of files of many documents it has one in `every`.
+    """
     shutil.copytree(SAMPLE, place / name)
+    for file in ("articles.jsonl", "stories.jsonl"):
+        documents = (SAMPLE / file).read_text(encoding="utf-8").splitlines(keepends=True)
+        (place / name / file).write_text("".join(documents[::every]), encoding="utf-8")
     text = (ROOT / "workflows" / "configs" / "sample.toml").read_text(encoding="utf-8")
     text = text.partition("[models.")[0].replace("{sample}", str(place / name))
     for part in SAMPLE.glob("*.jsonl"):
@@ -494,10 +501,13 @@ def built_files(output: Path) -> dict[str, bytes]:
 
 @pytest.mark.slow
 def test_equal_bytes_from_another_path_and_name_with_other_workers(tmp_path: Path) -> None:
-    one = _sample(tmp_path / "here", "sample-a")
-    two = _sample(tmp_path / "some" / "where" / "else", "b")
+    one = _sample(tmp_path / "here", "sample-a", every=2)
+    two = _sample(tmp_path / "some" / "where" / "else", "b", every=2)
     run_build_file(one, tmp_path / "out", "--workers", "1")
-    run_build_file(two, tmp_path / "another" / "out", "--workers", "2")
+    # A program of its own, since a fork hashes strings as this process does.
+    command = luigi_command(two, tmp_path / "another" / "out", "--workers", "2")
+    done = ran(command, env=luigi_environment(), cwd=two.parent)
+    assert done.returncode == 0, done.stderr
     first, second = built_files(tmp_path / "out"), built_files(tmp_path / "another" / "out")
     assert first.keys() == second.keys() and len(first) > 150
     assert [name for name in first if first[name] != second[name]] == []
@@ -508,5 +518,6 @@ def test_equal_bytes_from_another_path_and_name_with_other_workers(tmp_path: Pat
 def test_equal_bytes_with_four_workers_on_a_third_path(tmp_path: Path) -> None:
     one, two = _sample(tmp_path / "x", "x"), _sample(tmp_path / "y y", "data")
     run_build_file(one, tmp_path / "out1", "--workers", "1")
-    run_build_file(two, tmp_path / "out4", "--workers", "4")
+    done = ran(luigi_command(two, tmp_path / "out4", "--workers", "4"), env=luigi_environment())
+    assert done.returncode == 0, done.stderr
     assert built_files(tmp_path / "out1") == built_files(tmp_path / "out4")

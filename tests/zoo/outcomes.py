@@ -28,4 +28,4 @@ def _figure(one: Outcomes) -> float:
         return float(one.right.mean())
     assert one.gold is not None and one.predicted is not None
     size = int(max(one.gold.max(), one.predicted.max())) + 1
-    return macro_f1(confusion_matrix(one.gold, one.predicted, size))
+    return float(macro_f1(confusion_matrix(one.gold, one.predicted, size)))

@@ -502,7 +502,7 @@ def classes(gold: np.ndarray, predicted: np.ndarray) -> Columns:
     }
 
 
-def test_f1_is_drawn_by_rows() -> None:
+def test_f1_is_drawn_by_units() -> None:
     random = np.random.default_rng(1)
     gold = random.integers(0, 4, 500)
     one = np.where(random.random(500) < 0.5, gold, random.integers(0, 4, 500))
@@ -513,6 +513,16 @@ def test_f1_is_drawn_by_rows() -> None:
     assert found.ci[0] < found.value < found.ci[1]
     same = differences("s", classes(gold, one), classes(gold, one))["F1"]
     assert (same.value, same.ci) == (0, (0, 0)) and not same.text.endswith("*")
+    # Documents of 25 equal rows are drawn whole: 20 independent units, and a wider interval
+    units = [str(row // 25) for row in range(500)]
+    parts = [
+        {"F1": {"": Outcomes("F1", units, gold=gold[:20].repeat(25), predicted=x[:20].repeat(25))}}
+        for x in (one, two)
+    ]
+    by_document = differences("s", *parts)["F1"]
+    by_row = differences("s", *(classes(p["F1"][""].gold, p["F1"][""].predicted) for p in parts))
+    assert (by_document.units, by_document.value) == (20, by_row["F1"].value)
+    assert by_document.ci[1] - by_document.ci[0] > 3 * (by_row["F1"].ci[1] - by_row["F1"].ci[0])
     other = gold.copy()
     other[0] = (other[0] + 1) % 4
     assert differences("s", classes(gold, one), classes(other, two)) == {}

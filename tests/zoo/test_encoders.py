@@ -16,6 +16,7 @@ from zoo.evaluate import encoders
 from zoo.evaluate.discoeval import DiscoEval
 from zoo.evaluate.discoeval.protocol import representation_of
 from zoo.evaluate.encoders import layers_to_judge, load_encoder
+from zoo.evaluate.opening import open_model
 
 TEXTS = ["anna waited", "bela sang and slept and sang again", "carl left .", "anna waited"]
 
@@ -82,6 +83,16 @@ def test_vectors_come_from_the_cache(tiny_bert: Path, tmp_path: Path) -> None:
     other.encode(TEXTS)
     assert other.tokens == first.tokens and len(list(tmp_path.iterdir())) == 2
     assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_rules_are_encoders_whose_vectors_tell_texts_apart() -> None:
+    for name, width in (("surface", 19), ("words", encoders.HASHED)):
+        encoder = open_model(DiscoEval(), f"baseline:{name}")
+        found = encoder.vectors([*TEXTS, ""], ["auto"])["auto"]
+        assert found.shape == (5, width) and encoder.name == f"baseline:{name}"
+        assert (found[0] == found[3]).all() and (found[0] != found[1]).any()
+    with pytest.raises(ConfigError, match="did you mean 'words'"):
+        open_model(DiscoEval(), "baseline:word")
 
 
 def test_long_texts_are_cut_and_counted(tiny_bert: Path, tmp_path: Path) -> None:

@@ -192,7 +192,9 @@ def test_the_report_of_a_constant_answer_is_the_majority_baseline() -> None:
 
 def test_the_interval_has_about_the_width_of_theory() -> None:
     confusion = np.array([[300, 100], [0, 0]])
-    found = scores.figure_of_confusion(confusion, lambda c: c[0, 0] / c.sum(), 0, "test")
+    found = scores.figure_of_confusion(
+        confusion, lambda c: c[..., 0, 0] / c.sum((-2, -1)), 0, "test"
+    )
     low, high = found["ci"]
     assert found["units"] == 400
     deviation = (0.75 * 0.25 / 400) ** 0.5

@@ -11,6 +11,10 @@ import numpy as np
 import pytest
 
 from corpora.errors import InputError
+from corpora.store.atomic import staged
+from corpora.store.folder import Stage
+from corpora.tasks import BUILDERS
+from corpora.tasks.builder import Target
 from zoo.evaluate import discoeval
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.discoeval import DiscoEval
@@ -77,6 +81,23 @@ def test_discoeval_has_the_figures_of_our_suite(layout: Path, tiny_bert: Path) -
     word = Transformer(str(tiny_bert))
     other = SentenceTransformer(modules=[word, Pooling(16, "mean")], device="cpu")
     assert run(other, tasks) == pytest.approx(expected, abs=POINT)
+
+
+def test_released_rows_that_were_built_are_tasks_too(layout: Path, tmp_path: Path) -> None:
+    from zoo.evaluate import mteb_tasks
+
+    stage = Stage("discoeval", 1, "0012e5", {"builder": "discoeval"})
+    with staged(tmp_path / "discoeval") as folder:
+        builder = BUILDERS.find("discoeval").of({"tasks": ["sp_wiki", "bso_wiki"]})
+        builder.build([(f"discoeval:{layout}", {})], Target(folder, stage, seed=1))
+    tasks = mteb_tasks.discoeval(tmp_path / "discoeval", QUICK)
+    assert [task.metadata.name for task in tasks] == [
+        "DiscoEvalSingleSPWiki",
+        "DiscoEvalSingleBSOWiki",
+    ]
+    tasks[0].load_data()
+    assert tasks[0].dataset
+    assert tasks[0].dataset["default"]["test"]["label"][:6] == [0, 1, 2, 3, 4, 0]
 
 
 def test_pairs_go_together_and_a_function_is_a_model(layout: Path) -> None:

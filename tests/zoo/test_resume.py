@@ -28,10 +28,6 @@ from zoo.training.trainer import ZooTrainer
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS = ["dissent/bilstm_tiny", "--epochs", "4", "--save_steps", "2", "--patience", "0"]
-TOGETHER = [
-    *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"),
-    *("-m", "zoo.train"),
-]
 TEXTS = ["coherence/contrastive_tiny", "--epochs", "2", "--save_steps", "3"]
 
 
@@ -90,33 +86,39 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{path}.{key}", inner
 
 
-def killed(run: Callable[[], Any]) -> None:
-    """Run in a child process, which must die by SIGKILL."""
+def killed(run: Callable[[], Any], due: Callable[[], Any] | None = None) -> None:
+    """Run in a child process, which must die by SIGKILL: its own, or ours as soon as it is due."""
     child = os.fork()
     if child == 0:
         try:
             run()
         finally:
             os._exit(1)
+    if due:
+        ended = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        while not due() and os.waitid(os.P_PID, child, ended) is None:
+            time.sleep(0.001)
+        os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
-def train_together(command: list[str], processes: int = 2, *, fsdp: str = "") -> None:
-    """Train in several processes as `torchrun` starts them, but forked: they import nothing.
+def train_together(command: list[str], *, fsdp: str = "", status: int = 0) -> None:
+    """Train in two processes as `torchrun` starts them, but forked: they import nothing.
 
+    Both end with `status`, as `os.waitpid` gives it.
     `fsdp` shares out the model; accelerate does that on GPUs alone, and is told that these
     processes had some. Such a training ends with the error `fsdp`.
     """
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     children = []
-    for rank in range(processes):
+    for rank in range(2):
         child = os.fork()
         if child == 0:
             try:
                 AcceleratorState._reset_state(reset_partial_state=True)
-                place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": processes}
+                place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2}
                 place |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "ACCELERATE_USE_CPU": 1}
                 os.environ.update({name: str(value) for name, value in place.items()})
                 if fsdp:
@@ -130,7 +132,7 @@ def train_together(command: list[str], processes: int = 2, *, fsdp: str = "") ->
                 traceback.print_exc()
                 os._exit(1)
         children.append(child)
-    assert [os.waitpid(child, 0)[1] for child in children] == [0] * processes
+    assert [os.waitpid(child, 0)[1] for child in children] == [status] * 2
 
 
 def _shard_on_the_cpu() -> None:
@@ -232,14 +234,8 @@ def test_kill_from_outside_at_any_moment(
 ) -> None:
     output = tmp_path / "pairs"
     command = [*PAIRS, "--dataset", str(pairs_folder), "--output", str(output)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "zoo.train", *command], cwd=ROOT, stderr=subprocess.DEVNULL
-    )
     folder = output.with_name("pairs.partial") / "checkpoints"
-    while process.poll() is None and checkpoints.newest(folder) is None:
-        time.sleep(0.001)
-    process.kill()
-    process.wait()
+    killed(lambda: train(command), lambda: checkpoints.newest(folder))
     assert not output.exists()
     train(command)
     results = json.loads((output / "results.json").read_text(encoding="utf-8"))
@@ -268,6 +264,24 @@ def test_accelerate_launch_needs_no_configuration(
     assert found == pytest.approx(dict(_flat(expected)), abs=1e-5)
 
 
+@pytest.mark.nightly
+def test_torchrun_starts_two_processes(
+    pairs_folder: Path, undisturbed: dict[str, Run], tmp_path: Path
+) -> None:
+    """The other tests fork the processes that `torchrun` starts."""
+    launch = ["torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m", "zoo.train"]
+    command = [*PAIRS, "--dataset", str(pairs_folder), "--output", str(tmp_path / "pairs")]
+    subprocess.run(
+        [sys.executable, "-m", *launch, *command],
+        cwd=ROOT,
+        env={**os.environ, "ACCELERATE_USE_CPU": "true"},
+        check=True,
+        capture_output=True,
+    )
+    results = json.loads((tmp_path / "pairs" / "results.json").read_text(encoding="utf-8"))
+    assert results["metrics"].keys() == undisturbed["pairs"].results["metrics"].keys()
+
+
 def test_two_processes_learn_what_one_does(pairs_folder: Path, tmp_path: Path) -> None:
     """Without dropout on a CPU: the same batches, halved; the results say how many there were."""
     settings = ["--max_steps", "6", "--save_steps", "2", "--batch_size", "8"]
@@ -284,13 +298,9 @@ def test_two_processes_learn_what_one_does(pairs_folder: Path, tmp_path: Path) -
 def test_one_process_goes_on_where_two_stopped(pairs_folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "model"
     command = [*PAIRS, "--dataset", str(pairs_folder), "--output", str(output)]
-    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen([*TOGETHER, *command], cwd=ROOT, env=environment)
-    folder = output.with_name("model.partial") / "checkpoints"
-    while process.poll() is None and checkpoints.newest(folder) is None:
-        time.sleep(0.001)
-    process.terminate()
-    process.wait()
+    with pytest.MonkeyPatch.context() as patch:
+        kill_at(patch, ZooTrainer, "training_step", 5)  # after the second checkpoint
+        train_together(command, status=signal.SIGKILL)
     assert not output.exists()
     train(command)
     (note,) = json.loads((output / "results.json").read_text(encoding="utf-8"))["notes"]

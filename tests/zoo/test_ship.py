@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
@@ -14,7 +15,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 from zoo.coherence import load_scorer
 from zoo.coherence.links import years_ascend
 from zoo.coherence.modeling import CoherenceScorer
-from zoo.coherence.ship import Cue, fit_cue_weights, main
+from zoo.coherence.ship import Cues, fit_cue_weights, main
 from zoo.loading import load_tokenizer
 from zoo.modeling import save_model
 from zoo.training.data import open_dataset
@@ -126,9 +127,13 @@ def as_if_trained(model: Path, folder: Path) -> Path:
     return folder
 
 
-def lengths(texts: Sequence[Sequence[str]]) -> list[float]:
-    """A cue: words a sentence."""
-    return [len(" ".join(text).split()) / len(text) for text in texts]
+def words_a_sentence(text: Sequence[str]) -> float:
+    return len(" ".join(text).split()) / len(text)
+
+
+def lengths_and(cue: Callable[[Sequence[str]], float]) -> Cues:
+    """Two cues: the words a sentence, and `cue`."""
+    return lambda texts: np.array([[words_a_sentence(text), cue(text)] for text in texts])
 
 
 def test_years_get_weight_where_they_tell_coherent_texts() -> None:
@@ -142,10 +147,7 @@ def test_years_get_weight_where_they_tell_coherent_texts() -> None:
         ]
         neg = [pos[2], "We left.", pos[0], "We came."]
         rows.append({"source": "wiki", "kind": "permuted", "pos": pos, "neg": neg})
-    cues: list[Cue] = [lengths, lambda texts: [years_ascend(text) for text in texts]]
-    assert fit_cue_weights(cues, rows)[0] > 0.1
     turned = [{**row, "pos": row["neg"], "neg": row["pos"]} for row in rows]
-    assert fit_cue_weights(cues, turned) == [0]
-    assert fit_cue_weights(
-        [lengths, lambda texts: [-length for length in lengths(texts)]], rows
-    ) == [0]
+    assert fit_cue_weights(lengths_and(years_ascend), rows)[0] > 0.1
+    assert fit_cue_weights(lengths_and(years_ascend), turned) == [0]
+    assert fit_cue_weights(lengths_and(lambda text: -words_a_sentence(text)), rows) == [0]

@@ -233,6 +233,7 @@ def parse(
     gold_sentences: GoldSentences = False,
     gold_tokens: GoldTokens = False,
     check: Check = None,
+    workers: Workers = 1,
     encoding: Annotated[
         str, typer.Option(help="Encoding of the texts: latin-1, cp1252, ...; by default utf-8.")
     ] = "",
@@ -259,6 +260,7 @@ def parse(
         gold_sentences=gold_sentences,
         gold_tokens=gold_tokens,
         check=check,
+        workers=workers,
     )
     documents = amount(counts.documents, "document")
     lines = [f"{amount(counts.relations, 'explicit relation')} from {documents} -> {output}"]

@@ -166,15 +166,22 @@ class LinkScorer(OverBackbone):
     def score_windows(self, texts: Sequence[Sequence[str]]) -> list[tuple[float, int]]:
         """Return for each text (a list of sentences) its score and the number of its windows. Only
         the model of order, `ranker`, reads a text in windows; without it there is one window."""
-        scores, counts = self.similarities(texts), [1] * len(texts)
-        if self.config.years:
-            scores += self.config.years * np.array([years_ascend(text) for text in texts])
-        if self.config.order:
+        parts, counts = self.parts(texts)
+        weights = [1.0, self.config.years, self.config.order]
+        return list(zip((parts @ weights).tolist(), counts, strict=True))
+
+    def parts(self, texts: Sequence[Sequence[str]]) -> tuple[np.ndarray, list[int]]:
+        """Return the parts of the scores of texts (lists of sentences), `[texts, 3]`, before their
+        weights: the cosines, whether years ascend, and the order (0 without a model of order).
+        Also returns the number of windows of each text."""
+        years = np.array([years_ascend(text) for text in texts])
+        order, counts = np.zeros(len(texts)), [1] * len(texts)
+        if self.config.order_rank:
             self.ranker.bf16 = self.bf16
             ranked = self.ranker.to(self.device).score_windows(texts)  # type: ignore[arg-type]
-            scores += self.config.order * np.array([score for score, _ in ranked])
+            order = np.array([score for score, _ in ranked])
             counts = [windows for _, windows in ranked]
-        return list(zip(scores.tolist(), counts, strict=True))
+        return np.stack([self.similarities(texts), years, order], 1), counts
 
     @torch.inference_mode()
     def similarities(self, texts: Sequence[Sequence[str]]) -> np.ndarray:

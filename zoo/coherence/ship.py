@@ -7,6 +7,7 @@
     discorpora train coherence/minilm --dataset ORDERS@contrastive --backbone FIRST ... \\
         --output RANKER                                               # twice, as in the Makefile
     python -m zoo.coherence.ship ship MODEL --ranker RANKER --texts TEXTS --output FOLDER
+    python -m zoo.coherence.ship measure FOLDER --texts TEXTS         # again, in its own folder
 
 `make scorer` runs all steps. The texts are pairs of a coherent text and an incoherent copy: its
 sentences permuted (`corpora.tasks.permuted`), or one replaced by another text's
@@ -23,8 +24,9 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,10 +40,10 @@ from safetensors.torch import load_file, save_file
 from sklearn.linear_model import LogisticRegression
 
 from corpora.document import Document
-from corpora.prose import balance_quotes
+from corpora.prose import QUOTE_MARKS, balance_quotes
 from corpora.readers import open_source
 from corpora.readers.rows import json_rows
-from corpora.rng import stable_id
+from corpora.rng import stable_id, stream
 from corpora.schemas import (
     PERMUTED_DOCUMENTS,
     PERMUTED_ORDERS,
@@ -59,16 +61,16 @@ from corpora.tasks.builder import Builder, Target
 from corpora.tasks.intrusion import Intrusion
 from corpora.tasks.permuted import Permuted
 from zoo.backbones import load_backbone
-from zoo.coherence.links import LinkConfig, LinkScorer, changes_between, years_ascend
+from zoo.coherence.links import LinkConfig, LinkScorer, changes_between
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.scoring import BREAKS, REFERENCE, Breaks, Reference, explain, largest_gain
 from zoo.commands import command, log, write_shipped_files
 from zoo.compact import pack
-from zoo.evaluate.scorers import Scorer, scores_of
-from zoo.evaluate.scores import ranking_accuracy
+from zoo.evaluate.scores import ranking_accuracy, wins
 from zoo.loading import CONFIG, WEIGHTS, load_tokenizer
 from zoo.modeling import save_model
 from zoo.training.data import evenly, open_dataset
+from zoo.training.job import RESULTS
 from zoo.vocabularies import keep_frequent_pieces
 
 SEED = 27
@@ -93,10 +95,11 @@ CARD = Card(
 LICENCE = "CC-BY-SA-4.0"
 TextPair = dict[str, Any]
 """A row of `PAIRS`."""
-Cue = Callable[[Sequence[Sequence[str]]], Any]
-"""A function of texts (lists of sentences): a number for each, larger for coherent ones."""
-FITTED, MARKED, JUDGED = 1500, 200, 500
-"""Maximum rows of each kind and source to fit weights with, to mark, and to test with."""
+Cues = Callable[[Sequence[Sequence[str]]], np.ndarray]
+"""A function of texts (lists of sentences): numbers `[texts, cues]`, larger for coherent ones."""
+FITTED, MARKED, JUDGED, CHANGED = 1500, 200, 500, 200
+"""Maximum rows of each kind and source to fit weights with, to mark, to test intruders with, and to
+make the small changes of `changed` in."""
 STRENGTH = 0.1
 """Inverse strength of the L2 penalty, chosen by cross-validation on the training split."""
 BUILT: dict[str, dict[str, Builder]] = {
@@ -258,37 +261,53 @@ def orders(options: argparse.Namespace) -> None:
 
 def ship(options: argparse.Namespace) -> None:
     """Write the scorer's folder: the model with its fitted weights, its figures and its card."""
-    # Pairs to test on: the test split, and all splits of the datasets `unseen`
-    dataset = open_dataset(str(options.texts), "pairs")
-    test_tables = {"test": [dataset["test"]]}
-    for path in options.unseen:
-        test_tables[path.name] = list(open_dataset(str(path), "pairs").splits.values())
-    test_pairs = {name: long_pairs(*tables) for name, tables in test_tables.items()}
     # The model, with weights of the cues fitted on the validation split
-    folder, validation = options.output, long_pairs(dataset["validation"])
+    folder = options.output
+    validation = long_pairs(open_dataset(str(options.texts), "pairs")["validation"])
     shutil.copytree(options.model, folder)
     if options.ranker:
         add_ranker(folder, options.ranker, options.rank)
     model = LinkScorer.from_pretrained(folder)
-    cues: list[Cue] = [model.similarities, lambda texts: [years_ascend(text) for text in texts]]
-    if options.ranker:
-        cues.append(model.ranker.score)
-    names = ("years", "order")
-    fitted = dict(zip(names, fit_cue_weights(cues, validation), strict=False))
+    weights = fit_cue_weights(lambda texts: model.parts(texts)[0], validation)
+    fitted = dict(zip(("years", "order"), weights, strict=True))
     write_json(folder / CONFIG, {**read_json(folder / CONFIG), **fitted})
     model = LinkScorer.from_pretrained(folder)
-    # Figures: accuracies, scores of coherent texts to compare to, marks of intruding sentences
-    metrics = {name: pair_accuracy(model, pairs) for name, pairs in test_pairs.items()}
+    # Scores of coherent texts to compare to, marks of intruding sentences
     scores = model.score(list(dict.fromkeys(tuple(pair["pos"]) for pair in validation)))
     reference = Reference.among("held-out novels and articles of the validation split", scores)
     write_json(folder / REFERENCE, asdict(reference))
-    test_marks = {name: mark_intruders(model, pairs) for name, pairs in test_pairs.items()}
+    test_marks = {
+        name: mark_intruders(model, pairs)
+        for name, pairs in unseen_pairs(options.texts, options.unseen).items()
+    }
     breaks = measure_breaks(mark_intruders(model, validation), [*test_marks.values()])
     write_json(folder / BREAKS, asdict(breaks))
-    metrics["breaks"] = {
-        name: mark_shares(marks, breaks.least) for name, marks in test_marks.items()
-    }
-    # The card
+    test_marks["all"] = Marks(*map(np.concatenate, zip(*test_marks.values(), strict=True)))
+    shares = {name: mark_shares(marks, breaks.least) for name, marks in test_marks.items()}
+    write_json(folder / RESULTS, {"metrics": {"breaks": shares}})
+    options.folder = folder
+    measure(options)
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Measure the accuracies of the scorer in a folder, and write its results and its card. The
+    shares of right marks, which `ship` measures, stay as they are."""
+    folder = options.folder
+    model = LinkScorer.from_pretrained(folder)
+    tests = unseen_pairs(options.texts, options.unseen)
+    judged = {}
+    for name, pairs in tests.items():
+        permuted, intruded = ([p for p in pairs if p["kind"] == kind] for kind in KINDS)
+        some = chain.from_iterable(sample_by_kind(intruded, JUDGED))
+        to_change = chain.from_iterable(sample_by_kind(permuted, CHANGED))
+        judged[name] = [*permuted, *some, *changed([*to_change])]
+    judged["all"] = [pair for pairs in judged.values() for pair in pairs]
+    texts = list(dict.fromkeys(tuple(p[key]) for p in judged["all"] for key in ("pos", "neg")))
+    parts, _ = model.parts(texts)
+    scores = parts @ [1.0, model.config.years, model.config.order]
+    scores_of = dict(zip(texts, zip(scores, parts[:, 0], strict=True), strict=True))
+    metrics = {name: pair_accuracy(pairs, scores_of) for name, pairs in judged.items()}
+    metrics["breaks"] = read_json(folder / RESULTS)["metrics"]["breaks"]
     figures, marked_table = card_tables(metrics)
     write_shipped_files(
         folder,
@@ -302,8 +321,16 @@ def ship(options: argparse.Namespace) -> None:
         years=f"{model.config.years:.2f}",
         order=f"{model.config.order:.2f}",
         rank=str(model.config.order_rank),
-        texts=f"{reference.texts:,}",
+        texts=f"{read_json(folder / REFERENCE)['texts']:,}",
     )
+
+
+def unseen_pairs(texts: Path, unseen: Sequence[Path]) -> dict[str, list[TextPair]]:
+    """Return pairs to test on: the test split of `texts`, and all splits of each of `unseen`."""
+    tables = {"test": [open_dataset(str(texts), "pairs")["test"]]}
+    for path in unseen:
+        tables[path.name] = list(open_dataset(str(path), "pairs").splits.values())
+    return {name: long_pairs(*parts) for name, parts in tables.items()}
 
 
 def add_ranker(folder: Path, ranker: Path, rank: int) -> None:
@@ -332,7 +359,7 @@ def sample_by_kind(pairs: Sequence[TextPair], limit: int) -> list[list[TextPair]
     return [[group[i] for i in evenly(len(group), limit)] for group in groups.values()]
 
 
-def fit_cue_weights(cues: Sequence[Cue], pairs: Sequence[TextPair]) -> list[float]:
+def fit_cue_weights(cues: Cues, pairs: Sequence[TextPair]) -> list[float]:
     """Fit the weights of `cues` on pairs, and return all but the first, which is 1.
 
     Logistic regression predicts from the differences of the cues which text of a pair is coherent.
@@ -347,8 +374,8 @@ def fit_cue_weights(cues: Sequence[Cue], pairs: Sequence[TextPair]) -> list[floa
     )
     # Differences of the cues between the texts of each pair, `[pairs, cues]`
     texts = [tuple(pair[key]) for key in ("pos", "neg") for pair in sample]
-    values = np.array([cue(texts) for cue in cues]).reshape(len(cues), 2, -1)
-    differences = (values[:, 0] - values[:, 1]).T
+    coherent, incoherent = np.split(cues(texts), 2)
+    differences = coherent - incoherent
     deviations = differences.std(0).clip(1e-6)
     # Each pair counts in both directions, so that no intercept is needed.
     features = np.concatenate([differences, -differences]) / deviations
@@ -362,22 +389,58 @@ def fit_cue_weights(cues: Sequence[Cue], pairs: Sequence[TextPair]) -> list[floa
     return [round(max(0.0, float(other / first)), 4) if first > 0 else 0.0 for other in others]
 
 
-def pair_accuracy(model: Scorer, pairs: Sequence[TextPair]) -> dict[str, Any]:
-    """Return the share of pairs whose coherent text scores higher: in all, by kind, by source."""
-    pairs = [pair for group in sample_by_kind(pairs, JUDGED) for pair in group]
-    texts = [tuple(pair[key]) for key in ("pos", "neg") for pair in pairs]
-    coherent, incoherent = scores_of(model, texts).reshape(2, -1)
+def changed(pairs: Sequence[TextPair]) -> list[TextPair]:
+    """Return pairs of each coherent text of `pairs` and a copy with one small change: neighbours
+    swapped, blocks of two or of three sentences shuffled, or a sentence left out, which is not the
+    first or last."""
+    texts = {tuple(pair["pos"]): pair for pair in pairs}
+    changes = []
+    for text, pair in texts.items():
+        random, size = stream(SEED, "zoo.coherence.ship.changed", "\n".join(text)), len(text)
+        first, left_out = int(random.integers(size - 1)), int(random.integers(1, size - 1))
+        swapped = [*text[:first], text[first + 1], text[first], *text[first + 2 :]]
+        changes.append({**pair, "kind": "neighbours swapped", "neg": swapped})
+        for length, name in ((2, "two"), (3, "three")):
+            blocks = [text[start : start + length] for start in range(0, size, length)]
+            while (order := random.permutation(len(blocks)).tolist()) == sorted(order):
+                pass
+            shuffled = [sentence for block in order for sentence in blocks[block]]
+            changes.append({**pair, "kind": f"blocks of {name} shuffled", "neg": shuffled})
+        rest = [*text[:left_out], *text[left_out + 1 :]]
+        changes.append({**pair, "kind": "a sentence left out", "neg": rest})
+    return changes
+
+
+def pair_accuracy(
+    pairs: Sequence[TextPair], scores: Mapping[tuple[str, ...], tuple[float, float]]
+) -> dict[str, Any]:
+    """Return the share of pairs whose coherent text scores higher, and that by the cosines alone:
+    in all, by kind, by source; of the permuted pairs also in dialogue, where at least half of the
+    sentences hold quoted speech, and in prose, where fewer than a tenth do. `scores` has for each
+    text the score and the cosines' part of it."""
+    coherent, incoherent = (
+        np.array([scores[tuple(pair[key])] for pair in pairs]) for key in ("pos", "neg")
+    )
     # The pairs of each figure, by number
     groups: dict[str, list[int]] = {}
     for number, pair in enumerate(pairs):
-        for name in ("accuracy", pair["kind"], f"{pair['kind']}, {pair['source']}"):
+        kind, source = pair["kind"], pair["source"]
+        names = [kind]
+        if kind in KINDS:
+            names += ["accuracy", f"{kind}, {source}"]
+        quoted = np.mean([bool(QUOTE_MARKS.search(text)) for text in pair["pos"]])
+        if kind == "permuted" and (quoted >= 0.5 or quoted < 0.1):
+            names.append("permuted, dialogue" if quoted >= 0.5 else "permuted, prose")
+        for name in names:
             groups.setdefault(name, []).append(number)
     documents = [pair["doc"].partition("#")[0] for pair in pairs]
-    figures = {}
+    figures: dict[str, Any] = {}
     for name, rows in sorted(groups.items()):
         units = [documents[i] for i in rows]
-        figures[name] = ranking_accuracy(coherent[rows], incoherent[rows], units, SEED, name)
-        figures[name] = {**figures[name], "pairs": len(rows)}
+        first, second = coherent[rows].T, incoherent[rows].T
+        figures[name] = ranking_accuracy(first[0], second[0], units, SEED, name)
+        cosine = float(wins(first[1], second[1]).mean())
+        figures[name] |= {"pairs": len(rows), "cosine": cosine}
     return figures
 
 
@@ -448,7 +511,8 @@ def card_tables(metrics: dict[str, Any]) -> tuple[str, str]:
         value = f"{100 * accuracy['value']:.1f}"
         if accuracy["ci"]:  # none if there are too few documents
             value += " [{:.1f}, {:.1f}]".format(*(100 * bound for bound in accuracy["ci"]))
-        return f"| {name} | {part} | {accuracy['pairs']:,} | {value} |"
+        cosine = f"{100 * accuracy['cosine']:.1f}"
+        return f"| {name} | {part} | {accuracy['pairs']:,} | {value} | {cosine} |"
 
     accuracies = [
         row(name, part, accuracy)
@@ -468,7 +532,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the step that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
-    parsers = {run: commands.add_parser(run.__name__) for run in (texts, orders, scorer, ship)}
+    runs = (texts, orders, scorer, ship, measure)
+    parsers = {run: commands.add_parser(run.__name__) for run in runs}
     parsers[texts].add_argument("--novels", type=Path, nargs="+", required=True)
     parsers[texts].add_argument("--articles", nargs="+", required=True)
     parsers[texts].add_argument("--exclude", type=Path, nargs="*", default=[])
@@ -477,16 +542,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsers[scorer].add_argument("--backbone", required=True)
     parsers[scorer].add_argument("--words", type=int, default=12_000)
     parsers[ship].add_argument("model", type=Path)
-    parsers[ship].add_argument("--texts", type=Path, required=True)
+    parsers[measure].add_argument("folder", type=Path)
     parsers[ship].add_argument(
         "--ranker", type=Path, help="a `CoherenceScorer` trained from the model"
     )
     parsers[ship].add_argument("--rank", type=int, default=64, help="rank of the ranker's changes")
-    parsers[ship].add_argument(
-        "--unseen", type=Path, nargs="*", default=[], help="more texts to judge by"
-    )
+    for run in (ship, measure):
+        parsers[run].add_argument("--texts", type=Path, required=True)
+        parsers[run].add_argument(
+            "--unseen", type=Path, nargs="*", default=[], help="more texts to judge by"
+        )
     for run, subparser in parsers.items():
-        subparser.add_argument("--output", type=Path, required=True)
+        if run is not measure:
+            subparser.add_argument("--output", type=Path, required=True)
         subparser.set_defaults(run=run)
     return command(lambda options: options.run(options), parser, arguments)
 

@@ -172,8 +172,8 @@ def report(
         "weighted_average": scores.weighted_average(confusion),
         "majority": {
             "class": names[most_frequent],
-            "accuracy": accuracy(majority),
-            "f1": macro_f1(majority),
+            "accuracy": float(accuracy(majority)),
+            "f1": float(macro_f1(majority)),
         },
         "confusion": {"classes": list(names), "gold_by_predicted": confusion.tolist()},
         "resampled": "rows",

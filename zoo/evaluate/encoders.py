@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from corpora.declared import import_object
-from corpora.errors import ConfigError, InputError, nearest
+from corpora.errors import ConfigError, InputError, check_choice, nearest
 from corpora.progress import Loop, show_progress
 from corpora.store.atomic import replacing, sha256
 from zoo.evaluate.in_hand import folder_of, name_of, parts_of
@@ -38,6 +38,8 @@ NAMES = ("mean", "cls", "cls_mean", "pooled")
 AUTO = "auto"
 EMPTY = "."
 """The text that replaces an empty one, as in the released DiscoEval code."""
+HASHED = 1024
+"""The dimension of the vectors of hashed words."""
 SHARD = 4096
 """The number of texts that are encoded before their vectors are written."""
 LENGTH = "length"
@@ -146,6 +148,27 @@ def load_vectors(path: Path) -> SentenceEncoder:
         raise InputError(f"holds no vectors: {error}", where=str(path), hint=hint) from error
     finite(matrix, "the file gives vectors", str(path))
     return encoder_of(dict(zip(texts, matrix, strict=True)), path.stem)
+
+
+def baseline_encoder(name: str) -> Vectors:
+    """Make the encoder of a rule, `surface` or `words`, whose vectors hold no meaning.
+
+    `surface`: the audit's numbers of a sentence without its words (lengths, marks, digits), each as
+    log(1 + n). `words`: its words and marks, hashed to `HASHED` places. They tell how much of a
+    task needs no encoder. Raises `ConfigError` for another name.
+    """
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    from corpora.audit.features import WORD, clean, shape_of
+
+    def surface(texts: list[str]) -> np.ndarray:
+        """The numbers of each text, `[texts, 19]`."""
+        numbers = np.array([shape_of(clean(text) or EMPTY) for text in texts])
+        return np.sign(numbers) * np.log1p(np.abs(numbers))
+
+    hashed = HashingVectorizer(n_features=HASHED, alternate_sign=False, token_pattern=WORD)
+    rules = {"surface": surface, "words": lambda texts: hashed.transform(texts).toarray()}
+    return Vectors(rules[check_choice("baseline", name, rules)], f"baseline:{name}")
 
 
 def load_frozen(

@@ -7,6 +7,7 @@ from typing import Any
 
 from corpora.outside import split_config
 from zoo.declared import CLASSIFIES, ENCODES, GOES_ON, SCORES, Suite
+from zoo.evaluate.scorers import BASELINE
 from zoo.pretrained import KINDS
 from zoo.training.data import open_configs, open_dataset
 
@@ -14,11 +15,15 @@ from zoo.training.data import open_configs, open_dataset
 def open_model(suite: Suite, name: str, *, seed: int = 0, batch_size: int = 64) -> Any:
     """Load the model in a folder or of a Hub id as the kind of object that `suite` needs.
 
-    If the suite needs a scorer, `name` may also be a rule, `baseline:RULE`; if it needs vectors, a
-    file as `load_vectors` takes it. Raises `InputError` for a model of another kind.
+    `name` may also be a rule, `baseline:RULE`, if the suite needs a scorer or vectors; if it needs
+    vectors, a file as `load_vectors` takes it. Raises `InputError` for a model of another kind.
     """
     if Path(name).name in ("", ".."):  # tables need a name
         name = str(Path(name).resolve())
+    if ENCODES in suite.needs and name.startswith(BASELINE):
+        from zoo.evaluate.encoders import baseline_encoder
+
+        return baseline_encoder(name.removeprefix(BASELINE))
     if ENCODES in suite.needs and name.endswith(KINDS) and Path(name).is_file():
         from zoo.evaluate.encoders import load_vectors
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,6 +25,8 @@ from corpora.intervals import FEW
 from corpora.rng import stream
 
 RESAMPLES = 1000
+CELLS_AT_ONCE = 1 << 20
+"""The most cells of resampled confusion matrices that are in memory at a time, 8 bytes each."""
 
 RIGHT, WRONG, TIE, LEFT_OUT = "1", "0", "=", "-"
 """Outcomes of a pair of texts: the coherent one scores higher, lower, or they tie; or the pair is
@@ -55,18 +58,24 @@ def ci_and_units(units: int, resampled: Iterable[float]) -> dict[str, Any]:
 
 
 def figure_of_confusion(
-    confusion: np.ndarray, statistic: Callable[[np.ndarray], float], seed: int, name: str
+    confusion: np.ndarray, statistic: Callable[[np.ndarray], Any], seed: int, name: str
 ) -> dict[str, Any]:
     """The figure `statistic(confusion)`, with its bootstrap interval over rows.
 
     `confusion [gold, predicted]` counts rows. A resample draws the same number of rows with
-    replacement, which is one multinomial draw over the cells. One is in memory at a time: many
-    classes need much.
+    replacement, which is one multinomial draw over the cells. `statistic` takes several matrices
+    at once, `[resamples, gold, predicted]`: as many as have `CELLS_AT_ONCE` cells, since many
+    classes need much memory.
     """
     rows, random = int(confusion.sum()), stream(seed, f"zoo.bootstrap.{name}")
     shares = (confusion / max(rows, 1)).ravel()
-    draws = (random.multinomial(rows, shares).reshape(confusion.shape) for _ in range(RESAMPLES))
-    return {"value": statistic(confusion), **ci_and_units(rows, map(statistic, draws))}
+    at_once = max(1, CELLS_AT_ONCE // max(confusion.size, 1))
+    values = chain.from_iterable(
+        statistic(random.multinomial(rows, shares, count).reshape(count, *confusion.shape))
+        for start in range(0, RESAMPLES, at_once)
+        for count in [min(at_once, RESAMPLES - start)]
+    )
+    return {"value": float(statistic(confusion)), **ci_and_units(rows, values)}
 
 
 def ratio_interval(wins: np.ndarray, counts: np.ndarray, seed: int, name: str) -> dict[str, Any]:
@@ -142,16 +151,20 @@ def confusion_matrix(
     return cells.reshape(classes, classes)
 
 
-def accuracy(confusion: np.ndarray) -> float:
-    """The share of rows on the diagonal of `confusion [gold, predicted]`."""
-    return float(np.trace(confusion) / max(confusion.sum(), 1))
+def accuracy(confusion: np.ndarray) -> Any:
+    """The share of rows on the diagonal of each `confusion [..., gold, predicted]`, `[...]`."""
+    right = np.trace(confusion, axis1=-2, axis2=-1)
+    return right / np.maximum(confusion.sum((-2, -1)), 1)
 
 
-def macro_f1(confusion: np.ndarray) -> float:
-    """The mean F1 over the classes with gold rows; a class never predicted has F1 0."""
+def macro_f1(confusion: np.ndarray) -> Any:
+    """The mean F1 over the classes with gold rows of each `confusion [..., gold, predicted]`.
+
+    `[...]`; a class never predicted has F1 0.
+    """
     *_, f1 = _precision_recall_f1(confusion)
-    present = confusion.sum(1) > 0
-    return float(f1[present].mean()) if present.any() else 0.0
+    present = confusion.sum(-1) > 0
+    return (f1 * present).sum(-1) / np.maximum(present.sum(-1), 1)
 
 
 def per_class(confusion: np.ndarray, names: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -177,10 +190,10 @@ def weighted_average(confusion: np.ndarray) -> dict[str, float]:
 
 
 def _precision_recall_f1(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Precision, recall and F1 of each class, `[classes]` each; 0 where undefined."""
-    right = np.diag(confusion).astype(float)
-    precision = right / np.maximum(confusion.sum(0), 1)
-    recall = right / np.maximum(confusion.sum(1), 1)
+    """Precision, recall and F1 of each class, `[..., classes]` each; 0 where undefined."""
+    right = np.diagonal(confusion, axis1=-2, axis2=-1).astype(float)
+    precision = right / np.maximum(confusion.sum(-2), 1)
+    recall = right / np.maximum(confusion.sum(-1), 1)
     return precision, recall, 2 * precision * recall / np.maximum(precision + recall, 1e-12)
 
 
@@ -550,21 +563,31 @@ def _difference_of_f1(
 ) -> Difference | None:
     """The difference of two models' unweighted F1; None if they did not judge the same rows.
 
-    The bootstrap draws rows: one multinomial draw over the cells (gold class, first model's class,
-    other model's class).
+    The bootstrap draws units, such as documents with all their rows, and counts the cells (gold
+    class, first model's class, other model's class) in each draw. If each row is a unit, that is
+    one multinomial draw over the cells.
     """
     if first.gold is None or other.gold is None or not np.array_equal(first.gold, other.gold):
         return None
     if list(first.units) != list(other.units):
         return None
     rows = np.array([first.gold, first.predicted, other.predicted])
-    classes, units = int(rows.max()) + 1, len(first.units)
-    (gold, *predictions), counts = np.unique(rows, axis=1, return_counts=True)
+    classes, (names, unit) = int(rows.max()) + 1, np.unique(first.units, return_inverse=True)
+    (gold, *predictions), cell, counts = np.unique(
+        rows, axis=1, return_inverse=True, return_counts=True
+    )
 
     def difference(weights: np.ndarray) -> float:
         """The other model's F1 minus the first one's, where cell `i` counts `weights[i]`."""
         matrices = [confusion_matrix(gold, each, classes, weights) for each in predictions]
         return macro_f1(matrices[1]) - macro_f1(matrices[0])
 
-    draws = (random.multinomial(units, counts / units) for _ in range(RESAMPLES))
-    return Difference(difference(counts), np.array([*map(difference, draws)]), units, units)
+    units, draws = len(names), range(RESAMPLES)
+    drawn: Iterator[np.ndarray]
+    if units == len(unit):
+        drawn = (random.multinomial(units, counts / units) for _ in draws)
+    else:
+        cells = np.zeros((units, len(counts)))  # the rows of each unit by cell
+        np.add.at(cells, (unit, cell.ravel()), 1)
+        drawn = (random.multinomial(units, np.full(units, 1 / units)) @ cells for _ in draws)
+    return Difference(difference(counts), np.array([*map(difference, drawn)]), units, units)

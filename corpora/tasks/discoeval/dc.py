@@ -97,7 +97,7 @@ class Dc(Consecutive):
         categories of a text. The other windows have none: the choice of a donor needs these
         once for a document.
         """
-        if document.turns is None:
+        if not document.is_chat:
             keys = sentence_keys(document.sentence_texts())
             for number, window in enumerate(super().candidates(document, reject)):
                 of_first_window = ((), ()) if number else (document.categories, keys)

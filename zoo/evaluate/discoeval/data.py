@@ -25,6 +25,7 @@ from zoo.training.data import (
     Dataset,
     as_datasets,
     evenly,
+    open_configs,
     open_dataset,
     several,
 )
@@ -34,6 +35,10 @@ Slot = list[list[str]]
 
 TRAIN_SHARE = 0.75
 """The share of the validation set that becomes the training set if there is none."""
+NAMES = {"doc", "id", "section"}
+"""Columns that name a row or its place."""
+RELEASED = "discoeval"
+"""The builder of the released rows; its configurations are called `TASK_DOMAIN`, as `sp_wiki`."""
 FILES = {"train": "train.txt", "validation": "valid.txt", "test": "test.txt"}
 TREES = {"train": "RST_TRAIN.pkl", "validation": "RST_DEV.pkl", "test": "RST_TEST.pkl"}
 """The files of RST-DT, which stand in `RST/`, `RST/py3/` or `RST/py2/`."""
@@ -130,7 +135,10 @@ def find(spec: str, tasks: Sequence[str] = ()) -> DiscoEvalData:
     folder = Path(name)
     if not folder.is_dir() or (folder / MANIFEST).is_file():
         domain = folder.name.strip(".")  # a folder `.` gives no name
-        data.tasks = _tasks_of_dataset(open_dataset(spec), domain)
+        datasets = [open_dataset(spec)]
+        if not config and _builder_of(datasets[0].manifest) == RELEASED:
+            datasets = open_configs(spec)[1]
+        data.tasks = [task for each in datasets for task in _tasks_of_dataset(each, domain)]
     elif config:
         problem = f"no configuration {config!r}: it is a folder of several datasets"
         raise ConfigError(problem, where=name, hint="leave @CONFIG out; --tasks SP,BSO chooses")
@@ -197,7 +205,7 @@ def _read_several(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> N
     A task without a dataset is read from the released files in `folder` or in a subfolder.
     """
     # Dataset folders of builders of the wanted tasks
-    builders = {"", *(TASKS[name].builder for name in wanted)}
+    builders = {"", RELEASED, *(TASKS[name].builder for name in wanted)}
     for subfolder in sorted(folder.iterdir()):
         path = subfolder / MANIFEST
         manifest = read_manifest(path, UNBUILT) if path.is_file() else {}
@@ -222,15 +230,21 @@ def _builder_of(manifest: Mapping[str, Any]) -> str:
 
 
 def _tasks_of_dataset(data: Dataset, domain: str) -> list[TaskData]:
-    """The task of a dataset in a list, [] if it has none. `domain` is by default its name."""
+    """The task of a dataset in a list, [] if it has none.
+
+    `domain` is by default its name. The configuration of released rows names it, as in `sp_wiki`.
+    """
     builder = _builder_of(data.manifest)
     columns = {name for table in data.splits.values() for name in table.schema.names}
     task = task_of(columns, builder or data.name)
-    foreign = builder and builder not in [task.builder for task in TASKS.values()]
+    foreign = builder and builder not in (RELEASED, *(task.builder for task in TASKS.values()))
     if task is None or foreign:  # another builder's rows may have the same columns
         return []
     splits = {name: _split_of(table, task) for name, table in data.splits.items() if len(table)}
     labels = tuple(data.labels())
+    released_task, _, released_domain = data.config.partition("_")
+    if released_task == task.name.lower() and released_domain:
+        domain = _domain_of(released_domain)
     domain = domain or data.name
     return [TaskData(task, domain, labels, splits, data.revision, dataset=data.name)]
 
@@ -244,7 +258,7 @@ def task_of(columns: set[str], builder: str) -> Task | None:
     candidates = [
         task
         for task in TASKS.values()
-        if ({*task.columns} == columns if task.alone else {*task.columns} <= columns)
+        if ({*task.columns} == columns - NAMES if task.alone else {*task.columns} <= columns)
     ]
     same_name = [task for task in candidates if task.builder == builder]
     explicit = "explicit" in builder
@@ -294,11 +308,15 @@ def _read_original(folder: Path, wanted: Sequence[str], data: DiscoEvalData) -> 
             if not files:  # a stray folder, such as .ipynb_checkpoints
                 continue
             splits = {split: _split_of_file(task, path, labels) for split, path in files.items()}
-            domain = subfolder.name if task.labels else "pdtb"
-            domain = "roc" if domain == "rocstory" else domain
+            domain = _domain_of(subfolder.name) if task.labels else "pdtb"
             highest = max((int(split.labels.max()) for split in splits.values()), default=-1)
             names = labels or tuple(map(str, range(highest + 1)))
             data.tasks.append(TaskData(task, domain, names, splits, _revision(files)))
+
+
+def _domain_of(name: str) -> str:
+    """The name of a domain in results: that of its folder in the release, but `roc`."""
+    return "roc" if name == "rocstory" else name
 
 
 def _revision(files: Mapping[str, Path]) -> str:

@@ -19,7 +19,7 @@ from pydantic import Field
 from corpora.errors import ConfigError, InputError
 from corpora.progress import track
 from zoo.declared import ENCODES, Form, Positive, Suite
-from zoo.evaluate.discoeval.data import DiscoEvalData, TaskData, find, read
+from zoo.evaluate.discoeval.data import RELEASED, DiscoEvalData, TaskData, find, read
 from zoo.evaluate.discoeval.tasks import TASKS, WITHOUT_CONTEXT, Protocol
 from zoo.evaluate.encoders import (
     AUTO,
@@ -66,7 +66,7 @@ class DiscoEval(Suite):
     all_configs = True
     several = True
     splits = ("validation",)
-    builders = tuple(task.builder for task in TASKS.values())
+    builders = (RELEASED, *(task.builder for task in TASKS.values()))
 
     protocol: Protocol = "single"
     """`single`: DiscoEval section 3; `pairs`: CONPONO section 3.1."""

@@ -64,7 +64,8 @@ class Features:
 class Task:
     """One task of DiscoEval: its data, and its features and classifier under each protocol.
 
-    `builder` makes its datasets, which have the columns `columns` (and no others if `alone`). An
+    `builder` makes its datasets, which have the columns `columns` (and if `alone` no others but
+    names of rows and places). An
     example's texts are in the columns `texts`, or in one column that lists them. Examples with the
     same value in the column `unit` depend on each other, or without it each `unit_rows` adjacent
     rows. `folder` is the task's folder in the released data, `labels` the names of its classes
@@ -123,7 +124,7 @@ TASKS = {
         Task(  # 3.2: at which place the first of five sentences stood
             "SP",
             builder="sp",
-            columns=("doc", "label", "sentences"),
+            columns=("label", "sentences"),
             texts=("sentences",),
             folder="SP",
             features={
@@ -156,7 +157,7 @@ TASKS = {
         Task(  # 3.4: whether one of six sentences is from another text
             "DC",
             builder="dc",
-            columns=("sentences", "donor", "found_by", "label"),
+            columns=("sentences", "pair", "label"),
             texts=("sentences",),
             folder="DC",
             features={
@@ -173,12 +174,13 @@ TASKS = {
         Task(  # 3.5: whether a sentence is from the abstract of a paper
             "SSP",
             builder="ssp",
-            columns=("sentence", "section", "label"),
+            columns=("sentence", "label"),
             texts=("sentence",),
             folder="SSP",
             features=dict.fromkeys(("single", "pairs"), Features(_each(1), "concatenate")),
             probes={"single": LINEAR, "pairs": LINEAR},
             labels=("body", "abstract"),
+            alone=True,
         ),
         _relations("PDTB-E", "pdtb_explicit", _PDTB, "PDTB/Explicit", pairs=LONGER),
         _relations("PDTB-I", "pdtb_implicit", _PDTB, "PDTB/Implicit", pairs=LONGER),
