@@ -21,7 +21,6 @@ EXTRA = ("torch", "transformers", "accelerate", "safetensors")
 """The packages of the extra `zoo`: without them models are planned and compared, but not run."""
 MODELS = (
     "zoo.dissent.modeling",
-    "zoo.dissent.student",
     "zoo.coherence.modeling",
     "zoo.coherence.links",
     "zoo.coherence.unc_modeling",

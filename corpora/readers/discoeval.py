@@ -13,9 +13,7 @@ from corpora.readers.files import expect, good_record, read_lines
 from corpora.readers.records import as_document
 from corpora.readers.released import Release, ReleasedRow
 from corpora.readers.source import OnBad, Source, fail, refusing
-from corpora.schemas import DISCOEVAL
 from corpora.splits import split_of
-from corpora.store.rows import hub_features
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +34,6 @@ TASKS = {
     "DC": LineFormat(6, ("0", "1")),
     "SSP": LineFormat(1, ("0", "1")),
 }
-
-_LABELS = {task: hub_features(columns)["label"]["names"] for task, columns in DISCOEVAL.items()}
-"""The names that the labels have in datasets, by task."""
 
 _OTHER_TASKS = ("PDTB", "RST")
 """Folders of tasks made from texts of the LDC."""
@@ -100,11 +95,15 @@ class DiscoEval(Release):
         A line of BSO gives the pair as written, then swapped, with the number of the line as
         `pair`; each two lines of DC have one `pair`.
         """
+        from corpora.schemas import DISCOEVAL
+        from corpora.store.rows import hub_features
+
         task = self.task_of(path, source)
+        names = hub_features(DISCOEVAL[task])["label"]["names"] if task else []
         config, split = f"{task}_{path.parent.name}".lower(), split_of(path.name) or "train"
         for label, sentences, where in read_discoeval(task, path, source.refuse) if task else ():
             number = int(where.rpartition(":")[2])
-            id, names = f"{stem}:{number:0{self.digits}}", _LABELS[task]
+            id = f"{stem}:{number:0{self.digits}}"
             columns: dict[str, Any] = {"id": id, "label": names[label]}
             if task == "BSO":
                 columns |= zip(("sentence1", "sentence2"), sentences, strict=True)

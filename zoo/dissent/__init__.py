@@ -20,7 +20,6 @@ __getattr__ = lazily(
             *("PairTransformer", "PairTransformerConfig", "PairTransformerModel"),
             *("SifConfig", "SifForMarkers", "SifModel"),
         ),
-        "student": ("StudentConfig", "StudentForMarkers"),
         "prediction": ("PairClassifier", "predict", "predictions", "read_pairs"),
     },
 )
