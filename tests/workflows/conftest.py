@@ -75,7 +75,9 @@ def run_build_file(config: Path, output: Path, *more: str) -> str:
 
 def run_forked(command: list[str], cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a command of `luigi_command` in a fork; `more` environment variables."""
-    return forked(lambda: luigi_run(command[3:]), env=luigi_environment() | more, cwd=cwd)
+    # Luigi takes forks of test processes, whose command lines are equal, for one run started twice.
+    words = [*command[3:], "--no-lock"]
+    return forked(lambda: luigi_run(words), env=luigi_environment() | more, cwd=cwd)
 
 
 def luigi_environment() -> dict[str, str]:
