@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 PARAGRAPH_BREAK = "\n\n"
+NO_CHAT = -2
+"""The conversation of all turns of a text with several speakers, such as an interview."""
 
 Span = tuple[int, int]
 
@@ -60,7 +62,7 @@ class Sections:
 
 @dataclass(slots=True)
 class Turns:
-    """Turns of a conversation: speaker, conversation id (-1 if unknown), span."""
+    """Turns: speaker, conversation id (-1 if unknown, `NO_CHAT` if there is none), span."""
 
     speaker: list[str] = field(default_factory=list)
     conversation: list[int] = field(default_factory=list)
@@ -181,8 +183,8 @@ class Document:
 
     @property
     def is_chat(self) -> bool:
-        """Whether the turns are those of conversations; an interview has turns of none."""
-        return self.turns is not None and max(self.turns.conversation, default=-1) >= 0
+        """Whether the document is a log of conversations; an interview has turns, but is none."""
+        return self.turns is not None and self.turns.conversation[:1] != [NO_CHAT]
 
     def sentence_texts(self) -> list[str]:
         """Return the text of each sentence, with white space folded to single spaces.

@@ -1,9 +1,9 @@
 """`conllu:` CoNLL-U treebanks: text, paragraphs, headings, gold sentences and gold trees.
 
 The text is rebuilt from the forms and `SpaceAfter=No`; `# text` comments, enhanced dependencies and
-the rest of MISC (GUM's `PDTB=` is a gold label) are never read. Of a text with several speakers
-(`# speaker`) the sentences in a row of one speaker are a turn. Written by hand because it is three
-times as fast as the package `conllu`.
+the rest of MISC (GUM's `PDTB=` is a gold label) are never read. Consecutive sentences of a speaker
+(`# speaker`) are a turn, if the text has several. Written by hand because it is three times as fast
+as the package `conllu`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
 
-from corpora.document import PARAGRAPH_BREAK, Document, Sections, Spans, Tokens, Turns
+from corpora.document import NO_CHAT, PARAGRAPH_BREAK, Document, Sections, Spans, Tokens, Turns
 from corpora.errors import BadRecord, InputError, amount
 from corpora.readers.files import DOCUMENT_LIMIT, LINES_LIMIT, TOO_LONG, Refused, expect, read_lines
 from corpora.readers.source import Reader, SeenIds, Source
@@ -254,7 +254,7 @@ class _DocumentBuilder:
         )
 
     def _turns(self) -> Turns | None:
-        """Return the turns of a text with several speakers, in no conversation; else None."""
+        """Return the turns of a text with several speakers; None for one or none."""
         if len({*self.speakers, ""}) <= 2:
             return None
         turns = Turns()
@@ -262,7 +262,7 @@ class _DocumentBuilder:
         for speaker, sentences in by_speaker:
             spans = [span for _, span in sentences]
             turns.speaker.append(speaker)
-            turns.conversation.append(-1)
+            turns.conversation.append(NO_CHAT)
             turns.start.append(spans[0][0])
             turns.end.append(spans[-1][1])
         return turns

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from corpora.document import Document, Sections, Turns
+from corpora.document import NO_CHAT, Document, Sections, Turns
 from corpora.prose import (
     balance_quotes,
     ends_in_punctuation,
@@ -105,7 +105,9 @@ def test_entries_of_lists_are_no_prose(entry):
 def test_turns_need_no_punctuation():
     turns = Turns(["a", "b"], [0, 0], [0, 8], [6, 14])
     assert prose(of("hi all", "hello a", turns=turns)) == ["hi all", "hello a"]
-    turns.conversation = [-1, -1]  # an interview
+    turns.conversation = [-1, -1]  # a log without annotation
+    assert prose(of("hi all", "hello a", turns=turns)) == ["hi all", "hello a"]
+    turns.conversation = [NO_CHAT, NO_CHAT]  # an interview
     assert prose(of("hi all", "hello a", turns=turns)) == ["", ""]
 
 

@@ -14,6 +14,7 @@ from corpora.prose import passages_of
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.tasks.discoeval.chat import Nicknames, conversations, why_refused
+from corpora.tasks.discoeval.dc import Dc
 from tests.corpora import conftest
 
 
@@ -214,6 +215,14 @@ def test_technical_and_empty_turns_are_refused(turn, reason):
 def test_nicknames_are_masked_in_all_spellings_and_words_are_not(turn, shown):
     said = ["a note on it", "the light is off", "no light here", "lots of light, right"]
     assert Nicknames(["Mira", "Tom|away", "light"], [*said, turn]).mask(turn) == shown
+
+
+def test_a_log_of_unknown_conversations_has_no_windows():
+    log = chat("log", 2, 8)
+    log.turns.conversation = [-1] * 16
+    rejects = Counter()
+    assert not list(Dc().candidates(log, lambda reason: rejects.update([reason])))
+    assert rejects == {"no_conversation": 16}
 
 
 def test_a_turn_said_before_in_its_conversation_is_left_out():
