@@ -143,7 +143,7 @@ predictor: $(STAMP) ## make and measure the shipped marker predictor again (an h
 	$(BIN)/python -m zoo.dissent.ship ship build/predictor/build/novels/datasets/dissent \
 	    --backbone $(BACKBONE) --output build/predictor/shipped
 
-# One row is half an hour; afterwards: discorpora compare build/rows/*.json
+# The sizes aim at half an hour a row (not timed yet); afterwards: discorpora compare build/rows/*.json
 # DISCOEVAL: what `discorpora build --config discoeval_open` makes. DATASETS: a folder with the datasets
 # dissent, criteria and conpono, such as those of `discorpora build --config open`.
 DISCOEVAL ?= build/discoeval_open/datasets
