@@ -66,13 +66,16 @@ def pair_of(row: Mapping[str, Any]) -> Pair:
 
 
 MEANINGS = {
-    "multiword": 'the word is part of a longer connective that is not a marker ("so that")',
+    "multiword": 'the word is part of a longer connective that is not a marker (as in "so that")',
     "no_pattern": "the table has no pattern for the marker",
-    "marker_relation": 'no pattern of the marker allows its dependency label ("after lunch")',
-    "marker_place": 'the marker is at the wrong place in its clause ("so cold", "so can he")',
-    "s2_head": 'the marker is in a phrase, not in a clause that a pattern allows ("cats and dogs")',
-    "s1_head": 'there is no clause ("peel and chop the onions"), or no sentence before, to join to',
-    "order": 'the pattern does not allow this order of the clauses ("So we stayed, she slept")',
+    "marker_relation": 'no pattern of the marker allows its dependency label (as in "after lunch")',
+    "marker_place": 'the marker is at the wrong place in its clause (as in "so cold", "so can he")',
+    "s2_head": "the marker is in a phrase, not in a clause that a pattern allows "
+    '(as in "cats and dogs")',
+    "s1_head": 'there is no clause (as in "peel and chop the onions"), or no sentence before, '
+    "to join to",
+    "order": "the pattern does not allow this order of the clauses "
+    '(as in "So we stayed, she slept")',
     "s1_empty": "S1 has nothing but punctuation",
     "s2_empty": "S2 has nothing but punctuation",
     "confidence": "the confidence is below `min_confidence`",
@@ -83,15 +86,15 @@ MEANINGS = {
     "s2_no_clause": "S2 lacks a finite verb or an overt subject, and is not an imperative",
     "previous": "the previous sentence is not a whole statement of the same speaker",
     "construction": "the row is not for clauses that stand alone, or one of its `checks` holds "
-    '("as tall as he is", "as he put it")',
+    '(as in "as tall as he is", "as he put it")',
     "apart": "words between S1 and the marker belong to neither side",
     "speech": "the sides are of two speakers, or of speech and narration",
-    "s1_lost_word": 'S1 lost a word that changes its sense ("if"), or denies the reason S2',
-    "s2_lost_word": 'S2 lost a word that changes its sense ("if", "neither")',
+    "s1_lost_word": 'S1 lost a word that changes its sense (such as "if"), or denies the reason S2',
+    "s2_lost_word": 'S2 lost a word that changes its sense (such as "if", "neither")',
     "s1_fragment": "S1 is a relative clause or an indirect question, or breaks off",
     "s2_fragment": "S2 is a relative clause or an indirect question, or breaks off",
     "markup": "a side has markup, the caption of a picture, the end of a proof, or broken "
-    'characters ("<b>", "□", "&amp;")',
+    'characters (such as "<b>", "□", "&amp;")',
 }
 """Why candidates are rejected, by the name of the reason; the last eleven only in `standalone`."""
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpora.audit.data import NAMES, Configuration, built
+from corpora.audit.data import NAMES, Configuration, built, missing_column
 from corpora.audit.features import KINDS
 from corpora.audit.rules import (
     ALIKE,
@@ -130,7 +130,10 @@ def _audited(config: Configuration, engine: Engine) -> Audited:
     labels = list(_label_shares(config, engine))
     duplicates = list(_duplicate_shares(config, engine))
     if not config.kind:
-        left_out = "the kind of its rows is unknown"
+        fitting = [kind for kind in KINDS if not missing_column(config.schema, kind)]
+        left_out = (
+            f"--kind can be {' or '.join(fitting)}" if fitting else "no rule is for such rows"
+        )
         return Audited("", 0, 0, 0, 0, left_out, [], [], labels, duplicates)
     # A sample of rows; the test rows are drawn from each split by its size.
     train = config.sample("train", TRAIN) if "train" in config.splits else []

@@ -75,7 +75,7 @@ def _open_dataset(place: Path | str, config: str) -> dict[str, Configuration]:
             files = [MANIFEST, "*.parquet"]
             place = Path(snapshot_download(place, repo_type="dataset", allow_patterns=files))
         if isinstance(place, Path) and (place / MANIFEST).is_file():
-            return built(place, read_manifest(place / MANIFEST).get("configs", {}))
+            return _with_kinds(built(place, read_manifest(place / MANIFEST).get("configs", {})))
 
         from datasets import load_dataset  # a folder that was built needs no such heavy import
 
@@ -89,6 +89,22 @@ def _open_dataset(place: Path | str, config: str) -> dict[str, Configuration]:
         metadata = part.features.arrow_schema.metadata
         splits[str(split)] = pads.dataset(part.data.table.replace_schema_metadata(metadata))
     return {config or "default": Configuration(splits)}
+
+
+def _with_kinds(configs: dict[str, Configuration]) -> dict[str, Configuration]:
+    """Give the kind that other configurations declare to those without one that have its columns.
+
+    A build declares none for a subset of another configuration, whose rules it has fitted.
+    """
+    declared = list(dict.fromkeys(config.kind for config in configs.values() if config.kind))
+    return {
+        name: replace(
+            config,
+            kind=config.kind
+            or next((kind for kind in declared if not missing_column(config.schema, kind)), ""),
+        )
+        for name, config in configs.items()
+    }
 
 
 def _open_discoeval(folder: Path, kind: str) -> Configuration:

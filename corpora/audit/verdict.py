@@ -62,8 +62,7 @@ def _faults(audit: Audited) -> Iterator[str]:
 def _remark(audit: Audited) -> str:
     """Return why no rule was fitted, or the best rule where no released data can be compared."""
     if audit.left_out:
-        hint = ": name it with --kind" if not audit.kind else ""
-        return f"not judged: {audit.left_out}{hint}"
+        return f"not judged: {audit.left_out}"
     if released().get(audit.kind) or not audit.rules:
         return ""
     best = max(audit.rules, key=lambda rule: rule.low - rule.chance)

@@ -108,10 +108,11 @@ class Publication:
         return self.made.get(path, self.folder / path)
 
     def lines(self) -> list[str]:
-        """Return the lines of a dry run: each file, the sum, and the licence decision."""
+        """Return the lines of a dry run: files, their sum, the card's notes, the licence."""
         lines = [f"{file.bytes:>14,}  {file.path}" for file in self.files]
         lines.append(f"{self.bytes:>14,}  bytes in {amount(len(self.files), 'file')}")
         lines += [f"  left out, not named by the manifest: {path}" for path in self.left_out]
+        lines += [f"  note on the card: {line(note)}" for note in self.manifest.notes]
         return [*lines, *self.missing(), f"  licence {self.licence}"]
 
     def missing(self) -> list[str]:

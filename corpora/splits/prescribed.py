@@ -94,13 +94,16 @@ def prescribed_division(
     """Return the division that a table or sections prescribe for documents; None if neither does.
 
     `documents` maps ids to group and weight. `table` is a path for `read_table`, or ""; a document
-    may be named there without the folders in its id. Without a table the division goes by
-    `sections`, a name in `SECTIONS` or "", if all documents are Wall Street Journal articles.
-    Raises `ConfigError` for a table that cannot be read.
+    may be named there without the folders in its id, or by its group. Without a table the division
+    goes by `sections`, a name in `SECTIONS` or "", if all documents are Wall Street Journal
+    articles. Raises `ConfigError` for a table that cannot be read.
     """
     if table:
         splits = read_table(Path(table))
-        split = {name: splits.get(name) or splits.get(_file_name(name), "") for name in documents}
+        split = {
+            name: splits.get(name) or splits.get(_file_name(name)) or splits.get(group, "")
+            for name, (group, _) in documents.items()
+        }
         reason = f"as {Path(table).name} says"
     elif sections and documents and all(map(_WSJ.match, documents)):
         split = {name: part or "" for name, part in splits_by_section(documents, sections).items()}
@@ -125,7 +128,8 @@ def table_hash(table: str) -> str:
 def read_table(path: Path) -> dict[str, str]:
     """Return the split of each document, by the document's id, from a table or a folder of lists.
 
-    The table is a text file of lines `SPLIT<TAB>DOCUMENT`, or the `division.parquet` of a build.
+    The table is a text file of lines `SPLIT<TAB>DOCUMENT` (a group's name stands for its documents
+    that have no line of their own), or the `division.parquet` of a build.
     The folder has one list for each split, as in the coherence papers that divide the Wall Street
     Journal. The file name of a list contains the split (`list.train`, `dev.txt`); each line of the
     list names the file of a document. The document's id is the name of that file without folders
@@ -147,7 +151,8 @@ def read_table(path: Path) -> dict[str, str]:
 
 
 _TABLE = (
-    "a table has lines SPLIT<TAB>DOCUMENT (train, validation or dev, test), each document once, or "
+    "a table has lines SPLIT<TAB>DOCUMENT (train, validation or dev, test), each document, or a "
+    "whole book by the name of its group, once, or "
     "is the division.parquet of a build; in a folder the lists train, dev and test (list.train, "
     "test.txt) name a file a line"
 )

@@ -74,6 +74,7 @@ def render(
         "examples": [*_examples(manifest["configs"])],
         # The builder's settings, defaults included; those of the stage if the builder has none.
         "settings": manifest["details"].get("settings", manifest["stage"]["settings"]),
+        "build_files": any(file.startswith("build_files/") for file in manifest["files"]),
         "meanings": {
             name: " ".join((field.description or "").split()) for name, field in fields.items()
         }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -41,6 +42,8 @@ ATTRIBUTION = "attribution.parquet"
 CREDITS = pa.schema(
     [(name, pa.string()) for name in ("source", "id", "title", "author", "url", "licence")]
 )
+BUILD_FILES = "build_files"
+"""The folder with copies of the tables and pattern files that the build file names."""
 SHOWN = 50
 """Maximum documents with authors that a card lists; it lists the books of the splits if fewer."""
 FEW_ROWS = 50
@@ -97,9 +100,10 @@ class DatasetFolder:
 
     The descriptions of the fields of `builder` explain its settings on the card. `documents` are
     the folders of the documents of the rows: those with an author or an address are listed in
-    `attribution.parquet`. `extraction_rejects` are reasons with their numbers and meanings,
-    `rejects` the numbers of rejected candidates by reason, `licences` the numbers of rows by
-    licence. `notes` are sentences for the card, `details` further keys of the manifest.
+    `attribution.parquet`. `build_files` are the tables and pattern files that the build file names:
+    their copies are published with the dataset. `extraction_rejects` are reasons with their numbers
+    and meanings, `rejects` the numbers of rejected candidates by reason, `licences` the numbers of
+    rows by licence. `notes` are sentences for the card, `details` further keys of the manifest.
 
         with staged(target) as partial, DatasetFolder(partial, "sp", stage, card) as dataset:
             dataset.writer("default", "train", schema, texts=("s1", "s2")).extend(rows)
@@ -113,6 +117,7 @@ class DatasetFolder:
     card: cards.Card
     builder: type[Declared] | None = None
     documents: Sequence[Path] = ()
+    build_files: Sequence[Path] = ()
     extraction_rejects: Sequence[tuple[str, int, str]] = ()
     rows_per_shard: int = 1_048_576
     rows_per_group: int = 16_384
@@ -235,6 +240,11 @@ class DatasetFolder:
                     overlap[config] = _count_overlap(engine, writers)
             attribution = self._write_attribution(engine, configs)
             groups = self._rows_by_group(engine, configs)
+        files = [ATTRIBUTION] if attribution else []
+        for path in self.build_files:
+            (self.folder / BUILD_FILES).mkdir(exist_ok=True)
+            files.append(f"{BUILD_FILES}/{path.name}")
+            shutil.copyfile(path, self.folder / files[-1])
         # The manifest, which is written last
         stage = self.stage.to_dict()
         manifest = {
@@ -252,7 +262,7 @@ class DatasetFolder:
             "extraction_rejects": self.extraction_rejects,
             "overlap": overlap,
             "attribution": attribution,
-            "files": {ATTRIBUTION: sha256(self.folder / ATTRIBUTION)} if attribution else {},
+            "files": {name: sha256(self.folder / name) for name in files},
             "notes": self.notes,
             "details": self.details,
             "versions": versions(*LIBRARIES),

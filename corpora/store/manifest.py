@@ -98,6 +98,7 @@ class Manifest(BaseModel):
     sources: tuple[SourceRecord, ...] = ()
     details: Details = Details()
     rejects: Mapping[str, int] = {}
+    notes: tuple[str, ...] = ()
 
 
 class DatasetRecord(BaseModel):

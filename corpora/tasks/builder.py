@@ -79,6 +79,7 @@ class Target:
     - `largest_group`: the maximum share of the training candidates from one group, such as a book;
       with too few groups for that, twice an equal part.
     - `documents`: the folders of the documents that the rows are from; authors are named from them.
+    - `build_files`: the tables and pattern files that the build file names.
     - `extraction_rejects`: for pairs, the reasons for rejections, with their numbers and meanings.
     - `threads` and `memory` bound the queries; they do not change the output.
     """
@@ -90,6 +91,7 @@ class Target:
     max_bad_share: float = 1.0
     largest_group: float = 1.0
     documents: Sequence[Path] = ()
+    build_files: Sequence[Path] = ()
     extraction_rejects: Sequence[tuple[str, int, str]] = ()
     threads: int = 1
     memory: str = MEMORY
@@ -269,6 +271,7 @@ class Builder(Declared):
             self.card,
             builder=type(self),
             documents=target.documents,
+            build_files=target.build_files,
             extraction_rejects=target.extraction_rejects,
             details={"settings": {"seed": target.seed, **self.identity()}},
         )

@@ -126,7 +126,7 @@ def test_an_unknown_kind_has_its_labels_and_duplicates_counted(make, tmp_path):
     for split, own in splits.items():  # names of several words make no row another one
         splits[split] = [{"doc": f"The {split} Book {i}", **row} for i, row in enumerate(own)]
     found = read(make(splits, schema), tmp_path)
-    assert not found.rules and "kind" in found.left_out
+    assert not found.rules and found.left_out == "no rule is for such rows"
     shares = {(each.split, each.what): (each.value, each.n) for each in found.duplicates}
     assert shares["train", "equal to an earlier row"] == (1.9, 53)
     assert shares["test", "equal to an earlier row"] == (75.0, 4)
@@ -204,6 +204,23 @@ def test_uneven_labels_are_judged_balanced_too(make, tmp_path):
     assert chances["surface", "accuracy"] == 75.0 and chances["surface", "balanced"] == 50.0
     _, line = verdict({"default": found})
     assert "(balanced), chance 50.0; no released data" in line and "letter case" in line
+
+
+def test_a_subset_has_the_kind_that_the_whole_declares(tmp_path, stage):
+    folder = tmp_path / "data"
+    schema = schemas.schema(audit="labelled", text=schemas.STRING, label=["a", "b"])
+    titles = schemas.schema(title=schemas.STRING)
+    with staged(folder) as partial, DatasetFolder(partial, "x", stage, CARD) as dataset:
+        rows = [{"text": f"It rained on day {i}.", "label": i % 2} for i in range(8)]
+        dataset.writer("all", "train", schema).extend(rows)
+        dataset.writer("some", "train", schema.remove_metadata()).extend(rows[:4])
+        dataset.writer("titles", "train", titles).extend([{"title": "Rain"}])
+        dataset.count_licence("CC0-1.0", 8)
+        dataset.finish("all")
+    kinds = {name: config.kind for name, config in opened(str(folder)).items()}
+    assert kinds == {"all": "labelled", "some": "labelled", "titles": ""}
+    remarks = verdict(audited({"titles": opened(str(folder))["titles"]}, tmp_path))
+    assert "- titles: not judged: no rule is for such rows" in remarks
 
 
 def test_a_schema_with_a_kind_that_does_not_fit_is_refused(make):

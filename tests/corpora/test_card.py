@@ -262,7 +262,9 @@ def test_the_documents_of_the_rows_are_named(tmp_path, make_document):
     }
     stage = Stage("permuted", 1, "ab", sources=[source], build='name = "p"')
     with staged(tmp_path / "d") as partial:
-        target = Target(partial, stage, 1, documents=[read])
+        (tmp_path / "table.tsv").write_text("train\td0\n")
+        build_files = [tmp_path / "table.tsv"]
+        target = Target(partial, stage, 1, documents=[read], build_files=build_files)
         manifest = (
             BUILDERS.find("permuted").of({"test": 0, "validation": 0}).build(documents, target)
         )
@@ -271,13 +273,15 @@ def test_the_documents_of_the_rows_are_named(tmp_path, make_document):
     assert rows[0] == wanted and [row["id"] for row in rows] == ["d0", "d3"]
     assert manifest["attribution"] == {"documents": 2, "first": rows}
     plan = plan_publication(tmp_path / "d", "lab/piers")
-    assert "attribution.parquet" in {file.path for file in plan.data_files}
+    published = {file.path for file in plan.data_files}
+    assert {"attribution.parquet", "build_files/table.tsv"} <= published
     plan.verify()
     text = (tmp_path / "d" / "README.md").read_text(encoding="utf-8")
     for expected in (
         "- **papers (jsonl:x)**: *Piers*, Ada, Ben, https://e.org. Two piers. To be had: ask Ada.",
         r"| On \| piers | Ada; Ben | https://example.org/pier | CC-BY-4.0 |",
         "| d3 | Cara |  | CC-BY-4.0 |",
+        "put the sources named above, and the files in `build_files/` of this dataset,",
         '```toml\nname = "p"\n```',
         "- `pairwise`: a document and one permutation a row",
     ):

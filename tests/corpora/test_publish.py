@@ -420,9 +420,10 @@ def test_a_passing_failure_is_tried_again(
 
 @pytest.mark.parametrize("status", [429, 0])
 def test_a_passing_failure_of_the_uploads_is_tried_again(
-    server: HubServer, send: Publish, status: int
+    server: HubServer, send: Publish, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Here the client itself waits, at least a second each.
+    # Here the client itself waits, at least a second each: not in this test.
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda seconds: None)
     for name in set(ROUTES) - set(ONCE_TRIED):
         server.fail(ROUTES[name], status=status, headers={"Retry-After": "0"})
     assert send().status == "published"
@@ -643,6 +644,7 @@ def test_the_dry_run_lists_and_touches_nothing(server: HubServer, folder: Path) 
         assert f"{len(data):,}  {path}" in listed
     assert f"{result.plan.bytes:,}  bytes in {len(files_of(folder))} files" in listed
     assert "CC-BY-4.0: may be published" in listed
+    assert "note on the card: Warning: too few rows" in listed
 
 
 def test_the_dry_run_says_what_would_be_refused(tmp_path: Path) -> None:

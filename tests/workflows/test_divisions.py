@@ -205,15 +205,43 @@ def test_a_table_of_other_documents_and_one_in_the_output_are_refused(
     assert divided(write_config(FEW + f'[splits]\ntable = "{copy}"\n')).is_file()
 
 
-def test_the_build_file_of_a_card_makes_the_same_dataset(
-    write_config: Callable[[str], Path], tmp_path: Path
+def test_a_table_of_splits_names_whole_books(
+    write_config: Callable[[str], Path], divided: Callable, tmp_path: Path
 ) -> None:
+    books, table = tmp_path / "books", tmp_path / "table.tsv"
+    books.mkdir()
+    chapter = "The boat left at nine. Nobody saw it go. It came back at night.\n\n"
+    for name in "abcdef":
+        text = "".join(f"CHAPTER {number}\n\n{chapter * 3}" for number in ("I", "II", "III"))
+        (books / f"{name}.txt").write_text(text)
+    source = f'[[sources]]\nname = "books"\nspec = "text:{books}"\ndatasets = ["sp"]\n'
+    chapters = 'options = { chapters = "CHAPTER [IVX]+" }\n'
+    text = f'name = "tiny"\n{source}{chapters}[datasets.sp]\n'
+    ids = [*split_of_documents(divided(write_config(text)))]
+    names = {name for name in ids if name.startswith("c")}
+    one = min(names)
+    table.write_text(f"dev\tb\ntest\tc\ntrain\t{one}\n")
+    splits = split_of_documents(divided(write_config(f'{text}[splits]\ntable = "{table}"\n')))
+    assert len(names) == 3 and len(ids) == 18
+    assert {splits[name] for name in splits if name.startswith("b")} == {"validation"}
+    assert {name: splits[name] for name in names} == {**dict.fromkeys(names, "test"), one: "train"}
+
+
+def test_the_build_file_of_a_card_makes_the_same_dataset(
+    write_config: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The table is published with the dataset, for the folder of data.
+    table = tmp_path / "table.tsv"
+    first = next(open_source("sample:stories")).id
+    table.write_text(f"test\t{first}\n", encoding="utf-8")
+    monkeypatch.setenv("DISCORPORA_DATA", str(tmp_path))
     said = 'title = "The \\"pier\\""\nauthors = ["A", "B"]\noptions = { group = "book" }\n'
     text = ANNOTATED.replace('spec = "sample:stories"\n', f'spec = "sample:stories"\n{said}')
-    config = write_config(f"{text}[splits]\ntrain = 0.6\ntest = 0.3\n")
+    config = write_config(f'{text}[splits]\ntrain = 0.6\ntest = 0.3\ntable = "{table}"\n')
     with options(str(config), str(tmp_path / "out"), looking=True):
         made = {name: Dataset(config=str(config), name=name) for name in ("sp", "dissent")}
     for name, task in made.items():
+        assert [*task.build_files()] == [table]
         again = tmp_path / f"{name}.toml"
         again.write_text(task.build_file(), encoding="utf-8")
         with options(str(again), str(tmp_path / "out"), looking=True):

@@ -123,6 +123,10 @@ def test_init_names_the_build(here: Path, monkeypatch: pytest.MonkeyPatch) -> No
         table = tomllib.loads((here / "build.toml").read_text(encoding="utf-8"))
         names[table["name"]] = table["sources"][0]["name"]
     assert names == {"emma": "emma", "stages-1": "stages"}
+    # Several sources: by the folder, as none of them is the build.
+    assert run(monkeypatch, "init", "emma.txt", "stages.txt", "--force") == 0
+    table = tomllib.loads((here / "build.toml").read_text(encoding="utf-8"))
+    assert table["name"] == here.name
 
 
 def test_init_sees_no_hidden_file(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

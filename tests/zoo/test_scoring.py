@@ -228,6 +228,7 @@ def test_a_model_of_the_hub_has_its_reference(
     stored = {"of": "stories", "texts": 2, "quantiles": known}
     file.write_text(json.dumps(stored), encoding="utf-8")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # no tries without a net
     assert load_reference("someone/scorer") == Reference("stories", 2, known)
     assert load_reference("someone/other") is None
     monkeypatch.chdir(file.parent)

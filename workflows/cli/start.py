@@ -28,7 +28,7 @@ LOOKED_AT = 20
 
 NO_LICENCE = (
     '# licence = "CC0-1.0"  # or CC-BY-4.0, public-domain-us, PDM-1.0 (public domain everywhere), '
-    "...: without one nothing may be published"
+    "...: without one nothing may be published; docs/how-to/publish.md helps to choose"
 )
 TEMPLATE = Path(__file__).parent.with_name("templates") / "build.toml"
 
@@ -150,7 +150,9 @@ def _write_build_file(path: Path, guesses: list[Guess], language: str) -> None:
     for guess in guesses:
         place = re.split(r"[*?\[]", split_spec(guess.spec)[1])[0]
         names.append(_unused(_slug(Path(place).stem), names))
-    name = names[0] if path == DEFAULT else _slug(path.stem)
+    # Of several sources none names the build, but the folder that it is in.
+    default_name = names[0] if len(names) == 1 else _slug(Path.cwd().name)
+    name = default_name if path == DEFAULT else _slug(path.stem)
     name = _unused(name.replace(".", "-"), NO_BUILDS)
     text = top.substitute(file=path, name=name)
     has_table = language in table_languages()

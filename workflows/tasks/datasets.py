@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -27,6 +27,7 @@ from corpora.store.folder import Stage
 from corpora.tasks.builder import Builder, Target
 from corpora.toml import toml_lines, toml_value
 from extract.pairs import MEANINGS
+from extract.patterns import is_shipped
 from workflows.results import stage_folder
 from workflows.sources import SourceRecord
 from workflows.stage import StageTask
@@ -152,32 +153,16 @@ class Divide(StageTask):
                     notes[-1] += f", {count}"
                 prescribed |= split_of
         # Divide all other documents; the table of an earlier division comes first.
-        split_table = read_table(Path(self.table)) if self.table else {}
         division = divide(
             list(zip(self.datasets_of.values(), sizes_of_sources, strict=True)),
             self.build.splits.shares,
             folder,
             seed=self.build.seed,
             names=list(self.datasets_of),
-            kept=Division.of(split_table) if self.table else None,
+            kept=self._division_of_table(sizes_of_sources) if self.table else None,
             prescribed=prescribed,
             prescribed_words="; ".join(notes),
         )
-        # Check that the table fits the documents.
-        if division.kept == 0:
-            example = next((name for sizes in sizes_of_sources for name, *_ in sizes), "")
-            raise InputError(
-                "names no document of this build",
-                where=self.table,
-                hint=f"documents are named by their ids, such as {example!r}",
-            )
-        if unknown := split_table.keys() - {
-            name for sizes in sizes_of_sources for name, *_ in sizes
-        }:
-            log.warning(
-                "%s: documents that are not in this build: %s, such as %r",
-                *(self.table, f"{len(unknown):,}", min(unknown)),
-            )
         shares = zip(SPLITS, self.build.splits.shares.parts, strict=True)
         counts = {split: division.documents[split] for split, share in shares if share}
         empty_splits = [split for split, number in counts.items() if not number]
@@ -190,6 +175,33 @@ class Divide(StageTask):
         for warning in self.warnings(division):
             log.warning(warning)
         return division.to_dict()
+
+    def _division_of_table(self, sources: Sequence[Iterable[tuple[str, str, int]]]) -> Division:
+        """Return the split of each document that the table names, itself or by its group.
+
+        `sources` have the id, group and size of each document. Raises `InputError` if the table
+        names none of them.
+        """
+        named = read_table(Path(self.table))
+        split: dict[str, str] = {}
+        unknown, name, group = {*named}, "", ""
+        for name, group, _ in chain.from_iterable(sources):
+            unknown -= {name, group}
+            if name in named or group in named:
+                split[name] = named.get(name) or named[group]
+        if not split:
+            raise InputError(
+                "names no document of this build",
+                where=self.table,
+                hint=f"documents are named by their ids, such as {name!r}, or by their groups, "
+                f"such as {group!r}",
+            )
+        if unknown:
+            log.warning(
+                "%s: documents that are not in this build: %s, such as %r",
+                *(self.table, f"{len(unknown):,}", min(unknown)),
+            )
+        return Division.of(split)
 
     def warnings(self, division: DivisionSummary) -> list[str]:
         """Return warnings of splits with few documents, and of groups in several splits."""
@@ -344,7 +356,10 @@ class Dataset(StageTask):
                 tables["splits"]["table"] = f"{{data}}/{Path(division.table).name}"
             tables["sentences"] = build.sentences.model_dump()
         if self.builder.reads == "pairs":
-            patterns = [Path(file).name for file in build.extract.patterns]
+            patterns = [
+                file if is_shipped(file) else f"{{data}}/{Path(file).name}"
+                for file in build.extract.patterns
+            ]
             tables["parse"] = build.parse.model_dump()
             tables["extract"] = {**build.extract.model_dump(), "patterns": patterns}
         # Sources, with the datasets that they serve
@@ -367,6 +382,13 @@ class Dataset(StageTask):
         for name, table in tables.items():
             lines += [f"[{name}]", *toml_lines(table)]
         return "\n".join(lines).strip()
+
+    def build_files(self) -> Iterator[Path]:
+        """Yield the table of splits and the user's pattern files, where they determine the rows."""
+        if not self.direct and (table := Path(cast(Divide, self.upstream[-1]).table)).is_file():
+            yield table
+        if self.builder.reads == "pairs":
+            yield from (Path(file) for file in self.build.patterns if not is_shipped(file))
 
     def inputs(self) -> list[Any]:
         """The inputs of the builder: shards of documents or pairs, or sources with options."""
@@ -393,6 +415,7 @@ class Dataset(StageTask):
             threads=self.build.threads,
             extraction_rejects=[(reason, n, MEANINGS[reason]) for reason, n in rejects.items()],
             documents=[task.folder for task in documents if task.key in source_names],
+            build_files=[*self.build_files()],
         )
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
