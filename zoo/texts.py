@@ -11,7 +11,8 @@ import numpy as np
 from corpora.document import Document
 from corpora.errors import InputError
 from corpora.progress import Loop, show_progress
-from corpora.prose import Quotes, balance_quotes, passages_of
+from corpora.prose import Quotes, passages_of
+from corpora.quotes import balance_quotes
 from corpora.readers.files import Refused
 from corpora.readers.source import check_unicode
 from corpora.sentences import split_document
@@ -100,7 +101,7 @@ class TextEncoder:
 def as_sentences(text: Text, quotes: Quotes = "keep") -> list[str]:
     """Return the sentences of a text: those of a list, or a string split by `corpora.sentences`.
 
-    With `quotes="balance"`, `corpora.prose.balance_quotes` mends quotation marks: within the
+    With `quotes="balance"`, `corpora.quotes.balance_quotes` mends quotation marks: within the
     paragraphs of a string, but within each sentence of a list, so that the sentences' order has no
     effect.
     """
