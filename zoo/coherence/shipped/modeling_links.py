@@ -119,7 +119,8 @@ class LinkScorer(StoredModel):
             texts.append(ids[:size].tensor_split(starts.tolist()))
         counts = [len(sentences) for sentences in texts]
         # The cosines
-        limit, weights = self.config.max_tokens, dict(self.backbone.named_parameters())
+        limit = self.config.max_tokens
+        weights: dict[str, Tensor] = dict(self.backbone.named_parameters())
         cut = [
             torch.cat([sentence[: limit - 1], sentence[-1:]]) if len(sentence) > limit else sentence
             for sentences in texts
