@@ -8,7 +8,8 @@ import unicodedata
 import numpy as np
 from numpy.typing import NDArray
 
-from corpora.sentences.rules import BRACKETED, INVISIBLE, LANGUAGES, NUMBERS, RAISED
+from corpora.sentences.rules import BRACKETED, INVISIBLE, NUMBERS, RAISED
+from corpora.sentences.words import LANGUAGES
 
 _DASH = r"\s+(?:--?|[–—])\s+(?=[A-Z\"“])"
 SPEAKER = re.compile(r"[A-Z][A-Z\d .'’-]{0,30}(?:\s\([^()]{1,20}\))?:\s+(?=[A-Z\"“‘(])")

@@ -1,24 +1,28 @@
 """How the folder of a trained model loads in other libraries: one row for each `model_type`.
 
-The folder also has the files that sentence-transformers reads, and `modeling_discorpora.py`, the
-classes that transformers loads with `trust_remote_code=True`.
+The folder also has the files that sentence-transformers reads, and Python files with the classes
+that transformers loads with `trust_remote_code=True`.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import yaml
 from huggingface_hub import RepoCard
 from transformers import PretrainedConfig
 
+from corpora import quotes
 from corpora.languages import is_code
-from corpora.store.atomic import write_json
-from zoo import file_of, modeling_discorpora
+from corpora.sentences import rules
+from corpora.sentences.words import LISTS
+from corpora.store.atomic import read_json, write_json
+from zoo import file_of, modeling_discorpora, modeling_links, tokenization_links
 
 MODULES = "sentence_transformers.base.modules.transformer.Transformer"
 POOLING = "sentence_transformers.sentence_transformer.modules.pooling.Pooling"
@@ -34,6 +38,11 @@ mapping, which `(?!)` never matches: sentence-transformers does not keep the map
 needed to load the names with `backbone.` again."""
 SENTENCES = '["It rained all day.", "We stayed inside."]'
 Lines = tuple[str, ...]
+SENTENCE_TOKENIZER = {
+    "auto_map": {"AutoTokenizer": [None, "tokenization_links.SentenceTokenizer"]},
+    "sentence_words": LISTS["en"],
+}
+"""Settings in tokenizer_config.json with which AutoTokenizer loads the tokenizer of sentences."""
 FOLDER = 'folder = "."  # this folder, or the id of the model on the Hub\n'
 """Publishing inserts the id there."""
 
@@ -50,13 +59,17 @@ class Family:
     task: str | None = None
     """The Hub's name of their task (`pipeline_tag`)."""
     classes: tuple[str, ...] = ()
-    """Names in `modeling_discorpora` of the classes for `AutoConfig`, `AutoModel` and, if there is
-    one, `AutoModelForSequenceClassification`."""
+    """Names of the classes for `AutoConfig`, `AutoModel` and, if there is one,
+    `AutoModelForSequenceClassification`, in the first module of `code`."""
     vector: Callable[[Any], str] | None = None
     """Gives for a model the source of a sentence's vector: `POOLER` or a key of `POOLINGS`."""
     imports: Lines = ()
     anywhere: Lines = ()
     with_discorpora: Lines = ()
+    code: tuple[ModuleType, ...] = (modeling_discorpora,)
+    """The modules that the folder has copies of."""
+    tokenizer: Mapping[str, Any] = field(default_factory=dict)
+    """More settings of tokenizer_config.json."""
 
     @property
     def standard(self) -> bool:
@@ -169,6 +182,13 @@ FAMILIES = {
             "scores = scorer.score(texts)  # long texts in windows, which CrossEncoder cuts",
         ),
     ),
+    "discorpora-link-scorer": Family(
+        "transformers",
+        "text-classification",
+        ("LinkConfig", "LinkScorer", "LinkScorer"),
+        code=(modeling_links, modeling_discorpora, tokenization_links, rules, quotes),
+        tokenizer=SENTENCE_TOKENIZER,
+    ),
     "discorpora-coherence-unc": Family(
         with_discorpora=(
             "from zoo.coherence.unc_modeling import UncModel",
@@ -200,20 +220,25 @@ def usage(config: PretrainedConfig) -> str:
 
 
 def auto_map(config: PretrainedConfig) -> dict[str, str]:
-    """Return the `auto_map` of config.json: the classes of `modeling_discorpora.py` to load."""
+    """Return the `auto_map` of config.json: the classes in the folder's Python files to load."""
     auto_classes = ("AutoConfig", "AutoModel", "AutoModelForSequenceClassification")
-    classes = [f"modeling_discorpora.{name}" for name in family_of(config).classes]
+    family = family_of(config)
+    classes = [f"{Path(str(family.code[0].__file__)).stem}.{name}" for name in family.classes]
     return dict(zip(auto_classes, classes, strict=False))
 
 
 def write_modules(model: Any, folder: Path, *, packed: bool = False) -> None:
-    """Write the files with which other libraries load a model into its `folder`. They are
-    `modeling_discorpora.py`, for `trust_remote_code`, and for sentence-transformers `modules.json`
-    with the configurations that it names. A `packed` model lacks the latter: without the code,
-    nothing reads its weights."""
+    """Write the files with which other libraries load a model into its `folder`. They are Python
+    files, for `trust_remote_code`, and for sentence-transformers `modules.json` with the
+    configurations that it names. A `packed` model lacks the latter: without the code, nothing reads
+    its weights."""
     family = family_of(model.config)
-    if family.classes:
-        shutil.copyfile(modeling_discorpora.__file__, folder / "modeling_discorpora.py")
+    for module in family.code if family.classes else ():
+        source = Path(str(module.__file__))
+        shutil.copyfile(source, folder / source.name)
+    if family.tokenizer:
+        settings_file = folder / "tokenizer_config.json"
+        write_json(settings_file, {**read_json(settings_file), **family.tokenizer})
     if family.vector is None or packed:
         return
     # Settings by the vector of a text: one that the model gives, or a pooling of its tokens

@@ -22,7 +22,7 @@ from transformers import (
 
 from corpora.errors import DiscorporaError, InputError
 from zoo.compact import pack_folder
-from zoo.folders import auto_map, family_of, write_modules
+from zoo.folders import SENTENCE_TOKENIZER, auto_map, family_of, write_modules
 from zoo.loading import config_of, opening
 from zoo.modeling_discorpora import StoredModel
 
@@ -195,6 +195,8 @@ def save_model(
         model.config.auto_map = classes
     if isinstance(tokenizer, PreTrainedTokenizerBase):
         tokenizer.padding_side = "right"
+        for key in SENTENCE_TOKENIZER:  # a shipped scorer's, whose code is not copied too
+            tokenizer.init_kwargs.pop(key, None)
         if family_of(model.config).task == "text-ranking":
             model.config.sep_token_id = tokenizer.sep_token_id  # see modeling_discorpora.Scorer
     with clear_write_errors(folder):

@@ -44,6 +44,12 @@ BACKBONE = r"^(?!backbone\.)"
 WEIGHTS, SCALE = "model.safetensors", ".scale"
 SHARED = 32
 """Neighbours in a row of a matrix that share a scale, where weights are stored in four bits."""
+ONE_SCORE = {
+    "num_labels": 1,
+    "problem_type": "regression",
+    "sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"},
+}
+"""Settings of a model with one unbounded score: no sigmoid in `CrossEncoder` or pipelines."""
 OF_THE_HUB = ("cache_dir", "force_download", "local_files_only", "revision", "subfolder", "token")
 """The arguments of `from_pretrained` that say where a file comes from."""
 
@@ -121,10 +127,7 @@ class ScorerConfig(PretrainedConfig):
     model_type = "discorpora-coherence-scorer"
 
     def __init__(self, **kwargs: Any) -> None:
-        # One label with an unbounded score: no sigmoid in CrossEncoder or pipelines.
-        activation = {"activation_fn": "torch.nn.modules.linear.Identity"}
-        fixed = {"num_labels": 1, "problem_type": "regression", "sentence_transformers": activation}
-        super().__init__(**{**kwargs, **fixed})
+        super().__init__(**{**kwargs, **ONE_SCORE})
 
 
 class BiLstmConfig(PretrainedConfig):

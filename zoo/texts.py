@@ -11,7 +11,8 @@ import numpy as np
 from corpora.document import Document
 from corpora.errors import InputError
 from corpora.progress import Loop, show_progress
-from corpora.prose import Quotes, balance_quotes, passages_of
+from corpora.prose import Quotes, passages_of
+from corpora.quotes import balance_quotes
 from corpora.readers.files import Refused
 from corpora.readers.source import check_unicode
 from corpora.sentences import split_document
@@ -100,7 +101,7 @@ class TextEncoder:
 def as_sentences(text: Text, quotes: Quotes = "keep") -> list[str]:
     """Return the sentences of a text: those of a list, or a string split by `corpora.sentences`.
 
-    With `quotes="balance"`, `corpora.prose.balance_quotes` mends quotation marks: within the
+    With `quotes="balance"`, `corpora.quotes.balance_quotes` mends quotation marks: within the
     paragraphs of a string, but within each sentence of a list, so that the sentences' order has no
     effect.
     """
@@ -139,17 +140,11 @@ def windows(encoder: TextEncoder, text: Text) -> list[Window]:
         for start in range(0, max(len(ids), 1), encoder.budget):
             pieces.append(ids[start : start + encoder.budget])
             numbers.append(number)
-    starts = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
-    text_windows: list[Window] = []
-    start = last_end = 0
-    while last_end < len(pieces):
-        # The window takes as many pieces as fit.
-        end = int(np.searchsorted(starts, starts[start] + encoder.budget, side="right")) - 1
-        if end > last_end:
-            text_windows.append(Window(pieces[start:end], numbers[start:end]))
-            last_end = end
-        start += max(1, (end - start) // 2)
-    return text_windows
+    # Imported here: it loads torch, which counting texts needs not
+    from zoo.tokenization_links import window_bounds
+
+    bounds = window_bounds([len(piece) for piece in pieces], encoder.budget)
+    return [Window(pieces[start:end], numbers[start:end]) for start, end in bounds]
 
 
 def batches_by_length(

@@ -1,16 +1,16 @@
 """Sentence ends in scripts with upper and lower case: the words on both sides of each stop decide.
 
 The work is linear in the text: patterns use possessive quantifiers, and lookarounds are bounded.
+The file needs only Python: the folder of the shipped scorer has a copy.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -42,20 +42,16 @@ class Language:
     legal: frozenset[str] = frozenset()
     calendar: frozenset[str] = frozenset()
 
+    @classmethod
+    def of(cls, lists: Mapping[str, str]) -> Language:
+        """Return the language with these lists of words, each a string with spaces between."""
+        return cls(**{name: frozenset(words.split()) for name, words in lists.items()})
+
     @cached_property
     def abbreviations(self) -> frozenset[str]:
         """All abbreviations, whether they may end a sentence or not."""
         return self.titles | self.inner | self.numbered | self.ending
 
-
-_LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-LANGUAGES = {
-    code: Language(**{name: frozenset(words.split()) for name, words in lists.items()})
-    for code, lists in _LISTS.items()
-}
-_TITLES = frozenset[str]().union(*(language.titles for language in LANGUAGES.values()))
-GENERIC = replace(LANGUAGES.pop("generic"), titles=_TITLES)
-"""The lists for a language that has none."""
 
 _STOPS = re.compile(r"(?<![.!?…])([.!?…]++)([\"”’»)\]'*_]*+)(\s*+)")
 """Stops, the quotation marks and brackets that they close, and white space."""
@@ -73,6 +69,7 @@ _NUMBERS = re.compile(rf"{NUMBERS}\s++(?=[A-Z\"“‘])")
 INVISIBLE = "\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
 """Soft hyphens, zero-width spaces, marks of direction: for a class in a regular expression."""
 UNSEEN = re.compile(f"[{INVISIBLE}]+")
+_OUTER = re.compile(rf"(?<!\S)[{INVISIBLE}]+|[{INVISIBLE}]+(?!\S)")
 _EMOTICON = re.compile(
     r"(?:>?[:;=8xX][-'o^]?[)(\]\[DPpO/\\*3|]++|\([:;=]|\^_*+\^|<3|[xXoO][._][xXoO]|-_+-)"
     r"(?=\s|$)\s*+"
@@ -134,6 +131,61 @@ _MARKS = (
 """Sentence ends without a stop: strings of which a text with the pattern has one, the pattern, and
 whether its match is a sentence itself."""
 _COMPILED_MARKS = [(hints, re.compile(pattern), alone) for hints, pattern, alone in _MARKS]
+
+
+_QUOTES = "\"“'‘"
+_LONGEST_DATE = 64
+"""In characters; a longer text is not tried."""
+_DATE = re.compile(
+    r"[_*\"“'‘]*((?:[A-Z][a-z]{2,8}[., ]++){0,2}\d{1,2}(?:st|nd|rd|th)?\b"
+    r"(?:[., ]++[A-Z][a-z]{2,8})?(?:[., ]++\d{4})?)[ ,]*(?:\([^()]{1,30}\))?[_*]*[.…]++[_*—–-]*"
+)
+"""A date and its stop: `Tuesday, 16th May 1816.`, `4 May (Ascension Day).`"""
+
+
+def sentence_spans(
+    text: str,
+    paragraphs: Iterable[tuple[int, int]],
+    words: Language,
+    stop: re.Pattern[str] | None = None,
+) -> Iterator[list[tuple[int, int]]]:
+    """Yield for each of the `paragraphs` (spans of `text`) the spans of its sentences.
+
+    With `stop` a sentence ends at its matches, and the rules are not used.
+    `corpora.sentences.split` says more.
+    """
+    if UNSEEN.search(text):
+        text = _OUTER.sub(lambda match: " " * len(match[0]), text)
+    rules = None if stop else Rules(text, words)
+    for start, end in paragraphs:
+        sentences: list[tuple[int, int]] = []
+        if rules:
+            ends = rules.boundaries(start, end)
+        else:
+            assert stop is not None
+            ends = [match.end() for match in stop.finditer(text, start, end)]
+        for sentence_end in (*ends, end):
+            sentence = text[start:sentence_end].strip()
+            if rules and len(sentence) < _LONGEST_DATE and _is_date(sentence, words.calendar):
+                if sentence[0] not in _QUOTES:
+                    start = sentence_end
+                continue
+            if sentence:
+                first = start + text[start:sentence_end].index(sentence[0])
+                sentences.append((first, first + len(sentence)))
+            start = sentence_end
+        yield sentences
+
+
+def _is_date(text: str, calendar: frozenset[str]) -> bool:
+    """Whether `text` is only a day of a month, with optional year, week day or feast."""
+    match = _DATE.fullmatch(text) if calendar else None
+    if match is None:
+        return False
+    words = match[1].lower().replace(".", " ").replace(",", " ").split()
+    names = [word for word in words if not word[0].isdigit()]
+    ordinals = [word for word in words if word[0].isdigit() and not word.isdigit()]
+    return set(names) <= calendar and len(ordinals or names) > 0
 
 
 class Rules:

@@ -16,7 +16,8 @@ from pydantic import Field
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
-from corpora.prose import Quotes, balance_quotes, passages_of, prose, quotes_at_ends
+from corpora.prose import Quotes, passages_of, prose
+from corpora.quotes import balance_quotes, quotes_at_ends
 from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS, PERMUTED_PAIRWISE
 from corpora.splits import SPLITS
 from corpora.store.atomic import sha256

@@ -8,13 +8,13 @@ import pytest
 
 from corpora.document import NO_CHAT, Document, Sections, Turns
 from corpora.prose import (
-    balance_quotes,
     ends_in_punctuation,
     foreign_marks,
     lead,
     prose,
     style_bits,
 )
+from corpora.quotes import balance_quotes
 from corpora.readers import open_source
 from corpora.sentences import split_document
 

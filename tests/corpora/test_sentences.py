@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from corpora.document import Document, Spans, paragraph_spans
 from corpora.errors import ConfigError
 from corpora.readers import open_source
-from corpora.sentences import _OUTER, SPLITTERS, split, split_document
+from corpora.sentences import SPLITTERS, split, split_document
+from corpora.sentences.rules import _OUTER
 
 
 def sentences(text: str, language: str = "en", splitter: str = "rules") -> list[str]:

@@ -19,7 +19,7 @@ from tokenizers.pre_tokenizers import Whitespace
 
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError
-from corpora.prose import quotes_at_ends
+from corpora.quotes import quotes_at_ends
 from corpora.sentences import split_document
 from corpora.store.atomic import staged
 from corpora.tasks.builder import Target

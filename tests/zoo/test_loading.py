@@ -19,10 +19,12 @@ from transformers import AutoModel, AutoModelForSequenceClassification
 import zoo
 from corpora.schemas import CONPONO
 from tests.processes import ran
-from zoo import modeling_discorpora
-from zoo.coherence import CoherenceScorer
+from zoo.coherence import SHIPPED as SCORER
+from zoo.coherence import CoherenceScorer, load_scorer
 from zoo.dissent import SHIPPED, PairClassifier, predict
 from zoo.evaluate.encoders import load_encoder
+from zoo.folders import FAMILIES
+from zoo.loading import load_tokenizer
 from zoo.modeling import save_model
 from zoo.train import main, train
 from zoo.training.results import trained_on
@@ -43,13 +45,22 @@ VECTORS = {  # how our own encoder is told to take the vector that the model was
 }
 NEEDS_CODE = ("bilstm_tiny", "sif", "criteria")
 TEXTS = ["Anna sang at noon.", "We took our coats, since the house was cold and it was late."]
+STORIES = [
+    "In 1848 the mill burned down. By 1851 it stood again, and Mr. Bell ran it.",
+    "The house was “dark. Nobody spoke.\n\n“Why not?” he asked. It was cold",
+    ["The ferry left at noon.", "She had missed it,” he said.", "", "In 1902 it sank."],
+    " ".join(f"Part {i} of the road was long, and in 1{i % 9}00 it was cold." for i in range(40)),
+    "It was " + "very " * 500 + "late. Then they slept.",
+    "The [SEP] of a text. [CLS] It has marks.",
+]
+"""Texts with years, open quotations, an empty sentence, several windows, and special tokens."""
 FENCE = re.compile(r"```python\n(.*?)```", re.S)
 ELSEWHERE = """
 import json, os, sys
 from importlib.util import find_spec
 from pathlib import Path
 
-root, folders, texts, out = json.loads(sys.argv[1])
+root, folders, texts, stories, out = json.loads(sys.argv[1])
 sys.path = [path for path in sys.path if Path(path or ".").resolve() != Path(root)]
 sys.meta_path = [finder for finder in sys.meta_path if "editable" not in str(finder).lower()]
 assert find_spec("zoo") is None and find_spec("corpora") is None
@@ -75,6 +86,14 @@ for name, (folder, example) in folders.items():
     if "labels" in made:
         pairs = [{"text": text, "text_pair": texts[0]} for text in texts] * 2
         found[name]["labels"] = made["classify"](pairs, batch_size=3)
+    if "results" in made:  # the shipped scorer
+        found[name]["stories"] = made["model"].score(stories)
+        strings = [text for text in stories if isinstance(text, str)]
+        batches = made["classify"](strings, batch_size=2)
+        found[name]["piped"] = [result["score"] for result in batches]
+        pairs = [(text, "") for text in strings]
+        found[name]["crossed"] = made["scorer"].predict(pairs).tolist()
+        continue
     if "scorer" in made:
         predict = made["scorer"].predict
         assert made["scores"].shape == (len(made["texts"]),)
@@ -134,7 +153,8 @@ def elsewhere(
     folders = {name: (str(models[name]), examples(models[name])[0]) for name in VECTORS}
     folders["packed"] = (str(packed), examples(SHIPPED)[0])
     folders["shipped"] = (str(SHIPPED), examples(SHIPPED)[0])
-    asked = json.dumps([str(ROOT), folders, TEXTS, str(work / "found.json")])
+    folders["shipped scorer"] = (str(SCORER), "".join(examples(SCORER)[:2]))
+    asked = json.dumps([str(ROOT), folders, TEXTS, STORIES, str(work / "found.json")])
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     environment |= {"HF_HOME": str(work / "hf"), "HF_HUB_OFFLINE": "1"}
     done = ran([sys.executable, "-c", ELSEWHERE, asked], cwd=work, env=environment)
@@ -190,8 +210,36 @@ def test_weights_of_four_bits_need_only_their_folder(
         "torch.uint8"
     }
     assert not (packed / "modules.json").exists()  # with it no code of the folder would run
-    code = (SHIPPED / "modeling_discorpora.py").read_text(encoding="utf-8")
-    assert code == Path(modeling_discorpora.__file__).read_text(encoding="utf-8")
+
+
+def test_the_shipped_scorer_needs_only_its_folder(elsewhere: dict[str, dict[str, Any]]) -> None:
+    own, found = load_scorer().score(STORIES), elsewhere["shipped scorer"]
+    assert found["model"] == "LinkScorer"
+    assert found["stories"] == pytest.approx(own, abs=1e-5)
+    whole = [score for score, text in zip(own, STORIES, strict=True) if isinstance(text, str)]
+    assert found["piped"] == pytest.approx(whole, abs=1e-5)
+    assert found["crossed"] == pytest.approx(whole, abs=1e-5)
+
+
+@pytest.mark.parametrize("folder", [SHIPPED, SCORER], ids=["predictor", "scorer"])
+def test_a_shipped_folder_has_copies_of_the_code(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    family = FAMILIES[config["model_type"]]
+    sources = [Path(str(module.__file__)) for module in family.code]
+    assert {path.name for path in folder.glob("*.py")} == {path.name for path in sources}
+    for source in sources:
+        assert (folder / source.name).read_bytes() == source.read_bytes()
+    tokenizer = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert {key: tokenizer.get(key) for key in family.tokenizer} == family.tokenizer
+
+
+def test_a_model_that_starts_from_the_shipped_scorer_has_a_plain_tokenizer(
+    packed: Path, tmp_path: Path
+) -> None:
+    model = PairClassifier.load(packed).model
+    save_model(model, load_tokenizer(str(SCORER)), tmp_path)
+    settings = json.loads((tmp_path / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert "auto_map" not in settings and "sentence_words" not in settings
 
 
 def test_the_examples_with_this_project_run_as_printed(

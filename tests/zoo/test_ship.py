@@ -13,11 +13,11 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from zoo.coherence import load_scorer
-from zoo.coherence.links import years_ascend
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.ship import Cues, fit_cue_weights, main
 from zoo.loading import load_tokenizer
 from zoo.modeling import save_model
+from zoo.tokenization_links import years_ascend
 from zoo.training.data import open_dataset
 
 from .test_links import STORIES

@@ -9,11 +9,9 @@ the three; `docs/results/coherence.md` says what each adds.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,14 +29,19 @@ from zoo.coherence.unc_modeling import pad_rows
 from zoo.evaluate.scores import finite
 from zoo.loading import load_tokenizer
 from zoo.modeling import known_to_auto
+from zoo.modeling_links import (
+    change_shapes,
+    changeable_weights,
+    weight_change,
+    weighted_cosines,
+)
 from zoo.texts import Text, as_sentences, batches_by_length, check_texts
+from zoo.tokenization_links import years_ascend
 
 BATCH_TOKENS = 2048
 """Tokens of sentences encoded at once."""
 BATCH_SENTENCES = 4096
 """Sentences of texts scored at once from their vectors."""
-YEAR = re.compile(r"\b(1\d\d\d|20[0-3]\d)\b")
-"""A year from 1000 to 2039, such as 1848."""
 
 
 @strict
@@ -110,15 +113,7 @@ class LinkScorer(OverBackbone):
         """
         real, directions = texts >= 0, normalize(vectors, dim=-1)
         sentences = directions[texts.clamp(min=0)] * real.unsqueeze(-1)
-        count = real.sum(1)
-        scores = torch.zeros(len(texts), device=vectors.device)
-        for reach, weight in enumerate(self.config.reaches, 1):
-            cosines = (sentences[:, :-reach] * sentences[:, reach:]).sum(-1)
-            scores = scores + weight * cosines.sum(1) / (count - reach).clamp(min=1)
-        # The square of a sum of vectors holds the products of all pairs, and of each with itself.
-        total = sentences.sum(1)
-        pairs = (total * total).sum(-1) - (sentences * sentences).sum((1, 2))
-        return scores + self.config.others * pairs / (count * (count - 1)).clamp(min=1)
+        return weighted_cosines(sentences, real.sum(1), self.config.reaches, self.config.others)
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -201,37 +196,6 @@ class LinkScorer(OverBackbone):
         return finite(scores, "the model gives scores", path, DAMAGED_WEIGHTS)
 
 
-def changeable_weights(backbone: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """Yield name and weight of each parameter that `LinkScorer.changes` may change. These are all
-    parameters but the pooler's. Names have "-" in place of "."."""
-    for name, weight in backbone.named_parameters():
-        if not name.startswith("pooler."):
-            yield name.replace(".", "-"), weight
-
-
-def change_shapes(
-    shapes: Mapping[str, tuple[int, ...]], rank: int
-) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield the name and shape of each tensor that stores changes to a model's weights.
-
-    `shapes` has the shape of each weight by its name. The change of a matrix whose sides are both
-    longer than `rank` is stored as two factors, `NAME-up` and `NAME-down`, any other one as it is.
-    """
-    for name, shape in shapes.items():
-        if len(shape) == 2 and min(shape) > rank:
-            yield f"{name}-up", (shape[0], rank)
-            yield f"{name}-down", (rank, shape[1])
-        else:
-            yield name, shape
-
-
-def weight_change(changes: Mapping[str, Tensor], name: str) -> Tensor:
-    """Return the tensor to add to the weight `name`, from `changes`: one tensor or two factors."""
-    if name in changes:
-        return changes[name]
-    return changes[f"{name}-up"] @ changes[f"{name}-down"]
-
-
 @torch.no_grad()
 def changes_between(start: nn.Module, end: nn.Module, rank: int) -> dict[str, Tensor]:
     """Return the changes of weights from backbone `start` to backbone `end`, by name. The change of
@@ -249,17 +213,6 @@ def changes_between(start: nn.Module, end: nn.Module, rank: int) -> dict[str, Te
         else:
             changes[name] = change
     return changes
-
-
-def years_ascend(sentences: Sequence[str]) -> float:
-    """Return how steadily years ascend from one dated sentence to the next: -1 to 1.
-
-    It is the mean sign of the differences between unequal neighbouring years, 0 if there are none.
-    Only the first year of a sentence counts.
-    """
-    years = [int(year[0]) for sentence in sentences if (year := YEAR.search(sentence))]
-    signs = [np.sign(after - before) for before, after in pairwise(years) if after != before]
-    return float(np.mean(signs)) if signs else 0.0
 
 
 known_to_auto(LinkConfig, model=LinkScorer)

@@ -40,7 +40,7 @@ from safetensors.torch import load_file, save_file
 from sklearn.linear_model import LogisticRegression
 
 from corpora.document import Document
-from corpora.prose import QUOTE_MARKS, balance_quotes
+from corpora.quotes import QUOTE_MARKS, balance_quotes
 from corpora.readers import open_source
 from corpora.readers.rows import json_rows
 from corpora.rng import stable_id, stream

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpora.prose import count_words, foreign_marks, quotes_at_ends, style_bits
+from corpora.prose import count_words, foreign_marks, style_bits
+from corpora.quotes import quotes_at_ends
 from corpora.rng import stream
 from corpora.tasks.candidates import Candidates, text_key
 from corpora.tasks.similar import Categories, Neighbours, Profiles
