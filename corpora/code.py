@@ -70,11 +70,16 @@ class _File(NamedTuple):
 
 @cache
 def _read_code(path: Path, module: str) -> _File:
-    """Read the syntax tree of a file, level by level, for its hash and its imports. The hash is of
-    the tree's nodes without empty fields (which differ between Python versions) and without the
-    fields of `LAYOUT`."""
+    return parse_code(path.read_text(encoding="utf-8"), path, module)
+
+
+@cache
+def parse_code(text: str, path: Path, module: str) -> _File:
+    """Read the syntax tree of a file's text, level by level, for its hash and its imports. The hash
+    is of the tree's nodes without empty fields (which differ between Python versions) and without
+    the fields of `LAYOUT`."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"), str(path))]
+    nodes: list[ast.AST] = [ast.parse(text, str(path))]
     imports: list[str] = []
     for_types: set[ast.AST] = set()
     hashed: list[str] = []

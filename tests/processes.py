@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NoReturn
 
+from corpora.code import parse_code
+
 OURS = ("corpora", "extract", "workflows", "zoo")
+ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
 def ran(command: Sequence[str | Path], **more: Any) -> subprocess.CompletedProcess[str]:
@@ -22,12 +27,13 @@ def ran(command: Sequence[str | Path], **more: Any) -> subprocess.CompletedProce
 
 
 def forked(
-    main: Callable[[], object], *, env: Mapping[str, str], cwd: Path
+    main: Callable[[], object], *, env: Mapping[str, str], cwd: Path, seconds: float | None = None
 ) -> subprocess.CompletedProcess[str]:
     """What `main` gave back and said in a fork of this process, which imports nothing again.
 
     The fork has a folder, an environment and a log of its own, and what this project remembers
-    (configurations, hashes, Luigi's tasks) is forgotten in it.
+    (configurations, hashes, Luigi's tasks) is forgotten in it, but for the hash of a text of code.
+    It is killed after `seconds`.
     """
     import luigi
 
@@ -48,6 +54,12 @@ def forked(
                 _run_as_new(main, console._print_failures)
             finally:
                 os._exit(1)  # never on with the tests
+        end = time.monotonic() + (seconds or 0)
+        while seconds is not None and not os.waitid(os.P_PID, child, ENDED):
+            if time.monotonic() > end:
+                os.kill(child, signal.SIGKILL)
+                break
+            time.sleep(0.005)
         _, status = os.waitpid(child, 0)
         out.seek(0)
         err.seek(0)
@@ -65,7 +77,7 @@ def _run_as_new(main: Callable[[], object], at_exit: Callable[[], object]) -> No
     for name, module in [*sys.modules.items()]:
         if name.partition(".")[0] in OURS:
             for value in vars(module).values():
-                if hasattr(value, "cache_clear"):
+                if hasattr(value, "cache_clear") and value is not parse_code:
                     value.cache_clear()
     code = 1
     try:

@@ -205,17 +205,19 @@ class Features:
         sentences = dict.fromkeys(chain.from_iterable(all_texts))
         self.index = {sentence: number for number, sentence in enumerate(sentences)}
         self.shapes = np.array([shape_of(sentence) for sentence in sentences], float)
-        self.words = _fit_vocabulary(
-            CountVectorizer(
-                ngram_range=(1, 2),
-                min_df=2,
-                binary=True,
-                max_features=100_000,
-                token_pattern=WORD,
-                dtype=np.float32,
-            ),
-            [bag for text in train_texts for bag in kind.bags(text)],
+        words = CountVectorizer(
+            ngram_range=(1, 2),
+            min_df=2,
+            binary=True,
+            max_features=100_000,
+            token_pattern=WORD,
+            dtype=np.float32,
         )
+        bags = [bag for text in train_texts for bag in kind.bags(text)]
+        self.bags = _fit_vocabulary(words, bags)
+        """The counts of words in the training texts; `words` counts those of others."""
+        self.words = None if self.bags is None else words
+        self.bag_index = {bag: number for number, bag in enumerate(bags)}
         weights = TfidfVectorizer(
             ngram_range=(1, 2),
             min_df=2,
@@ -223,8 +225,8 @@ class Features:
             token_pattern=rf"[{UNSPACED}]|[^\W{UNSPACED}]{{2,}}",
         )
         has_pairs = kind.cohesion and any(len(text) > 1 for text in all_texts)
-        tfidf = _fit_vocabulary(weights, map(" ".join, train_texts)) if has_pairs else None
-        self.vectors = tfidf.transform(sentences) if tfidf else None
+        counted = _fit_vocabulary(weights, map(" ".join, train_texts)) if has_pairs else None
+        self.vectors = None if counted is None else weights.transform(sentences)
 
     def of(self, rows: Sequence[Variants]) -> dict[str, Matrix]:
         """Return for each rule a matrix of features [rows, features].
@@ -245,11 +247,11 @@ class Features:
         numbers = [features["surface"]]
         if self.words:
             columns = zip(*map(kind.bags, number), strict=True)
-            features["bag"] = hstack([self.words.transform(column) for column in columns]).tocsr()
+            features["bag"] = hstack([self._bags(column) for column in columns]).tocsr()
         if kind.first:
             features["first"] = self.shapes[[row[0] for row in rows]]
             if self.words:
-                features["bag_first"] = self.words.transform([text[0] for text in number])
+                features["bag_first"] = self._bags([text[0] for text in number])
         if kind.cohesion and self.vectors is not None:
             cosines = self._cosines(self.vectors, rows)
             numbers.append(np.array([kind.cohesion(of_text) for of_text in cosines]))
@@ -261,6 +263,17 @@ class Features:
         # One row for each text, equal ones too
         order = [number[text] for text in texts]
         return {rule: matrix[order] for rule, matrix in features.items()}
+
+    def _bags(self, texts: Sequence[str]) -> Matrix:
+        """The words of texts, [texts, words]; those of training texts are counted already."""
+        from scipy.sparse import vstack
+
+        new = [text for text in dict.fromkeys(texts) if text not in self.bag_index]
+        if not new:
+            return self.bags[[self.bag_index[text] for text in texts]]
+        known = self.bags.shape[0]
+        index = self.bag_index | {text: known + n for n, text in enumerate(new)}
+        return vstack([self.bags, self.words.transform(new)], "csr")[[index[t] for t in texts]]
 
     @staticmethod
     def _cosines(vectors: Matrix, rows: Sequence[list[int]]) -> Iterable[Array]:
@@ -281,8 +294,8 @@ class Features:
 
 
 def _fit_vocabulary(vectorizer: Any, texts: Iterable[str]) -> Any:
-    """Return the vectorizer, fitted to `texts`; None if no word is in two of them."""
+    """Fit the vectorizer to `texts` and return its matrix; None if no word is in two of them."""
     try:
-        return vectorizer.fit(texts)
+        return vectorizer.fit_transform(texts)
     except ValueError:  # the library's only way to say that the vocabulary is empty
         return None

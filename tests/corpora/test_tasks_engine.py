@@ -39,7 +39,9 @@ def test_the_name_of_the_output_folder_changes_no_byte(name, tmp_path, stage, fo
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_threads_memory_workers_and_order_change_no_byte(name, tmp_path, stage, folder_bytes):
+def test_threads_memory_workers_and_order_change_no_byte(
+    name, tmp_path, stage, folder_bytes, small_audits
+):
     builder = BUILDERS.find(name).of(SETTINGS.get(name, {}))
     files = files_of(name, tmp_path)
     made = []

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,17 @@ import pytest
 from luigi.cmdline import luigi_run
 from typer.testing import CliRunner
 
-from tests.processes import forked
+from corpora.code import parse_code
+from tests.processes import OURS, forked
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
+LIBRARIES = (
+    *("datasets", "extract.commands", "extract.embedded.component", "extract.pipeline"),
+    *("matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "matplotlib.figure"),
+    *("scipy.stats", "sklearn.feature_extraction.text", "sklearn.linear_model"),
+    *("sklearn.pipeline", "sklearn.preprocessing", "spacy", "torch"),
+)
 TINY = """
 name = "tiny"
 seed = 5
@@ -73,11 +82,29 @@ def run_build_file(config: Path, output: Path, *more: str) -> str:
     return done.stderr
 
 
-def run_forked(command: list[str], cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of `luigi_command` in a fork; `more` environment variables."""
+def run_forked(
+    command: list[str], cwd: Path, *, seconds: float | None = None, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of `luigi_command` in a fork; `more` environment variables.
+
+    The fork is killed after `seconds`.
+    """
+    load_libraries()
     # Luigi takes forks of test processes, whose command lines are equal, for one run started twice.
     words = [*command[3:], "--no-lock"]
-    return forked(lambda: luigi_run(words), env=luigi_environment() | more, cwd=cwd)
+    env = luigi_environment() | more
+    return forked(lambda: luigi_run(words), env=env, cwd=cwd, seconds=seconds)
+
+
+@cache
+def load_libraries() -> None:
+    """Load what most builds load, once for all forks of this process: half of a small build."""
+    for name in LIBRARIES:
+        import_module(name)
+    for name, module in [*sys.modules.items()]:  # the code that a build makes hashes of
+        if name.partition(".")[0] in OURS:
+            path = Path(str(module.__file__))
+            parse_code(path.read_text(encoding="utf-8"), path, name)
 
 
 def luigi_environment() -> dict[str, str]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-import subprocess
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.processes import ran
-from tests.workflows.conftest import MODELS, TINY, luigi_command, luigi_environment
+from tests.workflows.conftest import MODELS, TINY, luigi_command, run_build_file, run_forked
 
 
 def dataset_bytes(output: Path) -> dict[str, str]:
@@ -42,20 +41,10 @@ def _sha256(path: Path) -> str:
 
 def run_and_kill(config: Path, output: Path, seconds: float, *more: str) -> bool:
     """Start the build and kill it after `seconds`; True if it had ended by itself."""
-    process = subprocess.Popen(
-        luigi_command(config, output, *more),
-        env=luigi_environment(),
-        cwd=config.parent,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        process.wait(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        return False
-    return True
+    command = luigi_command(config, output, *more)
+    done = run_forked(command, config.parent, seconds=seconds)
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return done.returncode == 0
 
 
 def check_kills(
@@ -64,8 +53,7 @@ def check_kills(
     """Build once undisturbed and once with `kills` kills at random moments: the same result."""
     calm, killed, more = folder / "calm", folder / "killed", ("--workers", str(workers))
     start = time.monotonic()
-    done = ran(luigi_command(config, calm, *more), env=luigi_environment(), cwd=folder)
-    assert done.returncode == 0, done.stderr
+    run_build_file(config, calm, *more)
     whole = time.monotonic() - start
 
     moments = random.Random(seed)

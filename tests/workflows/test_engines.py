@@ -229,7 +229,7 @@ def test_every_engine_builds_the_same(
     engines = {
         "local": ('[engine]\nkind = "local"\ntasks = 3\nworkers = 2\n', {}),
         "slurm": (
-            '[engine]\nkind = "slurm"\ntasks = 3\npoll_seconds = 0.2\n'
+            '[engine]\nkind = "slurm"\ntasks = 2\npoll_seconds = 0.2\n'
             'options = { partition = "cpu", time = "1:00:00", with_srun = false }\n',
             {"PATH": path},
         ),
@@ -241,7 +241,7 @@ def test_every_engine_builds_the_same(
         assert "logs in" in done.stderr
         assert "datatrove" not in done.stdout + done.stderr
         assert not list((tmp_path / name).glob("stages/**/*.engine"))
-    script = (slurm / "task2.log").read_text()
+    script = (slurm / "task1.log").read_text()
     assert "launch_pickled_pipeline" in script
 
 
@@ -251,13 +251,13 @@ def test_a_task_that_is_lost_is_named_and_the_others_are_kept(
     pytest.importorskip("datatrove")
     path = os.pathsep.join([str(slurm), str(Path(sys.executable).parent), os.environ["PATH"]])
     engine = (
-        '[engine]\nkind = "slurm"\ntasks = 3\npoll_seconds = 0.2\n'
+        '[engine]\nkind = "slurm"\ntasks = 2\npoll_seconds = 0.2\n'
         'options = { partition = "cpu", time = "1:00:00", with_srun = false }\n'
     )
     (slurm / "lost").write_text("1")
     done = run("out", engine, PATH=path)
     assert done.returncode != 0
-    assert "1 of 3 tasks did not end well" in done.stderr
+    assert "1 of 2 tasks did not end well" in done.stderr
     assert "task_00001.log" in done.stderr
     kept = sorted(p.name for p in (tmp_path / "out").glob("stages/parse/**/parses-*.parquet"))
     assert kept == ["parses-00000.parquet", "parses-00002.parquet"]

@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from luigi.cmdline import luigi_run
 
 from corpora.declared import Registry
 from corpora.errors import ConfigError
 from corpora.tasks import BUILDERS
 from tests.processes import forked, ran
-from tests.workflows.conftest import ROOT, luigi_environment
+from tests.workflows.conftest import ROOT, load_libraries, luigi_command, luigi_environment
 from zoo.declared import OBJECTIVES
 from zoo.evaluate.__main__ import main
 
@@ -75,12 +76,14 @@ def build(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "plays" / f"play{play:02d}.play").write_text(
             "\n".join(speeches), encoding="utf-8"
         )
-    command = [sys.executable, "-m", "luigi", "--module", "workflows", "BuildAll", "--workers", "2"]
-    done = ran(
-        [*command, "--config", "plays.toml", "--discorpora-output", "out"],
-        cwd=folder,
-        env=environment(installed),
-    )
+    words = luigi_command(Path("plays.toml"), Path("out"), "--workers", "2", "--no-lock")[3:]
+
+    def main() -> None:
+        sys.path.insert(0, str(installed))
+        luigi_run(words)
+
+    load_libraries()
+    done = forked(main, cwd=folder, env=environment(installed))
     assert not done.returncode, done.stderr
     return folder / "out" / "plays"
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.hub_server import HubServer
 from tests.processes import ran
-from tests.workflows.conftest import TINY, luigi_environment
+from tests.workflows.conftest import TINY, luigi_command, luigi_environment, run_forked
 
 TOKEN = "hf_" + "Secret9" * 5
 DATASETS = ("bso", "dissent", "permuted", "sp")
@@ -34,7 +34,8 @@ def test_a_build_is_published_once(write_config: Callable[[str], Path], tmp_path
     """Seen first, then refused without a token, then published, then left as it is."""
     config, server = write_config(TINY), HubServer()
     server.add_user(TOKEN, "ana")
-    seen = publish_all(config, tmp_path, "--namespace", "ana", "--dry-run")
+    words = ("--namespace", "ana", "--dry-run")
+    seen = run_forked(luigi_command(config, tmp_path / "out", *words, task="PublishAll"), tmp_path)
     assert seen.returncode == 0, seen.stderr
     for name in DATASETS:
         assert f"ana/tiny-{name}" in seen.stdout

@@ -53,7 +53,7 @@ def write_confusion(stem: Path, confusion: Mapping[str, Any]) -> None:
     image = axes.imshow(shares, norm=LogNorm(FLOOR, 1), cmap="Blues")
     axes.set_xticks(ticks, labels, rotation=60)
     axes.set_yticks(ticks, labels)
-    figure.colorbar(image, label="share (log scale)")
+    figure.colorbar(image, label="share (log scale)", format="%g")
     save_pictures(figure, stem)
 
 
@@ -100,7 +100,7 @@ def new_figure(size: tuple[float, float], **axes: Any) -> tuple[Any, Any]:
 
 
 def save_pictures(
-    figure: Any, stem: Path, dpi: int = 150, kinds: Sequence[str] = ("svg", "png")
+    figure: Any, stem: Path, dpi: int = 150, kinds: Sequence[str] = ("png", "svg")
 ) -> None:
     """Write a matplotlib figure as SVG and PNG; the same figure gives the same bytes."""
     from matplotlib import rc_context
@@ -112,6 +112,7 @@ def save_pictures(
             figure.savefig(content, format=kind, dpi=dpi, metadata=undated)
             with replacing(stem.with_name(f"{stem.name}.{kind}")) as partial:
                 partial.write_bytes(content.getvalue())
+            figure.set_layout_engine("none")  # all kinds have the first's layout, which takes long
 
 
 # The comparison of two confusion matrices (appendix A.4).
