@@ -216,7 +216,7 @@ class Features:
         bags = [bag for text in train_texts for bag in kind.bags(text)]
         self.bags = _fit_vocabulary(words, bags)
         """The counts of words in the training texts; `words` counts those of others."""
-        self.words = None if self.bags is None else words
+        self.words: Any = None if self.bags is None else words
         self.bag_index = {bag: number for number, bag in enumerate(bags)}
         weights = TfidfVectorizer(
             ngram_range=(1, 2),
