@@ -49,8 +49,8 @@ STORIES = [
     "In 1848 the mill burned down. By 1851 it stood again, and Mr. Bell ran it.",
     "The house was “dark. Nobody spoke.\n\n“Why not?” he asked. It was cold",
     ["The ferry left at noon.", "She had missed it,” he said.", "", "In 1902 it sank."],
-    " ".join(f"Part {i} of the road was long, and in 1{i % 9}00 it was cold." for i in range(40)),
-    "It was " + "very " * 500 + "late. Then they slept.",
+    " ".join(f"Part {i} of the road was long, and in 1{i % 9}00 it was cold." for i in range(30)),
+    "It was " + "very " * 400 + "late. Then they slept.",
     "The [SEP] of a text. [CLS] It has marks.",
 ]
 """Texts with years, open quotations, an empty sentence, several windows, and special tokens."""
