@@ -473,7 +473,9 @@ def test_the_build_file_of_a_dataset_has_no_path_of_this_machine(
     config = str(write_config(text))
     with options(config, str(tmp_path / "out"), looking=True):
         written = Dataset(config=config, name="dissent").build_file()
-    assert 'patterns = ["own.toml"]' in written and 'builder = "follows.py:Follows"' in written
+    assert (
+        'patterns = ["{data}/own.toml"]' in written and 'builder = "follows.py:Follows"' in written
+    )
     assert str(tmp_path) not in written
 
 
