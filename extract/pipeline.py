@@ -10,9 +10,11 @@ parsed again. Pairs are those that `extract` finds in the same trees; connective
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -23,9 +25,9 @@ from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError, check_choice
 from extract.confidence import threshold
 from extract.connectives import Connective, connectives_of
-from extract.extractor import extract
+from extract.extractor import BATCH_TOKENS, extract
 from extract.pairs import Pair, pair_of
-from extract.parse import NAMES, STRINGS_LIMIT, IntArray, ParsedDocument, StringTable
+from extract.parse import NAMES, STRINGS_LIMIT, IntArray, ParsedDocument, StringTable, grouped
 from extract.patterns import resolve_markers
 from extract.patterns.table import SCHEMES
 from extract.seen import parser_text
@@ -73,82 +75,94 @@ class Component:
     def pipe(self, docs: Iterable[Doc], batch_size: int = 1000) -> Iterator[Doc]:
         """Annotate a stream of documents; a batch has `batch_size` of them."""
         for batch in minibatch(docs, size=batch_size):
-            self._annotate(batch)
+            for group in grouped(batch, len, BATCH_TOKENS):
+                self._annotate(group)
             yield from batch
 
     def _annotate(self, docs: Sequence[Doc]) -> None:
+        """Annotate documents that are one batch of `extract` (see `BATCH_TOKENS`)."""
         scheme = self.scheme = self.scheme or scheme_of(self.parser)
         if len(self.strings) > STRINGS_LIMIT:
             self._renew_strings()
-        parsed = [self._parsed(doc) for doc in docs]
-        documents, parses, places = zip(*parsed, strict=True)
-        rest = iter(zip(docs, places, strict=True))
-        for columns in extract(documents, parses, self.settings, scheme):
-            batch = columns.batch
-            of_batch = [next(rest) for _ in batch.documents]
-            for doc, _ in of_batch:
-                doc.user_data[CONNECTIVES], doc.user_data[PAIRS] = [], []
-            number = batch.row_doc[batch.row[columns.matches.first]].tolist()
-            for index, row in zip(number, columns.to_arrow().to_pylist(), strict=True):
-                doc, place = of_batch[index]
-                row["sentence"] = place.sentences[row["sentence"]]
-                doc.user_data[PAIRS].append(row)
-            begin = np.cumsum([0, *(len(parse.head) for parse in batch.parses)]).tolist()
-            for item in connectives_of(batch, min_probability=self.min_probability):
-                index = int(batch.row_doc[batch.row[item.tokens[0]]])
-                doc, place = of_batch[index]
-                row = {name: getattr(item, name) for name in Connective.__slots__}
-                row["sentence"] = place.sentences[item.sentence]
-                row["tokens"] = [place.tokens[token - begin[index]] for token in item.tokens]
-                doc.user_data[CONNECTIVES].append(row)
+        documents, parses, places = zip(*self._parsed(docs), strict=True)
+        (columns,) = extract(documents, parses, self.settings, scheme)
+        batch = columns.batch
+        for doc in docs:
+            doc.user_data[CONNECTIVES], doc.user_data[PAIRS] = [], []
+        numbers = batch.row_doc[batch.row[columns.matches.first]].tolist()
+        for number, row in zip(numbers, columns.to_arrow().to_pylist(), strict=True):
+            row["sentence"] = places[number].sentences[row["sentence"]]
+            docs[number].user_data[PAIRS].append(row)
+        begin = np.cumsum([0, *(len(parse.head) for parse in parses)]).tolist()
+        for item in connectives_of(batch, min_probability=self.min_probability):
+            number = int(batch.row_doc[batch.row[item.tokens[0]]])
+            row = {name: getattr(item, name) for name in Connective.__slots__}
+            row["sentence"] = places[number].sentences[item.sentence]
+            row["tokens"] = [places[number].tokens[token - begin[number]] for token in item.tokens]
+            docs[number].user_data[CONNECTIVES].append(row)
 
-    def _parsed(self, doc: Doc) -> tuple[Document, ParsedDocument, Places]:
-        """Return a `Doc` as a document with its parse, and the places of both in the `Doc`.
+    def _parsed(self, docs: Sequence[Doc]) -> Iterator[tuple[Document, ParsedDocument, Places]]:
+        """Yield each `Doc` as a document with its parse, and the places of both in the `Doc`.
 
         Tokens and sentences of white space are left out; what depends on one depends on its head.
         """
-        for name, maker in (("DEP", "parser"), ("TAG", "tagger")):
+        for doc, (name, maker) in product(docs, (("DEP", "parser"), ("TAG", "tagger"))):
             if len(doc) and not doc.has_annotation(name):
                 raise InputError(
                     f"the document {doc.text[:40]!r} has no {name}: no {maker} ran on it",
                     hint=f'enable the {maker}, and put "discorpora" after it',
                 )
-        array = np.asarray(doc.to_array(COLUMNS)).astype(np.uint64).reshape(-1, len(COLUMNS))
+        # The tokens of all documents, end to end
+        array = np.concatenate([doc.to_array(COLUMNS).reshape(-1, len(COLUMNS)) for doc in docs])
+        token_bounds = np.cumsum([0, *map(len, docs)])
+        number = np.repeat(np.arange(len(docs)), np.diff(token_bounds))
         relative, begins, start, length, space = array[:, 5:].astype(np.int64).T
-        opens = begins == 1
-        opens[:1] = True
-        sentence = np.cumsum(opens) - 1
-        tokens = np.arange(len(doc))
+        sentence = np.cumsum((begins == 1) | (np.diff(number, prepend=-1) > 0)) - 1
+        tokens = np.arange(len(array))
         head = tokens + relative
         words = space == 0
         while len(beside := np.flatnonzero(~words[head] & (head[head] != head))):
             head[beside] = head[head[beside]]
         root = (head == tokens) | ~words[head] | (sentence[head] != sentence)
-        place = np.cumsum(words) - 1
+        # The words, and the first one of each sentence that has one
         kept = np.flatnonzero(words)
-        rows, first = np.unique(sentence[kept], return_index=True)
-        offsets = np.append(first, len(kept))
-        end = start + length
-        spans = start[kept[first]].tolist(), end[kept[offsets[1:] - 1]].tolist()
-        document = Document("", doc.text, language="en", sentences=Spans(*spans))
-        parse = ParsedDocument(
-            doc="",
-            strings=self.strings,
-            sentence=np.arange(len(rows), dtype=np.int32),
-            offsets=offsets.astype(np.int32),
-            start=start[kept].astype(np.int32),
-            end=end[kept].astype(np.int32),
-            head=np.where(root, -1, place[head])[kept].astype(np.int32),
-            **dict(zip(NAMES, self._codes(array[kept, :5]).T, strict=True)),
-        )
-        return document, parse, Places(kept.tolist(), rows.tolist())
+        first = np.flatnonzero(np.diff(sentence[kept], prepend=-1))
+        word_bounds = np.searchsorted(kept, token_bounds)
+        sentence_bounds = np.searchsorted(first, word_bounds)
+        # The columns, with numbers that begin anew in each document
+        start, end = start[kept].astype(np.int32), (start + length)[kept].astype(np.int32)
+        place = np.cumsum(words) - 1 - word_bounds[number]
+        head = np.where(root, -1, place[head])[kept].astype(np.int32)
+        codes = self._codes(array[kept, :5])
+        token_numbers = (tokens - token_bounds[number])[kept].tolist()
+        sentence_numbers = (sentence - sentence[token_bounds[number]])[kept[first]].tolist()
+        starts = start[first].tolist()
+        ends = end[np.append(first, len(kept))[1:] - 1].tolist()
+        bounds = pairwise(word_bounds.tolist()), pairwise(sentence_bounds.tolist())
+        for doc, (a, b), (i, j) in zip(docs, *bounds, strict=True):
+            spans = Spans(starts[i:j], ends[i:j])
+            document = Document("", doc.text, language="en", sentences=spans)
+            parse = ParsedDocument(
+                doc="",
+                strings=self.strings,
+                sentence=np.arange(j - i, dtype=np.int32),
+                offsets=(np.append(first[i:j], b) - a).astype(np.int32),
+                start=start[a:b],
+                end=end[a:b],
+                head=head[a:b],
+                **{name: column[a:b] for name, column in zip(NAMES, codes, strict=True)},
+            )
+            yield document, parse, Places(token_numbers[a:b], sentence_numbers[i:j])
 
-    def _codes(self, hashes: NDArray[np.uint64]) -> IntArray:
-        """Return the codes in `strings` of the vocabulary's hashes, the first column of forms."""
-        forms = [self._form(key) for key in hashes[:, 0].tolist()]
-        names = [self._name(key) for key in hashes[:, 1:].ravel().tolist()]
-        columns = [np.array(forms, dtype=np.int32)[:, None], np.array(names).reshape(-1, 4)]
-        return np.concatenate(columns, axis=1).astype(np.int32)
+    def _codes(self, hashes: NDArray[np.uint64]) -> list[IntArray]:
+        """Return the codes in `strings` of the vocabulary's hashes `[tokens, NAMES]`, by column."""
+        codes = []
+        for name, column in zip(NAMES, hashes.T, strict=True):
+            code = self._form if name == "form" else self._name
+            values = pa.array(column.astype(np.uint64)).dictionary_encode()
+            known = np.array([code(key) for key in values.dictionary.to_pylist()], dtype=np.int32)
+            codes.append(known[values.indices.to_numpy()])
+        return codes
 
     def _form(self, key: int) -> int:
         code = self._form_codes.get(key)

@@ -93,17 +93,17 @@ class Finder:
     def __init__(self, lexicon: Lexicon) -> None:
         self.lexicon = lexicon
         self.numbers: dict[str, int] = {}
-        self.by_first: defaultdict[int, list[tuple[Words, ...]]] = defaultdict(list)
-        """The parts of each entry, by the number of its first word."""
+        self.by_words: defaultdict[Words, list[tuple[Words, ...]]] = defaultdict(list)
+        """The parts of each entry, by the first two words (or the one word) of its first part."""
         self.entries: dict[tuple[Words, ...], int] = {}
         for entry, words in enumerate(lexicon.words):
             parts = tuple(tuple(map(self._number, p.split())) for p in words.split(GAP))
-            self.by_first[parts[0][0]].append(parts)
+            self.by_words[parts[0][:2]].append(parts)
             self.entries[parts] = entry
             # "not only tall but he is also strong" has the form without the second gap.
             if len(parts) == 2 and len(parts[1]) == 2 and words.endswith("but also"):
                 apart = (parts[0], parts[1][:1], parts[1][1:])
-                self.by_first[parts[0][0]].append(apart)
+                self.by_words[parts[0][:2]].append(apart)
                 self.entries[apart] = entry
         kinds = dict(zip(lexicon.words, lexicon.classes, strict=True))
         self.adverbials = {
@@ -138,18 +138,19 @@ class Finder:
         adverbials may be in a later sentence, if none is in the same one.
         """
         number = self.lookup(batch)[batch.form]
-        words = number.tolist()
+        words = [*number.tolist(), 0]
         verbal = (batch.column("xpos") == batch.patterns.strings.code("VBG")).tolist()
         opens = np.zeros(len(self.numbers) + 1, dtype=bool)
-        opens[list(self.by_first)] = True
+        opens[[word for word, *_ in self.by_words]] = True
         begins = np.flatnonzero(opens[number])
         rows: list[tuple[int, int, tuple[tuple[int, int], ...]]] = []
         for token, end in zip(
             begins.tolist(), batch.offsets[batch.row[begins] + 1].tolist(), strict=True
         ):
-            for parts in self.by_first[words[token]]:
+            one, two = words[token : token + 1], words[token : token + 2]
+            for parts in (*self.by_words.get(tuple(one), ()), *self.by_words.get(tuple(two), ())):
                 stop = token + len(parts[0])
-                if len(parts[0]) > 1 and tuple(words[token : min(stop, end)]) != parts[0]:
+                if stop > end or tuple(words[token:stop]) != parts[0]:
                     continue
                 entry = self.entries[parts]
                 if entry in self.gerundial and not any(verbal[stop : min(stop + 2, end)]):
@@ -182,7 +183,7 @@ class Finder:
 
         It is a phrase of its own there: in "on the other side" all words depend on another one.
         """
-        if entry not in self.adverbials or end == len(words):
+        if entry not in self.adverbials or end == len(batch):
             return []
         row = batch.row[end - 1]
         near = (batch.row_doc == batch.row_doc[row]) & (

@@ -155,18 +155,20 @@ class Columns:
         heads[some] = self.batch.ascend(token[some], ~self.flags["clause"][:-1])
         return heads
 
-    def same_word(self, token: Ints, step: int) -> Ints:
-        """Return how far away the same word is in the sentence, as a bucket (0: nowhere).
-
-        `step` is 1 for the next such word, -1 for the one before.
-        """
+    def same_word(self, token: Ints) -> tuple[Ints, Ints]:
+        """Return how far away the same word is in the sentence, as a bucket (0: nowhere): the one
+        before and the next one."""
         form, row = self.hashes["form"][:-1], self.batch.row
         order = np.lexsort((form, row))
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
-        other = order[np.clip(place[token] + step, 0, len(order) - 1)]
-        alike = (row[other] == row[token]) & (form[other] == form[token]) & (other != token)
-        return np.where(alike, bucket(np.abs(other - token)) + 1, 0)
+
+        def away(step: int) -> Ints:
+            other = order[np.clip(place[token] + step, 0, len(order) - 1)]
+            alike = (row[other] == row[token]) & (form[other] == form[token]) & (other != token)
+            return np.where(alike, bucket(np.abs(other - token)) + 1, 0)
+
+        return away(-1), away(1)
 
 
 def categories(columns: Columns, places: Places, words: Keys) -> dict[str, NDArray[Any]]:
@@ -233,10 +235,7 @@ def categories(columns: Columns, places: Places, words: Keys) -> dict[str, NDArr
     result |= {f"{name}_shape": columns.bits(token[name], SHAPE) for name in ("h", "g", "f")}
     result |= {f"{name}_clause": columns.bits(token[name], CLAUSE) for name in ("k", "above")}
     result["path"] = mixed(hashes["deprel"][c], hashes["deprel"][h], hashes["deprel"][g])
-    result |= {
-        "again_before": columns.same_word(first, -1),
-        "again_after": columns.same_word(first, 1),
-    }
+    result["again_before"], result["again_after"] = columns.same_word(first)
     # The candidates around, in the same sentence.
     rows, names = np.pad(batch.row[first], 1, constant_values=-1), np.pad(words, 1)
     result["candidate_before"] = np.where(rows[:-2] == rows[1:-1], names[:-2], np.uint64(0))
@@ -307,4 +306,4 @@ def keys(batch: Batch, places: Places, lexicon: Lexicon) -> Keys:
             mixed(seed + 1, column, kinds),
             mixed(seed + 2, column, words),
         ]
-    return np.stack(rows, axis=1)
+    return np.array(rows).T

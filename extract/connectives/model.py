@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -52,11 +52,6 @@ class Model:
     sense_bias: Floats
     sense_usual: NDArray[np.float16]
 
-    @cached_property
-    def used(self) -> NDArray[np.bool_]:
-        """Which rows of `sense` have a weight."""
-        return np.asarray(self.sense.any(axis=1))
-
     def detect(self, features: Keys, entry: Ints, trees: str = "parsed") -> Floats:
         """Return the log-odds [candidates] of being a connective; `entry` as in `Places`."""
         kind = TREES.index(trees)
@@ -71,10 +66,9 @@ class Model:
 
     def judge(self, features: Keys, entry: Ints) -> Floats:
         """Return the log-odds [candidates, senses] of each sense; `entry` as in `Places`."""
-        weights = np.zeros((len(features), len(self.senses)), dtype=np.int64)
-        places = slots(features[:, SINGLE], SENSE_BITS)
-        for row, place in enumerate(places):
-            weights[row] = self.sense[place[self.used[place]]].sum(axis=0, dtype=np.int64)
+        weights = np.zeros((len(features), len(self.senses)), dtype=np.int32)
+        for places in slots(features[:, SINGLE], SENSE_BITS).T:
+            weights += self.sense.take(places, axis=0)
         score = self.sense_bias + self.sense_step * weights + self.sense_usual[entry]
         return score.astype(np.float32)
 
