@@ -587,8 +587,18 @@ class BuildFile(TomlTable):
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Pattern files; a relative path starts at the build file's folder."""
-        files = map(self.place, self.extract.patterns)
+        """Pattern files; a relative path starts at the build file's folder.
+
+        Raises `ConfigError` for two of the same name.
+        """
+        files = [*map(self.place, self.extract.patterns)]
+        names = [Path(file).name for file in files]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ConfigError(
+                f"two pattern files have the name {twice[0]!r}",
+                where=self.where("extract", "patterns"),
+                hint="rename one: each dataset has a copy of both in one folder",
+            )
         return tuple(file if is_shipped(file) else str(self.folder / file) for file in files)
 
     # Places for messages

@@ -285,6 +285,15 @@ def test_parses_depend_on_the_contents_of_pattern_files(tmp_path: Path, graph: C
     assert hashes[0] == hashes[1] != hashes[2]
 
 
+def test_two_pattern_files_of_one_name_are_refused(
+    write_config: Callable[[str], Path], graph: Callable
+) -> None:
+    patterns = "[extract]\npatterns = ['a/mine.toml', 'b/mine.toml']\n[datasets.sp]"
+    config = write_config(TINY.replace("[datasets.sp]", patterns))
+    with pytest.raises(ConfigError, match=r"\.toml:\d+: extract\.patterns: .*'mine\.toml'\n"):
+        graph(config)
+
+
 def test_a_data_folder_is_asked_for(
     write_config: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
