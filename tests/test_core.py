@@ -94,7 +94,7 @@ def test_what_runs_a_model_names_the_extra_at_once(tmp_path: Path) -> None:
         ("train", "dissent/ngram", "--dataset", "d", "--output", "m"),
         ("evaluate", "dissent", "--model", "m", "--data", "d"),
         ("score", "draft.txt"),
-        ("predict-marker", "It rained.", "We stayed."),
+        ("predict-marker", "It rained.", "We stayed.", "--model", "m"),
         ("convert", "coherence", "a.pt", "-o", "m"),
         ("convert", "conpono", "a.ckpt", "-o", "m"),
     )
@@ -103,6 +103,12 @@ def test_what_runs_a_model_names_the_extra_at_once(tmp_path: Path) -> None:
         assert done.code and done.err.count("pip install 'discorpora[zoo]'") == 1, done
         assert "torch" in done.err and "Traceback" not in done.err
     assert not (tmp_path / "build").exists()
+
+
+def test_the_models_that_come_with_the_package_run(tmp_path: Path) -> None:
+    commands = (("predict-marker", "It rained all day.", "We stayed inside."),)
+    for done in run_without_extra(tmp_path, *commands):
+        assert not done.code and done.out and not done.err, done
 
 
 @pytest.mark.parametrize(

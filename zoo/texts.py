@@ -16,6 +16,7 @@ from corpora.quotes import balance_quotes
 from corpora.readers.files import Refused
 from corpora.readers.source import check_unicode
 from corpora.sentences import split_document
+from zoo.windows import window_bounds
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -140,9 +141,6 @@ def windows(encoder: TextEncoder, text: Text) -> list[Window]:
         for start in range(0, max(len(ids), 1), encoder.budget):
             pieces.append(ids[start : start + encoder.budget])
             numbers.append(number)
-    # Imported here: it loads torch, which counting texts needs not
-    from zoo.tokenization_links import window_bounds
-
     bounds = window_bounds([len(piece) for piece in pieces], encoder.budget)
     return [Window(pieces[start:end], numbers[start:end]) for start, end in bounds]
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from corpora.errors import ConfigError, InputError
+from corpora.errors import ConfigError, InputError, within_memory
 from corpora.terminal import print_table
 from workflows.cli.common import print_json_lines
 from workflows.cli.foreign import ForeignTexts
@@ -61,7 +61,6 @@ def score(
 ) -> None:
     """Print a coherence score for each text (higher is more coherent)."""
     require_extra("to score texts")
-    from zoo.modeling import within_memory
     from zoo.presets import trust_code
 
     if trust_remote_code:
@@ -222,12 +221,11 @@ def predict_marker(
     A file is TSV (two columns) or JSONL (`s1`, `s2`); the output is JSON Lines. The output names
     the prior.
     """
-    require_extra("to predict markers")
-    from transformers.utils import logging
-
     from zoo.dissent import SHIPPED
-    from zoo.dissent.prediction import predict, predictions, read_pairs
-    from zoo.modeling import within_memory
+
+    model = model or str(SHIPPED)
+    _prepare(model, "to predict markers with it")
+    from zoo.dissent.prediction import load_classifier, predict, predictions, read_pairs
     from zoo.presets import trust_code
 
     if trust_remote_code:
@@ -244,8 +242,6 @@ def predict_marker(
             where=s1,
             hint='give "S1" "S2", or a TSV or JSONL file',
         )
-    logging.disable_progress_bar()
-    model = model or str(SHIPPED)
     foreign = ForeignTexts(model)
 
     def checked(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -254,16 +250,28 @@ def predict_marker(
             yield pair
 
     with within_memory(model, ON_CPU):
+        classifier = load_classifier(model)
         if s2:
-            [markers] = predict(model, checked([(s1, s2)]), prior=prior)
+            [markers] = predict(classifier, checked([(s1, s2)]), prior=prior)
             for marker, probability in islice(markers.items(), top or None):
                 typer.echo(f"{probability:.4f}  {marker}")
             typer.echo(f"prior: {prior} ({MEANS[prior]})")
         else:
-            for markers in predictions(model, checked(read_pairs(Path(s1))), prior=prior):
+            for markers in predictions(classifier, checked(read_pairs(Path(s1))), prior=prior):
                 first = islice(markers.items(), top or None)
                 print_json_lines([{**{m: round(value, 6) for m, value in first}, "prior": prior}])
     foreign.warn("pair", "such probabilities say nothing")
+
+
+def _prepare(model: str, purpose: str) -> None:
+    """Stop if a model needs the extra `zoo`, and it is missing; hide the bars of transformers."""
+    from zoo.packed import is_packed
+
+    if not is_packed(model):
+        require_extra(purpose)
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()
 
 
 def _load_scorer(model: str, *, bf16: bool) -> tuple[Any, str]:
