@@ -95,6 +95,9 @@ class _Vectors(nn.Module):
         super().__init__()
         self.backbone, self.pooling = deepcopy(backbone).cpu().eval(), pooling
         self.backbone.set_attn_implementation("eager")  # as products of matrices
+        random = torch.Generator().manual_seed(0)
+        for weight in self.backbone.parameters():  # equal ones would become one in the graph
+            nn.init.normal_(weight, generator=random)
 
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         """Return the vectors `[texts, size]` of `ids [texts, tokens]`."""

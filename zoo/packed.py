@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -68,23 +68,20 @@ class PackedModel(Generic[C]):
     def tokenizer(self) -> Tokenizer:
         return Tokenizer(Path(self.folder, TOKENS))
 
-    def head(self, name: str, outputs: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return weight and bias of a linear layer; raises `InputError` if they are not there."""
-        try:
-            weight, bias = (self.weights[f"{name}.{part}"] for part in ("weight", "bias"))
-            if weight.shape[::-1][1:] == bias.shape == (outputs,):
-                return weight, bias
-        except KeyError:
-            pass
-        problem = f"has no weights of {name!r} with {outputs} outputs"
-        raise InputError(problem, where=f"{self.folder}/{WEIGHTS}", hint=AGAIN)
+    def weight(self, name: str) -> np.ndarray:
+        """Return a weight; raises `InputError` if it is not there."""
+        if name in self.weights:
+            return self.weights[name]
+        where, problem = f"{self.folder}/{WEIGHTS}", f"has no weight {name!r}"
+        raise InputError(problem, where=where, hint=AGAIN)
 
-    def encoder(self, changes: Mapping[str, np.ndarray] | None = None) -> Encoder:
-        """Return the encoder, perhaps with `changes` added to its weights."""
-        weights = {name: part for name, part in self.weights.items() if BACKBONE.match(name)}
-        for name, change in (changes or {}).items():
-            weights[name] = weights[name] + change
-        return Encoder(self.folder, weights)
+    def encoder(self, change: Callable[[str], np.ndarray] | None = None) -> Encoder:
+        """Return the encoder; `change` gives for the name of a weight what is added to it."""
+        with explained(f"{self.folder}/{WEIGHTS}", RUNTIME):
+            weights = {name: part for name, part in self.weights.items() if BACKBONE.match(name)}
+            if change:
+                weights = {name: part + change(name) for name, part in weights.items()}
+            return Encoder(self.folder, weights)
 
 
 class Tokenizer:
@@ -128,7 +125,7 @@ class Encoder:
 
     def vectors(
         self,
-        texts: Sequence[Sequence[int]],
+        texts: Sequence[Any],
         batches: Iterable[Sequence[int]],
         types: Sequence[Sequence[int]] | None = None,
     ) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from corpora.readers.files import Refused
 from corpora.readers.source import check_unicode
 from corpora.sentences import split_document
 from zoo.windows import window_bounds
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 Text = str | Sequence[str]
 """A text as a string, or as its sentences."""
@@ -53,7 +50,7 @@ class TextEncoder:
     order. Raises `InputError` if `max_tokens` leaves no token for sentences.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
+    def __init__(self, tokenizer: Callable[..., Any], max_tokens: int) -> None:
         """Find the special tokens around a text, and the tokens that are left for sentences."""
         self.tokenizer, self.max_tokens, self.cut = tokenizer, max_tokens, 0
         # An example shows which special tokens stand before and after a text.

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from zoo import coherence
 from zoo.backbones import load_backbone
 from zoo.coherence import CoherenceScorer
 from zoo.coherence.modeling import CoherenceConfig
@@ -31,6 +32,8 @@ def use(loader: str, folder: Path) -> None:
         load_encoder(str(folder), "mean").encode(TEXTS)
     elif loader == "scorer":
         load_scorer(str(folder)).score(TEXTS)
+    elif loader == "windows":
+        coherence.load_scorer(folder).score(TEXTS)
     elif loader == "packed":
         predict(folder, [(TEXTS[0], TEXTS[1])])
     elif loader == "marker":
@@ -96,6 +99,7 @@ def folders(
         "scorer": ("scorer", scorer),
         "shipped predictor": ("marker", SHIPPED),
         "shipped predictor without torch": ("packed", SHIPPED),
+        "shipped scorer": ("windows", coherence.SHIPPED),
         "bilstm encoder": ("encoder", dissent_models["bilstm_tiny"]),
     }
 

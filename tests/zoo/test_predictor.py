@@ -57,6 +57,7 @@ def test_onnx_runtime_gives_the_probabilities_that_torch_gives() -> None:
     [
         ("config.json", b"{", "is not JSON"),
         ("config.json", b'{"model_type": "bert"}', "model_type"),
+        ("config.json", (SHIPPED / "config.json").read_bytes().replace(b'"7"', b'"6"'), "7 labels"),
         ("model.safetensors", b"0" * 99, "its weights are damaged or cut short"),
         ("encoder.onnx", b"0" * 99, "ONNX Runtime cannot load it"),
         ("tokenizer.json", b"{}", "tokenizers library cannot load it"),

@@ -60,8 +60,11 @@ def score(
     trust_remote_code: TrustCode = False,
 ) -> None:
     """Print a coherence score for each text (higher is more coherent)."""
-    require_extra("to score texts")
+    from zoo.coherence import SHIPPED
     from zoo.presets import trust_code
+
+    model = model or str(SHIPPED)
+    _prepare(model, "to score texts with it", bf16=bf16)
 
     if trust_remote_code:
         trust_code()
@@ -93,8 +96,9 @@ def _score(
     parts, reference_parts = (
         read_parts(read_each(names, read_documents)) for names in (files, reference)
     )
-    scorer, folder = _load_scorer(model, bf16=bf16)
-    foreign, foreign_reference = ForeignTexts(folder), ForeignTexts(folder)
+    scorer = scoring.load_scorer(model, bf16=bf16)
+    scoring.warn_of_chance(model)
+    foreign, foreign_reference = ForeignTexts(model), ForeignTexts(model)
     reference_scores = []
     for part in reference_parts:
         reference_scores += scorer.score([text for _, text in part])
@@ -102,11 +106,11 @@ def _score(
             foreign_reference.check(name, text)
     foreign_reference.warn("text of --reference", "percentiles say little")
     if not reference:
-        reference_texts = scoring.load_reference(folder)
+        reference_texts = scoring.load_reference(model)
     else:
         reference_texts = scoring.Reference.among(", ".join(reference), reference_scores)
     quantiles = reference_texts.quantiles if reference_texts else None
-    breaks = scoring.load_breaks(folder) if explain else None
+    breaks = scoring.load_breaks(model) if explain else None
     rows: list[dict[str, Any]] = []
     for part in parts:
         scores = scoring.score_texts(scorer, [text for _, text in part], reference=quantiles)
@@ -181,11 +185,12 @@ def _describe_mark(mark: dict[str, Any] | None, breaks: Any) -> str:
 def _rank(model: str, files: list[str], prompt: str, *, as_json: bool, bf16: bool) -> None:
     """Print the alternatives of each prompt, the most coherent first."""
     from workflows.cli.inputs import read_choices
-    from zoo.coherence.scoring import rank
+    from zoo.coherence.scoring import load_scorer, rank, warn_of_chance
 
     choices = read_choices(files, prompt)
-    scorer, folder = _load_scorer(model, bf16=bf16)
-    foreign = ForeignTexts(folder)
+    scorer = load_scorer(model, bf16=bf16)
+    warn_of_chance(model)
+    foreign = ForeignTexts(model)
     for choice in choices:
         prompt_text = choice.prompt if isinstance(choice.prompt, str) else " ".join(choice.prompt)
         for name, text in zip(choice.names, choice.texts, strict=True):
@@ -263,30 +268,12 @@ def predict_marker(
     foreign.warn("pair", "such probabilities say nothing")
 
 
-def _prepare(model: str, purpose: str) -> None:
+def _prepare(model: str, purpose: str, *, bf16: bool = False) -> None:
     """Stop if a model needs the extra `zoo`, and it is missing; hide the bars of transformers."""
     from zoo.packed import is_packed
 
-    if not is_packed(model):
-        require_extra(purpose)
+    if bf16 or not is_packed(model):
+        require_extra("to compute in bfloat16" if bf16 else purpose)
         from transformers.utils import logging
 
         logging.disable_progress_bar()
-
-
-def _load_scorer(model: str, *, bf16: bool) -> tuple[Any, str]:
-    """Load a coherence scorer, on the accelerator if there is one; also return its folder.
-
-    `model` is a folder or Hub id; "" means the shipped scorer.
-    """
-    from transformers.utils import logging
-
-    from zoo.coherence import SHIPPED
-    from zoo.coherence.scoring import load_scorer, warn_of_chance
-
-    logging.disable_progress_bar()
-    model = model or str(SHIPPED)
-    scorer = load_scorer(model)
-    warn_of_chance(model)
-    scorer.bf16 = bf16
-    return scorer.eval(), model

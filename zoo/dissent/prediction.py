@@ -34,7 +34,7 @@ class Classifier(Protocol):
     @property
     def labels(self) -> list[str]: ...
     def probabilities(
-        self, pairs: Sequence[tuple[str, str]], batch_size: int = 64
+        self, pairs: Sequence[tuple[str, str]], batch_size: int | None = None
     ) -> np.ndarray: ...
 
 
@@ -52,12 +52,13 @@ def load_classifier(model: str | Path) -> Classifier:
 def predict(
     model: str | Path | Classifier,
     pairs: Iterable[tuple[str, str]],
-    batch_size: int = 64,
+    batch_size: int | None = None,
     prior: str = "equal",
 ) -> list[dict[str, float]]:
     """Return for each pair `(s1, s2)` the probability of each marker, the most probable first.
 
-    `model` is a folder, a Hub id, or a loaded `PairClassifier`. A model learns p(marker | pair)
+    `model` is a folder, a Hub id, or a loaded `PairClassifier`; `batch_size` is by default the
+    model's. A model learns p(marker | pair)
     from a corpus, where some markers are much more frequent than others. The prior `equal` divides
     this by the marker's share of the training pairs, and scales the sum to 1: the probabilities if
     all markers were equally frequent (Saerens, Latinne and Decaestecker 2002, equation 2.4).
@@ -70,7 +71,7 @@ def predict(
 def predictions(
     model: str | Path | Classifier,
     pairs: Iterable[tuple[str, str]],
-    batch_size: int = 64,
+    batch_size: int | None = None,
     prior: str = "equal",
 ) -> Iterator[dict[str, float]]:
     """Yield the probabilities of `predict` pair by pair, for files that do not fit into memory."""
